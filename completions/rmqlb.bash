@@ -157,7 +157,7 @@ _rmqlb_at_plan_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
+        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --inner|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
@@ -166,7 +166,7 @@ _rmqlb_at_plan_rebalance() {
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
         --fail-on) _rmqlb_beginnings moved newly-assigned newly-unassigned added removed idle unassigned duplicate-owners queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer imbalance lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help
 }
 
 _rmqlb_at_simulate_rebalance() {

@@ -329,6 +329,7 @@ complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l debug -d 'Show where an unex
 complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l watch -r -f -d 'Look again every TIME until Ctrl-C; in a pipe, JSON lines of what changes'
 complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l rounds -r -f -d 'With --watch: end after N looks'
 complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l strategy -r -f -a 'AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all' -d 'Or FILE.py:NAME, which is run. Default: as members report or show; all compares'
+complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l scale-to -r -f -d 'N consumers in the end: add, or remove the last'
 complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l add -r -f -d 'Add N consumers or this one'
 complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l remove -r -f -d 'Remove the last N in sorted order or this one'
 complete -c rmqlb -n '__rmqlb_at plan-rebalance' -l replace -r -f -d 'One id goes, another comes'

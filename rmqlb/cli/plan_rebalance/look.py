@@ -84,6 +84,7 @@ def changes_of(options: PlanOptions, strategies: Strategies) -> Changes:
         add=tuple(values.count_or_id(text, "--add") for text in options.add or ()),
         remove=tuple(values.count_or_id(text, "--remove") for text in options.remove or ()),
         replace=tuple(values.pair(text, "--replace") for text in options.replace_ or ()),
+        scale_to=options.scale_to,
         to_strategy=strategies.optional(options.to_strategy, "--to-strategy"),
         add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in options.add_broker or ()),
         remove_brokers=tuple(options.remove_broker or ()),

@@ -6,6 +6,7 @@ from msgspec import Struct
 from typer import Option
 
 from rmqlb.cli.common.options import panel
+from rmqlb.model.limits import MOST_CONSUMERS
 
 members_option = panel("Change of consumers")
 route_option = panel("Change of the route")
@@ -20,6 +21,10 @@ class PlanOptions(Struct, frozen=True):
             metavar="STRATEGY|all",
             help="Or FILE.py:NAME, which is run. Default: as members report or show; all compares.",
         ),
+    ] = None
+    scale_to: Annotated[
+        int | None,
+        members_option(metavar="N", min=0, max=MOST_CONSUMERS, help="N consumers in the end: add, or remove the last."),
     ] = None
     add: Annotated[list[str] | None, members_option(metavar="N|ID", help="Add N consumers or this one.")] = None
     remove: Annotated[

@@ -38,6 +38,8 @@ class Changes(Struct, frozen=True):
     add: tuple[str | int, ...] = ()  # client ids to add, or how many placeholders
     remove: tuple[str | int, ...] = ()  # client ids to remove, or how many, taken from the end of the sorted members
     replace: tuple[tuple[str, str], ...] = ()  # (old, new) client ids, as after a restart
+    # how many processes there are in the end: placeholders are added, or the last of the sorted members removed
+    scale_to: int | None = None
     to_strategy: str | None = None
     add_brokers: tuple[NewBroker, ...] = ()
     remove_brokers: tuple[str, ...] = ()
@@ -67,7 +69,7 @@ def placeholders(number: int, taken: Iterable[str] = ()) -> list[str]:
 
 
 def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ...]:
-    """The members after the change: replaced, then removed, then added (raises UsageError)."""
+    """The members after the change: replaced, then removed, then added, then scaled (raises UsageError)."""
     members = sort_client_ids(client_ids)
     _no_contradiction(changes)
     for old, new in changes.replace:
@@ -91,7 +93,11 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
                 code="already-in-group",
             )
         members += [item] if isinstance(item, str) else placeholders(item, members)
-    return tuple(sort_client_ids(members))
+    return tuple(sort_client_ids(_scaled(sort_client_ids(members), changes.scale_to)))
+
+
+def _scaled(members: list[str], number: int | None) -> list[str]:
+    return members if number is None else members[:number] + placeholders(number - len(members), members)
 
 
 def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[TopicRouteData, ...]:
@@ -149,6 +155,8 @@ def describe(changes: Changes) -> tuple[str, ...]:
     lines = [f"{old} is replaced by {new}" for old, new in changes.replace]
     lines += [f"remove {item if isinstance(item, str) else counted(item, 'last consumer')}" for item in changes.remove]
     lines += [f"add {item if isinstance(item, str) else counted(item, 'placeholder consumer')}" for item in changes.add]
+    if changes.scale_to is not None:
+        lines.append(f"scale to {counted(changes.scale_to, 'consumer')}")
     lines += [f"remove broker {name}" for name in changes.remove_brokers]
     lines += [f"add broker {broker.name}" for broker in changes.add_brokers]
     lines += [f"{c.number} read queues on {c.broker_name or 'every broker'}" for c in changes.read_queues]
@@ -172,6 +180,12 @@ def _no_contradiction(changes: Changes) -> None:
                 f"{client_id} is named twice, in {options}: the changes contradict each other",
                 code="contradicting-changes",
             )
+    if changes.scale_to is not None and any(isinstance(item, int) for item in (*changes.add, *changes.remove)):
+        raise UsageError(
+            "--scale-to says how many consumers there are in the end, and a number in --add or --remove another",
+            hint="leave one of them out, or name the consumers to add or to remove",
+            code="contradicting-changes",
+        )
     brokers = Counter([*(broker.name for broker in changes.add_brokers), *changes.remove_brokers])
     for name, times in brokers.items():
         if times > 1:

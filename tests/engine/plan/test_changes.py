@@ -39,6 +39,29 @@ def test_a_number_removes_from_the_end_of_the_sorted_members() -> None:
     assert change_members(["d", "c", "b", "a"], Changes(remove=(1, "a", 1))) == ("b",)
 
 
+@pytest.mark.parametrize(
+    ("scale_to", "members"),
+    [
+        (4, ("a", "b", "c", "placeholder-01")),
+        (3, ("a", "b", "c")),
+        (1, ("a",)),
+        (0, ()),
+    ],
+)
+def test_a_group_is_scaled_from_the_end_of_the_sorted_members(scale_to: int, members: tuple[str, ...]) -> None:
+    assert change_members(("c", "a", "b"), Changes(scale_to=scale_to)) == members
+
+
+def test_a_group_is_scaled_when_the_consumers_that_are_named_have_come_and_gone() -> None:
+    changes = Changes(add=("z",), remove=("a",), replace=(("b", "y"),), scale_to=4)
+    assert change_members(("c", "a", "b"), changes) == ("c", "placeholder-01", "y", "z")
+    assert change_members(("c", "a", "b"), replace(changes, scale_to=1)) == ("c",)
+
+
+def test_two_processes_of_one_id_count_as_two_when_a_group_is_scaled() -> None:
+    assert change_members(("a", "a", "b"), Changes(scale_to=2)) == ("a", "a")
+
+
 def test_placeholder_ids_avoid_those_that_are_there_and_sort_in_their_order() -> None:
     assert placeholders(2, ["placeholder-01"]) == ["placeholder-02", "placeholder-03"]
     assert sorted(placeholders(12)) == placeholders(12)
@@ -59,6 +82,8 @@ def test_removing_one_of_two_processes_with_an_id_leaves_the_other() -> None:
         (Changes(replace=(("a", "b"),)), "--replace a=b: b is already in the group"),
         (Changes(remove=(3,)), "--remove 3: the group has only 2 consumers"),
         (Changes(add=("c",), remove=("c",)), "c is named twice, in --add and --remove: the changes contradict each other"),
+        (Changes(add=(1,), scale_to=3), "--scale-to says how many consumers there are in the end, and a number in --add or --remove another"),
+        (Changes(remove=(1,), scale_to=0), "--scale-to says how many consumers there are in the end, and a number in --add or --remove another"),
         (Changes(add=("c", "c")), "c is named twice, in --add: the changes contradict each other"),
         (Changes(add=("c", "c"), remove=("a",), replace=(("b", "d"),)), "c is named twice, in --add: the changes contradict each other"),
         (Changes(replace=(("a", "c"),), remove=("a",)), "a is named twice, in --remove and --replace: the changes contradict each other"),
@@ -176,6 +201,7 @@ def test_a_change_reads_as_words() -> None:
         add=("x", 2), remove=(1,), replace=(("a", "b"),), to_strategy="AVG", add_brokers=(NewBroker("n"),),
         remove_brokers=("o",), read_queues=(QueueCount(4),), write_queues=(QueueCount(2, "n"),),
     )  # fmt: skip
+    assert describe(Changes(scale_to=1)) == ("scale to 1 consumer",)
     assert describe(changes) == (
         "a is replaced by b",
         "remove 1 last consumer",
