@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rmqlb import Failure, Reaction, SendReport, SendScenario, simulate_send
 from rmqlb.engine.send.latency import constant
-from tests.engine.send.scenarios import GO_AWAY, READ_ONLY, REFUSED, TIMEOUT, TWO, played
+from tests.engine.send.scenarios import ERROR, GO_AWAY, READ_ONLY, REFUSED, TIMEOUT, TWO, UNSAFE, played
 from tests.support.builders import route
 
 TOPIC = route(a=4, b=2, c=2)
@@ -187,3 +187,63 @@ def test_a_retry_without_time_says_nothing_against_the_brokers_reachability() ->
     run = played(TWO, failing, mode="async", rate=Fraction(1), **asked)
     assert run.recorder.counts.lost_by == {"RemotingTooMuchRequestException": 1}
     assert (run.recorder.counts.isolations["b"], run.strategy.items["b"].reachable) == (1, True)
+
+
+@pytest.mark.parametrize(("timeout_ms", "told_ms"), [(300, 2000), (1000, 2000), (1001, 3000)])
+def test_an_async_timeout_is_told_when_the_table_is_scanned(timeout_ms: int, told_ms: int) -> None:
+    """`scanResponseTable` runs each second and asks `beginTimestamp + timeoutMillis + 1000 <= now`."""
+    assert sent(TIMEOUT, "async", timeout_ms=timeout_ms).totals.longest_send_ms == told_ms
+
+
+@pytest.mark.parametrize(("took_ms", "outcome"), [(2000, "SEND_OK"), (2001, "RemotingTimeoutException")])
+def test_an_async_answer_counts_until_the_table_is_scanned(took_ms: int, outcome: str) -> None:
+    report = sent(Reaction("slow", "slow", 0, took_ms * 1000), "async", timeout_ms=300)
+    assert [attempt.outcome for attempt in report.attempts or ()] == [outcome]
+
+
+@pytest.mark.parametrize(("queue_id", "outcome"), [(1, "SEND_OK"), (2, "INVALID_PARAMETER")])
+def test_the_last_queue_that_a_broker_has_is_no_illegal_one(queue_id: int, outcome: str) -> None:
+    report = sent(REFUSED, "async", start_at=queue_id)
+    assert [(a.queue_id, a.outcome) for a in report.attempts or ()][1] == (queue_id, outcome)
+
+
+@pytest.mark.parametrize(("version", "reachable"), [("5.2.0", False), ("5.3.0", True)])
+def test_an_async_refusal_says_that_a_broker_cannot_be_reached_before_5_3(version: str, reachable: bool) -> None:
+    """`sendMessageAsync` caught it and told `reachable` false; since 5.3.0 `operationFail` tells true.
+
+    Of the first broker the hand-over says better after it.
+    """
+    both = (Failure("a", REFUSED), Failure("b", REFUSED))
+    asked: dict[str, Any] = {"client_version": version, "latency_fault": True, "detector": True, "retries": 1}
+    items = played(TWO, *both, mode="async", rate=Fraction(1), **asked).strategy.items
+    assert {name: item.reachable for name, item in items.items()} == {"a": True, "b": reachable}
+
+
+@pytest.mark.parametrize(("version", "reachable"), [("5.2.0", False), ("5.3.0", True)])
+def test_a_retry_without_time_counts_against_the_brokers_reachability_before_5_3(version: str, reachable: bool) -> None:
+    failing = Failure("a", Reaction("refused", "refused", 0, 301_000))
+    asked: dict[str, Any] = {"client_version": version, "latency_fault": True, "detector": True, "timeout_ms": 300}
+    run = played(TWO, failing, mode="async", rate=Fraction(1), retries=1, **asked)
+    assert run.recorder.counts.lost_by == {"RemotingTooMuchRequestException": 1}
+    assert run.strategy.items["b"].reachable is reachable
+
+
+@pytest.mark.parametrize("reaction", [TIMEOUT, ERROR], ids=lambda reaction: reaction.kind)
+def test_whatever_else_an_async_send_fails_of_its_broker_was_reached(reaction: Reaction) -> None:
+    """`operationFail` and `processSendResponse` both tell `reachable` true."""
+    asked: dict[str, Any] = {"latency_fault": True, "detector": True, "timeout_ms": 300, "retries": 0}
+    run = played(TWO, Failure("a", reaction), mode="async", rate=Fraction(1), **asked)
+    assert (run.recorder.counts.isolations["a"], run.strategy.items["a"].reachable) == (1, True)
+
+
+@pytest.mark.parametrize("reaction", [UNSAFE, Reaction("slow", "slow", 0, 9_000_000)], ids=lambda r: r.kind)
+def test_a_oneway_message_is_handed_over_to_a_broker_that_stores_it(reaction: Reaction) -> None:
+    report = sent(reaction, "oneway")
+    assert (report.totals.stored, report.totals.lost, report.totals.not_store_ok) == (1, 0, 0)
+    assert [(a.outcome, a.took_ms) for a in report.attempts or ()] == [("ONEWAY", 0.0)]
+
+
+@pytest.mark.parametrize(("version", "isolations"), [("5.2.0", 1), ("5.3.0", 0)])
+def test_a_oneway_refusal_isolates_where_it_is_told(version: str, isolations: int) -> None:
+    report = sent(REFUSED, "oneway", client_version=version, latency_fault=True)
+    assert report.brokers[0].isolations == isolations

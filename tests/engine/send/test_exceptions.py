@@ -204,3 +204,46 @@ def test_lost_messages_are_handed_on_as_they_are_kept() -> None:
     kept = simulate_send(topic, scenario, trace=True, lost_sink=both.append)
     assert list(kept.lost_messages or ()) == both == handed
     assert simulate_send(topic, replace(scenario, messages=3), lost_sink=both.append).lost_messages is None
+
+
+@pytest.mark.parametrize(
+    ("reaction", "code", "cause"),
+    [
+        (TIMEOUT, 10002, "RemotingTimeoutException"),
+        (Reaction("code", "GO_AWAY", 1500), -1, "RemotingSendRequestException"),
+    ],
+    ids=["timeout", "go-away"],
+)
+def test_the_code_of_the_last_attempts_exception_is_that_of_client_error_code(
+    reaction: Reaction, code: int, cause: str
+) -> None:
+    """`ClientErrorCode.ACCESS_BROKER_TIMEOUT`; a request that could not be sent has no code."""
+    exception = told(reaction, retries=0)
+    assert (exception.response_code, exception.cause) == (code, cause)
+
+
+def test_a_broker_without_an_address_does_not_exist() -> None:
+    """The route leaves it out at 30 s, the order config keeps its queues; `BROKER_NOT_EXIST_EXCEPTION` is 10003."""
+    topic = replace(route(a=1, b=1), order_topic_conf="a:1;b:1")
+    gone = Failure("a", REFUSED, notices_us=0)
+    asked: dict[str, Any] = {"messages": 2, "rate": Fraction(1, 40), "retries": 0, "failures": (gone,)}
+    asked |= {"exclude": frozenset("b")}
+    _, lost = simulate_send(topic, SendScenario(**asked)).lost_messages or ()
+    assert lost.exception is not None
+    assert (lost.exception.response_code, lost.exception.cause) == (10003, "MQClientException")
+    assert (lost.at_ms, lost.message, lost.thread, lost.brokers_sent) == (40_000.1, 2, 1, ("a",))
+    chosen = SendScenario(**asked | {"selector": Selector("hash", (0,))})
+    by_selector = [each.exception for each in simulate_send(topic, chosen).lost_messages or ()]
+    text = f"The broker[a] not exist\nFor more information, please visit the url, {NEW}"
+    assert by_selector[1] == MessageException("MQClientException", text, -1)
+
+
+def test_a_selector_without_a_list_has_no_route() -> None:
+    read_only = Failure("a", Reaction("read-only", "read-only"))
+    scenario = SendScenario(
+        messages=2, rate=Fraction(1), failures=(read_only,), first_poll_us=500_000, selector=Selector("hash")
+    )
+    (tally,) = simulate_send(ONE, scenario).exceptions
+    text = f"No route info for this topic, T\nFor more information, please visit the url, {NEW}"
+    assert tally.exception == MessageException("MQClientException", text, -1)
+    assert tally.first.at_ms == 1001.0  # a question to a NameServer takes a millisecond

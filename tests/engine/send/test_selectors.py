@@ -202,3 +202,44 @@ def test_a_selector_send_with_a_lesser_status_is_stored_and_counted_as_such() ->
 def test_a_hash_of_no_keys_is_the_first_queue() -> None:
     report = simulate_send(TWO, SendScenario(messages=3, selector=Selector("hash")))
     assert [tally.stored for tally in report.queues] == [3, 0, 0, 0]
+
+
+def test_a_message_that_no_queue_is_found_for_takes_a_question_to_a_name_server() -> None:
+    report = simulate_send(TWO, SendScenario(messages=5, selector=Selector("machine-room")))
+    assert report.totals.lasted_ms == 5.0
+    assert [lost.at_ms for lost in report.lost_messages or ()] == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_a_selector_gets_each_key_in_turn_and_a_list_of_its_own() -> None:
+    asked: list[tuple[int, object]] = []
+
+    def chosen(listed: list[MessageQueue], key: object) -> MessageQueue:
+        asked.append((len(listed), key))
+        return listed.pop()
+
+    keyed = Selector("function", function=chosen, keys=("x", "y", "z"))
+    report = simulate_send(TWO, SendScenario(messages=4, selector=keyed))
+    assert asked == [(4, "x"), (4, "y"), (4, "z"), (4, "x")]
+    assert [tally.stored for tally in report.queues] == [0, 0, 0, 4]
+    simulate_send(TWO, SendScenario(messages=2, selector=Selector("function", function=chosen)))
+    assert asked[4:] == [(4, 1), (4, 2)]
+
+
+def test_what_a_selector_throws_first_is_told() -> None:
+    def chosen(_: list[MessageQueue], key: object) -> MessageQueue:
+        raise ValueError(f"no {key}")
+
+    report = simulate_send(TWO, SendScenario(messages=2, selector=Selector("function", function=chosen)))
+    assert report.totals.lost_by == {"select message queue threw exception": 2}
+    (text,) = (finding.message for finding in report.findings if finding.code == "selector-throws")
+    assert "throws for 2 of 2 messages" in text
+    assert "no 1" in text
+
+
+def test_a_long_is_what_does_not_fit_an_integer() -> None:
+    """`Long.hashCode` folds both halves: of −2^31 − 1, whose upper half is all ones, it leaves −(−2^31 − 1) − 1."""
+    assert hash_code(2**31 - 1) == 2**31 - 1
+    assert hash_code(2**31) == -(2**31)
+    assert hash_code(-(2**31)) == -(2**31)
+    assert hash_code(-(2**31) - 1) == -(2**31)
+    assert (hash_code(2**63 - 1), hash_code(-(2**63))) == (-(2**31), -(2**31))

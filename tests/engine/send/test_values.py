@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import exp
+from statistics import NormalDist
+
 import pytest
 from msgspec.structs import replace
 
@@ -211,3 +214,29 @@ def test_no_latency_is_longer_than_a_day() -> None:
     hour_us = 3_600_000_000
     assert max(lognormal(hour_us, 3.0, "lognormal").tail) == 24 * hour_us
     assert max(lognormal(hour_us // 24, 0.1, "lognormal").tail) < hour_us
+
+
+def test_a_lognormal_latencys_table_is_refined_at_its_end() -> None:
+    """65,536 equal cells, the last of them cut into as many again; ln(latency / median) is normal."""
+    latency, normal = lognormal(1_000_000, 1.0, "x"), NormalDist()
+    assert (len(latency.table), len(latency.tail)) == (65_536, 65_536)
+    for values, place, probability in (
+        (latency.table, 0, 0.5 / 65_536),
+        (latency.table, 65_535, 1 - 0.5 / 65_536),
+        (latency.tail, 0, 1 - 65_535.5 / 65_536**2),
+        (latency.tail, 65_535, 1 - 0.5 / 65_536**2),
+    ):
+        assert values[place] == pytest.approx(1_000_000 * exp(normal.inv_cdf(probability)), rel=1e-6, abs=0.5)
+    assert pick(latency, (65_534 << 48) + (0xFFFF << 32) + 0xFFFFFFFF) == latency.table[65_534]
+    assert pick(latency, (65_535 << 48) + (1 << 31)) == latency.tail[32_768]
+    assert lognormal(5000, 10, "x").table
+    with pytest.raises(UsageError, match="latency x: sigma is not between 0 and 10"):
+        lognormal(5000, -0.1, "x")
+    with pytest.raises(UsageError, match="latency x: no sample"):
+        from_samples([], "x")
+
+
+def test_a_new_topic_takes_as_many_queues_to_write_as_the_template_has_to_read() -> None:
+    template = replace(route("TBW102", a=8), queue_datas=(QueueData("a", 3, 8, 6), QueueData("b", 5, 2, 6)))
+    made = new_topic_route(template, "New").queue_datas
+    assert [(data.read_queue_nums, data.write_queue_nums) for data in made] == [(3, 3), (4, 4)]
