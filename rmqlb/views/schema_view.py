@@ -88,11 +88,12 @@ def _held(schema: Schema, defs: Schema) -> Iterator[tuple[Schema, str]]:
 def _type(schema: Schema) -> str:
     """A value's type in a few words.
 
-    >>> _type({"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]})
+    >>> _type({"anyOf": [{"type": "null"}, {"type": "array", "items": {"type": "string"}}]})
     'array of string, or null'
     """
     if "anyOf" in schema:
-        return ", or ".join(_type(other) for other in schema["anyOf"])
+        # Which versions of msgspec put first, others put last.
+        return ", or ".join(sorted((_type(other) for other in schema["anyOf"]), key="null".__eq__))
     if "const" in schema or "enum" in schema:
         return " | ".join(str(value) for value in schema.get("enum", [schema.get("const")]))
     if "$ref" in schema:
