@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import erf, inf, sqrt
 
 import pytest
 
@@ -32,6 +33,19 @@ def test_students_t_of_another_confidence() -> None:
     assert student(10, confidence=0.99) == pytest.approx(3.169, abs=0.004)
 
 
+@pytest.mark.parametrize(("degrees", "exact"), [(1, 12.7062047362), (2, 4.3026527297), (30, 2.0422724563)])
+def test_students_t_is_exact_for_one_and_two_and_close_for_many(degrees: int, exact: float) -> None:
+    assert student(degrees) == pytest.approx(exact, abs=5e-8)
+
+
+@pytest.mark.parametrize("degrees", [3, 7])
+def test_the_expansion_of_students_t_has_its_four_terms(degrees: int) -> None:
+    """Abramowitz and Stegun, 26.7.5, at the normal quantile 2, where the powers of z are those of 2."""
+    expansion = (10 / 4, 294 / 96, 1098 / 384, 169950 / 92160)
+    expected = 2 + sum(term / degrees**power for power, term in enumerate(expansion, 1))
+    assert student(degrees, confidence=erf(sqrt(2))) == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("hits", "trials", "low", "high"),
     [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (1, 100, 0.00177, 0.05449), (10, 10, 0.7225, 1.0)],
@@ -40,6 +54,27 @@ def test_wilsons_interval(hits: int, trials: int, low: float, high: float) -> No
     estimate = wilson(hits, trials)
     assert estimate.mean == hits / trials
     assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=0.0001)
+
+
+def test_wilsons_interval_to_the_digit() -> None:
+    """z² / n is 0.384146; √(0.25 × 0.384146 + 0.384146² / 4) / 1.384146 = 0.263407."""
+    half = wilson(5, 10)
+    assert (half.low, half.high) == pytest.approx((0.236593, 0.763407), abs=1e-6)
+    assert (wilson(0, 7).low, wilson(7, 7).high) == (0.0, 1.0)
+    other = wilson(5, 10, confidence=0.99)  # z = 2.575829: z² / n is 0.663490
+    assert (other.low, other.high) == pytest.approx((0.184234, 0.815766), abs=1e-5)
+
+
+def test_an_interval_ends_at_what_is_least_and_most() -> None:
+    mean = Mean(low=0.25, high=0.75)
+    mean.add([0.3, 0.7])
+    assert mean.estimate() == Estimate(0.5, 0.25, 0.75)
+    negative = Mean(low=-5.0)
+    negative.add([-1.0, 1.0])
+    assert negative.estimate().low == -5.0
+    open_end = Mean()
+    open_end.add([2.0])
+    assert open_end.estimate() == Estimate(2.0, 0.0, inf)
 
 
 def test_a_mean_with_students_interval() -> None:

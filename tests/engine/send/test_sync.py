@@ -20,6 +20,7 @@ from rmqlb import (
     simulate_trials,
 )
 from rmqlb.engine.send.latency import constant
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.send_scenario import Latency, Selector
 from tests.engine.send.scenarios import ERROR, READ_ONLY, REFUSED, TIMEOUT, TWO, UNSAFE, played
@@ -384,6 +385,35 @@ def test_what_cannot_be_simulated_is_refused() -> None:
             r"failures\[0\]\.reaction\.cost_us is -1",
         ),
         (SendScenario(messages=None, duration_us=1, latency=Latency("0", (0,))), "have no end within a duration"),
+        (SendScenario(messages=None, duration_us=1, latencies={"a": Latency("0", (0,))}), "have no end within a"),
+        (
+            SendScenario(rate=Fraction(10**7) + 1),
+            "a rate of 10000001/1 messages per second: more than 0 and at most 1000",
+        ),
+        (SendScenario(rate=Fraction(10**24 + 1, 10**24)), "the rate is finer than any clock"),
+        (SendScenario(rate=Fraction(1, 10**24 + 1)), "the rate is finer than any clock"),
+        (SendScenario(mode="async", rate=Fraction(1), selector=Selector("hash")), "for SYNC sends, not for ASYNC"),
+        (SendScenario(mode="async", rate=None), "mode async needs a rate: its threads wait for nothing"),
+        (
+            SendScenario(selector=Selector("hash", queue=MessageQueue("T", "a", 0))),
+            "kind queue needs a queue, and no oth",
+        ),
+        (SendScenario(start_at=1), "start_at is 1: the producer's list has 1 queues, 0 to 0"),
+        (
+            SendScenario(latency_max=(5, 5, 6), not_available_duration=(1, 2)),
+            "3 thresholds of latency and 2 isolations",
+        ),
+        (SendScenario(latency_max=(5, 6), not_available_duration=(2, 1)), "2, 1: thresholds and isolations must rise"),
+        (
+            SendScenario(failures=(Failure("a", REFUSED, Moment(us=1, message=1)),)),
+            r"failures\[0\]\.start is a time or",
+        ),
+        (SendScenario(failures=(Failure("a", REFUSED, end=Moment(us=1, message=1)),)), r"failures\[0\]\.end is a time"),
+        (
+            SendScenario(failures=(Failure("a", REFUSED), Failure("a", REFUSED, Moment(message=2), Moment(message=2)))),
+            r"failures\[1\] ends before it starts",
+        ),
+        (SendScenario(failures=(Failure("a", Reaction("code", "X", 0)),)), r"failures\[0\]\.reaction\.code is 0"),
         (SendScenario(messages=None, duration_us=1, failures=(Failure("a", FREE),)), "have no end within a duration"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -391,6 +421,110 @@ def test_what_cannot_be_simulated_is_refused() -> None:
 def test_numbers_that_make_no_sense_are_refused(scenario: SendScenario, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         simulate_send(route(a=1), scenario)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        SendScenario(rate=Fraction(10**7)),
+        SendScenario(rate=Fraction(10**24 - 1, 10**24)),
+        SendScenario(start_at=0),
+        SendScenario(latency_max=(5, 5), not_available_duration=(1, 1)),
+        SendScenario(failures=(Failure("a", Reaction("code", "X", 1)),)),
+        SendScenario(failures=(Failure("a", REFUSED, Moment(us=1), Moment(us=2)),)),
+        SendScenario(failures=(Failure("a", REFUSED, Moment(us=9), Moment(message=2)),)),
+        SendScenario(latency=Latency("0", (0,)), duration_us=1),
+        SendScenario(messages=None, duration_us=1, latency=Latency("0", (0,)), rate=Fraction(1)),
+        SendScenario(messages=None, duration_us=1, latency=Latency("0 or 1", (0, 1))),
+        SendScenario(messages=None, duration_us=1, failures=(Failure("a", ERROR),)),
+    ],
+    ids=str,
+)
+def test_the_last_that_makes_sense_is_simulated(scenario: SendScenario) -> None:
+    scenario = scenario if scenario.messages is None else replace(scenario, messages=2)
+    assert simulate_send(route(a=1), scenario).totals.messages >= 1
+
+
+def test_all_queues_and_brokers_of_a_report_are_in_order() -> None:
+    """An ASYNC retry keeps its queue id: queues that the list does not have come after it."""
+    topic = route(a=3, b=1, c=1)
+    scenario = SendScenario(mode="async", messages=60, rate=Fraction(10), failures=(Failure("a", REFUSED),), start_at=0)
+    report = simulate_send(topic, scenario)
+    found = [(tally.broker_name, tally.queue_id) for tally in report.queues]
+    assert found == [*(("a", 0), ("a", 1), ("a", 2), ("b", 0), ("c", 0)), *(("b", 1), ("b", 2), ("c", 1), ("c", 2))]
+    assert [tally.queue for tally in report.queues[:5]] == list(report.publish_queues)
+    assert [(broker.broker_name, broker.queues) for broker in report.brokers] == [("a", 3), ("b", 1), ("c", 1)]
+    for broker in report.brokers:
+        own = [tally for tally in report.queues if tally.broker_name == broker.broker_name]
+        assert broker.picks == sum(tally.picks for tally in own)
+        assert broker.attempts == sum(tally.attempts for tally in own) == broker.failed + broker.stored
+        assert broker.failed == sum(tally.failed for tally in own)
+        assert broker.share == broker.stored / report.totals.stored
+
+
+def test_a_failures_marks_are_told_in_milliseconds() -> None:
+    """Messages come each second; the list changes at the polls at 30 and 60 s, a retry finds b at once."""
+    window = Failure("a", REFUSED, Moment(us=2_500_000), Moment(us=45_000_000), notices_us=4_500)
+    other = Failure("a", code(205, "NO_PERMISSION"), Moment(us=70_500_000))
+    report = sent(window, other, topic=route(a=1, b=1), rate=Fraction(1), messages=80, first_poll_us=30_000_000)
+    first, second = report.failures
+    assert (first.kind, first.name, first.code) == ("refused", "refused", None)
+    assert (second.kind, second.name, second.code) == ("code", "NO_PERMISSION", 205)
+    assert (first.nameserver_notices_ms, second.nameserver_notices_ms) == (4.5, None)
+    assert (first.began_ms, first.ended_ms, first.isolated_ms, first.isolated_by) == (2500, 45_000, 30_000, "route")
+    assert (first.isolated_after_ms, report.totals.until_isolated_ms) == (27_500, 27_500)
+    assert first.used_again_ms in (60_000, 61_000)
+    assert first.used_again_after_ms == report.totals.until_used_again_ms == first.used_again_ms - 45_000
+    assert (second.ended_ms, second.isolated_ms, second.isolated_after_ms, second.isolated_by) == (None,) * 4
+    assert (second.used_again_ms, second.used_again_after_ms) == (None, None)
+    assert (report.first_poll_ms, report.failure_isolates_ms) == (30_000, 10_000)
+
+
+def test_the_attempt_that_uses_a_broker_again_ends_all_failures_that_are_over() -> None:
+    """Each on a alone, from 1 to 3 s and from 2 to 4 s; the first message after both is sent at 4 s."""
+    both = [Failure("a", REFUSED, Moment(us=s * 1_000_000), Moment(us=(s + 2) * 1_000_000)) for s in (1, 2)]
+    report = sent(*both, topic=route(a=1), rate=Fraction(1), messages=7, retries=0)
+    assert [failure.used_again_ms for failure in report.failures] == [4000, 4000]
+    assert [failure.used_again_after_ms for failure in report.failures] == [1000, 0]
+    assert report.totals.until_used_again_ms == 1000
+
+
+def test_exceptions_are_told_by_how_many_messages_they_ended() -> None:
+    """Most are lost at a, the first at b; as many at c as at b, later."""
+    reactions = (code(13, "MESSAGE_ILLEGAL"), REFUSED, ERROR)
+    failing = [Failure(name, reaction) for name, reaction in zip("bca", reactions, strict=True)]
+    report = sent(*failing, topic=route(a=3, b=1, c=1), messages=10, retries=0, start_at=3)
+    assert [(each.messages, each.first_message, each.brokers_sent) for each in report.exceptions] == [
+        (6, 3, ("a",)),
+        (2, 1, ("b",)),
+        (2, 2, ("c",)),
+    ]
+    assert list(report.totals.lost_by) == sorted(report.totals.lost_by)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_attempts_and_lost_messages_are_told_by_message(mode: Any) -> None:
+    """However they end: of two threads, the one that meets the slow broker is done long after the other."""
+    slow, dead = Failure("a", Reaction("slow", "slow", 0, 900_000)), Failure("b", code(13))
+    report = sent(slow, dead, mode=mode, topic=route(a=1, b=1), threads=2, rate=Fraction(10), messages=9, start_at=None)
+    kept = [(each.message, each.attempt) for each in report.attempts or ()]
+    assert kept == sorted(kept)
+    assert [message for message, _ in kept] == list(range(1, 10))
+    lost = [each.message for each in report.lost_messages or ()]
+    assert lost == sorted(lost)
+    assert len(lost) == report.totals.lost > 1
+
+
+@pytest.mark.parametrize("latency_fault", [False, True])
+def test_a_simulation_that_is_given_more_time_goes_on_to_its_end(latency_fault: bool) -> None:
+    """Two messages a second for 2 s and a half: five, the last at 2 s; the isolation of the dead broker goes on."""
+    fields: dict[str, Any] = {"messages": None, "duration_us": 2_500_000, "rate": Fraction(2), "retries": 0}
+    report = sent(Failure("a", REFUSED), topic=route(a=1, b=1), latency_fault=latency_fault, **fields)
+    assert (report.totals.messages, report.totals.lasted_ms) == (5, 2001)
+    assert report.slices[-1].to_ms == 2500
+    assert report.brokers[0].isolated_ms == (2499 if latency_fault else 0)
+    ended = sent(Failure("a", REFUSED), topic=route(a=1, b=1), latency_fault=latency_fault, **fields | {"messages": 5})
+    assert ended.slices[-1].to_ms == 2001
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from statistics import fmean
+from math import sqrt
+from statistics import fmean, stdev
 
 import msgspec
 import pytest
@@ -245,6 +246,36 @@ def test_a_broker_that_is_isolated_at_the_very_begin_is_isolated() -> None:
         route(a=1), SendScenario(messages=2, latency_fault=True, failures=(failing,)), 3
     ).failures
     assert (taken.began, taken.isolated, taken.until_isolated) == (3, 3, TimeSpread(0, 0, 0, 0))
+
+
+@pytest.mark.parametrize("name", ["healthy", "async"])
+def test_the_spread_of_forty_trials_is_that_of_their_values_in_order(name: str) -> None:
+    """19 in 20 are at most the 38th."""
+    latency = from_samples([500, 1000, 4000, 9000, 15_000, 22_000, 40_000], "samples")
+    scenario = msgspec.structs.replace({**TOGETHER, **BY_THE_ENGINE}[name], messages=2, latency=latency)
+    spread = simulate_trials(THREE, scenario, 40).longest_send_ms
+    assert spread is not None
+    longest = sorted(simulate_send(THREE, scenario, trial=trial).totals.longest_send_ms or 0 for trial in range(40))
+    assert (spread.p50_ms, spread.p95_ms, spread.max_ms) == (longest[19], longest[37], longest[39])
+    mean, deviation = fmean(longest), stdev(longest)
+    assert (spread.mean_ms, spread.mean) == pytest.approx((mean, mean))
+    # Student's t of 39 degrees of freedom is 2.0227.
+    half = 2.0227 * deviation / sqrt(40)
+    assert (spread.low, spread.high) == pytest.approx((mean - half, mean + half), rel=1e-4)
+
+
+def test_lost_messages_cannot_be_more_than_are_sent() -> None:
+    """The only message is lost in one trial of two: the interval of so few is all that is possible."""
+    topic = route(a=1, b=1)
+    scenarios = [
+        SendScenario(messages=1, retries=0, failures=(Failure("a", REFUSED),), seed=seed) for seed in range(99)
+    ]
+    scenario = next(
+        each for each in scenarios if sum(simulate_send(topic, each, trial=trial).totals.lost for trial in (0, 1)) == 1
+    )
+    report = simulate_trials(topic, scenario, 2)
+    assert report.lost_messages == report.lost_share == Estimate(0.5, 0.0, 1.0)
+    assert (report.losing_trials.mean, report.failing_ms.mean) == (0.5, 0.5)
 
 
 def test_progress_ends_with_the_last_trial() -> None:

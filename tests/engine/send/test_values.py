@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import exp
 from statistics import NormalDist
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -13,11 +15,13 @@ from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send
 from rmqlb.engine.randomness import draw, stream_key
 from rmqlb.engine.send.cluster_state import ClusterState
-from rmqlb.engine.send.counters import Counters, Timeline
+from rmqlb.engine.send.counters import ATTEMPTS, FAILED, FIELDS, Counters, IsolationTimes, Timeline, Total
 from rmqlb.engine.send.latency import constant, from_samples, lognormal, pick
 from rmqlb.engine.send.new_topic import new_topic_route
 from rmqlb.engine.send.profile import PROFILES, profile_of
+from rmqlb.engine.send.simulation import silent
 from rmqlb.model.client_versions import parse_version
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_report import BrokerTally, SendTotals
 from tests.support.builders import route
@@ -208,6 +212,112 @@ def test_a_time_line_has_at_most_120_slices() -> None:
     assert (line.next_at, len(line.slices(120, 1))) == (120, 120)
     line.mark()
     assert (line.next_at, len(line.slices(121, 1))) == (122, 61)
+
+
+def test_a_slice_is_what_came_between_its_two_marks() -> None:
+    """Broker b has no queue before the second mark; at the very end there is no mark of its own."""
+    counters = Counters([MessageQueue("T", "a", 0)], ("b", "a"))
+    counts, line = counters.counts, Timeline(counters, 1000)
+    counts.rows[ATTEMPTS] += 5
+    counts.rows[FAILED] += 2
+    counts.totals[Total.LOST] += 1
+    counts.isolated_ticks["a"] = 250
+    line.mark()
+    at = counters.row(MessageQueue("T", "b", 3))
+    assert at == FIELDS
+    counts.rows[ATTEMPTS] += 3
+    counts.rows[at + ATTEMPTS] += 4
+    counts.rows[at + FAILED] += 1
+    counts.totals[Total.LOST] += 2
+    counts.isolated_ticks["a"] = 750
+    line.mark()
+    assert line.next_at == 3000
+    for end, last_ms in ((2000, 20.0), (2500, 25.0)):
+        first, second, *rest = line.slices(end, 100)
+        assert (first.from_ms, first.to_ms, first.lost) == (0.0, 10.0, 1)
+        assert [(each.broker_name, each.attempts, each.failed, each.isolated_ms) for each in first.brokers] == [
+            ("a", 5, 2, 2.5),
+            ("b", 0, 0, 0.0),
+        ]
+        assert (second.from_ms, second.to_ms, second.lost) == (10.0, 20.0, 2)
+        assert [(each.broker_name, each.attempts, each.failed, each.isolated_ms) for each in second.brokers] == [
+            ("a", 3, 0, 5.0),
+            ("b", 4, 1, 0.0),
+        ]
+        assert [(each.from_ms, each.to_ms, each.lost) for each in rest] == [(20.0, 25.0, 0)] * (last_ms > 20)
+    assert Timeline(counters, 1000).slices(0, 100) == ()
+    assert Timeline(counters, 0).next_at == 1
+
+
+def test_isolated_and_unlisted_time_is_counted_once() -> None:
+    ticks = {"a": 0, "b": 0}
+    times = IsolationTimes(ticks)
+    times.isolate("a", 10, 30)
+    times.count(20)
+    assert ticks == {"a": 10, "b": 0}
+    times.count(40)
+    assert ticks == {"a": 20, "b": 0}
+    times.unlist(frozenset("b"), 50)
+    times.isolate("b", 55, 58)
+    times.count(60)
+    assert ticks == {"a": 20, "b": 10}
+    times.unlist(frozenset(), 65)
+    times.isolate("a", 65, 100)
+    times.isolate("a", 70, 60)  # shortened: it is over
+    times.count(90)
+    assert ticks == {"a": 25, "b": 15}
+
+
+@pytest.mark.parametrize(("isolations", "counted"), [(True, 50), (False, 0)])
+def test_isolations_move_on_with_a_jump_when_they_are_told_to(isolations: bool, counted: int) -> None:
+    ticks = {"a": 0}
+    times = IsolationTimes(ticks)
+    times.isolate("a", 0, 150)
+    times.count(100)
+    times.jump(1000, isolations=isolations)
+    times.count(2000)
+    assert ticks == {"a": 100 + counted}
+
+
+@pytest.mark.parametrize(
+    ("fields", "width_ms"),
+    [
+        ({"messages": 600}, 10),
+        ({"messages": 601}, 20),
+        ({"messages": 1201}, 50),
+        ({"messages": 3001}, 100),
+        ({"messages": 1200, "threads": 2}, 10),
+        ({"messages": 60, "rate": Fraction(1)}, 1000),
+        ({"messages": 61, "rate": Fraction(1), "threads": 2}, 2000),
+        ({"messages": None, "duration_us": 600_000}, 10),
+        ({"messages": 6000, "duration_us": 600_000}, 10),
+        ({"messages": 600, "duration_us": 6_000_000}, 10),
+    ],
+    ids=str,
+)
+def test_a_simulation_has_some_sixty_slices_of_a_round_length(fields: dict[str, Any], width_ms: int) -> None:
+    """A message takes 1 ms."""
+    slices = simulate_send(route(a=1), SendScenario(**fields)).slices
+    assert (slices[0].from_ms, slices[0].to_ms) == (0, width_ms)
+    assert slices[1].to_ms == 2 * width_ms
+
+
+@pytest.mark.parametrize(
+    ("reaction", "expected"),
+    [
+        (None, False),
+        (Reaction("refused", "refused"), True),
+        (Reaction("timeout", "timeout"), True),
+        (Reaction("slow", "slow", 0, 200_000), False),
+        (Reaction("slow", "slow", 0, 200_001), True),
+        (Reaction("code", "SYSTEM_BUSY", 2, 300_000), False),
+        (Reaction("status", "FLUSH_DISK_TIMEOUT", 10), False),
+        (Reaction("read-only", "read-only"), False),
+    ],
+    ids=str,
+)
+def test_the_detector_waits_200_ms_for_an_answer(reaction: Reaction | None, expected: bool) -> None:
+    assert silent(reaction) == expected
 
 
 def test_no_latency_is_longer_than_a_day() -> None:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from math import erf, log, sqrt
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from rmqlb.engine.send.simulate import rules, simulate_send
 from rmqlb.engine.send.simulation import SendSimulation
 from rmqlb.engine.send.vectorized.counters import SendCounts
 from rmqlb.engine.send.vectorized.simulation import SendKernel
+from rmqlb.engine.send.vectorized.tables import SendTables
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
@@ -207,6 +209,139 @@ def test_a_window_of_failure_is_taken_as_every_version_takes_it(
     flagged = hold_equal(THREE, scenario, range(4))
     # 4.7.1 insists on the broker that has just failed, and then has none.
     assert bool(flagged) == (version == "4.7.1" and latency_fault)
+
+
+TAILED = Latency("with a tail", (500, 1000, 2000), (3000, 1_000_000, 5_000_000))
+FEW = from_samples([500, 30_000, 600_000, 3_100_000], "samples")
+SLOW = Reaction("slow", "slow", 0, 700_000)
+FOLLOWED: dict[str, dict[str, Any]] = {
+    "own latencies": {"latencies": {"b": FEW, "c": constant(7000, "7ms")}, "messages": 40},
+    "own latencies, three threads": {"latencies": {"a": TAILED, "b": FEW}, "threads": 3, "messages": 60},
+    "own latencies, a failure": {"latencies": {"b": FEW}, "failures": (Failure("a", REFUSED),), "messages": 40},
+    "a tail everywhere": {"latency": TAILED, "latency_fault": True, "messages": 80},
+    "a tail of one": {"latency": constant(250, "x"), "latencies": {"c": TAILED}, "latency_fault": True, "messages": 80},
+    "slow ones isolate": {"latency": FEW, "latency_fault": True, "threads": 2, "messages": 60},
+    "4.9.7 forgets": {"client_version": "4.9.7", "latencies": {"b": FEW}, "latency_fault": True, "messages": 90},
+    "4.9.8, two threads": {"client_version": "4.9.8", "latencies": {"b": FEW}, "latency_fault": True, "threads": 2},
+    "5.1.3, by rate": {
+        "client_version": "5.1.3",
+        "latencies": {"b": FEW},
+        "latency_fault": True,
+        "rate": Fraction(5),
+        "timeout_ms": 4000,
+    },
+    "no time": {"timeout_ms": 0, "retries": 1, "messages": 10, "failures": (Failure("a", REFUSED),)},
+    "no time, no failure": {"timeout_ms": 0, "retries": 2, "messages": 10, "latency_fault": True},
+    "a millisecond": {"timeout_ms": 1, "latency": constant(1000, "1ms"), "latencies": {"b": constant(1001, "x")}},
+    "no cap time": {"timeout_per_request_ms": 0, "messages": 10},
+    "cap": {"timeout_per_request_ms": 300, "latency": FEW, "messages": 30, "retries": 3, "timeout_ms": 700},
+    "cap of the only attempt": {"timeout_per_request_ms": 300, "latency": FEW, "messages": 30, "retries": 0},
+    "cap beyond": {"timeout_per_request_ms": 5000, "failures": (Failure("a", TIMEOUT),), "messages": 30},
+    "late and later": {"failures": (Failure("a", TIMEOUT), Failure("b", TIMEOUT)), "overshoot_us": 0, "retries": 4},
+    "slow and late": {"failures": (Failure("a", SLOW), Failure("b", SLOW)), "timeout_ms": 650, "latency_fault": True},
+    "slow by thirds": {"failures": (Failure("a", SLOW),), "rate": Fraction(100, 3), "threads": 5, "messages": 40},
+    "rate": {"rate": Fraction(5000), "threads": 3, "messages": 61, "latency": TAILED},
+    "rate, one thread": {"rate": Fraction(1, 3), "messages": 7, "failures": (Failure("b", BUSY),)},
+    "until": {"messages": None, "duration_us": 100_000, "failures": (Failure("b", REFUSED, Moment(us=99_000)),)},
+    "until, by rate": {"messages": None, "duration_us": 3_000_000, "rate": Fraction(10), "threads": 2},
+    "until or so many": {"messages": 50, "duration_us": 3_000_000, "latency": FEW, "threads": 2},
+    "until, isolated": {
+        "messages": 400,
+        "duration_us": 20_000_000,
+        "rate": Fraction(10),
+        "latency_fault": True,
+        "failures": (Failure("a", REFUSED, Moment(us=1_000_000), notices_us=3_000_000),),
+        "first_poll_us": 5_000_000,
+        "poll_us": 1_000_000,
+    },
+    "two of one broker": {
+        "failures": (
+            Failure("a", BUSY, Moment(us=5000), Moment(us=40_000)),
+            Failure("a", REFUSED, Moment(us=20_000), Moment(us=60_000)),
+        ),
+        "latency_fault": True,
+        "messages": 80,
+    },
+    "the least seed": {"seed": -1, "start_at": 3, "threads": 2, "messages": 20},
+    "all lesser": {
+        "failures": tuple(Failure(name, UNSAFE) for name in "abc"),
+        "retry_not_store_ok": True,
+        "messages": 10,
+        "latency_fault": True,
+    },
+    "lesser, then stored": {"failures": (Failure("a", UNSAFE),), "retry_not_store_ok": True, "messages": 30},
+    "detector, dead": {
+        "client_version": "5.1.4",
+        "latency_fault": True,
+        "detector": True,
+        "rate": Fraction(10),
+        "messages": 150,
+        "failures": (Failure("a", TIMEOUT, Moment(us=500_000), Moment(us=6_100_000)), Failure("b", SLOW)),
+    },
+    "detector, slow answers": {
+        "client_version": "5.5.0",
+        "latency_fault": True,
+        "detector": True,
+        "rate": Fraction(10),
+        "messages": 90,
+        "failures": (Failure("a", Reaction("slow", "slow", 0, 3_500_000)), Failure("b", BUSY)),
+    },
+}
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_whatever_is_asked_for_the_kernel_follows_the_engine(name: str) -> None:
+    given: dict[str, Any] = {"messages": 20, "first_poll_us": 30_000_000}
+    assert hold_equal(THREE, SendScenario(**given | FOLLOWED[name]), range(3)) == []
+
+
+def test_a_failure_that_comes_just_at_the_end_has_come() -> None:
+    """Three messages of 1 ms: the last is done at 3 ms."""
+    for at, began in ((3000, 3.0), (3001, None)):
+        scenario = SendScenario(messages=3, failures=(Failure("a", REFUSED, Moment(us=at)),))
+        assert hold_equal(THREE, scenario, range(2)) == []
+        assert simulate_send(THREE, scenario).failures[0].began_ms == began
+
+
+@pytest.mark.parametrize(
+    ("brokers", "runs"),
+    [
+        ([0], [1]),
+        ([0, 0, 0], [3, 3, 3]),
+        ([0, 1], [1, 1]),
+        ([0, 0, 1], [2, 1, 1]),
+        ([0, 1, 1, 0], [1, 2, 1, 2]),
+        ([0, 0, 1, 1, 1, 0], [2, 1, 3, 2, 1, 3]),
+    ],
+)
+def test_a_run_is_how_far_the_next_queue_of_another_broker_is(brokers: list[int], runs: list[int]) -> None:
+    """Around the end of the list too; the list's length when there is none."""
+    plan = lanes(route(a=1), SendScenario()).plan  # type: ignore[union-attr]
+    rows, numbered = len(brokers), tuple(brokers)
+    assert SendTables(replace(plan, row_brokers=numbered, lists=(tuple(range(rows)),))).runs.tolist() == runs
+
+
+def test_a_success_isolates_by_the_highest_threshold_that_it_reaches() -> None:
+    """A broken millisecond does not count; durations of 0 isolate nobody."""
+    plan = lanes(route(a=1), SendScenario(rate=Fraction(3))).plan  # type: ignore[union-attr]
+    assert plan.ticks == 3
+    tables = SendTables(replace(plan, thresholds=((50, 0), (550, 2000), (1800, 5000))))
+    took = np.array([us * 3 for us in (0, 50_000, 549_999, 550_000, 1_799_999, 1_800_000, 9_000_000)])
+    assert tables.durations(took).tolist() == [ms * 3000 for ms in (0, 0, 0, 2000, 2000, 5000, 5000)]
+    assert tables.isolates_from == 550 * 3000
+    assert SendTables(replace(plan, thresholds=((50, 0),))).isolates_from == 1 << 62
+
+
+def test_listed_time_leaves_out_what_a_broker_was_unlisted_for() -> None:
+    """Broker a is read-only from 1 to 3 s; the client polls each second from 1.5 s on."""
+    failing = Failure("a", READ_ONLY, Moment(us=1_000_000), Moment(us=3_000_000))
+    covered = lanes(THREE, SendScenario(failures=(failing,), first_poll_us=1_500_000, poll_us=1_000_000))
+    assert covered is not None
+    tables = SendTables(covered.plan)
+    times = [0, 1_500_000, 2_000_000, 3_500_000, 4_000_000]
+    at = np.array(times)
+    assert tables.listed_time(np.zeros(5, np.int64), at).tolist() == [0, 1_500_000, 1_500_000, 1_500_000, 2_000_000]
+    assert tables.listed_time(np.ones(5, np.int64), at).tolist() == times
 
 
 def test_a_broker_without_an_address_fails_at_once() -> None:
