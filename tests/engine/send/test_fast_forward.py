@@ -82,6 +82,59 @@ def test_a_jump_does_not_go_on_to_the_arrival_of_a_message_that_is_not_sent() ->
     assert fast.brokers[0].isolated_ms == 30_000
 
 
+WINDOW = (Moment(us=300_000), Moment(us=900_000))
+REPEATED: dict[str, dict[str, Any]] = {
+    "back to back": {"failures": (Failure("a", REFUSED),)},
+    "isolated again and again": {"latency_fault": True, "rate": Fraction(10), "failures": (Failure("a", REFUSED),)},
+    "by threads": {"latency_fault": True, "threads": 3, "rate": Fraction(20), "failures": (Failure("a", SLOW),)},
+    "4.9.7 by threads": {
+        "client_version": "4.9.7",
+        "latency_fault": True,
+        "threads": 2,
+        "rate": Fraction(1),
+        "failures": (Failure("a", SLOW),),
+    },
+    "detector": {"latency_fault": True, "detector": True, "rate": Fraction(9), "failures": (Failure("a", REFUSED),)},
+    "detector finds": {
+        "latency_fault": True,
+        "detector": True,
+        "rate": Fraction(50),
+        "failures": (Failure("a", REFUSED, *WINDOW),),
+    },
+    "a window": {"rate": Fraction(200), "failures": (Failure("a", TIMEOUT, *WINDOW),), "timeout_ms": 50},
+    "late in the end": {"rate": Fraction(1100), "threads": 1, "latency": constant(1000, "1ms")},
+    "late, by threads": {"rate": Fraction(2200), "threads": 2, "latencies": {"a": constant(1500, "x")}},
+    "late, then not": {"rate": Fraction(200), "threads": 2, "failures": (Failure("a", SLOW, *WINDOW),)},
+    "by time": {"messages": None, "duration_us": 1_500_001, "failures": (Failure("b", REFUSED, *WINDOW),)},
+    "by time and rate": {"messages": None, "duration_us": 3_000_000, "rate": Fraction(500), "threads": 3},
+    "just by time": {"messages": 1500, "duration_us": 1_500_000},
+    "by message": {"threads": 2, "failures": (Failure("a", REFUSED, Moment(message=400), Moment(message=1100)),)},
+    "async": {"mode": "async", "rate": Fraction(300), "threads": 2, "failures": (Failure("a", REFUSED),)},
+    "async, late": {"mode": "async", "rate": Fraction(40), "timeout_ms": 500, "failures": (Failure("a", TIMEOUT),)},
+    "async, slow": {"mode": "async", "rate": Fraction(1), "latency_fault": True, "failures": (Failure("a", SLOW),)},
+    "one way": {"mode": "oneway", "rate": Fraction(300), "threads": 2, "failures": (Failure("a", REFUSED),)},
+    "own latencies": {"latency_fault": True, "latencies": {"b": constant(600_000, "x")}, "threads": 2},
+    "a lesser status": {
+        "failures": (Failure("a", Reaction("status", "FLUSH_DISK_TIMEOUT", 10)),),
+        "retry_not_store_ok": True,
+    },
+    "lost": {"failures": tuple(Failure(name, REFUSED, *WINDOW) for name in "abc"), "rate": Fraction(700)},
+    "the route changes": {
+        "failures": (Failure("a", REFUSED, Moment(us=1_000_000), Moment(us=4_200_000), notices_us=100_000),),
+        "rate": Fraction(200),
+        "first_poll_us": 500_000,
+        "poll_us": 700_000,
+    },
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_whatever_repeats_itself_comes_out_as_it_does_one_by_one(name: str) -> None:
+    given: dict[str, Any] = {"messages": 1500, "start_at": 2}
+    fast, traced = both(route(a=2, b=3, c=1), SendScenario(**given | REPEATED[name]))
+    assert fast == traced
+
+
 @settings(max_examples=15)
 @given(scenarios(most_messages=1), failures())
 def test_they_are_equal_over_many_messages_too(scenario: SendScenario, failure: Failure) -> None:
