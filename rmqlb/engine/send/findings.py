@@ -10,6 +10,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import Failure
+from rmqlb.model.words import counted
 
 
 def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str = "") -> Iterator[Finding]:
@@ -34,10 +35,11 @@ def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str
         yield from _skew(report)
     yield from _too_short(report)
     yield from _healthy_isolated(report)
-    if totals.lost_by.get("call timeout"):
+    if late := totals.lost_by.get("call timeout"):
+        whose = "its" if late == 1 else "their"
         yield Finding(
             "timeouts-not-retried",
-            f"{totals.lost_by['call timeout']} messages used up their {scenario.timeout_ms} ms in one attempt: "
+            f"{counted(late, 'message')} used up {whose} {scenario.timeout_ms} ms in one attempt: "
             "a timeout leaves no time for a retry",
         )
     hashed = scenario.chosen_by is not None and scenario.chosen_by.kind == "hash"

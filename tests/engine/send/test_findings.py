@@ -89,10 +89,12 @@ def test_a_failure_that_never_begins_is_told_with_the_time_of_the_end() -> None:
 
 
 def test_messages_that_time_outs_use_up_are_counted() -> None:
-    (text,) = said(
-        "timeouts-not-retried", failures=(Failure("a", TIMEOUT),), messages=2, timeout_ms=500, overshoot_us=1000
-    )
+    """Queues 0 and 1 are a's: it has messages 1 and 3, since the pick after a time-out takes queue 2 of message 2."""
+    failing = Failure("a", TIMEOUT)
+    (text,) = said("timeouts-not-retried", failures=(failing,), messages=3, timeout_ms=500, overshoot_us=1000)
     assert text.startswith("2 messages used up their 500 ms in one attempt: ")
+    (text,) = said("timeouts-not-retried", failures=(failing,), messages=2, timeout_ms=500, overshoot_us=1000)
+    assert text.startswith("1 message used up its 500 ms in one attempt: ")
 
 
 def test_slow_brokers_too_make_healthy_ones_isolated() -> None:
