@@ -230,6 +230,14 @@ FOLLOWED: dict[str, dict[str, Any]] = {
         "rate": Fraction(5),
         "timeout_ms": 4000,
     },
+    "isolated at once": {"latency_fault": True, "threads": 5, "failures": (Failure("b", REFUSED),), "messages": 60},
+    "4.9.8, isolated at once": {
+        "client_version": "4.9.8",
+        "latency_fault": True,
+        "threads": 5,
+        "failures": (Failure("b", REFUSED),),
+        "messages": 60,
+    },
     "no time": {"timeout_ms": 0, "retries": 1, "messages": 10, "failures": (Failure("a", REFUSED),)},
     "no time, no failure": {"timeout_ms": 0, "retries": 2, "messages": 10, "latency_fault": True},
     "a millisecond": {"timeout_ms": 1, "latency": constant(1000, "1ms"), "latencies": {"b": constant(1001, "x")}},
@@ -270,6 +278,13 @@ FOLLOWED: dict[str, dict[str, Any]] = {
         "latency_fault": True,
     },
     "lesser, then stored": {"failures": (Failure("a", UNSAFE),), "retry_not_store_ok": True, "messages": 30},
+    "5.1.3, lesser, then the same broker": {
+        "client_version": "5.1.3",
+        "latency_fault": True,
+        "failures": (Failure("a", UNSAFE),),
+        "retry_not_store_ok": True,
+        "messages": 30,
+    },
     "detector, dead": {
         "client_version": "5.1.4",
         "latency_fault": True,
