@@ -60,3 +60,15 @@ def test_a_measured_latency_is_a_java_long() -> None:
     for latency in (2**63, -(2**63) - 1):
         with pytest.raises(UsageError, match="current_latency"):
             strategy.update_fault_item("a", latency)
+
+
+@pytest.mark.parametrize(
+    ("reachable", "available"), [({}, True), ({"reachable": True}, True), ({"reachable": False}, False)]
+)
+def test_an_update_that_says_no_more_than_a_latency_leaves_the_broker_available(
+    reachable: dict[str, bool], available: bool
+) -> None:
+    """In 5.1.4 a broker that waits for the detector is not available either."""
+    strategy = MQFaultStrategy(True, lambda: 0, "5.1.4")
+    strategy.update_fault_item("a", 20, **reachable)
+    assert strategy.is_available("a") is available
