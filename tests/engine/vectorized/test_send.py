@@ -278,8 +278,15 @@ FOLLOWED: dict[str, dict[str, Any]] = {
         "latency_fault": True,
     },
     "lesser, then stored": {"failures": (Failure("a", UNSAFE),), "retry_not_store_ok": True, "messages": 30},
-    "5.1.3, lesser, then the same broker": {
+    "5.1.3, lesser, then another broker": {
         "client_version": "5.1.3",
+        "latency_fault": True,
+        "failures": (Failure("a", UNSAFE),),
+        "retry_not_store_ok": True,
+        "messages": 30,
+    },
+    "5.1.0, lesser, then the same broker": {
+        "client_version": "5.1.0",
         "latency_fault": True,
         "failures": (Failure("a", UNSAFE),),
         "retry_not_store_ok": True,
