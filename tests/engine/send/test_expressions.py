@@ -91,6 +91,10 @@ def test_anything_else_is_refused(text: str) -> None:
     assert len(str(caught.value)) < 500
 
 
+def test_a_text_of_200_characters_is_not_too_long() -> None:
+    assert index("1" + "+0" * 99 + " ", 0) == 1
+
+
 def test_a_text_is_no_number() -> None:
     with pytest.raises(UsageError, match="arg is a text") as caught:
         expression_selector("arg % n", "string")

@@ -84,7 +84,7 @@ def test_a_map_of_brokers_iterates_as_java_does_while_it_grows(expected: str) ->
     assert map_order(sorted(names, key=lambda name: int(name.partition("-")[2]))) == names
 
 
-@pytest.mark.parametrize("arg", [None, b"bytes", object(), [1], 2**63])
+@pytest.mark.parametrize("arg", [None, b"bytes", object(), [1], 2**63, -(2**63) - 1])
 def test_what_java_hashes_by_identity_is_refused(arg: object) -> None:
     with pytest.raises(UsageError):
         select_by_hash(EIGHT, arg)
