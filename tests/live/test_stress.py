@@ -24,7 +24,11 @@ GROUP = "stress-svc"
 
 def test_no_process_of_many_that_read_the_cluster_at_once_dies(cluster: RocketMQCluster) -> None:
     source = ("-s", f"rocketmq://{cluster.name_server}")
-    lines = [*stress.reading(source, GROUP, "OrderEvents", {"check": walk.CODES["check"]}), *stress.WITHOUT_A_SOURCE]
+    lines = [
+        *stress.reading(source, GROUP, "OrderEvents", {"check": walk.CODES["check"]}),
+        stress.Line(("diff", source[1], walk.ON_TWO_SNAPSHOTS["diff"][1])),
+        *stress.WITHOUT_A_SOURCE,
+    ]
     assert {line.words[0] for line in lines} == {*walk.commands()} - {"pipeline"}  # which has tests of its own
     with running_members(cluster, GROUP, "AVG", TOPICS, FIRST_MEMBERS) as members:
         settled(members, GROUP, cluster)
