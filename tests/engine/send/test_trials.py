@@ -276,6 +276,8 @@ def test_lost_messages_cannot_be_more_than_are_sent() -> None:
     report = simulate_trials(topic, scenario, 2)
     assert report.lost_messages == report.lost_share == Estimate(0.5, 0.0, 1.0)
     assert (report.losing_trials.mean, report.failing_ms.mean) == (0.5, 0.5)
+    # Only one trial stored anything, all of it at b.
+    assert report.shares == {"a": Estimate(0.0, 0.0, 1.0), "b": Estimate(1.0, 0.0, 1.0)}
 
 
 def test_progress_ends_with_the_last_trial() -> None:
