@@ -301,6 +301,18 @@ def test_a_thread_that_is_late_now_and_then_is_no_backlog() -> None:
     assert fast == traced
 
 
+def test_a_thread_that_has_caught_up_ends_what_a_later_one_repeats() -> None:
+    """Thread 1 is 50 ms late, thread 2 a millisecond; both gain 20 us a message, and only thread 1 goes on to."""
+    slow = (Reaction("slow", "slow", 0, us) for us in (50_000, 2_000))
+    windows_us = ((0, 400), (400, 600))
+    failing = tuple(Failure("a", each, *(Moment(us=us) for us in w)) for each, w in zip(slow, windows_us, strict=True))
+    scenario = SendScenario(
+        messages=4000, threads=2, rate=Fraction(2000), latency=constant(980, "x"), failures=failing, start_at=0
+    )
+    fast, traced = both(route(a=1), scenario)
+    assert fast == traced
+
+
 def test_messages_that_wait_for_their_thread_are_jumped_over_too() -> None:
     scenario = SendScenario("5.5.0", messages=3000, rate=Fraction(2000), failures=(Failure("a", REFUSED),))
     fast, traced = both(THREE, scenario)
