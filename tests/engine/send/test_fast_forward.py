@@ -303,9 +303,10 @@ def test_a_thread_that_is_late_now_and_then_is_no_backlog() -> None:
 
 def test_a_thread_that_has_caught_up_ends_what_a_later_one_repeats() -> None:
     """Thread 1 is 50 ms late, thread 2 a millisecond; both gain 20 us a message, and only thread 1 goes on to."""
-    slow = (Reaction("slow", "slow", 0, us) for us in (50_000, 2_000))
-    windows_us = ((0, 400), (400, 600))
-    failing = tuple(Failure("a", each, *(Moment(us=us) for us in w)) for each, w in zip(slow, windows_us, strict=True))
+    failing = (
+        Failure("a", Reaction("slow", "slow", 0, 50_000), Moment(us=0), Moment(us=400)),
+        Failure("a", Reaction("slow", "slow", 0, 2_000), Moment(us=400), Moment(us=600)),
+    )
     scenario = SendScenario(
         messages=4000, threads=2, rate=Fraction(2000), latency=constant(980, "x"), failures=failing, start_at=0
     )

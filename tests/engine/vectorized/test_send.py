@@ -238,6 +238,11 @@ FOLLOWED: dict[str, dict[str, Any]] = {
         "failures": (Failure("b", REFUSED),),
         "messages": 60,
     },
+    "an excluded broker fails": {
+        "exclude": frozenset("a"),
+        "latency_fault": True,
+        "failures": (Failure("a", REFUSED), Failure("b", REFUSED)),
+    },
     "no time": {"timeout_ms": 0, "retries": 1, "messages": 10, "failures": (Failure("a", REFUSED),)},
     "no time, no failure": {"timeout_ms": 0, "retries": 2, "messages": 10, "latency_fault": True},
     "a millisecond": {"timeout_ms": 1, "latency": constant(1000, "1ms"), "latencies": {"b": constant(1001, "x")}},
