@@ -238,6 +238,7 @@ FOLLOWED: dict[str, dict[str, Any]] = {
         "failures": (Failure("b", REFUSED),),
         "messages": 60,
     },
+    "lost by a refusal": {"failures": (Failure("a", REFUSED),), "retries": 0},
     "an excluded broker fails": {
         "exclude": frozenset("a"),
         "latency_fault": True,
