@@ -20,6 +20,7 @@ from rmqlb.engine.consume.simulate import GroupSimulation
 from rmqlb.engine.consume.starts import with_starts
 from rmqlb.engine.consume.timelines import timelines
 from rmqlb.engine.diff.compare import compare_snapshots
+from rmqlb.engine.diff.made_from import made_from
 from rmqlb.engine.overview.consumers import consumers_of
 from rmqlb.engine.overview.groups import facts_of
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
@@ -119,8 +120,13 @@ def compared(size: Size) -> int:
     return bytecodes(lambda: compare_snapshots(before, more))
 
 
+def fingerprinted(size: Size) -> int:
+    side, states = side_of(size), cluster(size).groups[GROUP].queues
+    return bytecodes(lambda: made_from(side.routes, group=GROUP, members=side.members, states=states))
+
+
 @pytest.mark.parametrize("dimension", SIDES)
-@pytest.mark.parametrize("work", [shown, planned, at_a_glance, simulated, compared])
+@pytest.mark.parametrize("work", [shown, planned, at_a_glance, simulated, compared, fingerprinted])
 def test_twice_as_much_takes_twice_the_instructions(work: Callable[[Size], int], dimension: str) -> None:
     assert grows_in_proportion(work, SIDES[dimension], dimension)
 

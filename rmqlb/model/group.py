@@ -170,6 +170,11 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
         return tuple(sort_client_ids(most.elements()))
 
     @property
+    def own_topics(self) -> tuple[str, ...] | None:
+        """The topics of its subscription but the one for retries; None when they are not known."""
+        return None if self.topics is None else tuple(t for t in self.topics if not t.startswith(RETRY_PREFIX))
+
+    @property
     def without_foreign_offsets(self) -> ConsumerGroup:
         """The group without what brokers say of its offsets, where these are none of its own.
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from rmqlb.errors import DataError, EndpointError, ProtocolError, RmqlbError
 from rmqlb.model.group import CLUSTERING, ConsumerGroup, MemberReport, MemberView, QueueState, Seen, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, OffsetQuestion, RouteSighting, Unread, Wanted, suggestion
 from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.sources.concurrent import ask_concurrently
@@ -25,7 +26,7 @@ from rmqlb.sources.formats import from_documents
 from rmqlb.sources.offsets import OffsetReads, reported_offsets, with_stored
 from rmqlb.sources.owners import popped_topics, with_owners
 from rmqlb.sources.pop import PopReads, polling_num, request_modes
-from rmqlb.sources.source import Progress, Refused, no_progress
+from rmqlb.sources.source import Refused
 
 AT_ONCE = 4  # how many requests are under way at most, over all brokers together
 

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from rmqlb.errors import EndpointError
 from rmqlb.model.group import NOT_STORED, QueueState, States
 from rmqlb.model.message_queue import MessageQueue, sort_queues
+from rmqlb.model.progress import Progress
 from rmqlb.model.snapshot import OffsetQuestion
 from rmqlb.sources.concurrent import ask_concurrently
-from rmqlb.sources.source import Progress, Refused
+from rmqlb.sources.source import Refused
 
 MOST_ASKED = 256  # queues of one group that are asked about at a broker while a snapshot is taken
 

@@ -48,7 +48,7 @@ def request_modes(
         found.setdefault(topic, set()).add(mode)
     led = next((client_id for client_id, report in reports.items() if report.client_rebalance is False), None)
     if led is not None:
-        rest = [topic for topic in group.topics or () if topic not in found and not topic.startswith(RETRY_PREFIX)]
+        rest = [topic for topic in group.own_topics or () if topic not in found]
         for topic in rest[:MOST_TOPICS]:
             reported = reads.assignment_mode(group.group, topic, led, via[led])
             if reported is not None:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from rmqlb.errors import EndpointError
 from rmqlb.model.group import States
+from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
-
-Progress = Callable[[str, int, int], None]
-"""Told about the work: what is being read, how many parts are done, of how many."""
-
-
-def no_progress(what: str, done: int, total: int) -> None:
-    """A `Progress` for those who do not watch."""
 
 
 class Source(Protocol):

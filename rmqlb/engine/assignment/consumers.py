@@ -54,8 +54,8 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False) -> N
         )
     if group.consume_type == CONSUME_POP:
         raise pop_refusal(group, ())
-    topics = {topic for topic in group.topics or () if not topic.startswith(RETRY_PREFIX)}
-    if topics and topics <= popped_topics(group):
+    topics = group.own_topics
+    if topics and popped_topics(group).issuperset(topics):
         raise pop_refusal(group, topics)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 
 from msgspec.structs import replace
@@ -15,9 +15,8 @@ from rmqlb.errors import RmqlbError
 from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, VIOLATED, CheckReport, Judgement, WaiverState, WaiverUse
 from rmqlb.model.finding import ERROR, Finding, Severity
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
+from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot
-
-Told = Callable[[str, int, int], None]  # told about the work: what is being checked, how many are done, of how many
 
 
 def check_policy(
@@ -28,7 +27,7 @@ def check_policy(
     # what the members' strategy objects were constructed with; None is RocketMQ's defaults
     settings: Settings | None = None,
     fail_from: Severity = ERROR,  # the lowest severity that decides the report's outcome
-    progress: Told = lambda what, done, total: None,  # noqa: ARG005 - nobody watches by default
+    progress: Progress = no_progress,
 ) -> CheckReport:
     """What each limit of the policy comes to."""
     missing = gaps(snapshot)
@@ -40,7 +39,7 @@ def check_policy(
 
 
 def _judgements(
-    rule: Rule, snapshot: ClusterSnapshot, missing: Gaps, settings: Settings, progress: Told
+    rule: Rule, snapshot: ClusterSnapshot, missing: Gaps, settings: Settings, progress: Progress
 ) -> Iterator[Judgement]:
     names = subjects(rule, snapshot, missing)
     found = []

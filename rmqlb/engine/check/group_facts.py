@@ -138,11 +138,12 @@ class GroupFacts(Struct, dict=True, eq=False):
     @cached_property
     def routes(self) -> tuple[TopicRouteData, ...]:
         """The routes of all topics that it pulls, but the one for retries (raises DataError)."""
-        if self.group.topics is None:
+        own_topics = self.group.own_topics
+        if own_topics is None:
             is_empty = self.group.views is not None and not self.group.client_ids
             raise DataError("no consumer is online to report its topics" if is_empty else "its topics are unknown")
         popped = popped_topics(self.group)
-        topics = [topic for topic in self.group.topics if not topic.startswith(RETRY_PREFIX) and topic not in popped]
+        topics = [topic for topic in own_topics if topic not in popped]
         for topic in topics:
             if topic not in self.snapshot.routes:
                 reason = self.gaps.topics.get(topic)

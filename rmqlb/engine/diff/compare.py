@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.detect import DEFAULT
@@ -11,11 +11,9 @@ from rmqlb.engine.diff.groups import group_diff
 from rmqlb.engine.diff.sides import GroupSide, group_side
 from rmqlb.engine.diff.topics import topic_diff
 from rmqlb.model.diff import DiffSummary, GroupDiff, NotCompared, SnapshotDiff, SnapshotSide, TopicDiff
+from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.times import utc_text
-
-Told = Callable[[str, int, int], None]
-"""Told about the work: what is being compared, how many are done, of how many."""
 
 
 def compare_snapshots(
@@ -24,7 +22,7 @@ def compare_snapshots(
     wanted: Everything | None = None,
     *,
     settings: Settings | None = None,
-    progress: Told = lambda what, done, total: None,  # noqa: ARG005 - nobody watches by default
+    progress: Progress = no_progress,
 ) -> SnapshotDiff:
     """What differs between two snapshots of a cluster, and which change gave each queue its new owner.
 

@@ -33,6 +33,7 @@ class Prediction:
     Attributes:
         changed: what differs.
         problem: why nothing can be predicted; None when it can.
+        ends: the owners without any change, and with all; empty where none can be predicted or nothing differs.
     """
 
     def __init__(self, before: GroupSide, after: GroupSide) -> None:
@@ -40,10 +41,10 @@ class Prediction:
         self.problem = self._before.problem or self._after.problem
         self.changed = () if self.problem else tuple(_changed(self._before, self._after))
         self._known: dict[Causes, Owners] = {}
+        self.ends: tuple[Owners, Owners] = {}, {}
         if self.problem is None and (self.changed or before.observed != after.observed):
             try:
-                self.owners(())
-                self.owners(self.changed)
+                self.ends = self.owners(()), self.owners(self.changed)
             except RmqlbError as error:  # what a client would throw
                 self.problem = error.message
 
@@ -83,17 +84,14 @@ class Prediction:
             first, then = then, first
         subscribed = {**_subscribed(first), **_subscribed(then)}
         members = replace(strategy, client_ids=ids, subscribed=subscribed)
-        return owners_at_rest([routes[topic] for topic in topics if topic in routes], members)
+        return owners_at_rest([routes[topic].route for topic in topics if topic in routes], members)
 
 
 def queue_diffs(before: GroupSide, after: GroupSide, prediction: Prediction) -> Iterator[QueueDiff]:
     """Each queue whose observed or predicted owners differ, in the clients' order."""
     if before.broadcasting or after.broadcasting:
         return
-    first: Owners = {}
-    last: Owners = {}
-    if prediction.problem is None and (prediction.changed or before.observed != after.observed):
-        first, last = prediction.owners(()), prediction.owners(prediction.changed)
+    first, last = prediction.ends
     for queue in sort_queues({*first, *last, *before.observed, *after.observed}):
         found = _queue_diff(queue, before, after, prediction, (first.get(queue), last.get(queue)))
         if found is not None:
@@ -189,7 +187,7 @@ def _changed(before: GroupSide, after: GroupSide) -> Iterator[Cause]:
         yield "subscriptions"
     for topic in dict.fromkeys((*topics, *others)):
         was, becomes = (side.routes.get(topic) for side in (before, after))
-        if (was and was.subscribe_queues()) != (becomes and becomes.subscribe_queues()):
+        if (was and was.route.subscribe_queues()) != (becomes and becomes.route.subscribe_queues()):
             yield "routes"
             return
 

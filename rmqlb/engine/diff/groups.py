@@ -17,16 +17,16 @@ from rmqlb.model.message_queue import sort_client_ids
 
 def group_diff(name: str, before: GroupSide | None, after: GroupSide | None) -> GroupDiff:
     """What of a group differs, if anything does; a side that is None is not there."""
+    was, becomes = (None if side is None else side.summary for side in (before, after))
     if before is None or after is None:
-        summaries = [None if side is None else side.summary for side in (before, after)]
-        return GroupDiff(name, presence(before, after), summaries[0], summaries[1])
+        return GroupDiff(name, presence(before, after), was, becomes)
     prediction = Prediction(before, after)
     queues = tuple(queue_diffs(before, after, prediction))
     found = GroupDiff(
         group=name,
         change="same",
-        before=before.summary,
-        after=after.summary,
+        before=was,
+        after=becomes,
         joined=_gone(after, before),
         left=_gone(before, after),
         processes=tuple(_processes(before, after)),
@@ -90,14 +90,14 @@ def _processes(before: GroupSide, after: GroupSide) -> Iterator[ProcessesDiff]:
 
 def _topics(one: GroupSide, other: GroupSide) -> tuple[str, ...]:
     """The topics that one subscribes to and the other does not; none where they are not reported."""
-    mine, others = one.summary.topics, other.summary.topics
+    mine, others = one.group.own_topics, other.group.own_topics
     return () if mine is None or others is None else tuple(topic for topic in mine if topic not in others)
 
 
 def _strategy_changed(before: GroupSide, after: GroupSide, prediction: Prediction) -> bool:
     if prediction.problem is None:
         return "strategy" in prediction.changed
-    first, then = before.summary.strategies, after.summary.strategies
+    first, then = before.strategies, after.strategies
     return bool(first and then) and set(first) != set(then)
 
 

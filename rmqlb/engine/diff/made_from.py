@@ -47,7 +47,8 @@ def made_from(
     taken_at: datetime | None = None,
 ) -> MadeFrom:
     """What a result is made from; without members, as of a producer, its routes alone."""
-    states = {queue: state for queue, state in (states or {}).items() if queue.topic in {r.topic for r in routes}}
+    names = {route.topic for route in routes}
+    states = {queue: state for queue, state in (states or {}).items() if queue.topic in names}
     owners = [(str(queue), state.sorted_owners) for queue, state in states.items() if state.owners is not None]
     offsets = [
         (str(queue), state.broker_offset, state.consumer_offset)

@@ -16,7 +16,7 @@ from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.errors import DataError
 from rmqlb.model.diff import GroupOwners
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, States
-from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import RouteSighting
 
 
 class GroupSide(Struct, frozen=True):
@@ -36,7 +36,7 @@ class GroupSide(Struct, frozen=True):
     members: Members | None
     strategy_known: bool
     topics: tuple[str, ...] | None
-    routes: Mapping[str, TopicRouteData]
+    routes: Mapping[str, RouteSighting]
     observed: Owners
     problem: str | None
 
@@ -59,18 +59,19 @@ class GroupSide(Struct, frozen=True):
     def summary(self) -> GroupOwners:
         """What of it is compared."""
         lags = [state.lag for state in self.states.values() if state.lag is not None]
-        topics = self.group.topics
         return GroupOwners(
             consumers=None if self.client_ids is None else len(set(self.client_ids)),
-            topics=None if topics is None else tuple(t for t in topics if not t.startswith(RETRY_PREFIX)),
-            strategies=self._strategies(),
+            topics=self.group.own_topics,
+            strategies=self.strategies,
             queues=len(self.observed),
             unassigned=sum(not owners for owners in self.observed.values()),
             duplicate_owners=0 if self.broadcasting else sum(len(owners) > 1 for owners in self.observed.values()),
             lag=sum(lags) if lags else None,
         )
 
-    def _strategies(self) -> tuple[str, ...]:
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """What its consumers run, the most frequent first; empty when not known."""
         reported = Counter(reported_strategies(self.group).values())
         if reported:
             return tuple(name for name, _ in reported.most_common())
@@ -86,7 +87,7 @@ def group_side(facts: GroupFacts) -> GroupSide:
         members=None,
         strategy_known=False,
         topics=None,
-        routes={name: sighting.route for name, sighting in facts.snapshot.routes.items()},
+        routes=facts.snapshot.routes,
         observed=facts.seen_owners,
         problem=facts.apart,
     )

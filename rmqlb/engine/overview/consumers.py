@@ -12,7 +12,7 @@ from rmqlb.engine.assignment.balance import Owners, counts
 from rmqlb.engine.assignment.consumers import is_grpc, reported_strategies, subscriptions
 from rmqlb.engine.assignment.pop_and_proxy import popped_topics
 from rmqlb.engine.check.group_facts import GroupFacts
-from rmqlb.engine.overview.group_line import everybody, group_line, known, ownership, shares_queues, topics_of
+from rmqlb.engine.overview.group_line import everybody, group_line, known, ownership, shares_queues
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import BROADCASTING, CONSUME_PASSIVELY, CONSUME_POP, Connection, ConsumerGroup, MemberView
 from rmqlb.model.groups import ConsumerProcess, Consumers, GroupState, ProcessAddress
@@ -39,7 +39,7 @@ def _rows(facts: GroupFacts, findings: Sequence[Finding]) -> Iterator[ConsumerPr
     processes = Counter(group.client_ids or ())
     ids = tuple(processes)
     listed = [_by_id(view) for view in views]
-    own = topics_of(group)
+    own = group.own_topics
     pops = group.consume_type == CONSUME_POP or bool(own and popped_topics(group).issuperset(own))
     codes: dict[str, dict[str, None]] = {}
     for finding in findings:

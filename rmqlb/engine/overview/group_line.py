@@ -28,7 +28,7 @@ from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.engine.source_findings import no_route_findings, unread_findings
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.finding import ERROR, INFO, SEVERITIES, WARNING, Finding, Severity
-from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, ConsumerGroup
 from rmqlb.model.groups import GroupLine, Status
 from rmqlb.model.plan import Origin
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
@@ -59,7 +59,7 @@ def group_line(facts: GroupFacts, unread: Sequence[Unread]) -> GroupLine:
     return GroupLine(
         group=facts.name,
         status=_status(findings, group, owned),
-        topics=topics_of(group),
+        topics=group.own_topics,
         message_model=group.message_model,
         consume_type=group.consume_type,
         consumers=None if ids is None else len(processes),
@@ -93,13 +93,8 @@ def refusal(group: ConsumerGroup) -> DataError | None:
     return None
 
 
-def topics_of(group: ConsumerGroup) -> tuple[str, ...] | None:
-    """The topics of its subscription but the one for retries; None when they are not known."""
-    return None if group.topics is None else tuple(t for t in group.topics if not t.startswith(RETRY_PREFIX))
-
-
 def _queues(group: ConsumerGroup, snapshot: ClusterSnapshot) -> int | None:
-    topics = topics_of(group)
+    topics = group.own_topics
     if topics is None or any(topic not in snapshot.routes for topic in topics):
         return None
     return sum(len(snapshot.routes[topic].route.subscribe_queues()) for topic in topics)
@@ -226,7 +221,7 @@ def _offline(facts: GroupFacts) -> Finding:
 
 def _of_routes(facts: GroupFacts) -> Iterator[Finding]:
     group, snapshot = facts.group, facts.snapshot
-    topics = topics_of(group) or ()
+    topics = group.own_topics or ()
     yield from no_route_findings(facts.name, topics, snapshot)
     sightings = [snapshot.routes[topic] for topic in topics if topic in snapshot.routes]
     left_out = known(lambda: pulled_routes(group, tuple(sighting.route for sighting in sightings)))

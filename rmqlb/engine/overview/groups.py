@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.check.check import Told
 from rmqlb.engine.check.group_facts import Gaps, GroupFacts, gaps
 from rmqlb.engine.overview.group_line import assumed_strategy, group_line
 from rmqlb.model.groups import STATUSES, GroupLine, Overview, OverviewSummary
+from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind
 
 _OF_GROUP: tuple[UnreadKind, ...] = ("group", "members", "member", "offsets", "stored-offsets")
@@ -20,7 +20,7 @@ def overview(
     names: Iterable[str],
     settings: Settings,
     *,
-    progress: Told = lambda what, done, total: None,  # noqa: ARG005 - nobody watches by default
+    progress: Progress = no_progress,
 ) -> Overview:
     """The groups of these names.
 

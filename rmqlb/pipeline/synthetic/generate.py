@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from rmqlb.errors import UsageError
 from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.format_version import FORMAT_VERSION
+from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.pipeline.synthetic.draw import draw_cluster
 from rmqlb.pipeline.synthetic.files import FleetFiles
 from rmqlb.pipeline.synthetic.nights import nights
 from rmqlb.pipeline.synthetic.shape import FleetShape, sizes
 from rmqlb.sources.formats.snapshot_file import SCHEMA, to_document
-from rmqlb.sources.source import Progress, no_progress
 
 LARGEST = 60_000_000
 """Bytes of one document, unpacked; rmqlb reads no larger ones unless told to."""

@@ -9,10 +9,10 @@ from typing import BinaryIO
 
 from rmqlb.errors import DocumentError
 from rmqlb.model.group import States
+from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources.dump.read_document import GZIP, read_document
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, too_large
-from rmqlb.sources.source import Progress, no_progress
 
 STDIN = "-"
 _CHUNK = 1 << 20
