@@ -237,7 +237,7 @@ def report(recording: Recording, comparisons: Sequence[Comparison]) -> str:
     listener = "orderly" if lived.orderly else "concurrent"
     trials = len(comparisons[0].foretold)
     took = f"a request takes {lived.request_us / 1000:.1f} ms, a start {median(lived.starts_us) / 1000:.0f} ms"
-    heads = [f"{name:>7} {'median':>7} {'p95':>7} {'worst':>7}" for name in ("none", "several", "settled")]
+    heads = [f"{name:>9} {'median':>7} {'p95':>7} {'worst':>7}" for name in ("gap", "overlap", "converged")]
     lines = [
         f"{lived.version}, {listener}, {trials} trials; {took}",
         f"{'event':<20} {'queues':>6}  " + "  ".join(heads),
@@ -247,12 +247,12 @@ def report(recording: Recording, comparisons: Sequence[Comparison]) -> str:
         for name in FIGURES:
             measured, foretold = each.figure(name)
             ordered = sorted(foretold)
-            values = (measured, quantile(ordered, 50), quantile(ordered, 95), ordered[-1])
-            cells.append(" ".join(f"{value / 1e6:7.3f}" for value in values))
+            simulated = (quantile(ordered, 50), quantile(ordered, 95), ordered[-1])
+            cells.append(" ".join([f"{measured / 1e6:9.3f}", *(f"{value / 1e6:7.3f}" for value in simulated)]))
         who = f"{each.event.kind} {each.event.subject.rpartition('@')[2]}"
         lines.append(f"{who:<20} {len(each.changing):>6}  " + "  ".join(cells))
         if each.event.kind == "broker-up":
             told = ", ".join(alone(each.measured)) or "nobody"
             number = sum(bool(alone(trial)) for trial in each.foretold)
-            lines.append(f"  takes every queue: {told}; simulated: somebody does in {number} of {trials} trials")
+            lines.append(f"  takes every queue: {told}; simulated: a consumer does in {number} of {trials} trials")
     return "\n".join(lines)
