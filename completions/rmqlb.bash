@@ -83,7 +83,7 @@ _rmqlb_at_show_groups() {
         --severity) _rmqlb_words error warning info; return ;;
         --fail-on) _rmqlb_beginnings groups-with-errors groups-with-warnings groups-unknown groups-offline unassigned duplicate-owners idle mismatches duplicate-client-ids lag imbalance 'unassigned[' 'duplicate-owners[' 'idle[' 'mismatches[' 'duplicate-client-ids[' 'lag[' 'imbalance[' 'consumers[' 'processes[' 'queues['; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help
 }
 
 _rmqlb_at_show_consumers() {
@@ -93,10 +93,10 @@ _rmqlb_at_show_consumers() {
         --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds) :; return ;;
         --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
-        --section) _rmqlb_words findings consumers; return ;;
+        --section) _rmqlb_words consumers; return ;;
         -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --watch --rounds --group --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --watch --rounds --group --help
 }
 
 _rmqlb_at_fetch_routes() {
@@ -120,7 +120,7 @@ _rmqlb_at_show_route() {
         --section) _rmqlb_words brokers queues; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --no-color --no-pager --quiet --debug --watch --rounds --topic --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --no-color --no-pager --quiet --debug --watch --rounds --topic --help
 }
 
 _rmqlb_at_show_owners() {
@@ -134,7 +134,7 @@ _rmqlb_at_show_owners() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words queues reasons consumers summary; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --watch --rounds --strategy --help
 }
 
 _rmqlb_at_diff() {
@@ -148,7 +148,7 @@ _rmqlb_at_diff() {
         --fail-on) _rmqlb_beginnings groups-changed groups-added groups-removed topics-changed consumers-joined consumers-left strategies-changed moved newly-assigned newly-unassigned newly-duplicate-owners queues-added queues-removed pending unexplained lag-growth offsets-back; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --fail-on --help ;;
+        -*) _rmqlb_words --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --fail-on --help ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -166,7 +166,7 @@ _rmqlb_at_plan_rebalance() {
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
         --fail-on) _rmqlb_beginnings moved newly-assigned newly-unassigned added removed idle unassigned duplicate-owners queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer imbalance lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --watch --rounds --strategy --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --watch --rounds --strategy --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help
 }
 
 _rmqlb_at_simulate_rebalance() {
@@ -186,7 +186,7 @@ _rmqlb_at_simulate_rebalance() {
         --section) _rmqlb_words timeline windows takeovers consumers events trials summary steps queues intervals; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --strategy --svg --html --fail-on --scenario --against --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --strategy --svg --html --fail-on --scenario --against --help
 }
 
 _rmqlb_at_plan_rollout() {
@@ -207,7 +207,7 @@ _rmqlb_at_plan_rollout() {
         --ids) _rmqlb_words new same; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken takes-ms misassigned; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --scenario --against --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --scenario --against --fail-on --help
 }
 
 _rmqlb_at_simulate_send() {
@@ -227,7 +227,7 @@ _rmqlb_at_simulate_send() {
         --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --retries --timeout --timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --no-color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --scenario --against --topic --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --retries --timeout --timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --no-color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --scenario --against --topic --help
 }
 
 _rmqlb_at_check() {
@@ -240,7 +240,7 @@ _rmqlb_at_check() {
         --section) _rmqlb_words violations waived incomplete not-applicable rules waivers summary; return ;;
         --fail-from) _rmqlb_words error warning info; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --no-color --no-pager --quiet --debug --policy --today --fail-from --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --policy --today --fail-from --help
 }
 
 _rmqlb_at_pipeline() {
@@ -260,7 +260,7 @@ _rmqlb_at_pipeline_generate() {
         --layout) _rmqlb_words 'json.gz' json jsonl; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --consumers --days --first --faults --odd-names --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help ;;
+        -*) _rmqlb_words --output --section --all --no-color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --consumers --days --first --faults --odd-names --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help ;;
         *) _rmqlb_folders ;;
     esac
 }
@@ -276,7 +276,7 @@ _rmqlb_at_pipeline_ingest() {
         --section) _rmqlb_words stages; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --only --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --cluster --only --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -292,7 +292,7 @@ _rmqlb_at_pipeline_allocate() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --include-retry --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --strategy --include-retry --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_score() {
@@ -305,7 +305,7 @@ _rmqlb_at_pipeline_score() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_what_if() {
@@ -319,7 +319,7 @@ _rmqlb_at_pipeline_what_if() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --consumers --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --strategy --consumers --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_producers() {
@@ -335,7 +335,7 @@ _rmqlb_at_pipeline_producers() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --only --as-of --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_history() {
@@ -348,7 +348,7 @@ _rmqlb_at_pipeline_history() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_report() {
@@ -360,7 +360,7 @@ _rmqlb_at_pipeline_report() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
     esac
-    _rmqlb_words --to --top --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --to --top --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_run() {
@@ -378,7 +378,7 @@ _rmqlb_at_pipeline_run() {
         --section) _rmqlb_words stages; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -401,7 +401,7 @@ _rmqlb_at_context_add() {
         --section) _rmqlb_words contexts context; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --source --user --access-key --secret --ca-file --client-cert --client-key --tls-name --map-address --timeout --retries --use --replace --output --section --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --source --user --access-key --secret --ca-file --client-cert --client-key --tls-name --map-address --timeout --retries --use --replace --output --section --all --no-color --no-pager --quiet --debug --help ;;
         *) : ;;
     esac
 }
@@ -411,7 +411,7 @@ _rmqlb_at_context_list() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
     esac
-    _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --output --section --all --no-color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_context_use() {
@@ -420,7 +420,7 @@ _rmqlb_at_context_use() {
         --section) _rmqlb_words contexts context; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --none --output --section --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --none --output --section --all --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -431,7 +431,7 @@ _rmqlb_at_context_show() {
         --section) _rmqlb_words contexts context; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --all --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -442,7 +442,7 @@ _rmqlb_at_context_remove() {
         --section) _rmqlb_words contexts context; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --all --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -464,7 +464,7 @@ _rmqlb_at_config_show() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words settings; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --no-color --no-pager --quiet --debug --origin --help
+    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --no-color --no-pager --quiet --debug --origin --help
 }
 
 _rmqlb_at_schema() {
@@ -473,7 +473,7 @@ _rmqlb_at_schema() {
         --section) _rmqlb_words schemas keys; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --all --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/scenario' 'rmqlb/error' ;;
     esac
 }
@@ -484,7 +484,7 @@ _rmqlb_at_explain() {
         --section) _rmqlb_words explanations; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --all --no-color --no-pager --quiet --debug --help ;;
         *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-nobody selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners idle-consumers split-view grpc-consumers pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-not-seen no-pager pop-topics proxy-consumers starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet offsets-back moved-on all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java scenario-invalid not-a-result not-of-this data topic-not-found group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
     esac
 }

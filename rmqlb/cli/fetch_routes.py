@@ -22,7 +22,7 @@ from rmqlb.model.words import counted
 _FORMATS = ("json", "yaml", "jsonl")
 
 
-@command(formats=_FORMATS, without=("no_pager", "section"))
+@command(formats=_FORMATS, without=("no_pager", "section", "all"))
 def fetch_routes(
     source: SourceOptions,
     output: OutputOptions,

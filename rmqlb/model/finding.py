@@ -11,7 +11,7 @@ ERROR: Severity = "error"
 WARNING: Severity = "warning"
 INFO: Severity = "info"
 SEVERITIES: tuple[Severity, ...] = (ERROR, WARNING, INFO)  # the gravest first
-_NO_CODE = "info"  # of what is good to know and needs no explanation
+NO_CODE = "info"  # of what is good to know and needs no explanation
 
 
 class Finding(Struct, frozen=True):
@@ -35,7 +35,7 @@ class Finding(Struct, frozen=True):
     def line(self) -> str:
         """For people: severity, message and code; a line that begins with `error:` is that of a command that fails."""
         severity = WARNING if self.severity == ERROR else self.severity
-        return f"{severity}: {self.message}" + ("" if self.code == _NO_CODE else f" [{self.code}]")
+        return f"{severity}: {self.message}" + ("" if self.code == NO_CODE else f" [{self.code}]")
 
 
 def info(message: str) -> Finding:

@@ -75,7 +75,8 @@ def explanation_report(
     rows = tuple((one.code, one.kind, one.exit_code, one.means, one.why, one.todo) for one in chosen)
     named_only = for_people and len(chosen) == 1
     section = Section("explanations", "codes", columns, rows, heads=1, named_only=named_only)
-    return Report("rmqlb/explanations", Explanations(chosen), _facts(chosen), (section,))
+    more = "rmqlb explain lists all codes" if named_only else ""
+    return Report("rmqlb/explanations", Explanations(chosen), _facts(chosen), (section,), more=more)
 
 
 def _facts(chosen: Sequence[Explanation]) -> tuple[str, ...]:

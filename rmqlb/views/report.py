@@ -24,7 +24,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from rmqlb.model import times
-from rmqlb.model.finding import Finding
+from rmqlb.model.finding import ERROR, SEVERITIES, WARNING, Finding
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -37,6 +37,10 @@ Cell = str | int | float | tuple[str, ...] | None
 NOT_THERE: Cell = ("-",)
 """In a column of client ids: of something that does not exist, and so has no owner that could be known."""
 FORMATS = ("table", "plain", "json", "yaml", "csv", "tsv", "markdown")
+SCREENS = ("table", "markdown")
+"""The formats that a person reads from the top; plain is looked at too, but scripts read it."""
+Audience = Literal["all", "screen", "scripts"]
+"""Who sees a section unless it is asked for: screens, or plain and what has room for one table."""
 
 
 class Column(Struct, frozen=True):
@@ -75,14 +79,15 @@ def rows_of(columns: Iterable[Column], items: Iterable[object]) -> tuple[tuple[C
 class Section(Struct, frozen=True):
     """One table."""
 
-    name: str  # by which `--section` chooses it
+    name: str  # by which `--section` chooses it; one for screens and one for scripts may have the same
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]  # its cells, in the columns' order; None is unknown or not there
     # how many leading columns name a row; where the table does not fit, the others go below them. 0 never does that
     heads: int = 0
-    named_only: bool = False  # shown only when `--section` names it
-    # the rows, by their places, that people see unless `--section` names it; None is all of them
+    named_only: bool = False  # shown only when `--section` names it, or with `--all`
+    audience: Audience = "all"
+    # the rows, by their places, that people see unless `--section` or `--all` asks for it; None is all of them
     brief: tuple[int, ...] | None = None
     chosen: str = ""  # which rows those are, in a few words that follow the title as long as they alone are seen
     # of a picture: what it is with strips of so many characters; its `rows` are for where no width is given
@@ -118,15 +123,32 @@ class Report(Struct, frozen=True):
     rows: Rows | None = None  # what `-o jsonl` shows, or None when the result is no list of rows
     # what a format with room for one table chooses from; None is the sections
     tables: tuple[Section, ...] | None = None
-    grave: str = ""  # severity or status that colours the first fact
-    more: str = ""  # the last line for people: how to see more
-    told: tuple[Finding, ...] = ()  # the findings that the sections tell people
+    grave: str = ""  # severity or status that colours the first fact, unless a finding of a screen is worse
+    more: str = ""  # the last line of a screen: how to see more
     closing: tuple[str, ...] = ()  # lines below the tables
+    findings: tuple[Finding, ...] = ()  # those that a screen tells below the facts, the worst first
+    most_findings: int | None = 8  # so many of them; None is all
 
-    def only(self, names: tuple[str, ...]) -> Report:
-        """The report with the named sections only, all their rows; without a name, with all that show themselves."""
-        tables = None if self.tables is None else _chosen(self.tables, names)
-        return replace(self, sections=_chosen(self.sections, names), tables=tables)
+    def only(self, names: tuple[str, ...], *, screen: bool = False, everything: bool = False) -> Report:
+        """The report with the named sections only, all their rows; without a name, with all that show themselves.
+
+        Args:
+            screen: of two sections of a name, and of those that show themselves, those for screens, not for scripts.
+            everything: all sections, all their rows, where none is named.
+        """
+        tables = None if self.tables is None else _chosen(self.tables, names, screen, everything)
+        found = replace(self, sections=_chosen(self.sections, names, screen, everything), tables=tables)
+        if names or everything or not screen:
+            return replace(found, more="", most_findings=None if everything else self.most_findings)
+        return replace(found, more=self.more or _more(self.sections, found.sections))
+
+    def told(self, findings: Iterable[Finding]) -> Report:
+        """The report for a screen that tells these findings."""
+        ordered = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
+        gravest = [
+            each for each in (ERROR, WARNING) if each == self.grave or any(one.severity == each for one in ordered)
+        ]
+        return replace(self, findings=ordered, grave=next(iter(gravest), self.grave))
 
     @property
     def table(self) -> Section:
@@ -135,10 +157,20 @@ class Report(Struct, frozen=True):
         return next((section for section in tables if section.draw is None), tables[0])
 
 
-def _chosen(sections: Sequence[Section], names: tuple[str, ...]) -> tuple[Section, ...]:
-    if names:
-        return tuple(section.whole() for section in sections if section.name in names)
-    return tuple(section for section in sections if not section.named_only)
+def _chosen(sections: Sequence[Section], names: tuple[str, ...], screen: bool, everything: bool) -> tuple[Section, ...]:
+    fitting: Audience = "screen" if screen else "scripts"
+    of_format = {section.name for section in sections if section.audience == fitting}
+    there = [each for each in sections if each.audience in (fitting, "all") or each.name not in of_format]
+    if names or everything:
+        return tuple(section.whole() for section in there if everything or section.name in names)
+    return tuple(each for each in there if not each.named_only and each.audience in (fitting, "all"))
+
+
+def _more(sections: Sequence[Section], shown: Sequence[Section]) -> str:
+    """How to see the sections that have something to show and are left out."""
+    seen = {section.name for section in shown}
+    left = dict.fromkeys(section.name for section in sections if section.rows and section.name not in seen)
+    return f"--all shows more: {', '.join(left)}" if left else ""
 
 
 CHANGE_SIGNS = {
@@ -198,6 +230,17 @@ def duration(ms: float) -> str:
     if seconds or not parts:
         parts.append(f"{seconds:g}s")
     return "".join(parts[:3])
+
+
+def about(ms: float) -> str:
+    """Milliseconds as a sentence says them, to two digits or the second: more would promise too much.
+
+    >>> about(0.3), about(56.4), about(999.9), about(1054), about(18_660), about(270_400)
+    ('<1 ms', '56 ms', '1.0 s', '1.1 s', '18.7 s', '4m30s')
+    """
+    if ms < 999.5:
+        return f"{ms:.0f} ms" if ms >= 1 or ms == 0 else "<1 ms"
+    return f"{ms / 1000:.1f} s" if ms < 59_950 else duration(round(ms / 1000) * 1000)
 
 
 def percent(share: float) -> str:

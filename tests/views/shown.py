@@ -13,7 +13,7 @@ from rmqlb.views.report import Report
 def on_a_terminal(report: Report, width: int, *sections: str) -> str:
     """The tables as a terminal of that width shows them, without colour."""
     console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False, markup=False, emoji=False)
-    print_tables(report.only(sections), console)
+    print_tables(report.only(sections, screen=True), console)
     file = console.file
     assert isinstance(file, io.StringIO)
     return file.getvalue()

@@ -223,6 +223,7 @@ class OutputOptions(Struct, frozen=True):
             help="Only this table of the result; repeatable. csv and tsv show one, by default the first.",
         ),
     ] = None
+    all: Annotated[bool, output_option("--all", help="Every table and every row, on a screen too.")] = False
     no_color: Annotated[bool, output_option("--no-color", envvar="RMQLB_NO_COLOR", help="No colour.")] = False
     no_pager: Annotated[
         bool, output_option("--no-pager", help="Long tables on a terminal at once, without a pager.")

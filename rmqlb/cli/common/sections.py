@@ -9,7 +9,7 @@ from rmqlb.model.snapshot import suggestion
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "show-groups": ("groups", "findings"),
-    "show-consumers": ("findings", "consumers"),
+    "show-consumers": ("consumers",),
     "show-route": ("brokers", "queues"),
     "show-owners": ("queues", "reasons", "consumers", "summary"),
     "diff": ("groups", "topics", "unexplained", "lag", "queues"),

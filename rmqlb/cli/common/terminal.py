@@ -17,7 +17,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.views.formats.signs import encodable
 from rmqlb.views.formats.text import visible
-from rmqlb.views.report import FORMATS, Report
+from rmqlb.views.report import FORMATS, SCREENS, Report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +59,7 @@ class Terminal:
     def show(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> None:
         """Write the result to stdout, and its findings to stderr unless they are part of the format."""
         findings = tuple(findings)
-        chosen = self.chosen(report)
+        chosen = self.chosen(report, findings)
         with self.progress(verb="writing") as progress:
             if sum(len(section.rows) for section in chosen.sections) > _MANY_ROWS:
                 progress("the result", 0, 0)
@@ -72,11 +72,11 @@ class Terminal:
             page(text, self.write, self.warn)
         else:
             self.write(text)
-        if self.format not in ("json", "yaml"):
-            told = report.told if self.format in FOR_PEOPLE else ()
-            self.warn(finding for finding in findings if finding not in told)
+        if self.format not in ("json", "yaml", *SCREENS):
+            self.warn(findings)
 
-    def chosen(self, report: Report) -> Report:
+    def chosen(self, report: Report, findings: Iterable[Finding] = ()) -> Report:
+        """What is shown of a report, with the findings that the format tells itself."""
         wanted = tuple(self._options.section or ())
         if wanted and self.format == "jsonl":
             raise UsageError("--section chooses tables, and -o jsonl shows none", hint="leave one of them out")
@@ -84,19 +84,16 @@ class Terminal:
         for name in wanted:
             if name not in names:
                 raise UsageError(f"--section {name}: not in this result", hint=suggestion("sections", name, names))
-        return report.only(wanted)
+        screen = self.format in SCREENS
+        chosen = report.only(wanted, screen=screen, everything=self._options.all and self.format in FOR_PEOPLE)
+        return chosen.told(findings) if screen and not self._options.quiet else chosen
 
     def warn(self, findings: Iterable[Finding]) -> None:
-        lines = self.finding_lines(findings)
-        if lines:
+        """Findings on stderr."""
+        if not self._options.quiet:
             sys.stdout.flush()
-            for line in lines:
-                self.say(line)
-
-    def finding_lines(self, findings: Iterable[Finding]) -> list[str]:
-        if self._options.quiet:
-            return []
-        return [finding.line for finding in findings]
+            for finding in findings:
+                self.say(finding.line)
 
     def head(self, line: str) -> None:
         """Where the result comes from, on stderr; JSON and YAML say it themselves."""

@@ -163,9 +163,7 @@ class _Frames:
                     f"STALE: not read at {stale.tried_at}: {stale.error.message}; tried again every {self._every_s:g}s"
                 )
                 console.print(Text(visible(text), style="bold red"))
-            print_tables(self._terminal.chosen(look.report), console)
-            for line in self._terminal.finding_lines(look.findings):
-                console.print(Text(visible(line)))
+            print_tables(self._terminal.chosen(look.report, look.findings), console)
         return encodable(capture.get(), sys.stdout.encoding).splitlines()
 
 

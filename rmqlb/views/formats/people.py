@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from rmqlb.views.formats.lead import markdown_lead, print_lead
 from rmqlb.views.formats.signs import SIGNS, STYLES
 from rmqlb.views.formats.text import clip, safe_markdown, visible
 from rmqlb.views.report import CHANGE_SIGNS, RIGHT, Cell, Column, Report, Section, duration, percent
@@ -42,9 +43,7 @@ def print_tables(report: Report, console: Console) -> None:
     """Framed tables as wide as the terminal allows; client ids that do not fit are abbreviated to their labels."""
     from rich.text import Text
 
-    for fact in report.facts:
-        style = STYLES.get(report.grave, "bold") if fact is report.facts[0] else ""
-        console.print(Text(clip(visible(fact), _LONGEST_FACT), style=style))
+    print_lead(report, console)
     for section in report.sections:
         drawn = _drawn(section, report.labels, console)
         console.print()
@@ -289,7 +288,10 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
     from tabulate import tabulate
 
     quote = safe_markdown if is_markdown else str
-    parts = ["\n".join(quote(visible(fact)) for fact in report.facts)] if report.facts else []
+    if is_markdown:
+        parts = [*markdown_lead(report)]
+    else:
+        parts = ["\n".join(visible(fact) for fact in report.facts)] if report.facts else []
     written = _markdown_cell if is_markdown else cell_text
     for whole in report.sections:
         section = for_people(whole)
@@ -333,7 +335,9 @@ _DRAWN: dict[str, Callable[[float], str]] = {"ms": duration, "share": percent, "
 def cell_text(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
     """A cell as people read it: unknown is a question mark, no owner is said in words."""
     if cell is None:
-        return {"text": "", "prose": "", "bar": "", "strip": "", "ms": _NOT_THERE}.get(column.kind, _UNKNOWN)
+        return {"text": "", "prose": "", "sign": "", "bar": "", "strip": "", "ms": _NOT_THERE}.get(
+            column.kind, _UNKNOWN
+        )
     if isinstance(cell, tuple):
         return visible(" ".join(labels.get(client_id, client_id) for client_id in cell)) or _NOBODY
     if column.kind == "label":

@@ -5,15 +5,15 @@ from __future__ import annotations
 SIGNS = {"error": "✗", "warning": "!", "info": "i", "unknown": "i", "offline": "i", "inOrder": "✓"}
 """Severity of a finding, or status of a group → its sign."""
 STYLES = {"error": "bold red", "warning": "yellow", "inOrder": "green"}
-_ASCII = {"✗ ": "x ", "✓ ": "ok"}
-"""With the blank that follows, so that columns stay in place."""
+_ASCII = {"✗ ": "x ", "✓ ": "ok", "→ ": "->", "→": ">", "·": "|"}
+"""Some with the blank that follows, so that columns stay in place."""
 
 
 def encodable(text: str, encoding: str | None) -> str:
     """The text with signs that the encoding has.
 
-    >>> encodable("✗ a", "ascii"), encodable("✗ a", "utf-8"), encodable("✓  b", "ascii")
-    ('x a', '✗ a', 'ok b')
+    >>> encodable("✗ a", "ascii"), encodable("✗ a", "utf-8"), encodable("✓  b · 3 → 4", "ascii")
+    ('x a', '✗ a', 'ok b | 3 ->4')
     """
     try:
         "✗✓".encode(encoding or "utf-8")

@@ -19,13 +19,10 @@ def consumers_report(consumers: Consumers, findings: Sequence[Finding]) -> Repor
     """
     state, processes = consumers.overview, consumers.consumers
     facts = (verdict(state, findings, processes), *(f"  {fact}" for fact in _facts(state)))
-    sections = (*([_findings(findings)] if findings else []), _consumers(processes))
     listed = labels(dict.fromkeys(each.client_id for each in processes))
     more = f"rmqlb show-owners -g {state.group} shows each queue and its owner"
-    return Report(
-        "rmqlb/consumers", consumers, facts, sections, listed, _rows(processes), grave=state.status, more=more,
-        tables=tuple(reversed(sections)), told=tuple(findings),
-    )  # fmt: skip
+    table, rows = _consumers(processes), _rows(processes)
+    return Report("rmqlb/consumers", consumers, facts, (table,), listed, rows, grave=state.status, more=more)
 
 
 def _facts(state: GroupState) -> Iterator[str]:
@@ -36,11 +33,6 @@ def _facts(state: GroupState) -> Iterator[str]:
     origin = {"reported": ", reported", "observed": ", fits the observed owners"}.get(state.strategy_origin or "", "")
     model = f"; {state.message_model}" if state.message_model else ""
     yield f"{strategy}{origin}; lag {lag_text(state)}{model}"
-
-
-def _findings(findings: Sequence[Finding]) -> Section:
-    columns = (Column("", "severity", "sign"), Column("finding", "code", fold=1), Column("what", "message", "prose"))
-    return Section("findings", "findings", columns, rows_of(columns, findings))
 
 
 def _consumers(processes: Sequence[ConsumerProcess]) -> Section:

@@ -1,0 +1,82 @@
+"""What a screen begins with: the verdict, coloured as grave as it is, its evidence, then the findings, a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rmqlb.model.finding import NO_CODE, Finding
+from rmqlb.views.formats.signs import SIGNS, STYLES
+from rmqlb.views.formats.text import clip, safe_markdown, visible
+from rmqlb.views.formats.text import width as columns
+from rmqlb.views.report import Report
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_LONGEST_FACT = 1_000
+"""A sentence with names in it that people still read; in a pipe nothing is cut."""
+_LEAST_SENTENCE = 40
+"""Columns beside the codes; where there are fewer, sentences stand below them."""
+
+
+def print_lead(report: Report, console: Console) -> None:
+    """The facts, the first of them coloured, and the findings, as wide as the terminal allows."""
+    for at, fact in enumerate(report.facts):
+        text = clip(visible(fact.strip()), _LONGEST_FACT)
+        style = "" if at else STYLES.get(report.grave, "bold")
+        _print([("  " if fact.startswith(" ") else "", "")], text, style, console)
+    shown = report.findings[: report.most_findings]
+    if shown:
+        console.print()
+    codes = [visible(_code(finding)) for finding in shown]
+    widest = max(map(columns, codes), default=0) + 2
+    for finding, code in zip(shown, codes, strict=True):
+        style = STYLES.get(finding.severity, "")
+        text = clip(visible(finding.message), _LONGEST_FACT)
+        if not code or console.width - 2 - widest >= _LEAST_SENTENCE:
+            _print(
+                [(SIGNS[finding.severity] + " ", style), (code.ljust(widest) * bool(code), style)], text, "", console
+            )
+        else:
+            _print([(f"{SIGNS[finding.severity]} {code}", style)], "", "", console)
+            _print([("  ", "")], text, "", console)
+    if left := len(report.findings) - len(shown):
+        _print([("  ", "")], _and_more(left), "", console)
+
+
+def markdown_lead(report: Report) -> Iterator[str]:
+    """The same as paragraphs of markdown."""
+    if report.facts:
+        yield "\n".join(safe_markdown(visible(fact)) for fact in report.facts)
+    shown = report.findings[: report.most_findings]
+    lines = [f"- {_markdown(finding)}" for finding in shown]
+    if left := len(report.findings) - len(shown):
+        lines.append(f"- {_and_more(left)}")
+    if lines:
+        yield "\n".join(lines)
+
+
+def _markdown(finding: Finding) -> str:
+    code = safe_markdown(visible(_code(finding)))
+    return f"{SIGNS[finding.severity]} {f'**{code}** ' if code else ''}{safe_markdown(visible(finding.message))}"
+
+
+def _code(finding: Finding) -> str:
+    return "" if finding.code == NO_CODE else finding.code
+
+
+def _and_more(left: int) -> str:
+    return f"and {left} more: --all shows all"
+
+
+def _print(before: Sequence[tuple[str, str]], text: str, style: str, console: Console) -> None:
+    """A text behind what stands before it, its further lines below its first one."""
+    from rich.text import Text
+
+    from rmqlb.views.formats.framed import wrapped
+
+    indent = sum(columns(part) for part, _ in before)
+    lines = wrapped([(text, style)], max(console.width - indent, 1), console, strip=True)
+    for at, line in enumerate(lines):
+        console.print(Text.assemble(*(before if not at else [(" " * indent, "")]), *line), soft_wrap=True)
