@@ -68,7 +68,7 @@ CASES = (
 )
 
 
-CONFIGURATION = "timeout: 3s\ncontexts:\n" + "".join(
+CONFIGURATION = "source-timeout: 3s\ncontexts:\n" + "".join(
     f"  c{number}: {{source: 'rocketmq://mq{number}:9876', access-key: me, secret: 'env:MQ'}}\n" for number in range(10)
 )
 

@@ -75,80 +75,86 @@ _rmqlb_at_show_groups() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds) :; return ;;
         --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words groups findings; return ;;
+        --color) _rmqlb_words auto always never; return ;;
         -g|--group) _rmqlb_names group; return ;;
         --severity) _rmqlb_words error warning info; return ;;
         --fail-on) _rmqlb_beginnings groups-with-errors groups-with-warnings groups-unknown groups-offline unassigned duplicate-owners idle mismatches duplicate-client-ids lag imbalance 'unassigned[' 'duplicate-owners[' 'idle[' 'mismatches[' 'duplicate-client-ids[' 'lag[' 'imbalance[' 'consumers[' 'processes[' 'queues['; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help
 }
 
 _rmqlb_at_show_consumers() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds) :; return ;;
         --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
-        --section) _rmqlb_words consumers; return ;;
+        --section) _rmqlb_words findings consumers; return ;;
+        --color) _rmqlb_words auto always never; return ;;
         -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --watch --rounds --group --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --watch --rounds --group --help
 }
 
 _rmqlb_at_fetch_routes() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--to|--redact-map) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
         -o|--output) _rmqlb_words json yaml jsonl; return ;;
+        --color) _rmqlb_words auto always never; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --no-color --quiet --debug --topic --group --system --to --redact --redact-map --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --to --redact --redact-map --help
 }
 
 _rmqlb_at_show_route() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words brokers queues; return ;;
+        --color) _rmqlb_words auto always never; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --no-color --no-pager --quiet --debug --watch --rounds --topic --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --color --no-pager --quiet --debug --watch --rounds --topic --help
 }
 
 _rmqlb_at_show_owners() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --inner|--strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words queues reasons consumers summary; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --watch --rounds --strategy --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --watch --rounds --strategy --help
 }
 
 _rmqlb_at_diff() {
     case $prev in
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin) :; return ;;
         --password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
         -g|--group) _rmqlb_names group; return ;;
         --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words groups topics unexplained lag queues; return ;;
+        --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings groups-changed groups-added groups-removed topics-changed consumers-joined consumers-left strategies-changed moved newly-assigned newly-unassigned newly-duplicate-owners queues-added queues-removed pending unexplained lag-growth offsets-back; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --fail-on --help ;;
+        -*) _rmqlb_words --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --fail-on --help ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -157,23 +163,24 @@ _rmqlb_at_plan_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --inner|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words strategies queues consumers summary; return ;;
+        --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
         --fail-on) _rmqlb_beginnings moved newly-assigned newly-unassigned added removed idle unassigned duplicate-owners queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer imbalance lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --watch --rounds --strategy --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --watch --rounds --strategy --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help
 }
 
 _rmqlb_at_simulate_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--config|--svg|--html|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --event) _rmqlb_beginnings 'join ' 'leave ' 'crash ' 'host-loss ' 'broker-down ' 'broker-loss ' 'broker-up ' 'route-change ' 'pull-stall ' 'freeze ' 'restart ' 'rolling-restart ' 'strategy-change '; return ;;
@@ -184,16 +191,17 @@ _rmqlb_at_simulate_rebalance() {
         --inner|--strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words timeline windows takeovers consumers events trials summary steps queues intervals; return ;;
+        --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --strategy --svg --html --fail-on --scenario --against --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --strategy --svg --html --fail-on --scenario --against --help
 }
 
 _rmqlb_at_plan_rollout() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--config|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
@@ -203,18 +211,19 @@ _rmqlb_at_plan_rollout() {
         --inner|--strategy|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words choices order stages; return ;;
+        --color) _rmqlb_words auto always never; return ;;
         --restart) _rmqlb_words all; return ;;
         --ids) _rmqlb_words new same; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken takes-ms misassigned; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --scenario --against --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --scenario --against --fail-on --help
 }
 
 _rmqlb_at_simulate_send() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--fail|--latency|--route-poll|--messages|--rate|--for|--threads|--start-at|--seed|--retries|--timeout|--timeout-per-request|--exclude|--latency-max|--not-available-duration|--trials|--precision) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--fail|--latency|--route-poll|--messages|--rate|--for|--threads|--start-at|--seed|--send-retries|--send-timeout|--send-timeout-per-request|--exclude|--latency-max|--not-available-duration|--trials|--precision) :; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
         --first-poll) _rmqlb_words random; return ;;
         --key-type) _rmqlb_words string int long; return ;;
@@ -224,23 +233,25 @@ _rmqlb_at_simulate_send() {
         --selector) _rmqlb_beginnings hash random machine-room 'expr:'; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients trials spreads lost exceptions; return ;;
+        --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --retries --timeout --timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --no-color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --scenario --against --topic --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --scenario --against --topic --help
 }
 
 _rmqlb_at_check() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config|-p|--policy) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--today) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--today) :; return ;;
         --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif; return ;;
         --section) _rmqlb_words violations waived incomplete not-applicable rules waivers summary; return ;;
+        --color) _rmqlb_words auto always never; return ;;
         --fail-from) _rmqlb_words error warning info; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --all --no-color --no-pager --quiet --debug --policy --today --fail-from --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --policy --today --fail-from --help
 }
 
 _rmqlb_at_pipeline() {
@@ -256,11 +267,12 @@ _rmqlb_at_pipeline_generate() {
     case $prev in
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words fleet faults damaged; return ;;
+        --color) _rmqlb_words auto always never; return ;;
         --seed|--clusters|--brokers|--topics|--groups|--pairs|--queues|--consumers|--days|--first|--faults|--odd-names|--churn|--bad-files) :; return ;;
         --layout) _rmqlb_words 'json.gz' json jsonl; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --all --no-color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --consumers --days --first --faults --odd-names --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help ;;
+        -*) _rmqlb_words --output --section --color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --consumers --days --first --faults --odd-names --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help ;;
         *) _rmqlb_folders ;;
     esac
 }
@@ -274,9 +286,10 @@ _rmqlb_at_pipeline_ingest() {
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --only --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --cluster --only --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -291,8 +304,9 @@ _rmqlb_at_pipeline_allocate() {
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --include-retry --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --strategy --include-retry --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_score() {
@@ -304,8 +318,9 @@ _rmqlb_at_pipeline_score() {
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_what_if() {
@@ -318,14 +333,15 @@ _rmqlb_at_pipeline_what_if() {
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --consumers --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --strategy --consumers --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_producers() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --as-of|--fail|--rate|--for|--threads|--retries|--timeout|--trials|--seed|--conf) :; return ;;
+        --as-of|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|--conf) :; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --latency-fault) _rmqlb_words on off; return ;;
@@ -334,8 +350,9 @@ _rmqlb_at_pipeline_producers() {
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_history() {
@@ -347,8 +364,9 @@ _rmqlb_at_pipeline_history() {
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_report() {
@@ -359,13 +377,14 @@ _rmqlb_at_pipeline_report() {
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --to --top --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --to --top --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_run() {
     case $prev in
-        --cluster|--top|--as-of|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--fail|--rate|--for|--threads|--retries|--timeout|--trials|--seed|--conf) :; return ;;
+        --cluster|--top|--as-of|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|--conf) :; return ;;
         --to|-w|--warehouse) _rmqlb_folders; return ;;
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
         --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
@@ -376,9 +395,10 @@ _rmqlb_at_pipeline_run() {
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --retries --timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --all --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -395,13 +415,14 @@ _rmqlb_at_context() {
 _rmqlb_at_context_add() {
     case $prev in
         -s|--source|--ca-file|--client-cert|--client-key) _rmqlb_files; return ;;
-        --user|--access-key|--tls-name|--map-address|--timeout|--retries) :; return ;;
+        --user|--access-key|--tls-name|--map-address|--source-timeout|--source-retries) :; return ;;
         --secret) _rmqlb_beginnings 'file:' 'env:' 'keyring:'; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --source --user --access-key --secret --ca-file --client-cert --client-key --tls-name --map-address --timeout --retries --use --replace --output --section --all --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --source --user --access-key --secret --ca-file --client-cert --client-key --tls-name --map-address --source-timeout --source-retries --use --replace --output --section --color --no-pager --quiet --debug --help ;;
         *) : ;;
     esac
 }
@@ -410,17 +431,19 @@ _rmqlb_at_context_list() {
     case $prev in
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --output --section --all --no-color --no-pager --quiet --debug --help
+    _rmqlb_words --output --section --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_context_use() {
     case $prev in
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --none --output --section --all --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --none --output --section --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -429,9 +452,10 @@ _rmqlb_at_context_show() {
     case $prev in
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --all --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -440,9 +464,10 @@ _rmqlb_at_context_remove() {
     case $prev in
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --all --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -460,20 +485,22 @@ _rmqlb_at_config_show() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--timeout|--retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words settings; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --timeout --retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --no-color --no-pager --quiet --debug --origin --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --color --no-pager --quiet --debug --origin --help
 }
 
 _rmqlb_at_schema() {
     case $prev in
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words schemas keys; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --all --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/scenario' 'rmqlb/error' ;;
     esac
 }
@@ -482,9 +509,10 @@ _rmqlb_at_explain() {
     case $prev in
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words explanations; return ;;
+        --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --all --no-color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-nobody selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners idle-consumers split-view grpc-consumers pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-not-seen no-pager pop-topics proxy-consumers starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet offsets-back moved-on all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java scenario-invalid not-a-result not-of-this data topic-not-found group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
     esac
 }

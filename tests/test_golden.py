@@ -34,7 +34,7 @@ BASIC = {
     "context-use": "context use staging",
     "context-show": "context show staging",
     "context-remove": "context remove staging",
-    "config-show": "config show --timeout 9s --origin",
+    "config-show": "config show --source-timeout 9s --origin",
     "schema": "schema",
     "explain": "explain no-master",
     # Without damaged files: how large a gzip file is, zlib decides.
@@ -43,7 +43,7 @@ BASIC = {
 CONTEXTS = """\
 context: dump
 contexts:
-  staging: {source: 'http://10.0.0.2:8082', user: reader, secret: 'env:STAGING_PASSWORD', timeout: 9s}
+  staging: {source: 'http://10.0.0.2:8082', user: reader, secret: 'env:STAGING_PASSWORD', source-timeout: 9s}
   dump: {source: /data/cluster.json}
 """
 """What the user's file says before a command on contexts."""

@@ -278,9 +278,9 @@ def test_any_check_fits(report: CheckReport) -> None:
 EVERY_KEY = """
 context: a
 output: json
-no-color: true
-timeout: 9
-retries: 1
+color: never
+source-timeout: 9
+source-retries: 1
 max-size: 1MB
 contexts:
   a:
@@ -293,8 +293,8 @@ contexts:
     client-key: /key
     tls-name: n
     map-address: ["a:1=b:2"]
-    timeout: 5s
-    retries: 3
+    source-timeout: 5s
+    source-retries: 3
 """
 
 
@@ -328,7 +328,7 @@ def test_a_generated_fleet_fits(tmp_path: Path) -> None:
     "words",
     [
         ("show-route",),
-        ("show-route", "-s", "-", "--timeout", "x"),
+        ("show-route", "-s", "-", "--source-timeout", "x"),
         ("show-route", "--bogus"),
         ("explain", "x"),
         ("check", "-p", EXAMPLE, "-s", EXAMPLE),

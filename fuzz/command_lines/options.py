@@ -260,7 +260,7 @@ BY_NAME: Mapping[str, Maker] = {
     "--client-key": lambda _: "nothing.pem",
     "--virtual-nodes": lambda at: at.one("0", "1", "3", "10", "40"),
     "--threads": lambda at: at.seldom("0", "1", "2", "7"),
-    "--retries": lambda at: at.one("0", "1", "3"),
+    "--send-retries": lambda at: at.one("0", "1", "3"),
     "--source-retries": lambda _: "0",
     "--trials": lambda at: at.one("2", "3", "5"),
     "--trial": lambda at: at.one("0", "1", "4"),

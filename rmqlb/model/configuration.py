@@ -17,9 +17,10 @@ from msgspec import Struct, field
 from rmqlb.errors import UsageError
 
 Value = str | int | bool | tuple[str, ...]
-Kind = Literal["text", "flag", "count", "amount", "path", "texts"]
+Kind = Literal["text", "count", "amount", "path", "texts"]
 Layer = Literal["flag", "environment", "context", "project file", "user file", "default"]
 
+COLORS = ("auto", "always", "never")
 PLACES = "is: file:PATH, env:NAME or keyring:SERVICE/USER"  # where a secret may be; a sentence ends with it
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -29,7 +30,7 @@ class Key(Struct, frozen=True):
     """A key of a configuration file; its option is `--NAME`, its environment variable `RMQLB_NAME`."""
 
     name: str
-    # text; flag (true or false); count (a whole number); amount (a text or a number: a duration, a size); path
+    # text; count (a whole number); amount (a text or a number: a duration, a size); path
     # (absolute, or from ~/ on); texts (a list)
     kind: Kind = "text"
     in_project: bool = False  # a project file may set it
@@ -38,9 +39,9 @@ class Key(Struct, frozen=True):
 SETTINGS = (
     Key("context", in_project=True),
     Key("output", in_project=True),
-    Key("no-color", "flag", in_project=True),
-    Key("timeout", "amount", in_project=True),
-    Key("retries", "count", in_project=True),
+    Key("color", in_project=True),
+    Key("source-timeout", "amount", in_project=True),
+    Key("source-retries", "count", in_project=True),
     Key("max-size", "amount"),
 )
 """The keys of a user file, beside `contexts`."""
@@ -55,8 +56,8 @@ ENDPOINT = (
     Key("client-key", "path"),
     Key("tls-name"),
     Key("map-address", "texts"),
-    Key("timeout", "amount"),
-    Key("retries", "count"),
+    Key("source-timeout", "amount"),
+    Key("source-retries", "count"),
 )
 """The keys of a context."""
 

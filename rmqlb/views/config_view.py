@@ -36,8 +36,8 @@ class ContextEntry(Struct, frozen=True, rename="camel"):
         client_key: PEM file of its key.
         tls_name: the name that every server's certificate bears.
         map_address: addresses to reach at others, FROM=TO.
-        timeout: longest wait for one answer, as written.
-        retries: further tries of a read.
+        source_timeout: timeout of one request, as written.
+        source_retries: retries of a read on transient errors.
         line: where it begins in the file, from 1.
     """
 
@@ -52,8 +52,8 @@ class ContextEntry(Struct, frozen=True, rename="camel"):
     client_key: str | None
     tls_name: str | None
     map_address: tuple[str, ...] | None
-    timeout: str | None
-    retries: int | None
+    source_timeout: str | None
+    source_retries: int | None
     line: int
 
 
@@ -174,7 +174,7 @@ def _setting(setting: Setting) -> SettingEntry:
 
 
 def _origin(setting: Setting) -> str | None:
-    """A lone --timeout would be a formula to a spreadsheet."""
+    """A lone --source-timeout would be a formula to a spreadsheet."""
     return f"option {setting.origin}" if setting.layer == "flag" else setting.origin or None
 
 

@@ -234,7 +234,8 @@ SPELLING = [
     plan("--bogus", USAGE, "no such option: --bogus", HELP),
     plan("--group", USAGE, "option '--group' requires an argument", "see rmqlb --help"),
     plan("more", USAGE, "got unexpected extra argument(s) (more)", HELP),
-    plan("--no-color=1", USAGE, "option '--no-color' does not take a value", "see rmqlb --help"),
+    plan("--no-pager=1", USAGE, "option '--no-pager' does not take a value", "see rmqlb --help"),
+    plan("--color sometimes", USAGE, "--color sometimes: neither auto, always nor never"),
     Bad(
         "plan-rebalnce -s EXAMPLE",
         USAGE,
@@ -406,22 +407,22 @@ SETTINGS = [
     Bad(
         f"{PLAN} -s http://127.0.0.1:1", USAGE, "which group?", "name it with --group, or name --topic and --consumers"
     ),
-    plan("--timeout soon", USAGE, "--timeout soon: not a time", "write 45s, 1m30s, 800ms or 250us"),
-    plan("--timeout 0", USAGE, "--timeout 0: not longer than nothing"),
-    plan("--timeout -1", USAGE, "--timeout -1: not a time", "write 45s, 1m30s, 800ms or 250us"),
-    plan("--timeout 25h", USAGE, "--timeout 25h: longer than a day"),
+    plan("--source-timeout soon", USAGE, "--source-timeout soon: not a time", "write 45s, 1m30s, 800ms or 250us"),
+    plan("--source-timeout 0", USAGE, "--source-timeout 0: not longer than nothing"),
+    plan("--source-timeout -1", USAGE, "--source-timeout -1: not a time", "write 45s, 1m30s, 800ms or 250us"),
+    plan("--source-timeout 25h", USAGE, "--source-timeout 25h: longer than a day"),
     plan("--max-size big", USAGE, "--max-size big: not a size", "write 500KB, 64MB or 1GB"),
     plan(f"--max-size {'9' * 400}", USAGE, f"--max-size {'9' * 400}: more than 1 TB"),
     plan(
-        "--retries many",
+        "--source-retries many",
         USAGE,
-        "invalid value for '--retries' (env var: 'RMQLB_RETRIES'): 'many' is not a valid int range",
+        "invalid value for '--source-retries' (env var: 'RMQLB_SOURCE_RETRIES'): 'many' is not a valid int range",
         HELP,
     ),
     plan(
-        "--retries 21",
+        "--source-retries 21",
         USAGE,
-        "invalid value for '--retries' (env var: 'RMQLB_RETRIES'): 21 is not in the range 0<=x<=20",
+        "invalid value for '--source-retries' (env var: 'RMQLB_SOURCE_RETRIES'): 21 is not in the range 0<=x<=20",
         HELP,
     ),
     plan(
@@ -531,7 +532,12 @@ COMMANDS = [
     Bad("simulate-send -s EXAMPLE -t Skewed --messages 0", USAGE, "--messages 0: not a number from 1 to 1e12"),
     Bad("check -s EXAMPLE -p {}/none.yaml", USAGE, "--policy {}/none.yaml: No such file or directory"),
     Bad("context use nope", USAGE, "there is no context 'nope'", "rmqlb context add makes one"),
-    Bad("config show --timeout soon", USAGE, "--timeout soon: not a time", "write 45s, 1m30s, 800ms or 250us"),
+    Bad(
+        "config show --source-timeout soon",
+        USAGE,
+        "--source-timeout soon: not a time",
+        "write 45s, 1m30s, 800ms or 250us",
+    ),
     Bad(
         "schema show-rout",
         USAGE,
@@ -627,9 +633,13 @@ def test_json_is_asked_for_in_every_spelling_even_of_a_line_that_cannot_be_parse
 @pytest.mark.parametrize(
     ("setting", "value", "error"),
     [
-        ("RMQLB_TIMEOUT", "soon", "RMQLB_TIMEOUT soon: not a time"),
+        ("RMQLB_SOURCE_TIMEOUT", "soon", "RMQLB_SOURCE_TIMEOUT soon: not a time"),
         ("RMQLB_MAX_SIZE", "big", "RMQLB_MAX_SIZE big: not a size"),
-        ("RMQLB_RETRIES", "many", "invalid value for '--retries' (env var: 'RMQLB_RETRIES'): 'many'"),
+        (
+            "RMQLB_SOURCE_RETRIES",
+            "many",
+            "invalid value for '--source-retries' (env var: 'RMQLB_SOURCE_RETRIES'): 'many'",
+        ),
         ("RMQLB_OUTPUT", "jsn", "unknown format jsn"),
         ("RMQLB_SOURCE", "ftp://x", "cannot read ftp:// sources"),
     ],
@@ -662,7 +672,8 @@ def test_an_argument_that_is_no_text_is_told(place: str) -> None:
 
 @pytest.mark.parametrize("fmt", ["plain", "json"])
 @pytest.mark.parametrize(
-    "place", ["--group", "--topic", "-s", "--add", "--strategy", "--section", "--fail-on", "--timeout", "--bogus="]
+    "place",
+    ["--group", "--topic", "-s", "--add", "--strategy", "--section", "--fail-on", "--source-timeout", "--bogus="],
 )
 def test_what_steers_a_terminal_is_shown_harmless_in_errors(place: str, fmt: str) -> None:
     hostile = "x\x1b[31m\x1b]52;c;\x07\x9b\u202e\u2028\r\n\x7f[/x]"
@@ -698,7 +709,7 @@ LIVE = {
     ),
     "a reset": Asked((), Replay(faults={"*": reset}), ENDPOINT, "GET {}/topic/list.query: the connection broke: "),
     "silence": Asked(
-        ("--timeout", "200ms"),
+        ("--source-timeout", "200ms"),
         Replay(faults={"*": silent}),
         ENDPOINT,
         "GET {}/topic/list.query: no whole answer within 0.2 s",
@@ -727,7 +738,7 @@ LIVE = {
 def test_a_live_source_that_misbehaves_ends_in_one_line(case: str) -> None:
     options, fields, code, error = LIVE[case]
     with dashboard(replace(fields, stop=threading.Event(), asked=[])) as replay:
-        ran = run(SHOW, "-s", replay.url, "--retries", "0", *options)
+        ran = run(SHOW, "-s", replay.url, "--source-retries", "0", *options)
     assert (ran.code, ran.stdout) == (code, "")
     assert ran.stderr.startswith(f"error: {error.format(replay.url)}")
     assert len(ran.stderr.splitlines()) <= 2

@@ -210,3 +210,12 @@ def test_the_sections_of_a_result_are_those_of_its_command(name: str, monkeypatc
     listed = ran.stderr.splitlines()[-1].removeprefix("hint: there are the sections ").removesuffix(", …").split(", ")
     assert listed
     assert set(listed) <= set(offered)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("--timeout", "--source-timeout"), ("--retries", "--source-retries"), ("--no-color", "--color")]
+)
+def test_an_old_spelling_is_refused_with_the_new_one(old: str, new: str) -> None:
+    ran = run("plan-rebalance", "-s", "examples/cluster.json", old, "1")
+    assert (ran.code, ran.stdout) == (2, "")
+    assert ran.stderr.splitlines() == [f"error: no such option: {old} [usage]", f"hint: did you mean {new}?"]

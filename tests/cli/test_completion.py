@@ -267,6 +267,6 @@ def test_no_socket_is_made_for_what_is_offered(shell: str, home: Path) -> None:
     assert PLAIN in topics
     assert contexts == again == {"prod", "staging"}
     assert not canary.exists()
-    env = environment(home) | {"RMQLB_RETRIES": "0"}
+    env = environment(home) | {"RMQLB_SOURCE_RETRIES": "0"}
     read = subprocess.run([program(home) / "rmqlb", "show-route"], env=env, cwd=home, capture_output=True, check=False)
     assert (read.returncode, canary.exists()) == (5, True)

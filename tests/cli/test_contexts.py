@@ -42,12 +42,15 @@ def context_of(ran: Ran) -> object:
 def test_a_context_is_added_used_shown_and_removed(desk: Desk) -> None:
     added = run("context", "add", "prod", "-s", "rocketmq://a:9876,b:9876", "--access-key", "me", "--secret", "env:MQ")
     assert added.stdout.splitlines()[0] == f"context prod is in {desk.user_file}"
-    assert run("context", "add", "dump", "-s", EXAMPLE, "--timeout", "9s", "--retries", "1", "--use").code == 0
+    assert (
+        run("context", "add", "dump", "-s", EXAMPLE, "--source-timeout", "9s", "--source-retries", "1", "--use").code
+        == 0
+    )
     assert yaml.safe_load(desk.user_file.read_text()) == {
         "context": "dump",
         "contexts": {
             "prod": {"source": "rocketmq://a:9876,b:9876", "access-key": "me", "secret": "env:MQ"},
-            "dump": {"source": EXAMPLE, "timeout": "9s", "retries": 1},
+            "dump": {"source": EXAMPLE, "source-timeout": "9s", "source-retries": 1},
         },
     }
     listed = json.loads(run("context", "list", "-o", "json").stdout)
@@ -80,7 +83,7 @@ def test_paths_mean_the_same_from_every_folder(desk: Desk) -> None:
 
 
 def test_nothing_of_the_environment_gets_into_a_context(desk: Desk) -> None:
-    env = {"RMQLB_SOURCE": "http://other", "RMQLB_USER": "me", "RMQLB_TIMEOUT": "9s", "RMQLB_CONTEXT": "nowhere"}
+    env = {"RMQLB_SOURCE": "http://other", "RMQLB_USER": "me", "RMQLB_SOURCE_TIMEOUT": "9s", "RMQLB_CONTEXT": "nowhere"}
     assert run("context", "add", "a", env=env).stderr.startswith("error: no source")
     assert run("context", "add", "a", "-s", "http://h", env=env).code == 0
     assert yaml.safe_load(desk.user_file.read_text()) == {"contexts": {"a": {"source": "http://h"}}}
@@ -103,8 +106,8 @@ BAD = {
     ("add", "a", "-s", ""): "--source: it is empty",
     ("add", "a", "-s", "http://h", "--secret", CANARY): "--secret: that is not a place of a secret",
     ("add", "a", "-s", "http://h", "--user", "a\x1b[31m"): "--user: it has a character that cannot be printed",
-    ("add", "a", "-s", "http://h", "--timeout", "soon"): "--timeout soon: not a time",
-    ("add", "a", "-s", "http://h", "--retries", "21"): "invalid value for '--retries'",
+    ("add", "a", "-s", "http://h", "--source-timeout", "soon"): "--source-timeout soon: not a time",
+    ("add", "a", "-s", "http://h", "--source-retries", "21"): "invalid value for '--source-retries'",
     ("add", "a", "-s", "http://h", "--map-address", "x"): "--map-address: 'x' is not FROM=TO",
     ("add", "there", "-s", "http://h"): "there is a context there already",
     ("add", "a", "-s", "http://me@h", "--user", "other"): "--user: --source names another user",
@@ -230,7 +233,9 @@ def test_every_command_that_reads_reads_the_active_context(desk: Desk, command: 
 @pytest.mark.parametrize("source", ["flag", "environment"])
 def test_a_source_of_ones_own_puts_every_context_aside(desk: Desk, chosen: str, source: str) -> None:
     text = TWO if chosen == "user file" else TWO.replace("context: here\n", "")
-    desk.user(text.replace(f"source: {EXAMPLE}", "source: http://127.0.0.1:1, user: me, secret: env:MQ, timeout: 9s"))
+    desk.user(
+        text.replace(f"source: {EXAMPLE}", "source: http://127.0.0.1:1, user: me, secret: env:MQ, source-timeout: 9s")
+    )
     if chosen == "project file":
         desk.in_project("context: here\n")
     flags: tuple[str, ...] = ("-s", EXAMPLE) if source == "flag" else ()
@@ -239,7 +244,7 @@ def test_a_source_of_ones_own_puts_every_context_aside(desk: Desk, chosen: str, 
     env |= {"RMQLB_CONTEXT": "here"} if chosen == "environment" else {}
     assert context_of(run(*SHOW, *flags, "-o", "json", env=env)) is None
     found = settings(*flags, env=env)
-    assert (found["source"]["layer"], found["user"]["value"], found["timeout"]["value"]) == (source, None, "5s")
+    assert (found["source"]["layer"], found["user"]["value"], found["source-timeout"]["value"]) == (source, None, "5s")
     assert "secret" not in found
     said = run(*SHOW, *flags, env=env).stderr.splitlines()[0]
     as_close = chosen == "flag" or (chosen, source) == ("environment", "environment")
@@ -416,8 +421,8 @@ HOSTILE = [
     "map-address: ['*:*=evil.example:9876']",
     "ca-file: /tmp/evil.pem",
     "max-size: 1TB",
-    "timeout: 30h",
-    "retries: 1000000",
+    "source-timeout: 30h",
+    "source-retries: 1000000",
     "output: !!python/object/apply:os.system [id]",
     "a: &a [x]\nb: [*a, *a]",
     "[" * 100_000,
@@ -448,7 +453,7 @@ def test_a_planted_secret_is_in_no_output_of_any_command(desk: Desk) -> None:
     env = dict.fromkeys(("RMQLB_PASSWORD", "RMQLB_SECRET_KEY", "RMQLB_SECURITY_TOKEN", "MQ"), CANARY)
     desk.user(
         f"context: f\ncontexts:\n  f: {{source: 'http://127.0.0.1:1', user: me, secret: 'file:{path}'}}\n"
-        f"  e: {{source: 'rocketmq://127.0.0.1:1', access-key: me, secret: 'env:MQ', timeout: 100ms, retries: 0}}\n"
+        f"  e: {{source: 'rocketmq://127.0.0.1:1', access-key: me, secret: 'env:MQ', source-timeout: 100ms, source-retries: 0}}\n"
     )
     bad = ("context", "add", "x", "-s", "http://h", "--secret", CANARY)
     lines = [
@@ -460,7 +465,7 @@ def test_a_planted_secret_is_in_no_output_of_any_command(desk: Desk) -> None:
         ("context", "remove", "x"),
         ("config", "show", "--origin"),
         ("config", "show", "--context", "e", "--origin"),
-        (*SHOW, "--retries", "0"),
+        (*SHOW, "--source-retries", "0"),
         (*SHOW, "--context", "e"),
         bad,
         (*bad[:-1], f"pass:{CANARY}"),

@@ -31,7 +31,7 @@ def data(*args: str) -> dict[str, Any]:
 
 
 def test_a_context_is_a_source_by_its_name(desk: Desk) -> None:
-    desk.user(f"contexts:\n  then: {{source: {EXAMPLE}}}\n  now: {{source: {LATER}, timeout: 9s}}\n")
+    desk.user(f"contexts:\n  then: {{source: {EXAMPLE}}}\n  now: {{source: {LATER}, source-timeout: 9s}}\n")
     found = data("then", "now")
     assert [found[side]["context"] for side in ("before", "after")] == ["then", "now"]
     assert found["summary"]["moved"] == 18

@@ -125,14 +125,14 @@ def test_an_old_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_an_unreachable_cluster_is_one_line() -> None:
-    result = run("fetch-routes", "-s", "rocketmq://127.0.0.1:1", "--retries", "0")
+    result = run("fetch-routes", "-s", "rocketmq://127.0.0.1:1", "--source-retries", "0")
     assert (result.exit_code, result.stdout) == (5, "")
     assert len([line for line in result.stderr.splitlines() if line.startswith("error: ")]) == 1
 
 
 def test_a_cluster_that_never_answers_ends_by_the_deadline() -> None:
     with cluster(Replay(faults={"*": silent})) as (mute,):
-        result = run("show-route", "-s", f"rocketmq://{mute.address}", "--topic", "T", "--timeout", "200ms")
+        result = run("show-route", "-s", f"rocketmq://{mute.address}", "--topic", "T", "--source-timeout", "200ms")
     assert (result.exit_code, result.stdout) == (5, "")
     assert len(result.stderr.splitlines()) == 2
 

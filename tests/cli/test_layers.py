@@ -33,10 +33,10 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 # What each layer sets a key to; the layers that are absent cannot set it.
 TABLE: dict[str, dict[str, Any]] = {
-    "timeout": {FLAG: "1s", ENVIRONMENT: "2s", CONTEXT: "3s", PROJECT: "4s", USER: "5m", DEFAULT: "5s"},
-    "retries": {FLAG: 11, ENVIRONMENT: 12, CONTEXT: 13, PROJECT: 14, USER: 15, DEFAULT: 2},
+    "source-timeout": {FLAG: "1s", ENVIRONMENT: "2s", CONTEXT: "3s", PROJECT: "4s", USER: "5m", DEFAULT: "5s"},
+    "source-retries": {FLAG: 11, ENVIRONMENT: 12, CONTEXT: 13, PROJECT: 14, USER: 15, DEFAULT: 2},
     "max-size": {FLAG: "1MB", ENVIRONMENT: "2MB", USER: "3MB", DEFAULT: "64MB"},
-    "no-color": {FLAG: True, ENVIRONMENT: True, PROJECT: True, USER: True, DEFAULT: False},
+    "color": {FLAG: "always", ENVIRONMENT: "never", PROJECT: "always", USER: "never", DEFAULT: "auto"},
     "context": {FLAG: "c1", ENVIRONMENT: "c2", PROJECT: "c3", USER: "c4", DEFAULT: None},
     "source": {FLAG: "/f", ENVIRONMENT: "/e", CONTEXT: "/c", DEFAULT: None},
     "user": {FLAG: "f", ENVIRONMENT: "e", CONTEXT: "c", DEFAULT: None},
@@ -162,8 +162,9 @@ def test_a_format_for_all_commands_is_not_for_one_that_lacks_it(desk: Desk) -> N
 @pytest.mark.parametrize(
     ("variable", "problem"),
     [
-        ("RMQLB_TIMEOUT", "RMQLB_TIMEOUT x: not a time"),
+        ("RMQLB_SOURCE_TIMEOUT", "RMQLB_SOURCE_TIMEOUT x: not a time"),
         ("RMQLB_MAX_SIZE", "RMQLB_MAX_SIZE x: not a size"),
+        ("RMQLB_COLOR", "RMQLB_COLOR x: neither auto, always nor never"),
         ("RMQLB_MAP_ADDRESS", "RMQLB_MAP_ADDRESS: 'x' is not FROM=TO"),
     ],
 )
@@ -174,17 +175,11 @@ def test_what_is_wrong_in_the_environment_is_told_of_the_variable(variable: str,
         assert ran.stderr.startswith(f"error: {problem}")
 
 
-def test_a_flag_of_the_environment_may_say_no(desk: Desk) -> None:
-    desk.user("no-color: true\n")
-    assert settings(env={"RMQLB_NO_COLOR": "0"})["no-color"]["value"] is False
-    assert settings(env={"RMQLB_NO_COLOR": ""})["no-color"]["value"] is True
-
-
 def test_an_option_has_its_value_whatever_a_command_calls_it(desk: Desk) -> None:
-    desk.user("timeout: 0s\n")
+    desk.user("source-timeout: 0s\n")
     send = ("simulate-send", "-s", EXAMPLE, "--topic", "Skewed", "--messages", "1")
-    assert run(*send).stderr.startswith(f"error: {desk.user_file}, line 1, timeout 0s: not longer than nothing")
-    desk.user("timeout: 1m\nretries: 9\n")
+    assert run(*send).stderr.startswith(f"error: {desk.user_file}, line 1, source-timeout 0s: not longer than nothing")
+    desk.user("source-timeout: 1m\nsource-retries: 9\n")
     ran = run(*send, "-o", "json")
     assert json.loads(ran.stdout)["data"]["scenario"]["timeoutMs"] == 3000
     assert json.loads(ran.stdout)["data"]["scenario"]["retries"] == 2
@@ -212,10 +207,11 @@ def test_errors_are_in_the_configured_format_too(desk: Desk, write: str) -> None
 WRONG = {
     "output: jsn": ("output: unknown format jsn", "did you mean json?"),
     "output: jsonl": ("output: unknown format jsonl", "did you mean json?"),
-    "timeout: soon": ("timeout soon: not a time", "write 45s, 1m30s, 800ms or 250us"),
-    "timeout: 25h": ("timeout 25h: longer than a day", None),
-    "retries: 21": ("retries 21: not a number from 0 to 20", None),
-    "retries: -1": ("retries -1: not a number from 0 to 20", None),
+    "source-timeout: soon": ("source-timeout soon: not a time", "write 45s, 1m30s, 800ms or 250us"),
+    "source-timeout: 25h": ("source-timeout 25h: longer than a day", None),
+    "source-retries: 21": ("source-retries 21: not a number from 0 to 20", None),
+    "source-retries: -1": ("source-retries -1: not a number from 0 to 20", None),
+    "color: 'yes'": ("color yes: neither auto, always nor never", None),
     "context: a b": ("context: 'a b' cannot be the name of a context", None),
 }
 
@@ -255,11 +251,13 @@ def test_without_a_home_commands_work_and_have_no_user_file(desk: Desk, monkeypa
 
 
 def test_origins_are_shown_to_people_who_ask(desk: Desk) -> None:
-    desk.in_project("timeout: 9s\n")
+    desk.in_project("source-timeout: 9s\n")
     plain = run("config", "show").stdout
     assert f"project file: {desk.project_file}" in plain
-    assert re.search(r"^timeout +9s$", plain, re.MULTILINE)
-    shown = run("config", "show", "--origin", "--retries", "1").stdout
-    assert re.search(rf"^timeout +9s +project file +{desk.project_file}, line 1, timeout$", shown, re.MULTILINE)
-    assert re.search(r"^retries +1 +flag +option --retries$", shown, re.MULTILINE)
-    assert run("config", "show", "-o", "csv", "--retries", "1").stdout.count("option --retries") == 1
+    assert re.search(r"^source-timeout +9s$", plain, re.MULTILINE)
+    shown = run("config", "show", "--origin", "--source-retries", "1").stdout
+    assert re.search(
+        rf"^source-timeout +9s +project file +{desk.project_file}, line 1, source-timeout$", shown, re.MULTILINE
+    )
+    assert re.search(r"^source-retries +1 +flag +option --source-retries$", shown, re.MULTILINE)
+    assert run("config", "show", "-o", "csv", "--source-retries", "1").stdout.count("option --source-retries") == 1

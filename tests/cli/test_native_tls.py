@@ -61,7 +61,7 @@ def test_a_client_certificate_is_shown_where_it_is_wanted(ca_file: str, tmp_path
     files = ("--client-cert", str(tmp_path / "me.pem"), "--client-key", str(tmp_path / "me.key"))
     with remoting(tls=server("127.0.0.1", wants_client=True)) as replay:
         assert show(replay.address, "--ca-file", ca_file, *files)[0] == ExitCode.OK
-        assert show(replay.address, "--ca-file", ca_file, "--retries", "0")[0] == ExitCode.ENDPOINT
+        assert show(replay.address, "--ca-file", ca_file, "--source-retries", "0")[0] == ExitCode.ENDPOINT
 
 
 def test_files_that_cannot_be_read_are_named(ca_file: str) -> None:

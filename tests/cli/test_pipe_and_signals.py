@@ -150,7 +150,7 @@ def test_an_error_in_json_is_all_there_is() -> None:
 
 def test_an_interrupt_ends_it_at_once_with_130() -> None:
     with dashboard(Replay(faults={"*": silent})) as replay:
-        line = command("show-route", "-s", replay.url, "--topic", "T", "--timeout", "60s")
+        line = command("show-route", "-s", replay.url, "--topic", "T", "--source-timeout", "60s")
         with subprocess.Popen(
             line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environment()
         ) as child:
@@ -179,9 +179,31 @@ def test_help_is_shown_where_letters_are_missing(encoding: str) -> None:
         assert f"rmqlb {path}" in ran.stdout
 
 
-@pytest.mark.parametrize("off", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"FORCE_COLOR": "0"}])
+@pytest.mark.parametrize(
+    "off", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}, {"FORCE_COLOR": "0"}, {"RMQLB_COLOR": "never"}]
+)
 def test_nothing_is_coloured_in_a_pipe(off: dict[str, str]) -> None:
     assert "\x1b" not in start(*PLAN, "-o", "table", env=off).stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "env", "coloured"),
+    [
+        (None, {"FORCE_COLOR": "1"}, True),
+        (None, {"FORCE_COLOR": "1", "TERM": "dumb"}, True),
+        (None, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        (None, {"RMQLB_COLOR": "always", "NO_COLOR": "1"}, True),
+        ("always", {}, True),
+        ("always", {"NO_COLOR": "1", "TERM": "dumb", "FORCE_COLOR": "0"}, True),
+        ("never", {"FORCE_COLOR": "1", "RMQLB_COLOR": "always"}, False),
+        ("auto", {"FORCE_COLOR": "1", "RMQLB_COLOR": "never"}, True),
+    ],
+)
+def test_the_option_decides_on_colour_before_the_environment(
+    option: str | None, env: dict[str, str], coloured: bool
+) -> None:
+    said = () if option is None else ("--color", option)
+    assert ("\x1b[" in start(*PLAN, "-o", "table", *said, env=env).stdout) == coloured
 
 
 def test_python_m_rmqlb_and_the_version() -> None:

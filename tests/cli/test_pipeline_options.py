@@ -11,5 +11,5 @@ from rmqlb.errors import UsageError
 
 @pytest.mark.parametrize("timeout", ["500us", "1.5ms"])
 def test_a_time_out_has_whole_milliseconds(timeout: str) -> None:
-    with pytest.raises(UsageError, match=f"--timeout {timeout}: the client counts whole milliseconds"):
-        plan_for(OnlyOptions(), schedule=ScheduleOptions(timeout=timeout))
+    with pytest.raises(UsageError, match=f"--send-timeout {timeout}: the client counts whole milliseconds"):
+        plan_for(OnlyOptions(), schedule=ScheduleOptions(send_timeout=timeout))

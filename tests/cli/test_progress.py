@@ -43,7 +43,7 @@ def test_a_slow_dump_is_said_to_be_read_until_it_is(fifo: Path) -> None:
 def test_a_server_that_does_not_answer_is_said_to_be_read() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         where = f"rocketmq://127.0.0.1:{server.getsockname()[1]}"
-        with OnTerminal(*SHOW, "-s", where, "--retries", "0") as terminal:
+        with OnTerminal(*SHOW, "-s", where, "--source-retries", "0") as terminal:
             caller, _ = server.accept()
             terminal.until(lambda: any(line.startswith("reading ") for line in terminal.lines))
             caller.close()

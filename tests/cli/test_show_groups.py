@@ -39,7 +39,16 @@ def brokers() -> Iterator[tuple[Replay, ...]]:
 
 def native(running: tuple[Replay, ...]) -> list[str]:
     a, b = running
-    return ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped, "--retries", "0"]
+    return [
+        "-s",
+        f"rocketmq://{a.address}",
+        "--map-address",
+        a.mapped,
+        "--map-address",
+        b.mapped,
+        "--source-retries",
+        "0",
+    ]
 
 
 def test_the_first_line_is_the_verdict_and_the_last_says_how_to_go_on() -> None:

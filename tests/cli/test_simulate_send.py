@@ -38,7 +38,7 @@ def test_json_has_the_promised_keys() -> None:
 
 
 def test_what_the_application_gets_of_lost_messages_is_in_json_and_in_the_trace() -> None:
-    args = ("--fail", "broker-b", "--start-at", "broker-a:7", "--messages", "2", "--retries", "0")
+    args = ("--fail", "broker-b", "--start-at", "broker-a:7", "--messages", "2", "--send-retries", "0")
     found = data(*args)
     (lost,) = found["lostMessages"]
     text = "Send [1] times, still failed, cost [1]ms, Topic: OrderEvents, BrokersSent: [broker-b]"
@@ -144,9 +144,20 @@ def test_jsonl_streams_each_attempt() -> None:
 
 
 LOSSES = {
-    "after attempts": ("--fail", "broker-*@#3-#5", "--retries", "1", "--messages", "6"),
+    "after attempts": ("--fail", "broker-*@#3-#5", "--send-retries", "1", "--messages", "6"),
     "without an attempt": ("--fail", "broker-*:read-only", "--route-poll", "1s", "--rate", "1", "--messages", "4"),
-    "of an ASYNC send": ("--fail", "broker-a", "--mode", "async", "--rate", "10", "--retries", "0", "--messages", "40"),
+    "of an ASYNC send": (
+        "--fail",
+        "broker-a",
+        "--mode",
+        "async",
+        "--rate",
+        "10",
+        "--send-retries",
+        "0",
+        "--messages",
+        "40",
+    ),
     "unnoticed": ("--fail", "broker-a", "--mode", "oneway", "--rate", "10", "--messages", "20"),
 }
 
@@ -276,7 +287,7 @@ MISTAKES = [
     (("--messages", "1__0"), 2, "--messages 1__0: not a number", ""),
     (("--rate", "0"), 2, "--rate 0: not a rate", "write 100, 2.5/s or 30/m"),
     (("--for", "10x"), 2, "--for 10x: not a time", ""),
-    (("--timeout", "1.5ms"), 2, "--timeout 1.5ms: the client counts whole milliseconds", ""),
+    (("--send-timeout", "1.5ms"), 2, "--send-timeout 1.5ms: the client counts whole milliseconds", ""),
     (("--threads", "0"), 2, "invalid value for '--threads'", ""),
     (("--latency", "broker-b=fast"), 2, "--latency broker-b=fast: not a latency", ""),
     (("--latency", "broker-x=3ms"), 2, "--latency broker-x=3ms: topic OrderEvents has no broker broker-x", ""),
@@ -350,13 +361,23 @@ def test_a_topic_that_is_not_there_and_one_that_nobody_can_write_to() -> None:
     assert (ran.code, "topic T has no queue that a producer could write to" in ran.stderr) == (ExitCode.DATA, True)
 
 
-def test_the_options_of_the_source_have_names_of_their_own() -> None:
+def test_the_options_of_the_source_have_the_same_names_in_every_command() -> None:
     ran = run(
-        *BASE, "--retries", "0", "--timeout", "800ms", "--source-timeout", "9s", "--source-retries", "1", "-o", "json"
+        *BASE,
+        "--send-retries",
+        "0",
+        "--send-timeout",
+        "800ms",
+        "--source-timeout",
+        "9s",
+        "--source-retries",
+        "1",
+        "-o",
+        "json",
     )
     scenario = json.loads(ran.stdout)["data"]["scenario"]
     assert (scenario["retries"], scenario["timeoutMs"]) == (0, 800)
-    assert run("show-route", "-s", EXAMPLE, "--timeout", "9s", "--retries", "1").code == 0
+    assert run("show-route", "-s", EXAMPLE, "--source-timeout", "9s", "--source-retries", "1").code == 0
 
 
 def test_mqadmins_text_is_a_source_too() -> None:

@@ -31,7 +31,16 @@ def brokers() -> Iterator[tuple[Replay, ...]]:
 
 def plan(brokers: tuple[Replay, ...], *args: str, timeout: str = "5s") -> dict[str, Any]:
     a, b = brokers
-    at = ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped, "--timeout", timeout]
+    at = [
+        "-s",
+        f"rocketmq://{a.address}",
+        "--map-address",
+        a.mapped,
+        "--map-address",
+        b.mapped,
+        "--source-timeout",
+        timeout,
+    ]
     ran = run("plan-rebalance", *at, "-g", "order-svc", "-t", "OrderEvents", "-o", "json", *args)
     assert ran.code == 0, ran.stderr
     found: dict[str, Any] = json.loads(ran.stdout)

@@ -127,7 +127,7 @@ def test_the_question_for_a_password_has_nothing_raw() -> None:
 
     with dashboard(Replay(login=("admin", "pw"))) as replay:
         ours, theirs = pty.openpty()
-        line = command("show-route", "-s", replay.url, "-t", "T", "--user", EVIL, "--retries", "0")
+        line = command("show-route", "-s", replay.url, "-t", "T", "--user", EVIL, "--source-retries", "0")
         child = subprocess.Popen(
             line, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, env=environment(), start_new_session=True
         )
@@ -229,9 +229,9 @@ ERRORS = {
     "an argument": "show-route -s FILE EVIL",
     "a file": "show-route -s /nonexistent/EVIL",
     "a scheme": "show-route -s x-EVIL://h -t T",
-    "a host": "show-route -s http://EVIL:1 -t T --retries 0",
-    "a NameServer": "show-route -s rocketmq://EVIL -t T --retries 0",
-    "a time": "show-route -s FILE --timeout EVIL",
+    "a host": "show-route -s http://EVIL:1 -t T --source-retries 0",
+    "a NameServer": "show-route -s rocketmq://EVIL -t T --source-retries 0",
+    "a time": "show-route -s FILE --source-timeout EVIL",
     "a size": "show-route -s FILE --max-size EVIL",
     "a list of queues": "plan-rebalance -s FILE --strategy CONFIG --config LISTS",
     "a list of members": "plan-rebalance -s FILE --consumers @/nonexistent/EVIL",

@@ -100,7 +100,7 @@ CLUSTERS: dict[str, native.Replay] = {
 def arguments(name: str, folder: Path) -> Iterator[tuple[str, ...]]:
     """The command with all that it can write, and as `--debug`."""
     of = ("--topic", TOPIC) if name in walk.ON_A_TOPIC else ("--group", GROUP) if name != "check" else ()
-    line = (name, *of, *walk.READING[name], "--timeout", "300ms", "--retries", "0")
+    line = (name, *of, *walk.READING[name], "--source-timeout", "300ms", "--source-retries", "0")
     yield (*line, "-o", "json")
     yield (*line, *(("-o", "yaml") if name == "fetch-routes" else ("-o", "plain")), "--debug")
     if name == "fetch-routes":
@@ -185,14 +185,19 @@ def test_a_secret_file_that_cannot_be_used_is_not_shown(tmp_path: Path) -> None:
             ("--password-file", "http://u@127.0.0.1:1"),
             ("--secret-key-file", "rocketmq://127.0.0.1:1"),
         ):
-            done = run("show-route", "-t", "T", "-s", source, option, str(path), "--access-key", "ak", "--retries", "0")
+            done = run(
+                "show-route", "-t", "T", "-s", source, option, str(path), "--access-key", "ak", "--source-retries", "0"
+            )
             assert done.code in (2, 5)
             assert leaks(done.stdout, done.stderr) == set()
 
 
 def test_a_process_with_a_secret_around_it_shows_it_nowhere(tmp_path: Path) -> None:
     env = {"RMQLB_PASSWORD": SECRET, "RMQLB_SECRET_KEY": SECRET, "RMQLB_SECURITY_TOKEN": SECRET, "PYTHONDEVMODE": "1"}
-    for line in (("--help",), ("show-route", "-s", "http://u@127.0.0.1:1", "-t", "T", "--retries", "0", "--debug")):
+    for line in (
+        ("--help",),
+        ("show-route", "-s", "http://u@127.0.0.1:1", "-t", "T", "--source-retries", "0", "--debug"),
+    ):
         done = start(*line, env=env)
         assert leaks(done.stdout, done.stderr) == set()
     assert list(tmp_path.iterdir()) == []

@@ -15,7 +15,7 @@ CANARY = "c4nary-secret"
 CTX = "contexts:\n  prod:\n    source: http://h\n"
 NO_SECRET = "a configuration never holds a secret; a context's secret is: file:PATH, env:NAME or keyring:SERVICE/USER"
 PROJECT = (
-    "a project file may set context, no-color, output, retries, timeout; "
+    "a project file may set color, context, output, source-retries, source-timeout; "
     "where to connect and who logs in stand in a context of your own"
 )
 
@@ -41,9 +41,9 @@ def test_every_key_is_read_with_its_line(tmp_path: Path) -> None:
     text = """\
 context: prod
 output: json
-no-color: true
-timeout: 5
-retries: 0
+color: never
+source-timeout: 5
+source-retries: 0
 max-size: 1GB
 contexts:
   prod:
@@ -55,8 +55,8 @@ contexts:
     client-key: ~/key.pem
     tls-name: mq
     map-address: ['10.*:*=gw:*']
-    timeout: 800ms
-    retries: 5
+    source-timeout: 800ms
+    source-retries: 5
   staging:
     source: https://me@h:8082/ctx
     user: me
@@ -65,9 +65,9 @@ contexts:
     assert plain(config) == {
         "context": "prod",
         "output": "json",
-        "no-color": True,
-        "timeout": "5",
-        "retries": 0,
+        "color": "never",
+        "source-timeout": "5",
+        "source-retries": 0,
         "max-size": "1GB",
         "contexts": {
             "prod": {
@@ -79,8 +79,8 @@ contexts:
                 "client-key": "~/key.pem",
                 "tls-name": "mq",
                 "map-address": ("10.*:*=gw:*",),
-                "timeout": "800ms",
-                "retries": 5,
+                "source-timeout": "800ms",
+                "source-retries": 5,
             },
             "staging": {"source": "https://me@h:8082/ctx", "user": "me"},
         },
@@ -102,16 +102,16 @@ def test_a_file_that_is_not_there_says_nothing(tmp_path: Path) -> None:
 
 WRONG: dict[str, tuple[str | bytes, str, str | None]] = {
     "a top key": ("outptu: json", ", line 1, outptu: there is no such key", "did you mean output?"),
-    "another spelling": ("no_color: true", ", line 1, no_color: there is no such key", "did you mean no-color?"),
+    "another spelling": ("max_size: 1MB", ", line 1, max_size: there is no such key", "did you mean max-size?"),
     "a context's key": (
-        CTX + "    tiemout: 5s",
-        ", line 4, contexts.prod.tiemout: there is no such key",
-        "did you mean timeout?",
+        CTX + "    source-tiemout: 5s",
+        ", line 4, contexts.prod.source-tiemout: there is no such key",
+        "did you mean source-timeout?",
     ),
     "a setting in a context": (
         CTX + "    max-size: 5GB",
         ", line 4, contexts.prod.max-size: there is no such key",
-        "there are the keys access-key, ca-file, client-cert, client-key, map-address, retries, secret, source, …",
+        "there are the keys access-key, ca-file, client-cert, client-key, map-address, secret, source, source-retries, …",
     ),
     "a password": (
         CTX + f"    password: {CANARY}",
@@ -133,15 +133,34 @@ WRONG: dict[str, tuple[str | bytes, str, str | None]] = {
     ),
     "a list for a text": ("output: [json]", ", line 1, output: expected a text, not a list", None),
     "nothing for a text": ("output:", ", line 1, output: expected a text, not nothing", None),
-    "a text for a truth": ("no-color: 'yes'", ", line 1, no-color: expected true or false, not a text", None),
-    "a number for a truth": ("no-color: 1", ", line 1, no-color: expected true or false, not a number", None),
-    "a text for a count": ("retries: 'two'", ", line 1, retries: expected a whole number, not a text", None),
-    "a truth for a count": ("retries: true", ", line 1, retries: expected a whole number, not true or false", None),
-    "a fraction for a count": ("retries: 1.5", ", line 1, retries: expected a whole number, not a number", None),
-    "a list for a duration": ("timeout: [5s]", ", line 1, timeout: expected a text or a number, not a list", None),
+    "a truth for a colour": (
+        "color: true",
+        ", line 1, color: expected a text, not true or false",
+        "write it in quotes",
+    ),
+    "a text for a count": (
+        "source-retries: 'two'",
+        ", line 1, source-retries: expected a whole number, not a text",
+        None,
+    ),
+    "a truth for a count": (
+        "source-retries: true",
+        ", line 1, source-retries: expected a whole number, not true or false",
+        None,
+    ),
+    "a fraction for a count": (
+        "source-retries: 1.5",
+        ", line 1, source-retries: expected a whole number, not a number",
+        None,
+    ),
+    "a list for a duration": (
+        "source-timeout: [5s]",
+        ", line 1, source-timeout: expected a text or a number, not a list",
+        None,
+    ),
     "a truth for a duration": (
-        "timeout: true",
-        ", line 1, timeout: expected a text or a number, not true or false",
+        "source-timeout: true",
+        ", line 1, source-timeout: expected a text or a number, not true or false",
         None,
     ),
     "a text for a list": (
@@ -240,14 +259,14 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_project_file_sets_how_results_look(tmp_path: Path) -> None:
-    path = file(tmp_path, "context: prod\noutput: json\nno-color: true\ntimeout: 9s\nretries: 1\n", 0o644)
+    path = file(tmp_path, "context: prod\noutput: json\ncolor: never\nsource-timeout: 9s\nsource-retries: 1\n", 0o644)
     config = read_project_file(path)
     assert plain(config) == {
         "context": "prod",
         "output": "json",
-        "no-color": True,
-        "timeout": "9s",
-        "retries": 1,
+        "color": "never",
+        "source-timeout": "9s",
+        "source-retries": 1,
         "contexts": {},
     }
 

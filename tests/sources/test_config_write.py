@@ -54,8 +54,8 @@ def test_what_is_written_is_what_is_read(
         "user": user,
         "tls-name": tls_name,
         "map-address": tuple(addresses),
-        "timeout": "010",
-        "retries": retries,
+        "source-timeout": "010",
+        "source-retries": retries,
     }
     change_user_file(path, lambda _: with_value(with_context(ConfigFile(), "no", values), "context", "no"))
     read = read_user_file(path)

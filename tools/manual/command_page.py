@@ -21,7 +21,8 @@ _MORE_VARIABLES = (
     ),
     ("RMQLB_SECURITY_TOKEN", "The security token that goes with temporary credentials."),
     ("RMQLB_NO_CACHE", "When it is not empty: names are not kept for completion."),
-    ("NO_COLOR", "When it is not empty: no colour."),
+    ("NO_COLOR", "When it is not empty: no colour, unless --color says otherwise."),
+    ("FORCE_COLOR", "When it is not empty: colour in pipes too; 0 is no colour."),
     ("RMQLB_PAGER", "Shows tables that are longer than the terminal; cat is none. Else PAGER, else less -FRX."),
     ("XDG_CONFIG_HOME", "Where rmqlb/config.yaml is; else ~/.config."),
     (

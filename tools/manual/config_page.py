@@ -11,7 +11,7 @@ from tools.manual.tree import CommandPage
 USER_EXAMPLE = """\
 context: staging
 output: table
-timeout: 10s
+source-timeout: 10s
 contexts:
   prod:
     source: rocketmq://10.0.0.1:9876,10.0.0.2:9876
@@ -28,7 +28,6 @@ output: json
 """
 _KINDS = {
     "text": "text",
-    "flag": "true or false",
     "count": "whole number",
     "amount": "text or number",
     "path": "absolute path, or from ~/ on",

@@ -4,7 +4,7 @@ A command declares a parameter of such a type; `command` replaces it by the grou
 they had been written there, and hands the command the filled-in group.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from copy import copy
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
@@ -36,7 +36,7 @@ replay_option = panel("Replay")
 class SourceOptions(Struct, frozen=True):
     """Where the snapshot comes from; `active_context` names `source`, or `ignored_context_note` says why none does.
 
-    Each option has an environment variable of its name, `RMQLB_TIMEOUT`.
+    Each option has an environment variable of its name, `RMQLB_SOURCE_TIMEOUT`.
     """
 
     source: Annotated[
@@ -64,9 +64,9 @@ class SourceOptions(Struct, frozen=True):
     ca_file: Annotated[
         str | None, source_option(metavar="FILE", help="Trust only the CA certificates in this PEM file.")
     ] = None
-    timeout: Annotated[str, source_option(metavar="TIME", help="Longest wait for one answer: 5s, 800ms, 1m.")] = "5s"
-    retries: Annotated[
-        int, source_option(min=0, max=MOST_RETRIES, help="Further tries of a read after a passing fault.")
+    source_timeout: Annotated[str, source_option(metavar="TIME", help="Timeout of one request: 5s, 800ms, 1m.")] = "5s"
+    source_retries: Annotated[
+        int, source_option(min=0, max=MOST_RETRIES, help="Retries of a read on transient errors.")
     ] = 2
     max_size: Annotated[str, source_option(metavar="SIZE", help="Largest dump or answer that is read: 64MB.")] = "64MB"
     map_address: Annotated[
@@ -224,7 +224,14 @@ class OutputOptions(Struct, frozen=True):
         ),
     ] = None
     all: Annotated[bool, output_option("--all", help="Every table and every row, on a screen too.")] = False
-    no_color: Annotated[bool, output_option("--no-color", envvar="RMQLB_NO_COLOR", help="No colour.")] = False
+    color: Annotated[
+        str,
+        output_option(
+            metavar="auto|always|never",
+            envvar="RMQLB_COLOR",
+            help="Whether in colour: auto is on a terminal, or as NO_COLOR and FORCE_COLOR say.",
+        ),
+    ] = "auto"
     no_pager: Annotated[
         bool, output_option("--no-pager", help="Long tables on a terminal at once, without a pager.")
     ] = False
@@ -235,7 +242,6 @@ class OutputOptions(Struct, frozen=True):
 def command(
     function: Callable[..., None] | None = None,
     *,
-    renamed: Mapping[str, str] | None = None,
     formats: tuple[str, ...] | None = None,
     without: Collection[str] = (),
 ) -> Callable[..., Any]:
@@ -244,26 +250,23 @@ def command(
     What neither the line nor the environment sets comes from the configuration files (`layers.py`).
 
     Args:
-        renamed: option of a shared group → its name in this command, where an option of the command's own has it.
         formats: the only ones that the command can write, the default first, where it cannot write all of them.
         without: options of a group that this command does not have; they keep their defaults.
     """
     if function is None:
-        return partial(command, renamed=renamed, formats=formats, without=without)
-    names = renamed or {}
+        return partial(command, formats=formats, without=without)
     hints = get_type_hints(function, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Struct)}
-    fields: dict[str, dict[str, str]] = {}
+    fields: dict[str, tuple[str, ...]] = {}
     parameters: list[Parameter] = []
     for name, parameter in signature(function).parameters.items():
         if name in groups:
             group = groups[name]
-            shared = group.__module__ == __name__
             own = {field: option for field, option in _options(group).items() if field not in without}
             if formats is not None and group is OutputOptions:
                 own["output"] = _helped(own["output"], f"{', '.join(formats)}; default {formats[0]}.")
-            fields[name] = {field: names.get(field, field) if shared else field for field in own}
-            parameters += [option.replace(name=fields[name][field]) for field, option in own.items()]
+            fields[name] = tuple(own)
+            parameters += own.values()
         else:
             parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
@@ -282,7 +285,7 @@ def command(
                 if group is SourceOptions
                 else {}
             )
-            values[name] = group(**{field: values.pop(given) for field, given in fields[name].items()}, **more)
+            values[name] = group(**{field: values.pop(field) for field in fields[name]}, **more)
         function(**values)
 
     spread.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

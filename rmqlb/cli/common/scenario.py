@@ -135,7 +135,7 @@ def _checks(command: str) -> Mapping[str, Check]:
     def number(key: str) -> Check:
         return lambda text: amounts.count(text, f"--{key}", least=0)
 
-    times = ("for", "down", "consume-time", "route-poll", "timeout", "timeout-per-request")
+    times = ("for", "down", "consume-time", "route-poll", "send-timeout", "send-timeout-per-request")
     return {
         **{key: time(key) for key in times},
         **{key: number(key) for key in ("messages", "trials", "trial")},

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from msgspec import Struct
 
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.progress import Progress
+from rmqlb.cli.settings.configuration import check_value
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Finding
@@ -39,6 +40,16 @@ class SnapshotView(Struct, frozen=True):
     tried: tuple[TriedCondition, ...] = ()
 
 
+def has_colour(choice: str, stream: TextIO) -> bool:
+    """What `--color` means for the stream: auto is as NO_COLOR and FORCE_COLOR say, otherwise on a terminal."""
+    forced = os.environ.get("FORCE_COLOR", "")
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR") or forced == "0":
+        return False
+    return bool(forced) or (stream.isatty() and os.environ.get("TERM") != "dumb")
+
+
 class Terminal:
     """Where a command's result, findings and progress go; `repeating` is set when it does the same once more."""
 
@@ -51,6 +62,7 @@ class Terminal:
         known = (*FORMATS, *more_formats)
         if self.format not in known:
             raise UsageError(f"unknown format {self.format}", hint=suggestion("formats", self.format, known))
+        check_value("color", options.color, "--color")
         if options.section:
             from rmqlb.cli.common.sections import check_sections
 
@@ -160,14 +172,10 @@ class Terminal:
         from rich.console import Console
 
         stream = sys.stdout
-
-        colour = stream.isatty() and not (
-            self._options.no_color
-            or os.environ.get("NO_COLOR")
-            or os.environ.get("TERM") == "dumb"
-            or os.environ.get("FORCE_COLOR") == "0"
-        )
+        colour = has_colour(self._options.color, stream)
         arguments: dict[str, Any] = {"force_terminal": True} if colour else {"color_system": None}
+        if colour and (os.environ.get("TERM", "dumb") in ("dumb", "unknown") or not stream.isatty()):
+            arguments["color_system"] = "standard"
         if not stream.isatty() and "COLUMNS" not in os.environ:
             arguments["width"] = _NO_EDGE
         return Console(file=stream, highlight=False, markup=False, emoji=False, no_color=not colour, **arguments)

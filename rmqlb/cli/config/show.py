@@ -31,7 +31,7 @@ def show(
     Examples:
       rmqlb config show --origin
 
-      rmqlb config show --context prod --timeout 10s --origin -o json
+      rmqlb config show --context prod --source-timeout 10s --origin -o json
 
     Exit codes: 0 done, 2 usage.
     """

@@ -52,8 +52,10 @@ class EndpointOptions(Struct, frozen=True):
     map_address: Annotated[
         list[str] | None, endpoint_option(metavar="FROM=TO", help="Reach this address at another; repeatable.")
     ] = None
-    timeout: Annotated[str | None, endpoint_option(metavar="TIME", help="Longest wait for one answer.")] = None
-    retries: Annotated[int | None, endpoint_option(min=0, max=MOST_RETRIES, help="Further tries of a read.")] = None
+    source_timeout: Annotated[str | None, endpoint_option(metavar="TIME", help="Timeout of one request.")] = None
+    source_retries: Annotated[
+        int | None, endpoint_option(min=0, max=MOST_RETRIES, help="Retries of a read on transient errors.")
+    ] = None
 
 
 def values_of(options: EndpointOptions) -> dict[str, Value]:

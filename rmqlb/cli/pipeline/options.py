@@ -97,7 +97,7 @@ class ScheduleOptions(Struct, frozen=True):
     threads: Annotated[int, producers_option(min=1, max=1000, help="Sending threads.")] = 1
     client: Annotated[str, producers_option(metavar="VERSION", help="Version of the RocketMQ client library.")] = NEWEST
     latency_fault: Annotated[str, producers_option(metavar="on|off", help="sendLatencyFaultEnable.")] = "off"
-    retries: Annotated[int, producers_option(min=0, max=100, help="retryTimesWhenSendFailed.")] = 2
-    timeout: Annotated[str, producers_option(metavar="TIME", help="sendMsgTimeout.")] = "3s"
+    send_retries: Annotated[int, producers_option(min=0, max=100, help="retryTimesWhenSendFailed.")] = 2
+    send_timeout: Annotated[str, producers_option(metavar="TIME", help="sendMsgTimeout.")] = "3s"
     trials: Annotated[str, producers_option(metavar="N", help="Trials of each scenario.")] = "200"
     seed: Annotated[int, producers_option(help="Random seed.")] = 1

@@ -7,6 +7,7 @@ import os
 from rmqlb.cli.common import amounts
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.model.configuration import (
+    COLORS,
     ConfigFile,
     Configuration,
     Context,
@@ -70,22 +71,28 @@ def check_value(key: str, value: Value, where: str) -> None:
             check_context_name(str(value), where)
         case "output" if value not in FORMATS:
             raise UsageError(f"{where}: unknown format {value}", hint=suggestion("formats", str(value), FORMATS))
-        case "timeout":
+        case "color" if value not in COLORS:
+            raise UsageError(f"{where} {value}: neither auto, always nor never")
+        case "source-timeout":
             amounts.seconds(str(value), where)
         case "max-size":
             amounts.byte_count(str(value), where)
-        case "retries" if not isinstance(value, int) or not 0 <= value <= MOST_RETRIES:
+        case "source-retries" if not isinstance(value, int) or not 0 <= value <= MOST_RETRIES:
             raise UsageError(f"{where} {value}: not a number from 0 to {MOST_RETRIES}")
         case "secret":
-            place = secret_place(str(value), where)
-            if place.kind == "file" and not (os.path.isabs(place.name) or place.name.startswith("~/")):
-                raise UsageError(f"{where}: a secret's file has an absolute path, or one that begins with ~/")
+            _check_secret(str(value), where)
         case "source":
             from rmqlb.sources.source_text import check_source
 
             check_source(str(value), where)
         case "map-address":
             _check_addresses(value, where)
+
+
+def _check_secret(value: str, where: str) -> None:
+    place = secret_place(value, where)
+    if place.kind == "file" and not (os.path.isabs(place.name) or place.name.startswith("~/")):
+        raise UsageError(f"{where}: a secret's file has an absolute path, or one that begins with ~/")
 
 
 def _check_addresses(value: Value, where: str) -> None:

@@ -2,7 +2,7 @@
 
 Click knows the first two and the last (`Context.get_parameter_source`); what came from neither the line nor the
 environment is looked up here. An option and its key in a file are one by the environment variable: `RMQLB_MAX_SIZE` is
-`max-size`, whatever the option is called in a command.
+`max-size`.
 
 Rules of a context:
 - A source of the line or of the environment puts it aside, whole: nothing of it is sent anywhere else.
@@ -30,7 +30,7 @@ _CREDENTIALS = ("user", "password-file", "access-key", "secret-key-file", "clien
 _PATHS = ("ca-file", "client-cert", "client-key")
 _ACCOUNTS = ("user", "access-key")
 _LAYERS: tuple[Layer, ...] = get_args(Layer)
-_TEXTS = ("timeout", "max-size", "map-address")
+_TEXTS = ("color", "source-timeout", "max-size", "map-address")
 """Those whose texts only commands read, and then take for an option's."""
 _GIVEN: tuple[Layer, ...] = ("flag", "environment")
 

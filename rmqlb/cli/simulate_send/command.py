@@ -14,7 +14,7 @@ from rmqlb.cli.simulate_send.options import FailureOptions, LoadOptions, Produce
 from rmqlb.errors import UsageError
 
 
-@command(renamed={"timeout": "source_timeout", "retries": "source_retries"})
+@command
 def simulate_send(
     source: SourceOptions,
     failing: FailureOptions,

@@ -63,7 +63,7 @@ def gather(
     mode = next((mode for mode in get_args(Mode) if mode == producer.mode.lower()), None)
     if mode is None:
         raise UsageError(f"--mode {producer.mode}: write sync, async or oneway")
-    capped, limits, last = producer.timeout_per_request, producer.latency_max, producer.not_available_duration
+    capped, limits, last = producer.send_timeout_per_request, producer.latency_max, producer.not_available_duration
     scenario = SendScenario(
         client_version=producer.client,
         mode=mode,
@@ -73,9 +73,9 @@ def gather(
         messages=_messages(load, keys),
         rate=None if load.rate is None else amounts.rate(load.rate, "--rate"),
         duration_us=None if load.for_ is None else amounts.duration_us(load.for_, "--for"),
-        retries=producer.retries,
-        timeout_ms=amounts.whole_ms(producer.timeout, "--timeout"),
-        timeout_per_request_ms=None if capped is None else amounts.whole_ms(capped, "--timeout-per-request"),
+        retries=producer.send_retries,
+        timeout_ms=amounts.whole_ms(producer.send_timeout, "--send-timeout"),
+        timeout_per_request_ms=None if capped is None else amounts.whole_ms(capped, "--send-timeout-per-request"),
         retry_not_store_ok=producer.retry_not_store_ok,
         failures=values.failures(failing.fail or (), brokers, topic, failing.nameserver_notices),
         latencies=single,

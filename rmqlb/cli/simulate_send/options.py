@@ -79,11 +79,13 @@ class ProducerOptions(Struct, frozen=True):
     mode: Annotated[str, producer_option(metavar="sync|async|oneway", help="How it sends.")] = "sync"
     latency_fault: Annotated[str, producer_option(metavar="on|off", help="sendLatencyFaultEnable.")] = "off"
     detector: Annotated[str, producer_option(metavar="on|off", help="startDetectorEnable (5.1.4 and newer).")] = "off"
-    retries: Annotated[
+    send_retries: Annotated[
         int, producer_option(min=0, max=MOST_RETRIES, help="retryTimesWhenSendFailed, or its twin for async.")
     ] = 2
-    timeout: Annotated[str, producer_option(metavar="TIME", help="sendMsgTimeout, for all attempts together.")] = "3s"
-    timeout_per_request: Annotated[
+    send_timeout: Annotated[str, producer_option(metavar="TIME", help="sendMsgTimeout, for all attempts together.")] = (
+        "3s"
+    )
+    send_timeout_per_request: Annotated[
         str | None, producer_option(metavar="TIME", help="sendMsgMaxTimeoutPerRequest (5.3.3 and newer).")
     ] = None
     retry_not_store_ok: Annotated[

@@ -104,7 +104,7 @@ class HttpClient:
             except httpx.TimeoutException:
                 error = EndpointError(
                     f"{where}: no whole answer within {self._settings.timeout:g} s",
-                    hint="a longer --timeout may help",
+                    hint="a longer --source-timeout may help",
                     code="no-answer",
                 )
                 raise PassingFault(error) from None

@@ -41,7 +41,7 @@ def not_connected(where: str, error: OSError | ValueError, timeout: float) -> En
 
 def no_answer(where: str, timeout: float, *, something_else: bool) -> EndpointError:
     """The deadline has passed without a whole answer, perhaps with answers to what was never asked."""
-    hint = "a longer --timeout may help; a RocketMQ 4.9 never answers a request code that it does not know"
+    hint = "a longer --source-timeout may help; a RocketMQ 4.9 never answers a request code that it does not know"
     if something_else:
         hint = "it answered requests that were never sent: is a proxy in between mixing up connections?"
     return EndpointError(f"{where}: no whole answer within {timeout:g} s", hint=hint, code="no-answer")

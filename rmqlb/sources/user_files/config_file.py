@@ -32,7 +32,6 @@ _WORDS = {bool: "true or false", int: "a number", float: "a number", str: "a tex
 _EXPECTED: dict[str, tuple[str, tuple[type, ...]]] = {
     "text": ("a text", (str,)),
     "path": ("a path", (str,)),
-    "flag": ("true or false", (bool,)),
     "count": ("a whole number", (int,)),
     "amount": ("a text or a number", (str, int, float)),
 }
@@ -193,10 +192,10 @@ def _typed(value: object, key: Key, place: Place) -> Value:
             raise UsageError(f"{place}: expected a list of texts, not {_word(value)}")
         return tuple(require_text(item, str(place)) for item in value)
     expected, types = _EXPECTED[key.kind]
-    if not isinstance(value, types) or (isinstance(value, bool) and key.kind != "flag"):
+    if not isinstance(value, types) or isinstance(value, bool):
         hint = "write it in quotes" if expected == "a text" and isinstance(value, int | float) else None
         raise UsageError(f"{place}: expected {expected}, not {_word(value)}", hint=hint)
-    if isinstance(value, bool) or key.kind == "count":
+    if key.kind == "count":
         return value  # type: ignore[return-value]
     text = require_text(str(value), str(place))
     if key.kind == "path" and not (os.path.isabs(text) or text.startswith("~/")):
