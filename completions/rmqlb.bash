@@ -73,10 +73,10 @@ _rmqlb_at() {
 
 _rmqlb_at_show_groups() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds) :; return ;;
-        --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words groups findings; return ;;
         --color) _rmqlb_words auto always never; return ;;
@@ -84,21 +84,21 @@ _rmqlb_at_show_groups() {
         --severity) _rmqlb_words error warning info; return ;;
         --fail-on) _rmqlb_beginnings groups-with-errors groups-with-warnings groups-unknown groups-offline unassigned duplicate-owners idle mismatches duplicate-client-ids lag imbalance 'unassigned[' 'duplicate-owners[' 'idle[' 'mismatches[' 'duplicate-client-ids[' 'lag[' 'imbalance[' 'consumers[' 'processes[' 'queues['; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help
 }
 
 _rmqlb_at_show_consumers() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds) :; return ;;
-        --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words findings consumers; return ;;
         --color) _rmqlb_words auto always never; return ;;
         -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --watch --rounds --group --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --color --no-pager --quiet --debug --watch --rounds --group --help
 }
 
 _rmqlb_at_fetch_routes() {
@@ -129,58 +129,60 @@ _rmqlb_at_show_route() {
 
 _rmqlb_at_show_owners() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
-        --inner|--strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words queues reasons consumers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
+        --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --watch --rounds --strategy --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --strategy-option --output --section --color --no-pager --quiet --debug --watch --rounds --strategy --help
 }
 
 _rmqlb_at_diff() {
     case $prev in
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin) :; return ;;
-        --password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config) _rmqlb_files; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
+        --password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         -g|--group) _rmqlb_names group; return ;;
-        --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words groups topics unexplained lag queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings groups-changed groups-added groups-removed topics-changed consumers-joined consumers-left strategies-changed moved newly-assigned newly-unassigned newly-duplicate-owners queues-added queues-removed pending unexplained lag-growth offsets-back; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --fail-on --help ;;
+        -*) _rmqlb_words --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --strategy-option --output --section --color --no-pager --quiet --debug --fail-on --help ;;
         *) _rmqlb_files ;;
     esac
 }
 
 _rmqlb_at_plan_rebalance() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config|--scenario|--against) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--watch|--rounds|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
-        --inner|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words strategies queues consumers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
+        --to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --fail-on) _rmqlb_beginnings moved newly-assigned newly-unassigned added removed idle unassigned duplicate-owners queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer imbalance lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --watch --rounds --strategy --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --strategy-option --output --section --color --no-pager --quiet --debug --watch --rounds --strategy --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help
 }
 
 _rmqlb_at_simulate_rebalance() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--config|--svg|--html|--scenario|--against) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--svg|--html|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --event) _rmqlb_beginnings 'join ' 'leave ' 'crash ' 'host-loss ' 'broker-down ' 'broker-loss ' 'broker-up ' 'route-change ' 'pull-stall ' 'freeze ' 'restart ' 'rolling-restart ' 'strategy-change '; return ;;
@@ -188,35 +190,37 @@ _rmqlb_at_simulate_rebalance() {
         --consumer-type) _rmqlb_words pull lite-pull assign; return ;;
         --consume-from) _rmqlb_words last first timestamp; return ;;
         --timer) _rmqlb_beginnings 'rebalance-wait=' 'rebalance-min=' 'route-poll=' 'heartbeat=' 'persist=' 'pull-delay=' 'pull-idle=' 'pull-hold=' 'lock-renewal=' 'lock-life=' 'lock-retry=' 'unlock-delay=' 'release-wait=' 'channel-expiry=' 'broker-scan=' 'socket-idle=' 'notify-batch=' 'rpc-timeout=' 'nameserver-expiry=' 'nameserver-scan=' 'registration=' 'start=' 'connect=' 'close='; return ;;
-        --inner|--strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words timeline windows takeovers consumers events trials summary steps queues intervals; return ;;
         --color) _rmqlb_words auto always never; return ;;
+        --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --strategy --svg --html --fail-on --scenario --against --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --strategy-option --output --section --color --no-pager --quiet --debug --strategy --svg --html --fail-on --scenario --against --help
 }
 
 _rmqlb_at_plan_rollout() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--config|--scenario|--against) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --consumer-type) _rmqlb_words pull lite-pull assign; return ;;
         --consume-from) _rmqlb_words last first timestamp; return ;;
         --timer) _rmqlb_beginnings 'rebalance-wait=' 'rebalance-min=' 'route-poll=' 'heartbeat=' 'persist=' 'pull-delay=' 'pull-idle=' 'pull-hold=' 'lock-renewal=' 'lock-life=' 'lock-retry=' 'unlock-delay=' 'release-wait=' 'channel-expiry=' 'broker-scan=' 'socket-idle=' 'notify-batch=' 'rpc-timeout=' 'nameserver-expiry=' 'nameserver-scan=' 'registration=' 'start=' 'connect=' 'close='; return ;;
-        --inner|--strategy|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words choices order stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
+        --strategy|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --restart) _rmqlb_words all; return ;;
         --ids) _rmqlb_words new same; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken takes-ms misassigned; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --scenario --against --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --strategy-option --output --section --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --scenario --against --fail-on --help
 }
 
 _rmqlb_at_simulate_send() {
@@ -242,16 +246,16 @@ _rmqlb_at_simulate_send() {
 
 _rmqlb_at_check() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--config|-p|--policy) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|-p|--policy) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--today) :; return ;;
-        --inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--today) :; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif; return ;;
         --section) _rmqlb_words violations waived incomplete not-applicable rules waivers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-from) _rmqlb_words error warning info; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --output --section --color --no-pager --quiet --debug --policy --today --fail-from --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --color --no-pager --quiet --debug --policy --today --fail-from --help
 }
 
 _rmqlb_at_pipeline() {
@@ -297,16 +301,17 @@ _rmqlb_at_pipeline_ingest() {
 _rmqlb_at_pipeline_allocate() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --as-of|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--conf) :; return ;;
-        --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
-        --config|--log-file) _rmqlb_files; return ;;
+        --as-of|--conf) :; return ;;
+        --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --include-retry --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --strategy --include-retry --strategy-option --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_score() {
@@ -326,16 +331,17 @@ _rmqlb_at_pipeline_score() {
 _rmqlb_at_pipeline_what_if() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --as-of|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--conf) :; return ;;
-        --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
-        --config|--log-file) _rmqlb_files; return ;;
+        --as-of|--consumers|--conf) :; return ;;
+        --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --consumers --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --strategy --consumers --strategy-option --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_producers() {
@@ -384,21 +390,22 @@ _rmqlb_at_pipeline_report() {
 
 _rmqlb_at_pipeline_run() {
     case $prev in
-        --cluster|--top|--as-of|--consumers|--virtual-nodes|--idc|--broker-zone|--client-zone|--host|--pin|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|--conf) :; return ;;
+        --cluster|--top|--as-of|--consumers|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|--conf) :; return ;;
         --to|-w|--warehouse) _rmqlb_folders; return ;;
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --strategy|--inner) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
-        --config|--log-file) _rmqlb_files; return ;;
+        --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --latency-fault) _rmqlb_words on off; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --virtual-nodes --idc --config --inner --broker-zone --client-zone --host --pin --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --strategy-option --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -513,7 +520,7 @@ _rmqlb_at_explain() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --color --no-pager --quiet --debug --help ;;
-        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-nobody selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners idle-consumers split-view grpc-consumers pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-not-seen no-pager pop-topics proxy-consumers starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet offsets-back moved-on all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java scenario-invalid not-a-result not-of-this data topic-not-found group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
+        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-nobody selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners idle-consumers split-view grpc-consumers pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-not-seen no-pager pop-topics proxy-consumers starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet offsets-back moved-on all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage strategy-option-unused given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java scenario-invalid not-a-result not-of-this data topic-not-found group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
     esac
 }
 

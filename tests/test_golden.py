@@ -56,7 +56,7 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "plan-met": f"plan-rebalance {EXAMPLE} --group bill-svc --add 6 --fail-on 'idle>0' --fail-on 'moved>99%' --section summary",
     "plan-shared-id": f"plan-rebalance {MQADMIN} --consumers a,a,b --replace a=c -o plain",
     "plan-placeholders": f"plan-rebalance {MQADMIN} --consumers 2 --add 1 -o plain --section consumers",
-    "plan-pinned": f"plan-rebalance {MQADMIN} --consumers 10.0.0.1@1,10.0.0.2@1 --to-strategy PIN --host 10.0.0.1 --section consumers",
+    "plan-pinned": f"plan-rebalance {MQADMIN} --consumers 10.0.0.1@1,10.0.0.2@1 --to-strategy PIN --strategy-option host=10.0.0.1 --section consumers",
     "plan-narrow": f"plan-rebalance {EXAMPLE} --group bill-svc --remove 1 -o table",
     **{
         f"plans-of-groups.{fmt}": f"plan-rebalance {EXAMPLE} -g order-svc -g bill-svc --remove 1 --changed "
@@ -68,7 +68,7 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "owners-narrow": f"show-owners {EXAMPLE} --group order-svc --topic Skewed -o table",
     "owners-explained": f"show-owners {MQADMIN} --consumers 2 --strategy AVG --explain --section reasons",
     "owners-nearby": f"show-owners {MQADMIN} --consumers a-1,b-1 --strategy MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE "
-    "--broker-zone 'broker-*=a' --client-zone '([a-z])-' --section summary --section consumers",
+    "--strategy-option 'broker-zone=broker-*=a' --strategy-option 'client-zone=([a-z])-' --section summary --section consumers",
     "fetch-routes.json": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o json",
     "fetch-routes.jsonl": f"fetch-routes {EXAMPLE} --group bill-svc --topic Skewed -o jsonl",
     **{f"groups-with-faults.{fmt}": f"show-groups {FAULTS} -o {fmt}" for fmt in ("table", "plain", "json", "csv")},

@@ -18,12 +18,13 @@ from msgspec.structs import asdict, fields
 from typer.main import get_command
 
 from rmqlb.cli.common import inputs
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.strategies import Strategies
+from rmqlb.cli.common.strategy_options import KEYS
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.main import app
 from rmqlb.engine.allocate import allocate, allocate_for
-from rmqlb.engine.allocate.rules import NAMES, RULES
+from rmqlb.engine.allocate.rules import NAMES, RULES, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.errors import EndpointError, UsageError
 from rmqlb.model.snapshot import Wanted
@@ -56,27 +57,27 @@ def changed(value: Any, default: Any) -> set[str]:
 
 # -- a strategy -------------------------------------------------------------------------------------------------------
 
-GIVEN: dict[str, Any] = {
-    "virtual_nodes": 7,
-    "idc": ["r1"],
-    "config": "",  # a file of the test
+GIVEN = {
+    "virtual-nodes": "7",
+    "idc": "r1",
+    "queues": "",  # a file of the test
     "inner": "AVG_BY_CIRCLE",
-    "broker_zone": ["*=z"],
-    "client_zone": ["*=z"],
-    "host": ["10.0.0.1"],
-    "pin": ["T=10.0.0.1"],
+    "broker-zone": "*=z",
+    "client-zone": "*=z",
+    "host": "10.0.0.1",
+    "pin": "T=10.0.0.1",
 }
-"""Option of strategies → another value than its default."""
+"""Key of `--strategy-option` → another value than its default."""
 
 
 def test_every_option_of_strategies_sets_what_they_are_constructed_with(tmp_path: Path) -> None:
     lists = tmp_path / "lists.yaml"
     lists.write_text("a: [broker-a:0]\n")
-    given = {**GIVEN, "config": str(lists)}
-    assert given.keys() == {field.name for field in fields(StrategyOptions)}, "give it a value in GIVEN"
-    made = inputs.settings(StrategyOptions(**given), ["T"], Strategies(given["inner"]), "g")
+    given = {**GIVEN, "queues": str(lists)}
+    assert given.keys() == KEYS.keys(), "give it a value in GIVEN"
+    made = Strategies([f"{key}={value}" for key, value in given.items()]).settings_for(["T"], "g")
     assert changed(made, Settings()) == {field.name for field in fields(Settings)} - {"custom"}, (
-        "an option of StrategyOptions for each field of Settings, and its line in rmqlb/cli/common/inputs.py, settings()"
+        "a key of --strategy-option for each field of Settings, and its line in Strategies.settings_for()"
     )
 
 
@@ -86,8 +87,13 @@ def test_every_setting_is_an_argument_of_the_python_api(function: Callable[..., 
 
 
 def test_what_a_strategy_needs_is_an_option() -> None:
-    told = {name for rule in RULES.values() if rule.needs for name in re.findall(r"--[\w-]+", rule.needs.options)}
-    assert told <= {f"--{field.name.replace('_', '-')}" for field in fields(StrategyOptions)}
+    told = {key for rule in RULES.values() if rule.needs for key in re.findall(r"([\w-]+)=", rule.needs.options)}
+    assert told - {"TOPIC"} <= KEYS.keys()
+
+
+def test_a_key_says_the_strategies_that_look_at_it() -> None:
+    asked = {name for key in KEYS.values() for name in key.strategies}
+    assert asked | set(WITHOUT_SETTINGS) == set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)

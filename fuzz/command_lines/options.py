@@ -207,11 +207,24 @@ def _strategy(at: Setting) -> str:
     return at.seldom("NO_SUCH_STRATEGY", *NAMES, "AVG", "AVG_BY_CIRCLE", own, all_of_them)
 
 
-def _config(at: Setting) -> str:
+def _queue_lists(at: Setting) -> str:
     owned = {client_id: [f"{broker}:0" for broker in at.made.brokers[:2]] for client_id in at.members[:2]}
     import json
 
-    return at.file("config.json", json.dumps(owned))
+    return at.file("queues.json", json.dumps(owned))
+
+
+def _strategy_option(at: Setting) -> str:
+    machine = at.one("192.0.2.1", "192.0.2.2", "192.0.2.9")
+    return at.seldom(
+        at.one("odd=1", "idc=room1", f"queues={_queue_lists(at)}", "virtual-nodes=many"),
+        f"virtual-nodes={at.one('0', '1', '3', '10', '40')}",
+        f"inner={at.one('AVG_BY_CIRCLE', 'CONSISTENT_HASH')}",
+        f"broker-zone={_zone(at)}",
+        f"client-zone={_zone(at)}",
+        f"host={machine}",
+        f"pin={_topic(at)}={machine}",
+    )
 
 
 def _keys(at: Setting) -> str:
@@ -246,7 +259,7 @@ BY_NAME: Mapping[str, Maker] = {
     "--to-strategy": _strategy,
     "--selector": _selector,
     "--rates-since": lambda at: at.file("earlier.json", earlier(at.dice, at.made.document)),
-    "--config": _config,
+    "--strategy-option": _strategy_option,
     "--keys": _keys,
     "--policy": _policy,
     "--password-file": lambda at: at.file("password", "secret\n"),
@@ -258,7 +271,6 @@ BY_NAME: Mapping[str, Maker] = {
     "--ca-file": lambda at: at.one("nothing.pem", at.file("odd.pem", "odd")),
     "--client-cert": lambda _: "nothing.pem",
     "--client-key": lambda _: "nothing.pem",
-    "--virtual-nodes": lambda at: at.one("0", "1", "3", "10", "40"),
     "--threads": lambda at: at.seldom("0", "1", "2", "7"),
     "--send-retries": lambda at: at.one("0", "1", "3"),
     "--source-retries": lambda _: "0",
@@ -294,9 +306,6 @@ BY_METAVAR: Mapping[str, Maker] = {
     "SIZE": lambda at: at.seldom("1KB", "64MB", "1GB"),
     "KEY": lambda _: "reader",
     "USER": lambda _: "operator",
-    "IP": lambda at: at.one("192.0.2.1", "192.0.2.2", "192.0.2.9"),
-    "TOPIC=IP,…": lambda at: f"{_topic(at)}={at.one('192.0.2.1', '192.0.2.1,192.0.2.2', '192.0.2.9')}",
-    "ROOM": lambda at: at.one("room1", "broker", "z1"),
     "YYYY-MM-DD": lambda at: at.seldom("tomorrow", "2026-11-21", "2027-06-01"),
     "N|ID": _number_or_id,
     "OLD=NEW": lambda at: f"{_member(at)}={PLACEHOLDER}",
@@ -308,7 +317,6 @@ BY_METAVAR: Mapping[str, Maker] = {
     "BROKER[@FROM-TO][:KIND]": _failure,
     "[BROKER=]N": lambda at: at.one(_queue_number(at), f"{_broker(at)}={_queue_number(at)}"),
     "NAME[:READ[:WRITE]]": lambda at: at.one("broker-new", "broker-new:4", "broker-new:4:2", f"{_broker(at)}:4"),
-    "GLOB=ZONE|REGEX": _zone,
     "GLOB": lambda at: at.one("*", f"{_topic(at)[:3]}*", "none*", at.group or "g*"),
     "TOPIC": _topic,
     "GROUP": lambda at: at.mostly(tuple(at.made.groups), "no-such-group"),
@@ -323,13 +331,7 @@ BY_METAVAR: Mapping[str, Maker] = {
 
 
 NEEDS: Mapping[str, tuple[tuple[str, str] | tuple[str], ...]] = {
-    "--host": (("--strategy", "PIN"),),
-    "--pin": (("--strategy", "PIN"),),
-    "--idc": (("--strategy", "MACHINE_ROOM"),),
-    "--config": (("--strategy", "CONFIG"),),
-    "--client-zone": (("--strategy", "MACHINE_ROOM_NEARBY"), ("--broker-zone", "*=z1")),
-    "--broker-zone": (("--strategy", "MACHINE_ROOM_NEARBY"), ("--client-zone", "*=z1")),
-    "--inner": (("--strategy", "PIN"),),
+    "--strategy-option": (("--strategy", "PIN-MACHINE_ROOM_NEARBY-CONSISTENT_HASH"),),
     "--keys": (("--selector", "expr:arg % n"),),
     "--key-type": (("--selector", "random"),),
     "--latency-max": (("--not-available-duration", "0,20,30000"),),

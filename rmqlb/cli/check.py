@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from rmqlb.cli.common.inputs import fetch, settings
+from rmqlb.cli.common.inputs import fetch
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
@@ -69,12 +69,14 @@ def check(
     lowest = severity(fail_from, "--fail-from")
     if source.source == "-" and policy == "-":
         raise UsageError("-s - and --policy - both read stdin")
-    strategies = Strategies(strategy_options.inner)
+    strategies = Strategies(strategy_options.strategy_option)
     day = datetime.now().astimezone().date() if today is None else amounts.day(today, "--today")
     rules = read_policy(policy, NAMES)
+    strategies.named += [rule.assume for rule in rules.rules if rule.assume is not None]
+    strategies.must_apply(reported=True)
     snapshot = fetch(source, rules.wanted, terminal)
     with terminal.progress(verb="checking") as progress:
-        own = settings(strategy_options, list(snapshot.routes), strategies)
+        own = strategies.settings_for(list(snapshot.routes))
         report = check_policy(snapshot, rules, day, settings=own, fail_from=lowest, progress=progress)
     _show(report, snapshot, terminal)
     _end(report, terminal)

@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from rmqlb.cli.common.inputs import fetch, settings
+from rmqlb.cli.common.inputs import fetch
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
+    from rmqlb.cli.common.strategies import Strategies
     from rmqlb.model.diff import SnapshotDiff
     from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 
@@ -54,6 +55,7 @@ def diff(
 
     from rmqlb.cli.common.fail_on import conditions, judge, require_known
     from rmqlb.cli.common.globs import in_vain_of
+    from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.diff.findings import diff_findings
     from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES, try_on_diff
     from rmqlb.model.snapshot import Everything, Wanted
@@ -63,12 +65,14 @@ def diff(
     asked = conditions(fail_on or (), DIFF_FIGURES)
     if before == after == "-":
         raise UsageError("A and B both read stdin")
+    strategies = Strategies(strategy_options.strategy_option)
+    strategies.must_apply(reported=True)
     wanted = Everything(groups=tuple(group or ()), system=system)
     first, then = (_read(text, source, Wanted(everything=wanted), terminal) for text in (before, after))
     names = {*first.groups, *then.groups}
     taken = {name for name in names if wanted.takes_group(name)}
     in_vain = in_vain_of("group", wanted.groups, names, taken, f"{first.endpoint} and {then.endpoint}")
-    found = _compared(first, then, wanted, strategy_options, terminal)
+    found = _compared(first, then, wanted, strategies, terminal)
     tried = tuple(try_on_diff(condition, found.summary) for condition in asked)
     require_known(tried, "leave the condition out to see the differences")
     findings = [*diff_findings(found), *in_vain, *source_findings(first), *source_findings(then)]
@@ -80,14 +84,13 @@ def _compared(
     first: "ClusterSnapshot",
     then: "ClusterSnapshot",
     wanted: "Everything",
-    strategy_options: StrategyOptions,
+    strategies: "Strategies",
     terminal: Terminal,
 ) -> "SnapshotDiff":
-    from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.diff.compare import compare_snapshots
 
     with terminal.progress(verb="comparing") as progress:
-        own = settings(strategy_options, [*first.routes, *then.routes], Strategies(strategy_options.inner))
+        own = strategies.settings_for([*first.routes, *then.routes])
         return compare_snapshots(first, then, wanted, settings=own, progress=progress)
 
 

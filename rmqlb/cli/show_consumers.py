@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.common.inputs import Reader, settings
+from rmqlb.cli.common.inputs import Reader
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
@@ -45,14 +45,15 @@ def show_consumers(
 
     terminal = Terminal("show-consumers", output, more_formats=("jsonl",))
     check_watch(watching, source, None, terminal)
-    strategies = Strategies(strategy_options.inner)
+    strategies = Strategies(strategy_options.strategy_option)
+    strategies.must_apply(reported=True)
     wanted = wanted_for(source, GroupOptions(group))
     read = Reader(source, terminal)
 
     def look() -> SnapshotView:
         snapshot = read(wanted)
         name = only_group(snapshot, group).group
-        own = settings(strategy_options, list(snapshot.routes), strategies, name)
+        own = strategies.settings_for(list(snapshot.routes), name)
         unread = unread_of_groups(snapshot)
         facts = facts_of(snapshot, gaps(snapshot), name, own)
         consumers, findings = consumers_of(facts, unread.get(name, ()))

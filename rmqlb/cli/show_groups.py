@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.inputs import Reader, settings
+from rmqlb.cli.common.inputs import Reader
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
@@ -72,13 +72,14 @@ def show_groups(
     check_watch(watching, source, None, terminal)
     asked = conditions(chosen.fail_on or (), GROUPS_FIGURES)
     lowest = None if chosen.severity is None else severity(chosen.severity, "--severity")
-    strategies = Strategies(strategy_options.inner)
+    strategies = Strategies(strategy_options.strategy_option)
+    strategies.must_apply(reported=True)
     everything = Everything(groups=tuple(chosen.group or ()), of_groups=True)
     read = Reader(source, terminal)
 
     def look() -> SnapshotView:
         snapshot = read(Wanted(everything=everything))
-        own = settings(strategy_options, list(snapshot.routes), strategies)
+        own = strategies.settings_for(list(snapshot.routes))
         whole, findings = _overview(snapshot, everything, own, terminal)
         tried = tuple(try_on_groups(condition, whole.groups) for condition in asked)
         require_known(tried, "leave the condition out to see the groups")

@@ -9,8 +9,6 @@ from rmqlb.cli.common.inputs import (
     Reader,
     group_on_topics,
     no_strategy,
-    pins_are_used,
-    settings,
     wanted_for_each,
 )
 from rmqlb.cli.common.options import GroupOptions, GroupsOptions, OutputOptions, SourceOptions, StrategyOptions, command
@@ -57,9 +55,9 @@ def show_owners(
     terminal = Terminal("show-owners", output, more_formats=("jsonl",))
     check_watch(watching, source, groups.consumers, terminal)
     each = groups.each()
-    strategies = Strategies(strategy_options.inner)
+    strategies = Strategies(strategy_options.strategy_option)
     names = list(dict.fromkeys(strategies.name(name) for name in strategy or WITHOUT_SETTINGS))
-    pins_are_used(strategy_options, strategies)
+    strategies.must_apply(reported=False)
     wanted = wanted_for_each(source, each)
     read = Reader(source, terminal)
 
@@ -73,7 +71,7 @@ def show_owners(
                 raise no_strategy("--strategy", found)
             if not found.client_ids:
                 raise nobody_online(found.name, found.group, "name consumers with --consumers")
-            own = settings(strategy_options, [route.topic for route in found.routes], strategies, found.name)
+            own = strategies.settings_for([route.topic for route in found.routes], found.name)
             with terminal.progress(verb="dealing out") as progress:
                 progress(f"the queues of {found.title}", 0, 0)
                 reports.append(_owners(found, names, own, which.explain))

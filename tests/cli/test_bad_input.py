@@ -426,75 +426,95 @@ SETTINGS = [
         HELP,
     ),
     plan(
-        "--virtual-nodes -1", USAGE, "invalid value for '--virtual-nodes': -1 is not in the range 0<=x<=1000000", HELP
+        "--strategy-option virtual-nodes=-1",
+        USAGE,
+        "--strategy-option virtual-nodes=-1: not a whole number from 0 to 1000000",
     ),
     plan(
-        "--strategy CONSISTENT_HASH --virtual-nodes 1000000 --add 1",
+        "--strategy CONSISTENT_HASH --strategy-option virtual-nodes=1000000 --add 1",
         USAGE,
-        "--virtual-nodes 1000000: 3 consumers would have 3000000 entries on the ring of CONSISTENT_HASH, and at most "
+        "--strategy-option virtual-nodes=1000000: 3 consumers would have 3000000 entries on the ring of CONSISTENT_HASH, and at most "
         "1000000 are simulated",
-        "for so many consumers, at most --virtual-nodes 333333",
+        "for so many consumers, at most --strategy-option virtual-nodes=333333",
     ),
-    plan(f"{NEARBY} --broker-zone ([a", USAGE, "--broker-zone ([a: unterminated character set at position 1"),
     plan(
-        f"{NEARBY} --broker-zone abc",
+        f"{NEARBY} --strategy-option broker-zone=([a",
         USAGE,
-        "--broker-zone abc: the pattern needs one group, the zone, as in '([^-]+)-'",
+        "--strategy-option broker-zone=([a: unterminated character set at position 1",
     ),
     plan(
-        f"{NEARBY} --broker-zone (a)(b)",
+        f"{NEARBY} --strategy-option broker-zone=abc",
         USAGE,
-        "--broker-zone (a)(b): the pattern needs one group, the zone, as in '([^-]+)-'",
+        "--strategy-option broker-zone=abc: the pattern needs one group, the zone, as in '([^-]+)-'",
     ),
     plan(
-        f"{NEARBY} --client-zone (x{{{{99999999999}}}})",
+        f"{NEARBY} --strategy-option broker-zone=(a)(b)",
         USAGE,
-        "--client-zone (x{{99999999999}}): the repetition number is too large",
+        "--strategy-option broker-zone=(a)(b): the pattern needs one group, the zone, as in '([^-]+)-'",
     ),
-    plan(f"{NEARBY} --client-zone {'(' * 5000}", USAGE, f"--client-zone {'(' * 5000}: "),
     plan(
-        f"{NEARBY} --client-zone a= --client-zone b=c",
+        f"{NEARBY} --strategy-option client-zone=(x{{{{99999999999}}}})",
         USAGE,
-        "--client-zone a=: expected GLOB=ZONE, or a single pattern with one group",
+        "--strategy-option client-zone=(x{{99999999999}}): the repetition number is too large",
     ),
     plan(
-        f"{NEARBY} --client-zone a=b --client-zone c",
+        f"{NEARBY} --strategy-option client-zone={'(' * 5000}", USAGE, f"--strategy-option client-zone={'(' * 5000}: "
+    ),
+    plan(
+        f"{NEARBY} --strategy-option client-zone=a= --strategy-option client-zone=b=c",
         USAGE,
-        "--client-zone c: expected GLOB=ZONE, or a single pattern with one group",
+        "--strategy-option client-zone=a=: expected GLOB=ZONE, or a single pattern with one group",
     ),
-    plan("--strategy CONFIG --config {}/none.yaml", USAGE, "--config {}/none.yaml: No such file or directory"),
     plan(
-        "--strategy CONFIG --config {}/config-binary.yaml",
+        f"{NEARBY} --strategy-option client-zone=a=b --strategy-option client-zone=c",
         USAGE,
-        "--config {}/config-binary.yaml: it is not UTF-8 text",
+        "--strategy-option client-zone=c: expected GLOB=ZONE, or a single pattern with one group",
     ),
-    plan("--strategy CONFIG --config {}/large", USAGE, "--config {}/large: larger than 16 MB"),
     plan(
-        "--strategy CONFIG --config {}/config-list.yaml",
+        "--strategy CONFIG --strategy-option queues={}/none.yaml",
+        USAGE,
+        "--strategy-option queues={}/none.yaml: No such file or directory",
+    ),
+    plan(
+        "--strategy CONFIG --strategy-option queues={}/config-binary.yaml",
+        USAGE,
+        "--strategy-option queues={}/config-binary.yaml: it is not UTF-8 text",
+    ),
+    plan(
+        "--strategy CONFIG --strategy-option queues={}/large",
+        USAGE,
+        "--strategy-option queues={}/large: larger than 16 MB",
+    ),
+    plan(
+        "--strategy CONFIG --strategy-option queues={}/config-list.yaml",
         DATA,
         "{}/config-list.yaml: expected a mapping of client ids to lists of BROKER:QUEUE",
     ),
     plan(
-        "--strategy CONFIG --config {}/config-entry.yaml",
+        "--strategy CONFIG --strategy-option queues={}/config-entry.yaml",
         DATA,
         "{}/config-entry.yaml, a: 'broker-a' is not BROKER:QUEUE",
     ),
     plan(
-        "--strategy CONFIG --config {}/config-long.yaml",
+        "--strategy CONFIG --strategy-option queues={}/config-long.yaml",
         DATA,
         f"{{}}/config-long.yaml, a: 'broker-a:{'9' * 70} is not BROKER:QUEUE",
     ),
     plan(
-        "--strategy CONFIG --config {}/config-flag.yaml",
+        "--strategy CONFIG --strategy-option queues={}/config-flag.yaml",
         DATA,
         "{}/config-flag.yaml, a: {{'topic': 'T', 'brokerName': 'b', 'queueId': True}} is not BROKER:QUEUE",
     ),
     plan(
-        "--strategy CONFIG --config {}/config-cut.yaml",
+        "--strategy CONFIG --strategy-option queues={}/config-cut.yaml",
         DATA,
         "{}/config-cut.yaml, line 2, column 1: did not find expected ',' or ']'",
     ),
-    plan("--strategy CONFIG --config {}/bomb.yaml", DATA, "{}/bomb.yaml, line 2: YAML aliases are not read"),
+    plan(
+        "--strategy CONFIG --strategy-option queues={}/bomb.yaml",
+        DATA,
+        "{}/bomb.yaml, line 2: YAML aliases are not read",
+    ),
 ]
 COMMANDS = [
     Bad(

@@ -149,7 +149,7 @@ def test_numbers_are_numbers_in_csv() -> None:
         (["-p", POLICY, "--fail-from", "fatal"], ExitCode.USAGE, "--fail-from fatal: no such severity", "there are the severities error, info, warning"),
         (["-p", POLICY, "-o", "junt"], ExitCode.USAGE, "unknown format junt", "did you mean junit?"),
         (["-p", POLICY, "--section", "violation"], ExitCode.USAGE, "--section violation: no such table", "did you mean violations?"),
-        (["-p", POLICY, "--inner", "AVRG"], ExitCode.USAGE, "unknown strategy AVRG", None),
+        (["-p", POLICY, "--strategy-option", "inner=AVRG"], ExitCode.USAGE, "unknown strategy AVRG", None),
         ([], ExitCode.USAGE, "missing option '-p' / '--policy'", "see rmqlb check --help"),
     ],
 )  # fmt: skip

@@ -80,7 +80,7 @@ def test_options_stand_in_groups_that_are_no_lists_of_everything(command: Comman
     shared = {
         "--source": "Source",
         "--output": "Output",
-        "--inner": "Strategy",
+        "--strategy-option": "Strategy",
         "--watch": "Output",
         "--master": "Spark",
     }

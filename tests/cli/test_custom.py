@@ -100,8 +100,16 @@ def test_a_plan_goes_from_and_to_it_and_tells_what_it_leaves(file: str) -> None:
         ("simulate-rebalance", "--event", "strategy-change {file}:half@5s, every 5s, down 2s", "--strategy", "AVG"),
         ("simulate-rebalance", "--event", "join x@5s, strategy {file}:half", "--strategy", "{file}:circle"),
         ("plan-rollout", "--to-strategy", "{file}:half", "--pause", "5s", "--trials", "2"),
-        ("show-owners", "--strategy", "PIN", "--host", "192.0.2.2", "--inner", "{file}:half"),
-        ("show-owners", "--strategy", "pin-{file}:half", "--host", "192.0.2.2"),
+        (
+            "show-owners",
+            "--strategy",
+            "PIN",
+            "--strategy-option",
+            "host=192.0.2.2",
+            "--strategy-option",
+            "inner={file}:half",
+        ),
+        ("show-owners", "--strategy", "pin-{file}:half", "--strategy-option", "host=192.0.2.2"),
     ],
     ids=" ".join,
 )
@@ -150,7 +158,7 @@ def test_what_cannot_be_loaded_is_a_line_that_says_where(file: str, tmp_path: Pa
     assert told(written("latin.py", b"# \xff\n")) == "--strategy /latin.py: line 1 is not UTF-8 text"
     assert told(written("nul.py", b"x = 1\0\n")).startswith("/nul.py")
     assert told(written("large.py", b"#" * (1024 * 1024 + 1))) == "--strategy /large.py: larger than 1048576 bytes"
-    assert told(f"{file}:circel", "--inner") == "/my-rules.py has no function circel"
+    assert told(f"inner={file}:circel", "--strategy-option") == "/my-rules.py has no function circel"
     assert told(f"{file}/x.py:f") == "--strategy /my-rules.py/x.py: Not a directory"
     event = f"strategy-change {file}:circel@5s, every 5s, down 2s"
     error = failed("simulate-rebalance", *ON, "--event", event)

@@ -74,7 +74,7 @@ KEYED = [
     ("plan-rebalance", "--read-queues", "4", "5"),
     ("plan-rebalance", "--read-queues", "broker-a=4", "broker-a=5"),
     ("plan-rebalance", "--write-queues", "broker-a=4", "broker-a=4"),
-    ("show-owners", "--broker-zone", "a*=x", "a*=y"),
+    ("show-owners", "--strategy-option", "broker-zone=a*=x", "broker-zone=a*=y"),
     ("simulate-rebalance --event 'join z@1s'", "--rate", "5", "6"),
     ("simulate-rebalance --event 'join z@1s'", "--timer", "heartbeat=5s", "HEARTBEAT=6s"),
     ("simulate-send -t OrderEvents", "--latency", "3ms", "4ms"),

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.group_simulation import parse as group_values
 from rmqlb.cli.common.group_simulation.expand_events import events
 from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.cli.common.strategies import Strategies
+from rmqlb.cli.common.strategy_options import zones
 from rmqlb.cli.plan_rollout import run as rollout_values
 from rmqlb.engine.consume.events import in_order
 from rmqlb.errors import UsageError
@@ -410,7 +410,7 @@ def test_a_rollouts_ids_change_as_processes_name_themselves() -> None:
         (lambda: rollout_values.pauses(",".join(f"{i}s" for i in range(1, 14))), "more than 12 to try"),
         (lambda: rollout_values.numbers("1,0"), "0 is not a number of consumers"),
         (lambda: rollout_values.numbers("0" * 5000 + "1"), "1 is not a number of consumers"),
-        (lambda: Strategies("AVG").name("AVGE"), "unknown strategy AVGE"),
+        (lambda: Strategies().name("AVGE"), "unknown strategy AVGE"),
         (lambda: rollout_values.restarted(["x"], IDS), "--restart x: it is not in the group"),
         (lambda: rollout_values.order("x,,y"), "a client id is empty"),
         (lambda: rollout_values.ids_afterwards((B,), IDS, "new"), "the application chose"),
@@ -424,6 +424,6 @@ def test_a_mistake_in_a_rollouts_options_is_one_line(call, error: str) -> None: 
 
 
 def test_a_pattern_of_zones_is_taken_without_pythons_doubts() -> None:
-    zone = values.zones(["([[a]+)-"], "--broker-zone")
+    zone = zones({"broker-zone": ["([[a]+)-"]}, "broker-zone")
     assert isinstance(zone, re.Pattern)
     assert zone.groups == 1

@@ -1,4 +1,4 @@
-"""Topics pinned to machines: `--pin`, and what it leaves unassigned when it is written by mistake."""
+"""Topics pinned to machines: `--strategy-option pin=…`, and what it leaves unassigned when it is written by mistake."""
 
 from __future__ import annotations
 
@@ -24,7 +24,14 @@ def told(*args: str) -> tuple[Any, dict[str, str]]:
 
 def test_only_the_pinned_topic_goes_to_its_machines() -> None:
     data, findings = told(
-        "show-owners", *GROUP, "--strategy", "PIN", "--strategy", "AVG", "--pin", "Skewed=10.0.0.2,10.0.0.3"
+        "show-owners",
+        *GROUP,
+        "--strategy",
+        "PIN",
+        "--strategy",
+        "AVG",
+        "--strategy-option",
+        "pin=Skewed=10.0.0.2,10.0.0.3",
     )
     for queue in data["queues"]:
         pinned, free = queue["owners"]["PIN-AVG"], queue["owners"]["AVG"]
@@ -34,7 +41,14 @@ def test_only_the_pinned_topic_goes_to_its_machines() -> None:
 
 def test_the_mistake_leaves_queues_unassigned_and_is_named() -> None:
     data, findings = told(
-        "plan-rebalance", *GROUP, "--strategy", "AVG", "--to-strategy", "PIN_OVER_ALL", "--pin", "Skewed=10.0.0.1"
+        "plan-rebalance",
+        *GROUP,
+        "--strategy",
+        "AVG",
+        "--to-strategy",
+        "PIN_OVER_ALL",
+        "--strategy-option",
+        "pin=Skewed=10.0.0.1",
     )
     assert data["summary"]["newlyUnassigned"] == 6
     assert findings["pin-over-all"] == (
@@ -42,14 +56,23 @@ def test_the_mistake_leaves_queues_unassigned_and_is_named() -> None:
         "are not on the chosen machines and take nothing; PIN shares them among those that are"
     )
     _, healed = told(
-        "plan-rebalance", *GROUP, "--strategy", "PIN_OVER_ALL", "--to-strategy", "PIN", "--pin", "Skewed=10.0.0.1"
+        "plan-rebalance",
+        *GROUP,
+        "--strategy",
+        "PIN_OVER_ALL",
+        "--to-strategy",
+        "PIN",
+        "--strategy-option",
+        "pin=Skewed=10.0.0.1",
     )
     assert "pin-over-all" in healed  # of the owners before
 
 
 def test_machines_without_a_consumer_are_named() -> None:
     for strategy in ("PIN", "PIN_OVER_ALL"):
-        _, findings = told("show-owners", *SKEWED_ON, "--strategy", strategy, "--pin", "Skewed=10.0.0.8,10.0.0.9")
+        _, findings = told(
+            "show-owners", *SKEWED_ON, "--strategy", strategy, "--strategy-option", "pin=Skewed=10.0.0.8,10.0.0.9"
+        )
         assert (
             findings["pin-nobody"]
             == "no consumer runs on a machine that topic Skewed is pinned to (10.0.0.8, 10.0.0.9)"
@@ -63,8 +86,8 @@ def test_a_group_over_time_is_pinned_too() -> None:
         *SKEWED_ON,
         "--strategy",
         "PIN_OVER_ALL",
-        "--host",
-        "10.0.0.1",
+        "--strategy-option",
+        "host=10.0.0.1",
         "--event",
         "leave 10.0.0.2@1@5s",
     )
@@ -75,17 +98,16 @@ def test_a_group_over_time_is_pinned_too() -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("--strategy", "PIN", "--pin", "Skewed"), "--pin Skewed: expected TOPIC=HOST or TOPIC=HOST,HOST"),
-        (("--strategy", "PIN", "--pin", "=10.0.0.1"), "--pin =10.0.0.1: expected TOPIC=HOST or TOPIC=HOST,HOST"),
-        (("--strategy", "PIN", "--pin", "Skewed=10.0.0.1,"), "--pin Skewed=10.0.0.1,: expected TOPIC=HOST or TOPIC=HOST,HOST"),
-        (("--strategy", "PIN", "--pin", "Skewed="), "--pin Skewed=: expected TOPIC=HOST or TOPIC=HOST,HOST"),
-        (("--strategy", "PIN", "--pin", "Sewed=10.0.0.1"), "--pin Sewed=…: none of the topics looked at is Sewed"),
+        (("--strategy", "PIN", "--strategy-option", "pin=Skewed"), "--strategy-option pin=Skewed: expected TOPIC=HOST or TOPIC=HOST,HOST"),
+        (("--strategy", "PIN", "--strategy-option", "pin==10.0.0.1"), "--strategy-option pin==10.0.0.1: expected TOPIC=HOST or TOPIC=HOST,HOST"),
+        (("--strategy", "PIN", "--strategy-option", "pin=Skewed=10.0.0.1,"), "--strategy-option pin=Skewed=10.0.0.1,: expected TOPIC=HOST or TOPIC=HOST,HOST"),
+        (("--strategy", "PIN", "--strategy-option", "pin=Skewed="), "--strategy-option pin=Skewed=: expected TOPIC=HOST or TOPIC=HOST,HOST"),
+        (("--strategy", "PIN", "--strategy-option", "pin=Sewed=10.0.0.1"), "--strategy-option pin=Sewed=…: none of the topics looked at is Sewed"),
         (
-            ("--strategy", "PIN", "--pin", "Skewed=10.0.0.1", "--pin", "Skewed=10.0.0.2"),
-            "--pin Skewed=10.0.0.2: it is about the same as --pin Skewed=10.0.0.1, and one would not count",
+            ("--strategy", "PIN", "--strategy-option", "pin=Skewed=10.0.0.1", "--strategy-option", "pin=Skewed=10.0.0.2"),
+            "--strategy-option pin=Skewed=10.0.0.2: it is about the same as --strategy-option pin=Skewed=10.0.0.1, and one would not count",
         ),
-        (("--pin", "Skewed=10.0.0.1"), "--pin counts for the strategies PIN and PIN_OVER_ALL, and none of them is named"),
-        (("--strategy", "AVG", "--host", "10.0.0.1"), "--host counts for the strategies PIN and PIN_OVER_ALL, and none of them is named"),
+        (("--strategy", "AVG", "--strategy-option", "host=10.0.0.1"), "--strategy-option host=10.0.0.1: only PIN and PIN_OVER_ALL look at it, and the strategy named is AVG"),
     ],
 )  # fmt: skip
 def test_a_pin_that_cannot_count_is_refused(args: tuple[str, ...], message: str) -> None:

@@ -173,7 +173,7 @@ def test_a_ring_of_a_fleet_has_a_million_entries_at_the_most() -> None:
     with pytest.raises(UsageError, match="12 consumers would have 1000008 entries on the ring") as raised:
         written(assignment_batches, fleet, "CONSISTENT_HASH", large)
     assert raised.value.code == "ring-too-large"
-    assert raised.value.hint == "for so many consumers, at most --virtual-nodes 83333"
+    assert raised.value.hint == "for so many consumers, at most --strategy-option virtual-nodes=83333"
 
 
 def test_the_rings_of_a_batch_have_twenty_million_entries_at_the_most() -> None:

@@ -160,7 +160,11 @@ def test_a_stage_asks_for_the_one_before_it(tmp_path: Path) -> None:
         (("run", "-w", ".", "--only", "color=red"), 2, "error: --only color=red: expected "),
         (("run", "-w", ".", "--as-of", "yesterday"), 2, "error: --as-of yesterday: not a date"),
         (("run", "-w", ".", "--strategy", "MACHINE_ROOM_NEARBY"), 2, "error: --strategy MACHINE_ROOM_NEARBY-AVG: "),
-        (("run", "-w", ".", "--strategy", "CONFIG", "--config", "none.yaml"), 2, "error: --config none.yaml: "),
+        (
+            ("run", "-w", ".", "--strategy", "CONFIG", "--strategy-option", "queues=none.yaml"),
+            2,
+            "error: --strategy-option queues=none.yaml: ",
+        ),
         (("run", "-w", ".", "--master", "mesos://x"), 2, "error: --master mesos://x: "),
         (("run", "-w", ".", "--conf", "x=y"), 2, "error: --conf x=y: "),
         (("run", "-w", ".", "--fail", "a@5s-1s"), 2, "error: --fail a@5s-1s: the window ends before it starts"),

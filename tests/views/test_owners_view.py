@@ -12,7 +12,7 @@ def test_a_queue_that_only_a_config_list_names_is_nobodys_under_the_other_strate
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"a": [{"topic": "Skewed", "brokerName": "broker-z", "queueId": 0}]}))
     asked = ("--topic", "Skewed", "--consumers", "a,b", "--strategy", "AVG", "--strategy", "CONFIG")
-    line = ("show-owners", "-s", EXAMPLE, *asked, "--config", str(config), "--section", "queues")
+    line = ("show-owners", "-s", EXAMPLE, *asked, "--strategy-option", f"queues={config}", "--section", "queues")
     *_, last = run(*line, "-o", "plain").stdout.splitlines()
     assert last.split() == ["broker-z", "0", "(nobody)", "a"]
     queue = json.loads(run(*line, "-o", "json").stdout)["data"]["queues"][-1]
@@ -47,7 +47,17 @@ def test_the_first_line_says_what_the_cluster_reports_the_bad_first() -> None:
 
 
 def test_the_first_line_says_what_a_strategy_leaves_unassigned() -> None:
-    ran = first_line(snapshot(), "--consumers", "a,b", "--strategy", "PIN", "--strategy", "AVG", "--host", "elsewhere")
+    ran = first_line(
+        snapshot(),
+        "--consumers",
+        "a,b",
+        "--strategy",
+        "PIN",
+        "--strategy",
+        "AVG",
+        "--strategy-option",
+        "host=elsewhere",
+    )
     assert ran.endswith(": predicted to be unassigned: 4 under PIN-AVG")
     shared = first_line(snapshot(), "--consumers", "a,a,b", "--strategy", "AVG")
     assert "predicted to be unassigned: 1 under AVG" in shared

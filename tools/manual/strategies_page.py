@@ -44,7 +44,7 @@ CASES: Mapping[str, Case] = {
     "CONSISTENT_HASH": Case(
         "Where a move is dear (caches, ordered queues, long warm-up) and consumers come and go: a change moves only "
         "what the new consumer takes or the lost one had. It is uneven, all the more with few virtual nodes, and a "
-        "consumer may get nothing: `rmqlb show-owners --virtual-nodes N` shows how uneven it is here."
+        "consumer may get nothing: `rmqlb show-owners --strategy-option virtual-nodes=N` shows how uneven it is here."
     ),
     "CONFIG": Case(
         "Where somebody wants to say by hand who reads what, and keeps it right. A queue that is in no list is "
@@ -55,14 +55,15 @@ CASES: Mapping[str, Case] = {
                 "10.0.0.2@g": [MessageQueue(_TOPIC, "broker-b", number) for number in range(3)],
             }
         },
-        said="--config FILE, which lists broker-a:0 to 4 for the first consumer and broker-b:0 to 2 for the second",
+        said="--strategy-option queues=FILE, which lists broker-a:0 to 4 for the first consumer and broker-b:0 to 2 "
+        "for the second",
     ),
     "MACHINE_ROOM": Case(
         "Where brokers are named room@name and only some rooms are to be read. Queues of other rooms are "
         "unassigned in this group. MACHINE_ROOM_NEARBY is the better choice for nearly every other purpose.",
         brokers={"r1@broker-a": 5, "r2@broker-b": 5},
         settings={"consumer_idcs": ("r1",)},
-        said="--idc r1",
+        said="--strategy-option idc=r1",
     ),
     "MACHINE_ROOM_NEARBY": Case(
         "Where traffic between zones is slow or dear: queues are read in their own zone while a consumer is there, and "
@@ -73,21 +74,21 @@ CASES: Mapping[str, Case] = {
             "broker_zones": "([^-]+)-",
             "client_zones": {"10.0.0.1@g": "r1", "10.0.0.2@g": "r1", "10.0.0.3@g": "r2", "10.0.0.4@g": "r2"},
         },
-        said="--broker-zone '([^-]+)-' and the zones r1, r1, r2 and r2 of the consumers",
+        said="--strategy-option 'broker-zone=([^-]+)-' and the zones r1, r1, r2 and r2 of the consumers",
     ),
     "PIN": Case(
         "Where a topic may be read on chosen machines only: a licence, a disk, a canary. It is a wrapper that users "
         "write around RocketMQ's strategies; when none of the machines has a consumer, the topic's queues are "
         "unassigned. Wraps another strategy, here AVG.",
         settings={"hosts": ("10.0.0.2", "10.0.0.4")},
-        said="--host 10.0.0.2 --host 10.0.0.4",
+        said="--strategy-option host=10.0.0.2 --strategy-option host=10.0.0.4",
     ),
     "PIN_OVER_ALL": Case(
         "Never on purpose: it shows what a PIN that counts the consumers elsewhere does. Compare it with the owners "
         "that `rmqlb show-owners` observed, when queues of a pinned topic are unassigned. Wraps another "
         "strategy, here AVG.",
         settings={"hosts": ("10.0.0.2", "10.0.0.4")},
-        said="--host 10.0.0.2 --host 10.0.0.4",
+        said="--strategy-option host=10.0.0.2 --strategy-option host=10.0.0.4",
     ),
 }
 

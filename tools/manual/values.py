@@ -15,6 +15,8 @@ from msgspec import Struct
 
 from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.cli.common.sections import sections_of
+from rmqlb.cli.common.strategy_options import KEYS
+from rmqlb.cli.common.strategy_options import OPTION as STRATEGY_OPTION
 from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES
@@ -99,9 +101,6 @@ ONLY_THE_USER_KNOWS = frozenset(
             "YYYY-MM-DD",
             "USER",
             "KEY",
-            "IP",
-            "TOPIC=IP,…",
-            "ROOM",
         ),
         *(
             "ID,ID,…",
@@ -110,7 +109,6 @@ ONLY_THE_USER_KNOWS = frozenset(
             "OLD=NEW",
             "FROM=TO",
             "KEY=VALUE",
-            "GLOB=ZONE|REGEX",
             "[BROKER=]N",
             "BROKER",
         ),
@@ -133,6 +131,8 @@ def known_value(command: CommandPage, option: OptionPage) -> Value | None:
         return Value("words", _FORMATS.get(path, FORMATS))
     if long == "--section":
         return Value("words", sections_of(path))
+    if long == STRATEGY_OPTION:
+        return Value("beginnings", tuple(f"{key}=" for key in KEYS))
     if metavar == "CONDITION":
         return Value("beginnings", _FIGURES.get(path, ()))
     if long in _BY_NAME:

@@ -11,12 +11,9 @@ from msgspec.structs import replace
 from rmqlb.cli.common import amounts
 from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.known_names import remember
-from rmqlb.cli.common.options import GroupOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.options import GroupOptions, SourceOptions
 from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
-from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.engine.allocate import is_pinned
-from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import member_findings, must_rebalance, rebalanced_members, shared_id_findings
 from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, nobody_online, proxy_findings, pulled_routes
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
@@ -221,28 +218,6 @@ def placeholder_finding(moved: tuple[int, MovedRange | None] | None = None) -> F
     )
 
 
-def settings(
-    options: StrategyOptions, topics: Sequence[str], strategies: Strategies, group: str | None = None
-) -> Settings:
-    """The strategies' settings; `topics` are those that a CONFIG entry without a topic stands for."""
-    config = None
-    if options.config is not None:
-        from rmqlb.sources.user_files.config_lists import read_config_lists
-
-        config = read_config_lists(options.config, topics)
-    return replace(
-        strategies.settings,
-        virtual_nodes=options.virtual_nodes,
-        consumer_idcs=frozenset(options.idc) if options.idc else None,
-        config=config,
-        broker_zones=values.zones(options.broker_zone or (), "--broker-zone"),
-        client_zones=values.zones(options.client_zone or (), "--client-zone"),
-        hosts=frozenset(options.host) if options.host else None,
-        pins=_pins(options.pin or (), topics),
-        group=group or "",
-    )
-
-
 def no_strategy(option: str, found: GroupOnTopics) -> UsageError:
     """The error for a strategy where none is asked."""
     return UsageError(
@@ -250,25 +225,6 @@ def no_strategy(option: str, found: GroupOnTopics) -> UsageError:
         hint=f"leave {option} out, or look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…",
         group=found.name,
     )
-
-
-def pins_are_used(options: StrategyOptions, strategies: Strategies) -> None:
-    """Refuse `--host` and `--pin` beside strategies that look at no machine: they would not count."""
-    given = "--host" if options.host else "--pin" if options.pin else None
-    if given and not any(is_pinned(name, strategies.settings) for name in strategies.named):
-        raise UsageError(
-            f"{given} counts for the strategies PIN and PIN_OVER_ALL, and none of them is named",
-            hint="write --strategy PIN, or PIN-AVG_BY_CIRCLE around another strategy",
-        )
-
-
-def _pins(texts: Sequence[str], topics: Sequence[str]) -> dict[str, frozenset[str]]:
-    pins = values.pins(texts)
-    unknown = [topic for topic in pins if topic not in topics]
-    if unknown and "*" not in topics:  # which is every topic, of a fleet
-        hint = suggestion("topics", unknown[0], topics)
-        raise UsageError(f"--pin {unknown[0]}=…: none of the topics looked at is {unknown[0]}", hint=hint)
-    return pins
 
 
 def only_group(snapshot: ClusterSnapshot, name: str | None) -> ConsumerGroup:

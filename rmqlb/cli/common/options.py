@@ -18,7 +18,6 @@ from rmqlb.cli.settings.configuration import MOST_RETRIES
 from rmqlb.cli.settings.layers import resolve_options
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
-from rmqlb.model.limits import MOST_VIRTUAL_NODES
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -28,7 +27,7 @@ def panel(title: str) -> Callable[..., Any]:
 
 source_option = panel("Source")
 native_option = panel("Source: NameServers")
-strategy_option = panel("Strategy")
+strategies_option = panel("Strategy")
 output_option = panel("Output")
 replay_option = panel("Replay")
 
@@ -166,40 +165,11 @@ class GroupsOptions(Struct, frozen=True):
 
 
 class StrategyOptions(Struct, frozen=True):
-    """What the members' strategy objects were constructed with."""
+    """What the consumers' strategy objects were constructed with."""
 
-    virtual_nodes: Annotated[
-        int, strategy_option(min=0, max=MOST_VIRTUAL_NODES, help="CONSISTENT_HASH: ring entries a consumer.")
-    ] = 10
-    idc: Annotated[
+    strategy_option: Annotated[
         list[str] | None,
-        strategy_option(metavar="ROOM", help="MACHINE_ROOM: a room whose queues are taken; repeatable."),
-    ] = None
-    config: Annotated[
-        str | None, strategy_option(metavar="FILE", help="CONFIG: YAML or JSON, client id to a list of BROKER:QUEUE.")
-    ] = None
-    inner: Annotated[
-        str, strategy_option(metavar="STRATEGY", help="The strategy inside MACHINE_ROOM_NEARBY or PIN(_OVER_ALL).")
-    ] = "AVG"
-    broker_zone: Annotated[
-        list[str] | None,
-        strategy_option(
-            metavar="GLOB=ZONE|REGEX",
-            help="MACHINE_ROOM_NEARBY: zone of matching brokers, or a pattern whose group is the zone; repeatable.",
-        ),
-    ] = None
-    client_zone: Annotated[
-        list[str] | None, strategy_option(metavar="GLOB=ZONE|REGEX", help="The same for client ids.")
-    ] = None
-    host: Annotated[
-        list[str] | None, strategy_option(metavar="IP", help="PIN: a machine that takes part; repeatable.")
-    ] = None
-    pin: Annotated[
-        list[str] | None,
-        strategy_option(
-            metavar="TOPIC=IP,…",
-            help="PIN: the machines of one topic; repeatable. Others have those of --host, or all.",
-        ),
+        strategies_option(metavar="KEY=VALUE", help="A setting of a strategy, as virtual-nodes=20; repeatable."),
     ] = None
 
 

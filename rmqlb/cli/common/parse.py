@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-import warnings
-from collections.abc import Callable, Hashable, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Hashable, Sequence
 
 from rmqlb.engine.plan.changes import NewBroker, QueueCount, placeholders
 from rmqlb.errors import UsageError
@@ -100,46 +98,6 @@ def queue_number(text: str, what: str, hint: str | None = None) -> int:
     if not re.fullmatch(r"[0-9]{1,5}", text):
         raise UsageError(f"{what}: {text or 'nothing'} is not a number of queues (0 to 99999)", hint=hint)
     return int(text)
-
-
-def pins(texts: Sequence[str]) -> dict[str, frozenset[str]]:
-    """`--pin`: TOPIC=HOST,HOST, each topic once."""
-    split = [text.partition("=") for text in texts]
-    for text, (topic, _, hosts) in zip(texts, split, strict=True):
-        if not topic or not all(part.strip() for part in hosts.split(",")):
-            raise UsageError(f"--pin {text}: expected TOPIC=HOST or TOPIC=HOST,HOST")
-    must_differ(texts, [topic for topic, _, _ in split], "--pin")
-    return {topic: frozenset(part.strip() for part in hosts.split(",")) for topic, _, hosts in split}
-
-
-def zones(texts: Sequence[str], option: str) -> Callable[[str], str | None] | re.Pattern[str] | None:
-    """`--broker-zone` and `--client-zone`: GLOB=ZONE rules of which the first that fits counts, or one REGEX."""
-    if not texts:
-        return None
-    if len(texts) == 1 and "=" not in texts[0]:
-        return _pattern(texts[0], option)
-    rules = [text.rpartition("=") for text in texts]
-    for text, (glob, _, zone) in zip(texts, rules, strict=True):
-        if not glob or not zone:
-            raise UsageError(f"{option} {text}: expected GLOB=ZONE, or a single pattern with one group")
-    must_differ(texts, [glob for glob, _, _ in rules], option)
-
-    def zone_of(name: str) -> str | None:
-        return next((zone for glob, _, zone in rules if fnmatchcase(name, glob)), None)
-
-    return zone_of
-
-
-def _pattern(text: str, option: str) -> re.Pattern[str]:
-    try:
-        with warnings.catch_warnings():  # Python's own doubts about `[[` are not the user's
-            warnings.simplefilter("ignore", FutureWarning)
-            pattern = re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"{option} {text}: {error}") from None
-    if pattern.groups != 1:
-        raise UsageError(f"{option} {text}: the pattern needs one group, the zone, as in '([^-]+)-'")
-    return pattern
 
 
 def lines_of(text: str) -> list[str]:

@@ -128,6 +128,7 @@ def _checks(command: str) -> Mapping[str, Check]:
     from rmqlb.cli.common.group_simulation.parse import consumer_types, timers
     from rmqlb.cli.common.group_simulation.parse_events import parse_event
     from rmqlb.cli.common.producer_values import failure
+    from rmqlb.cli.common.strategy_options import parse_strategy_options
 
     def time(key: str) -> Check:
         return lambda text: amounts.duration_us(text, f"--{key}", zero=True)
@@ -145,6 +146,7 @@ def _checks(command: str) -> Mapping[str, Check]:
         "add-broker": lambda text: values.new_broker(text, f"--add-broker {text}"),
         "read-queues": lambda text: values.queue_counts([text], "--read-queues"),
         "write-queues": lambda text: values.queue_counts([text], "--write-queues"),
+        "strategy-option": lambda text: parse_strategy_options([text]),
         "event": parse_event,
         "fail": lambda text: failure(text, (), None),
         "timer": lambda text: timers([text]),

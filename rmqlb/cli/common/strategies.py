@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from rmqlb.engine.allocate import full_name
+from msgspec.structs import replace
+
+from rmqlb.cli.common.strategy_options import OPTION, must_apply, parse_strategy_options, pins, virtual_nodes, zones
+from rmqlb.engine.allocate import full_name, names_inside
 from rmqlb.engine.allocate.custom import with_function
 from rmqlb.engine.allocate.rules import WRAPPERS
-from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.allocate.strategy import DEFAULT_VIRTUAL_NODES, Settings
 from rmqlb.engine.user_functions import STRATEGY, FromFile, Kind
 from rmqlb.errors import UsageError
+from rmqlb.model.snapshot import suggestion
 
 _FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<name>.*))?", re.DOTALL)
 _LONGEST_FILE = 1024 * 1024
@@ -18,10 +23,13 @@ _LONGEST_FILE = 1024 * 1024
 class Strategies:
     """The strategies that a command's options name, and what is known of them before any cluster is."""
 
-    def __init__(self, inner: str) -> None:
+    def __init__(self, options: Sequence[str] | None = None) -> None:
+        """`options` are those of `--strategy-option`."""
         self.settings = Settings()
         self.named: list[str] = []
-        innermost = self.name(inner, "--inner")
+        self.given = parse_strategy_options(options or ())
+        (inner,) = self.given.get("inner", ("AVG",))
+        innermost = self._name(inner, f"{OPTION} inner=")
         self.settings = Settings(inner=innermost, custom=self.settings.custom)
 
     def name(self, text: str, option: str = "--strategy") -> str:
@@ -44,6 +52,40 @@ class Strategies:
         """The texts of all files that were named, which are run."""
         return tuple(function.source for function in self.settings.custom.values() if isinstance(function, FromFile))
 
+    def must_apply(self, *, reported: bool) -> None:
+        """Refuse options at which no strategy looks; `reported`: consumers may run others than those named."""
+        if self.given:
+            inside = [each for name in self.named for each in names_inside(name, self.settings)]
+            must_apply(self.given, inside, reported=reported)
+
+    def settings_for(self, topics: Sequence[str], group: str | None = None) -> Settings:
+        """The settings; `topics` are those that a CONFIG entry without a topic stands for."""
+        given, config = self.given, None
+        for path in given.get("queues", ()):
+            from rmqlb.sources.user_files.config_lists import read_config_lists
+
+            config = read_config_lists(path, topics, f"{OPTION} queues={path}")
+        ring = virtual_nodes(given)
+        return replace(
+            self.settings,
+            virtual_nodes=DEFAULT_VIRTUAL_NODES if ring is None else ring,
+            consumer_idcs=frozenset(given["idc"]) if "idc" in given else None,
+            config=config,
+            broker_zones=zones(given, "broker-zone"),
+            client_zones=zones(given, "client-zone"),
+            hosts=frozenset(given["host"]) if "host" in given else None,
+            pins=self._pins(topics),
+            group=group or "",
+        )
+
+    def _pins(self, topics: Sequence[str]) -> dict[str, frozenset[str]]:
+        found = pins(self.given)
+        unknown = [topic for topic in found if topic not in topics]
+        if unknown and "*" not in topics:  # which is every topic, of a fleet
+            hint = suggestion("topics", unknown[0], topics)
+            raise UsageError(f"{OPTION} pin={unknown[0]}=…: none of the topics looked at is {unknown[0]}", hint=hint)
+        return found
+
     def optional(self, text: str | None, option: str = "--strategy") -> str | None:
         return None if text is None else self.name(text, option)
 
@@ -59,6 +101,7 @@ def from_file(text: str, option: str, kind: Kind) -> FromFile:
 
     match = _FILE.fullmatch(text)
     if match is None or not match["name"]:
-        raise UsageError(f"{text}: which function of it?", prefix=f"{option} ", hint=f"write {option} FILE.py:NAME")
+        typed = option if option.endswith("=") else f"{option} "
+        raise UsageError(f"{text}: which function of it?", prefix=typed, hint=f"write {typed}FILE.py:NAME")
     source = read_text(match["path"], option, _LONGEST_FILE, "a file with a function is at most 1 MB long")
     return FromFile(source, match["path"], match["name"], kind)

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from rmqlb.cli.common import amounts
 from rmqlb.cli.common import producer_values as send_values
-from rmqlb.cli.common.inputs import pins_are_used, settings
 from rmqlb.cli.common.options import StrategyOptions
 from rmqlb.cli.common.parse import must_differ
 from rmqlb.cli.common.strategies import Strategies
@@ -38,14 +37,17 @@ def plan_for(
 
 def _strategies(which: StrategiesOptions, options: StrategyOptions) -> dict[str, Any]:
     """The strategies by full name, each once, with what they are constructed with."""
-    asked = Strategies(options.inner)
+    asked = Strategies(options.strategy_option)
     named = [asked.name(name) for name in which.strategy or WITHOUT_SETTINGS]
     names = tuple(dict.fromkeys(full_name(name, asked.settings) for name in named))
     nearby = [name for name in names if "MACHINE_ROOM_NEARBY" in name]
-    if nearby and not (options.broker_zone and options.client_zone):
-        raise UsageError(f"--strategy {nearby[0]}: it needs zones", hint="give --broker-zone and --client-zone")
-    pins_are_used(options, asked)
-    own = settings(options, [EVERY_TOPIC], asked)
+    if nearby and not asked.given.keys() >= {"broker-zone", "client-zone"}:
+        raise UsageError(
+            f"--strategy {nearby[0]}: it needs zones",
+            hint="give --strategy-option broker-zone=… and --strategy-option client-zone=…",
+        )
+    asked.must_apply(reported=False)
+    own = asked.settings_for([EVERY_TOPIC])
     return {"strategies": names, "settings": own, "settings_text": repr((options, own.config, asked.sources))}
 
 

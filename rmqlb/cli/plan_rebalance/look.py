@@ -14,9 +14,7 @@ from rmqlb.cli.common.inputs import (
     Reader,
     group_on_topics,
     no_strategy,
-    pins_are_used,
     placeholder_finding,
-    settings,
 )
 from rmqlb.cli.common.options import GroupOptions, StrategyOptions
 from rmqlb.cli.common.strategies import Strategies
@@ -59,7 +57,6 @@ class PlanQuestion(Struct, frozen=True):
     strategy: str | None  # the one before the change, ALL of them, or None for what members report or show
     conditions: Sequence[Condition]
     changed_only: bool
-    strategy_options: StrategyOptions
     strategies: Strategies
     earlier: EarlierResults | None = None
 
@@ -72,10 +69,10 @@ def question_of(
     earlier: EarlierResults | None,
 ) -> PlanQuestion:
     """The question that the options ask."""
-    strategies = Strategies(strategy_options.inner)
+    strategies = Strategies(strategy_options.strategy_option)
     changes, before = changes_of(plan, strategies), strategy_before(plan, strategies)
-    pins_are_used(strategy_options, strategies)
-    return PlanQuestion(changes, before, conditions, changed_only, strategy_options, strategies, earlier)
+    strategies.must_apply(reported=before in (None, ALL))
+    return PlanQuestion(changes, before, conditions, changed_only, strategies, earlier)
 
 
 def changes_of(options: PlanOptions, strategies: Strategies) -> Changes:
@@ -113,7 +110,7 @@ def look_at_group(
             raise no_strategy(option, found)
     with terminal.progress(verb="planning") as progress:
         progress(found.title, 0, 0)
-        own = settings(question.strategy_options, [route.topic for route in found.routes], strategies, found.name)
+        own = strategies.settings_for([route.topic for route in found.routes], found.name)
         plan, before, places, findings = _plan(found, changes, given, own, which.explain)
     plan, told = start_where(plan, found, reader)
     used = made_from(

@@ -52,7 +52,7 @@ def run(
     )
     number = count(trials, "--trials", most=MOST_GROUP_TRIALS, least=2)
     earlier = earlier_results(replay.against, options.source.source)
-    strategies = Strategies(options.strategies.inner)
+    strategies = Strategies(options.strategies.strategy_option)
     request = replace(request, to_strategy=strategies.optional(rollout.to_strategy, "--to-strategy"))
     found = gather(options, strategies.optional(strategy), strategies, terminal, broadcasting_too=False)
     client_ids = found.on_topics.client_ids

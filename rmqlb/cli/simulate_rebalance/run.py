@@ -40,7 +40,7 @@ def run(
         hint = "say what does: --event 'join 1@30s', or --all-new for its start"
         raise UsageError("nothing happens to the group", hint=hint)
     explain, earlier = options.which.explain, earlier_results(replay.against, options.source.source)
-    strategies = Strategies(options.strategies.inner)
+    strategies = Strategies(options.strategies.strategy_option)
     found = gather(options, strategies.optional(strategy), strategies, terminal)
     report, spread = _simulated(found, trials, trial, terminal, explain=explain)
     tried = [

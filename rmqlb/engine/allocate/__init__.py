@@ -32,13 +32,13 @@ def full_name(strategy: str, settings: Settings | None = None) -> str:
     ('MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE', 'AVG')
     """
     strategy_class(strategy, settings)
-    return "-".join(_nested(strategy, settings or Settings()))
+    return "-".join(names_inside(strategy, settings or Settings()))
 
 
 def strategy_class(name: str, settings: Settings | None = None) -> StrategyClass:
     """The class behind a strategy's name, or behind `WRAPPER-INNER` (raises UsageError)."""
     settings = settings or Settings()
-    *outer, innermost = _nested(name, settings)
+    *outer, innermost = names_inside(name, settings)
     if innermost in settings.custom:
         found: StrategyClass = partial(CustomStrategy, innermost, settings.custom[innermost])
     elif innermost in SIMPLE:
@@ -52,7 +52,7 @@ def strategy_class(name: str, settings: Settings | None = None) -> StrategyClass
     return found
 
 
-def _nested(strategy: str, settings: Settings) -> list[str]:
+def names_inside(strategy: str, settings: Settings) -> list[str]:
     """The names from the outermost wrapper to the strategy inside all of them."""
     names, inner = [], settings.inner
     while strategy not in settings.custom and (parts := strategy.partition("-"))[0] in WRAPPERS:
@@ -65,9 +65,9 @@ def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
     """The first strategy, of it and those inside it, that lacks what it cannot go without, and the options for it.
 
     >>> unset_options("MACHINE_ROOM_NEARBY", Settings(broker_zones={}, client_zones={}, inner="CONFIG"))
-    ('CONFIG', '--config')
+    ('CONFIG', '--strategy-option queues=FILE')
     """
-    for name in _nested(strategy, settings):
+    for name in names_inside(strategy, settings):
         needs = RULES[name].needs if name in RULES else None
         if needs is not None and needs.given(settings) is None:
             return name, needs.options
@@ -76,12 +76,12 @@ def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
 
 def is_pinned(strategy: str, settings: Settings) -> bool:
     """The strategy, or one inside it, looks at a member's machine."""
-    return any(name in PINNED for name in _nested(strategy, settings))
+    return any(name in PINNED for name in names_inside(strategy, settings))
 
 
 def custom_inside(strategy: str, settings: Settings) -> str | None:
     """The name of the strategy that a user wrote, where it is one or stands inside a wrapper."""
-    innermost = _nested(strategy, settings)[-1]
+    innermost = names_inside(strategy, settings)[-1]
     return innermost if innermost in settings.custom else None
 
 

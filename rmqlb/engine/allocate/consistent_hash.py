@@ -88,11 +88,12 @@ class ConsistentHash(Prepared):
 
 def check_ring(members: int, virtual_nodes: int) -> None:
     """Refuse a ring that takes many seconds and gigabytes; UsageError when it has more than `MOST_ENTRIES` entries."""
-    if members * virtual_nodes > MOST_ENTRIES:
+    entries = members * virtual_nodes
+    if entries > MOST_ENTRIES:
         raise UsageError(
-            f"--virtual-nodes {virtual_nodes}: {members} consumers would have {members * virtual_nodes} entries on the "
-            f"ring of CONSISTENT_HASH, and at most {MOST_ENTRIES} are simulated",
-            hint=f"for so many consumers, at most --virtual-nodes {MOST_ENTRIES // members}",
+            f"--strategy-option virtual-nodes={virtual_nodes}: {members} consumers would have {entries} entries on "
+            f"the ring of CONSISTENT_HASH, and at most {MOST_ENTRIES} are simulated",
+            hint=f"for so many consumers, at most --strategy-option virtual-nodes={MOST_ENTRIES // members}",
             code="ring-too-large",
         )
 

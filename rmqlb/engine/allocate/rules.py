@@ -39,9 +39,10 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 _ZONES = Needs(
-    "--broker-zone and --client-zone", lambda given: None if given.client_zones is None else given.broker_zones
+    "--strategy-option broker-zone=… and --strategy-option client-zone=…",
+    lambda given: None if given.client_zones is None else given.broker_zones,
 )
-_MACHINES = Needs("--host or --pin", lambda given: given.pins or given.hosts)
+_MACHINES = Needs("--strategy-option host=IP or pin=TOPIC=IP", lambda given: given.pins or given.hosts)
 
 RULES: Mapping[str, Rule] = {
     "AVG": Rule(alone=Averagely, decides="place", java_class="AllocateMessageQueueAveragely", needs=None),
@@ -52,13 +53,13 @@ RULES: Mapping[str, Rule] = {
         alone=ByConfig,
         decides="name",
         java_class="AllocateMessageQueueByConfig",
-        needs=Needs("--config", lambda given: given.config),
+        needs=Needs("--strategy-option queues=FILE", lambda given: given.config),
     ),
     "MACHINE_ROOM": Rule(
         alone=ByMachineRoom,
         decides="place",
         java_class="AllocateMessageQueueByMachineRoom",
-        needs=Needs("--idc", lambda given: given.consumer_idcs),
+        needs=Needs("--strategy-option idc=ROOM", lambda given: given.consumer_idcs),
     ),
     "CONSISTENT_HASH": Rule(
         alone=ConsistentHash, decides="hash", java_class="AllocateMessageQueueConsistentHash", needs=None

@@ -131,7 +131,7 @@ class BatchAllocator:
         check_ring(int(self.pairs.members.max(initial=0)), nodes)
         if len(batch.ids) * nodes > _MOST_ENTRIES:
             raise UsageError(
-                f"--virtual-nodes {nodes}: {len(batch.ids)} consumers of a batch of groups would have "
+                f"--strategy-option virtual-nodes={nodes}: {len(batch.ids)} consumers of a batch of groups would have "
                 f"{len(batch.ids) * nodes} entries on rings of CONSISTENT_HASH, and at most {_MOST_ENTRIES} are "
                 "simulated",
                 hint="give fewer, or smaller batches: --conf spark.sql.execution.arrow.maxRecordsPerBatch=N",

@@ -14,15 +14,15 @@ _LONGEST = 16 * 1024 * 1024
 _BROKER_QUEUE = re.compile(r"(?P<broker>.+):(?P<queue>[0-9]{1,9})", re.DOTALL)
 
 
-def read_config_lists(path: str, topics: Iterable[str]) -> dict[str, list[MessageQueue]]:
-    """Client id → its configured queues (raises UsageError, DocumentError)."""
+def read_config_lists(path: str, topics: Iterable[str], option: str) -> dict[str, list[MessageQueue]]:
+    """Client id → its configured queues; `option` names the file in messages (raises UsageError, DocumentError)."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(_LONGEST + 1)
     except (OSError, ValueError) as error:
-        raise UsageError(f"--config {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}") from None
+        raise UsageError(f"{option}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}") from None
     if len(text) > _LONGEST:
-        raise UsageError(f"--config {path}: larger than 16 MB")
+        raise UsageError(f"{option}: larger than 16 MB")
     value = read_yaml(text, path)
     if not isinstance(value, dict) or not all(isinstance(entries, list) for entries in value.values()):
         raise DocumentError(f"{path}: expected a mapping of client ids to lists of BROKER:QUEUE")

@@ -41,7 +41,7 @@ def code_names() -> list[str]:
 
 def read_text(path: str, option: str, max_bytes: int, too_large_hint: str = "--max-size raises the limit") -> str:
     """A text file, or stdin for `-`; UsageError when it cannot be read, is too large, or is not UTF-8."""
-    prefix = f"{option} "
+    prefix = option if option.endswith("=") else f"{option} "
     try:
         if path == "-":
             data = sys.stdin.buffer.read(max_bytes + 1) if sys.stdin is not None else b""

@@ -221,9 +221,11 @@ def test_a_joiner_under_consistent_hash_moves_queues_only_to_itself(
 
 def test_a_ring_has_a_million_entries_at_the_most() -> None:
     members = [f"c{number}" for number in range(12)]
-    with pytest.raises(UsageError, match=r"--virtual-nodes 83334: 12 consumers would have 1000008 entries") as raised:
+    with pytest.raises(
+        UsageError, match=r"--strategy-option virtual-nodes=83334: 12 consumers would have 1000008 entries"
+    ) as raised:
         allocate("CONSISTENT_HASH", queues(4), members, virtual_nodes=83_334)
-    assert raised.value.hint == "for so many consumers, at most --virtual-nodes 83333"
+    assert raised.value.hint == "for so many consumers, at most --strategy-option virtual-nodes=83333"
     with pytest.raises(UsageError, match="entries on the ring"):
         allocate_for("c0", "PIN-CONSISTENT_HASH", queues(4), members, virtual_nodes=10**6, hosts=["c0", "c1"])
     assert allocate("AVG", queues(4), members, virtual_nodes=10**6)["c0"]

@@ -55,7 +55,7 @@ def test_when_every_client_throws_there_is_no_assignment() -> None:
         assign(route(a=1), Members(("x",), "MACHINE_ROOM_NEARBY", Settings(broker_zones={})))
     with pytest.raises(AllocationError, match="topic T: "):  # two processes that share an id are one client id
         assign(route(a=1), Members(("x", "x"), "MACHINE_ROOM_NEARBY", Settings(broker_zones={})))
-    options = "--broker-zone and --client-zone"
+    options = "--strategy-option broker-zone=… and --strategy-option client-zone=…"
     assert raised.value.hint == f"say with {options} what the application constructs MACHINE_ROOM_NEARBY with"
 
 
@@ -66,7 +66,7 @@ def test_when_every_client_throws_there_is_no_assignment() -> None:
             "MACHINE_ROOM_NEARBY",
             Settings(),
             "machineRoomResolver is null",
-            "say with --broker-zone and --client-zone what the application constructs MACHINE_ROOM_NEARBY with",
+            "say with --strategy-option broker-zone=… and --strategy-option client-zone=… what the application constructs MACHINE_ROOM_NEARBY with",
         ),
         (
             "CONSISTENT_HASH",

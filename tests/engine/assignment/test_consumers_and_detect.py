@@ -214,9 +214,9 @@ def test_a_class_of_the_users_own_is_not_guessed() -> None:
 @pytest.mark.parametrize(
     ("java_class", "options"),
     [
-        ("AllocateMessageQueueByConfig", "--config"),
-        ("AllocateMessageQueueByMachineRoom", "--idc"),
-        ("AllocateMachineRoomNearby", "--broker-zone and --client-zone"),
+        ("AllocateMessageQueueByConfig", "--strategy-option queues=FILE"),
+        ("AllocateMessageQueueByMachineRoom", "--strategy-option idc=ROOM"),
+        ("AllocateMachineRoomNearby", "--strategy-option broker-zone=… and --strategy-option client-zone=…"),
     ],
 )
 def test_settings_that_only_the_application_knows_are_not_guessed(java_class: str, options: str) -> None:

@@ -341,7 +341,7 @@ INCOMPLETE = [
         2,
         "incomplete",
         None,
-        "consumers run MACHINE_ROOM, whose settings are not known (--idc says them)",
+        "consumers run MACHINE_ROOM, whose settings are not known (--strategy-option idc=ROOM says them)",
     ),
 ]
 
@@ -446,4 +446,6 @@ def test_the_strategy_inside_another_needs_its_settings_as_well(inner: str) -> N
     given = Settings(inner=inner, hosts=frozenset({"x"}))
     (judgement,) = check_policy(SILENT, policy({"unassigned": 0}, assume="PIN"), DAY, settings=given).judgements
     assert judgement.verdict == "incomplete"
-    assert judgement.why == "consumers run CONFIG, whose settings are not known (--config says them)"
+    assert (
+        judgement.why == "consumers run CONFIG, whose settings are not known (--strategy-option queues=FILE says them)"
+    )

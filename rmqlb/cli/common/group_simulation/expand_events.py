@@ -40,7 +40,7 @@ def events(
     """`--event`, taken apart into what happens to single members (`client_ids`, duplicates kept) and brokers."""
     known = {*client_ids, *(broker.broker_name for route in routes for broker in route.broker_datas)}
     asked = [parse_event(text, known) for text in texts]
-    reading = _Reading(client_ids, routes, strategies or Strategies("AVG"), asked)
+    reading = _Reading(client_ids, routes, strategies or Strategies(), asked)
     places = sorted(range(len(asked)), key=lambda place: asked[place].at_us)
     found = {place: reading.take(asked[place]) for place in places}
     return tuple(event for place in range(len(asked)) for event in found[place]), tuple(reading.findings())

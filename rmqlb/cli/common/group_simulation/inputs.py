@@ -20,8 +20,6 @@ from rmqlb.cli.common.inputs import (
     GroupOnTopics,
     fetch,
     group_on_topics,
-    pins_are_used,
-    settings,
     wanted_for,
 )
 from rmqlb.cli.common.strategies import Strategies
@@ -95,10 +93,10 @@ def gather(
     found = group_on_topics(snapshot, options.which, broadcasting_too=broadcasting_too)
     broadcasting = happens.broadcasting or found.broadcasting
     events, of_events = read_events(happens.event or (), found.client_ids, found.routes, strategies)
-    pins_are_used(options.strategies, strategies)
+    strategies.must_apply(reported=strategy is None)
     with terminal.progress(verb="looking at") as progress:
         progress(found.title, 0, 0)
-        own = settings(options.strategies, [route.topic for route in found.routes], strategies, found.name)
+        own = strategies.settings_for([route.topic for route in found.routes], found.name)
         members, of_members = _members(found, strategy, own, broadcasting=broadcasting)
     _within(events, until_us, happens.for_)
     _require_somebody(found, events, may_join=options.happens is not None)
