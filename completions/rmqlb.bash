@@ -66,8 +66,8 @@ _rmqlb_at() {
     case $prev in
     esac
     case $cur in
-        -*) _rmqlb_words --version --help ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain ;;
+        -*) _rmqlb_words --version --help --help-all ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain help ;;
     esac
 }
 
@@ -84,7 +84,7 @@ _rmqlb_at_show_groups() {
         --severity) _rmqlb_words error warning info; return ;;
         --fail-on) _rmqlb_beginnings groups-with-errors groups-with-warnings groups-unknown groups-offline unassigned duplicate-owners idle mismatches duplicate-client-ids lag imbalance 'unassigned[' 'duplicate-owners[' 'idle[' 'mismatches[' 'duplicate-client-ids[' 'lag[' 'imbalance[' 'consumers[' 'processes[' 'queues['; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help --help-all
 }
 
 _rmqlb_at_show_consumers() {
@@ -94,11 +94,11 @@ _rmqlb_at_show_consumers() {
         --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
-        --section) _rmqlb_words findings consumers; return ;;
+        --section) _rmqlb_words consumers; return ;;
         --color) _rmqlb_words auto always never; return ;;
         -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --color --no-pager --quiet --debug --watch --rounds --group --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --help --help-all
 }
 
 _rmqlb_at_fetch_routes() {
@@ -111,7 +111,7 @@ _rmqlb_at_fetch_routes() {
         -t|--topic) _rmqlb_names topic; return ;;
         -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --to --redact --redact-map --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --to --redact --redact-map --help --help-all
 }
 
 _rmqlb_at_show_route() {
@@ -124,7 +124,7 @@ _rmqlb_at_show_route() {
         --color) _rmqlb_words auto always never; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --color --no-pager --quiet --debug --watch --rounds --topic --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --watch --rounds --topic --help --help-all
 }
 
 _rmqlb_at_show_owners() {
@@ -140,7 +140,7 @@ _rmqlb_at_show_owners() {
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --strategy-option --output --section --color --no-pager --quiet --debug --watch --rounds --strategy --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --help --help-all
 }
 
 _rmqlb_at_diff() {
@@ -155,7 +155,7 @@ _rmqlb_at_diff() {
         --fail-on) _rmqlb_beginnings groups-changed groups-added groups-removed topics-changed consumers-joined consumers-left strategies-changed moved newly-assigned newly-unassigned newly-duplicate-owners queues-added queues-removed pending unexplained lag-growth offsets-back; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --strategy-option --output --section --color --no-pager --quiet --debug --fail-on --help ;;
+        -*) _rmqlb_words --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --strategy-option --output --section --all --color --no-pager --quiet --debug --fail-on --help --help-all ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -175,7 +175,7 @@ _rmqlb_at_plan_rebalance() {
         --to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --fail-on) _rmqlb_beginnings moved newly-assigned newly-unassigned added removed idle unassigned duplicate-owners queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer imbalance lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --strategy-option --output --section --color --no-pager --quiet --debug --watch --rounds --strategy --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help --help-all
 }
 
 _rmqlb_at_simulate_rebalance() {
@@ -197,7 +197,7 @@ _rmqlb_at_simulate_rebalance() {
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --strategy-option --output --section --color --no-pager --quiet --debug --strategy --svg --html --fail-on --scenario --against --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --svg --html --fail-on --scenario --against --help --help-all
 }
 
 _rmqlb_at_plan_rollout() {
@@ -220,7 +220,7 @@ _rmqlb_at_plan_rollout() {
         --ids) _rmqlb_words new same; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken takes-ms misassigned; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --strategy-option --output --section --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --scenario --against --fail-on --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --scenario --against --fail-on --help --help-all
 }
 
 _rmqlb_at_simulate_send() {
@@ -241,7 +241,7 @@ _rmqlb_at_simulate_send() {
         --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --scenario --against --topic --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --scenario --against --topic --help --help-all
 }
 
 _rmqlb_at_check() {
@@ -255,14 +255,14 @@ _rmqlb_at_check() {
         --color) _rmqlb_words auto always never; return ;;
         --fail-from) _rmqlb_words error warning info; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --color --no-pager --quiet --debug --policy --today --fail-from --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --policy --today --fail-from --help --help-all
 }
 
 _rmqlb_at_pipeline() {
     case $prev in
     esac
     case $cur in
-        -*) _rmqlb_words --help ;;
+        -*) _rmqlb_words --help --help-all ;;
         *) _rmqlb_words generate ingest allocate score what-if producers history report run ;;
     esac
 }
@@ -276,7 +276,7 @@ _rmqlb_at_pipeline_generate() {
         --layout) _rmqlb_words 'json.gz' json jsonl; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --consumers --days --first --faults --odd-names --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help ;;
+        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --consumers --days --first --faults --odd-names --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help --help-all ;;
         *) _rmqlb_folders ;;
     esac
 }
@@ -293,7 +293,7 @@ _rmqlb_at_pipeline_ingest() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --only --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --cluster --only --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -311,7 +311,7 @@ _rmqlb_at_pipeline_allocate() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --include-retry --strategy-option --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --strategy --include-retry --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_pipeline_score() {
@@ -325,7 +325,7 @@ _rmqlb_at_pipeline_score() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
+    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_pipeline_what_if() {
@@ -341,7 +341,7 @@ _rmqlb_at_pipeline_what_if() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --consumers --strategy-option --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --strategy --consumers --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_pipeline_producers() {
@@ -358,7 +358,7 @@ _rmqlb_at_pipeline_producers() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
+    _rmqlb_words --only --as-of --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_pipeline_history() {
@@ -372,7 +372,7 @@ _rmqlb_at_pipeline_history() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
+    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_pipeline_report() {
@@ -385,7 +385,7 @@ _rmqlb_at_pipeline_report() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --to --top --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help
+    _rmqlb_words --to --top --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_pipeline_run() {
@@ -405,7 +405,7 @@ _rmqlb_at_pipeline_run() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --strategy-option --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --strategy-option --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -414,7 +414,7 @@ _rmqlb_at_context() {
     case $prev in
     esac
     case $cur in
-        -*) _rmqlb_words --help ;;
+        -*) _rmqlb_words --help --help-all ;;
         *) _rmqlb_words add list use show remove ;;
     esac
 }
@@ -429,7 +429,7 @@ _rmqlb_at_context_add() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --source --user --access-key --secret --ca-file --client-cert --client-key --tls-name --map-address --source-timeout --source-retries --use --replace --output --section --color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --source --user --access-key --secret --ca-file --client-cert --client-key --tls-name --map-address --source-timeout --source-retries --use --replace --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
         *) : ;;
     esac
 }
@@ -440,7 +440,7 @@ _rmqlb_at_context_list() {
         --section) _rmqlb_words contexts context; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --output --section --color --no-pager --quiet --debug --help
+    _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_context_use() {
@@ -450,7 +450,7 @@ _rmqlb_at_context_use() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --none --output --section --color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --none --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -462,7 +462,7 @@ _rmqlb_at_context_show() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -474,7 +474,7 @@ _rmqlb_at_context_remove() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -483,7 +483,7 @@ _rmqlb_at_config() {
     case $prev in
     esac
     case $cur in
-        -*) _rmqlb_words --help ;;
+        -*) _rmqlb_words --help --help-all ;;
         *) _rmqlb_words show ;;
     esac
 }
@@ -497,7 +497,7 @@ _rmqlb_at_config_show() {
         --section) _rmqlb_words settings; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --color --no-pager --quiet --debug --origin --help
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --origin --help --help-all
 }
 
 _rmqlb_at_schema() {
@@ -507,7 +507,7 @@ _rmqlb_at_schema() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
         *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/scenario' 'rmqlb/error' ;;
     esac
 }
@@ -519,8 +519,17 @@ _rmqlb_at_explain() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --color --no-pager --quiet --debug --help ;;
+        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
         *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-nobody selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners idle-consumers split-view grpc-consumers pull-consumers broker-rebalance mixed-subscriptions mixed-strategies surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-not-seen no-pager pop-topics proxy-consumers starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet offsets-back moved-on all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage strategy-option-unused given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java scenario-invalid not-a-result not-of-this data topic-not-found group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
+    esac
+}
+
+_rmqlb_at_help() {
+    case $prev in
+    esac
+    case $cur in
+        -*) _rmqlb_words --help --help-all ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain help ;;
     esac
 }
 
@@ -570,6 +579,7 @@ _rmqlb() {
             'config/show') path='config show' ;;
             '/schema') path=schema ;;
             '/explain') path=explain ;;
+            '/help') path=help ;;
         esac
     done
     case $path in
@@ -605,6 +615,7 @@ _rmqlb() {
         'config show') _rmqlb_at_config_show ;;
         schema) _rmqlb_at_schema ;;
         explain) _rmqlb_at_explain ;;
+        help) _rmqlb_at_help ;;
     esac
 }
 

@@ -26,7 +26,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = Path(rmqlb.__file__).parent
 GOLDEN = ROOT / "tests" / "golden"
 TREE = command_tree()
-SINGLE = [command for command in TREE.all() if not command.commands]
+SINGLE = [command for command in TREE.all() if not command.commands and command.name != "help"]
+"""Those with a result to print."""
 COMPLETIONS = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "completions").iterdir())]
 
 each_single_command = pytest.mark.parametrize("command", SINGLE, ids=lambda command: command.typed)

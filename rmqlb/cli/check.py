@@ -14,7 +14,9 @@ from rmqlb.errors import UsageError
 from rmqlb.model.words import counted
 
 if TYPE_CHECKING:
+    from rmqlb.cli.common.strategies import Strategies
     from rmqlb.model.checking import CheckReport
+    from rmqlb.model.policy import Policy
     from rmqlb.model.snapshot import ClusterSnapshot
 
 _FORMATS = ("junit", "sarif")
@@ -26,13 +28,15 @@ def check(
     strategy_options: StrategyOptions,
     output: OutputOptions,
     policy: Annotated[
-        str, Option("-p", "--policy", metavar="FILE|-", help="The rules and waivers: YAML or JSON, or - for stdin.")
+        str,
+        Option("-p", "--policy", metavar="FILE|-", help="The rules and waivers: YAML or JSON, or - for stdin."),
     ],
     today: Annotated[
         str | None, Option(metavar="YYYY-MM-DD", help="The day on which waivers are looked at; default: today.")
     ] = None,
     fail_from: Annotated[
-        str, Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or info.")
+        str,
+        Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or info."),
     ] = "error",
 ) -> None:
     """Check a cluster against a policy: limits for its groups and topics, with waivers that expire.
@@ -60,7 +64,6 @@ def check(
 
     from rmqlb.cli.common import amounts
     from rmqlb.cli.common.parse import severity
-    from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.allocate.rules import NAMES
     from rmqlb.engine.check.check import check_policy
     from rmqlb.sources.user_files.policy_file import read_policy
@@ -69,17 +72,24 @@ def check(
     lowest = severity(fail_from, "--fail-from")
     if source.source == "-" and policy == "-":
         raise UsageError("-s - and --policy - both read stdin")
-    strategies = Strategies(strategy_options.strategy_option)
     day = datetime.now().astimezone().date() if today is None else amounts.day(today, "--today")
     rules = read_policy(policy, NAMES)
-    strategies.named += [rule.assume for rule in rules.rules if rule.assume is not None]
-    strategies.must_apply(reported=True)
+    strategies = _strategies(strategy_options, rules)
     snapshot = fetch(source, rules.wanted, terminal)
     with terminal.progress(verb="checking") as progress:
         own = strategies.settings_for(list(snapshot.routes))
         report = check_policy(snapshot, rules, day, settings=own, fail_from=lowest, progress=progress)
     _show(report, snapshot, terminal)
     _end(report, terminal)
+
+
+def _strategies(options: StrategyOptions, policy: "Policy") -> "Strategies":
+    from rmqlb.cli.common.strategies import Strategies
+
+    strategies = Strategies(options.strategy_option)
+    strategies.named += [rule.assume for rule in policy.rules if rule.assume is not None]
+    strategies.must_apply(reported=True)
+    return strategies
 
 
 def _show(report: "CheckReport", snapshot: "ClusterSnapshot", terminal: Terminal) -> None:

@@ -16,11 +16,12 @@ import typer
 from rmqlb.cli import click
 from rmqlb.cli.error_boundary import BoundedGroup
 from rmqlb.cli.given_once import SingleCommand
+from rmqlb.cli.help_option import WithHelpPage
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
-class CommandTree(BoundedGroup):
+class CommandTree(WithHelpPage, BoundedGroup):
     """The commands of a package, loaded when they are asked for, in the order of the help.
 
     Each is a function of its own name in a module of its own name, or of the `command` of a package of that name, or a

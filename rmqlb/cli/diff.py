@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from rmqlb.cli.common.inputs import fetch
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, about_option, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
@@ -25,7 +25,7 @@ def diff(
     group: Annotated[
         list[str] | None, Option("-g", "--group", metavar="GLOB", help="Only these consumer groups; repeatable.")
     ] = None,
-    system: Annotated[bool, Option("--system", help="RocketMQ's own topics and groups too.")] = False,
+    system: Annotated[bool, about_option("--system", help="RocketMQ's own topics and groups too.")] = False,
     strategy_options: StrategyOptions,
     output: OutputOptions,
     fail_on: Annotated[
@@ -44,10 +44,6 @@ def diff(
 
     Owners are predicted from A, then with changes from B: consumers, strategy, subscriptions, routes. The fewest that
     give a queue its new owner explain its move.
-
-    --fail-on knows groups-changed, groups-added, groups-removed, topics-changed, consumers-joined, consumers-left,
-    strategies-changed, moved, newly-assigned, newly-unassigned, newly-duplicate-owners, queues-added, queues-removed,
-    pending, unexplained, lag-growth, offsets-back.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a snapshot cannot be read, 5 endpoint unreachable.
     """

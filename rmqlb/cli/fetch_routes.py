@@ -9,7 +9,7 @@ from typer import Option
 
 from rmqlb.cli.common.globs import in_vain_of
 from rmqlb.cli.common.inputs import fetch
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option, command
 from rmqlb.cli.common.output_files import write_whole
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
@@ -32,7 +32,7 @@ def fetch_routes(
     group: Annotated[
         list[str] | None, Option("-g", "--group", metavar="GLOB", help="Only these consumer groups; repeatable.")
     ] = None,
-    system: Annotated[bool, Option("--system", help="RocketMQ's own topics and groups too.")] = False,
+    system: Annotated[bool, about_option("--system", help="RocketMQ's own topics and groups too.")] = False,
     to: Annotated[
         str | None, Option(metavar="FILE", help="Write to this file, whole or not at all, instead of stdout.")
     ] = None,

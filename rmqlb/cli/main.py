@@ -26,6 +26,7 @@ COMMANDS = (
     "config",
     "schema",
     "explain",
+    "help",
 )
 
 app = grouped("rmqlb", "rmqlb.cli", COMMANDS)
@@ -40,7 +41,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("-V", "--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Know, before it happens, what a RocketMQ cluster's clients will do with their queues.

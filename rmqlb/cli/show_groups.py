@@ -6,7 +6,7 @@ from msgspec import Struct
 from typer import Option
 
 from rmqlb.cli.common.inputs import Reader
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, shown_option
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 
@@ -25,7 +25,7 @@ class ShowGroupsOptions(Struct, frozen=True):
     ] = None
     severity: Annotated[
         str | None,
-        Option(metavar="SEVERITY", help="Only groups with a finding at least so grave: error, warning or info."),
+        shown_option(metavar="SEVERITY", help="Only groups with a finding at least so grave: error, warning or info."),
     ] = None
     fail_on: Annotated[
         list[str] | None,
@@ -52,9 +52,6 @@ def show_groups(
 
     A group is in order when each queue has one owner, as observed or as its consumers' strategy gives it. It is unknown
     when that cannot be told, as for consumption by POP. --section findings lists all findings.
-
-    --fail-on knows groups-with-errors, groups-with-warnings, groups-unknown, groups-offline; of all groups or, as
-    lag[GROUP], of one: unassigned, duplicate-owners, idle, mismatches, duplicate-client-ids, lag, imbalance.
 
     A running cluster's brokers are asked for each group's consumers and offsets, and each consumer for its queues.
 

@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option
-
 from rmqlb.cli.common.each_group import look_at_each
 from rmqlb.cli.common.inputs import (
     Reader,
@@ -11,7 +9,15 @@ from rmqlb.cli.common.inputs import (
     no_strategy,
     wanted_for_each,
 )
-from rmqlb.cli.common.options import GroupOptions, GroupsOptions, OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.options import (
+    GroupOptions,
+    GroupsOptions,
+    OutputOptions,
+    SourceOptions,
+    StrategyOptions,
+    about_option,
+    command,
+)
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 
@@ -33,7 +39,9 @@ def show_owners(
     watching: WatchOptions,
     strategy: Annotated[
         list[str] | None,
-        Option(metavar="STRATEGY", help="Or FILE.py:NAME, which is run; repeatable; default: those without settings."),
+        about_option(
+            metavar="STRATEGY", help="Or FILE.py:NAME, which is run; repeatable; default: those without settings."
+        ),
     ] = None,
 ) -> None:
     """Show which consumer owns each queue under each strategy, beside who owns it now.

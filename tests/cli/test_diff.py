@@ -100,5 +100,5 @@ def test_hostile_names_are_shown_escaped(tmp_path: Path) -> None:
 
 
 def test_the_help_has_every_figure() -> None:
-    shown = " ".join(run("diff", "--help").stdout.split())
-    assert [name for name in DIFF_FIGURES.names if f"{name}," not in shown and f"{name}." not in shown] == []
+    shown = " ".join(run("diff", "--help-all").stdout.split())
+    assert [name for name in DIFF_FIGURES.names if f"{name}," not in shown and f"{name} " not in shown] == []

@@ -15,7 +15,7 @@ from rmqlb.sources.dump.source import DumpSource
 from rmqlb.sources.user_files.config_file import read_project_file, read_user_file
 from tools.manual.__main__ import write
 from tools.manual.config_page import PROJECT_EXAMPLE, USER_EXAMPLE
-from tools.manual.files import all_files
+from tools.manual.files import HELP_PAGES, all_files
 from tools.manual.help_text import Listing, parse_help
 from tools.manual.reference import FOLDER
 from tools.manual.roff import Page, escaped
@@ -46,9 +46,9 @@ def printed(page: str, width: int = 300) -> str:
 def test_what_is_committed_is_what_is_made() -> None:
     committed = {
         str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-        for folder in ("man", "completions", FOLDER)
+        for folder in ("man", "completions", FOLDER, HELP_PAGES)
         for path in (ROOT / folder).rglob("*")
-        if path.is_file()
+        if path.is_file() and path.suffix not in (".py", ".pyc")
     }
     assert committed == FILES, "run python -m tools.manual"
 
@@ -192,7 +192,7 @@ def test_all_files_go_where_man_and_the_shells_look() -> None:
         "completions/_rmqlb": "share/zsh/site-functions/_rmqlb",
         "completions/rmqlb.fish": "share/fish/vendor_completions.d/rmqlb.fish",
     }
-    assert all(path in data or path.startswith(("man/", f"{FOLDER}/")) for path in FILES)
+    assert all(path in data or path.startswith(("man/", f"{FOLDER}/", f"{HELP_PAGES}/")) for path in FILES)
     assert {"man", "completions", "docs"} <= set(project["targets"]["sdist"]["include"])
 
 

@@ -8,6 +8,7 @@ from rmqlb.cli.exit_codes import MEANINGS, ExitCode
 from tools.manual.help_text import Listing
 from tools.manual.roff import Marked, Page, bold, coded, escaped, italic
 from tools.manual.tree import OPTIONS, PROGRAM, CommandPage, OptionPage
+from tools.manual.values import known_words
 
 OTHER_PAGES = (("rmqlb-config", 5), ("rmqlb-snapshot", 5), ("rmqlb-strategies", 7))
 _MORE_VARIABLES = (
@@ -114,7 +115,13 @@ def _options(page: Page, command: CommandPage) -> None:
         if panel != OPTIONS and options:
             page.subheading(panel)
         for option in options:
-            page.item(_term(option), *_texts(option))
+            page.item(_term(option), *_texts(option), *_known(command, option))
+
+
+def _known(command: CommandPage, option: OptionPage) -> list[Marked]:
+    """The words that the option knows, where its help does not name them."""
+    words = known_words(command, option)
+    return [Marked(f"It knows {_listed([bold(word) for word in words], 'and')}.")] if words else []
 
 
 def _term(option: OptionPage) -> Marked:

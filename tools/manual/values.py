@@ -17,6 +17,7 @@ from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.cli.common.sections import sections_of
 from rmqlb.cli.common.strategy_options import KEYS
 from rmqlb.cli.common.strategy_options import OPTION as STRATEGY_OPTION
+from rmqlb.cli.main import COMMANDS
 from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES
@@ -63,6 +64,7 @@ _BY_METAVAR: Mapping[str, Value] = {
     "STRATEGY": Value("words", NAMES),
     "SEVERITY": Value("words", SEVERITIES),
     "COMMAND": Value("words", tuple(name for name in known_names() if " " not in name)),
+    "COMMAND…": Value("words", COMMANDS),
     "CODE": Value("words", tuple(explanations())),
     "STRATEGY|all": Value("words", (*NAMES, "all")),
     "VERSION": Value("words", tuple(".".join(map(str, profile.since)) for profile in PROFILES)),
@@ -121,6 +123,13 @@ def value_of(command: CommandPage, option: OptionPage) -> Value:
     """What is offered as the value of an option, or as an argument, of a command."""
     known = known_value(command, option)
     return NOTHING if known is None else known
+
+
+def known_words(command: CommandPage, option: OptionPage) -> tuple[str, ...]:
+    """What the help lists of an option's values: figures of `--fail-on`, tables of `--section`."""
+    if option.metavar != "CONDITION" and option.names[-1:] != ("--section",):
+        return ()
+    return tuple(f"{word}…]" if word.endswith("[") else word for word in value_of(command, option).words)
 
 
 def known_value(command: CommandPage, option: OptionPage) -> Value | None:

@@ -25,6 +25,8 @@ def panel(title: str) -> Callable[..., Any]:
     return partial(Option, rich_help_panel=title)
 
 
+about_option = panel("What to look at")
+shown_option = panel("What to show")
 source_option = panel("Source")
 native_option = panel("Source: NameServers")
 strategies_option = panel("Strategy")
@@ -104,10 +106,10 @@ Topics = Annotated[
     list[str] | None, Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: the group's topics.")
 ]
 Consumers = Annotated[
-    str | None, Option(metavar="IDS|@FILE|N", help="The members now, instead of those that the source knows.")
+    str | None, about_option(metavar="IDS|@FILE|N", help="The members now, instead of those that the source knows.")
 ]
-IncludeRetry = Annotated[bool, Option("--include-retry", help="The group's %RETRY% topic too.")]
-Explain = Annotated[bool, Option("--explain", help="Say why each queue goes where it goes.")]
+IncludeRetry = Annotated[bool, about_option("--include-retry", help="The group's %RETRY% topic too.")]
+Explain = Annotated[bool, shown_option("--explain", help="Say why each queue goes where it goes.")]
 
 
 class ReplayOptions(Struct, frozen=True):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from rmqlb.cli.common.colour import has_colour
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.settings.configuration import check_value
@@ -38,16 +39,6 @@ class SnapshotView(Struct, frozen=True):
     snapshot: ClusterSnapshot
     findings: tuple[Finding, ...]
     tried: tuple[TriedCondition, ...] = ()
-
-
-def has_colour(choice: str, stream: TextIO) -> bool:
-    """What `--color` means for the stream: auto is as NO_COLOR and FORCE_COLOR say, otherwise on a terminal."""
-    forced = os.environ.get("FORCE_COLOR", "")
-    if choice != "auto":
-        return choice == "always"
-    if os.environ.get("NO_COLOR") or forced == "0":
-        return False
-    return bool(forced) or (stream.isatty() and os.environ.get("TERM") != "dumb")
 
 
 class Terminal:
@@ -172,7 +163,7 @@ class Terminal:
         from rich.console import Console
 
         stream = sys.stdout
-        colour = has_colour(self._options.color, stream)
+        colour = has_colour(self._options.color)
         arguments: dict[str, Any] = {"force_terminal": True} if colour else {"color_system": None}
         if colour and (os.environ.get("TERM", "dumb") in ("dumb", "unknown") or not stream.isatty()):
             arguments["color_system"] = "standard"

@@ -13,6 +13,7 @@ from rmqlb.cli.common.options import (
     SourceOptions,
     StrategyOptions,
     command,
+    shown_option,
 )
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
@@ -31,7 +32,7 @@ def plan_rebalance(
     watching: WatchOptions,
     plan: PlanOptions,
     replay: ReplayOptions,
-    changed: Annotated[bool, Option("--changed", help="Show only queues that change.")] = False,
+    changed: Annotated[bool, shown_option("--changed", help="Show only queues that change.")] = False,
     fail_on: Annotated[
         list[str] | None, Option(metavar="CONDITION", help="Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable.")
     ] = None,

@@ -3,13 +3,12 @@
 from typing import Annotated
 
 from msgspec import Struct
-from typer import Option
 
-from rmqlb.cli.common.options import panel
+from rmqlb.cli.common.options import about_option, panel
 from rmqlb.model.limits import MOST_CONSUMERS
 
-members_option = panel("Change of consumers")
-route_option = panel("Change of the route")
+members_option = panel("What changes: consumers")
+route_option = panel("What changes: route")
 
 
 class PlanOptions(Struct, frozen=True):
@@ -17,7 +16,7 @@ class PlanOptions(Struct, frozen=True):
 
     strategy: Annotated[
         str | None,
-        Option(
+        about_option(
             metavar="STRATEGY|all",
             help="Or FILE.py:NAME, which is run. Default: as members report or show; all compares.",
         ),

@@ -4,14 +4,13 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from rmqlb.cli.common.options import panel
+from rmqlb.cli.common.options import panel, shown_option
 from rmqlb.model.limits import MOST_RETRIES, MOST_THREADS
 from rmqlb.model.send_scenario import NEWEST
 
 failures_option = panel("Failures")
 load_option = panel("Load")
 producer_option = panel("Producer")
-what_option = panel("What to show")
 
 
 class FailureOptions(Struct, frozen=True):
@@ -113,18 +112,20 @@ class ProducerOptions(Struct, frozen=True):
 class WhatOptions(Struct, frozen=True):
     """What is shown of the simulation."""
 
-    trace: Annotated[bool, what_option("--trace", help="List attempts and lost messages; -o jsonl streams them.")] = (
+    trace: Annotated[bool, shown_option("--trace", help="List attempts and lost messages; -o jsonl streams them.")] = (
         False
     )
-    compare: Annotated[bool, what_option("--compare", help="Latency fault off and on side by side.")] = False
-    compare_clients: Annotated[bool, what_option("--compare-clients", help="Every stretch of client versions.")] = False
+    compare: Annotated[bool, shown_option("--compare", help="Latency fault off and on side by side.")] = False
+    compare_clients: Annotated[bool, shown_option("--compare-clients", help="Every stretch of client versions.")] = (
+        False
+    )
     trials: Annotated[
-        str | None, what_option(metavar="N", help="Run N times with other random parts; confidence intervals.")
+        str | None, shown_option(metavar="N", help="Run N times with other random parts; confidence intervals.")
     ] = None
     precision: Annotated[
-        str | None, what_option(metavar="P", help="Stop the trials when each interval is ±P: 0.1%.")
+        str | None, shown_option(metavar="P", help="Stop the trials when each interval is ±P: 0.1%.")
     ] = None
     fail_on: Annotated[
         list[str] | None,
-        what_option(metavar="CONDITION", help="Exit 3 when it is met: 'lost>0', 'share\\[broker-a]>60%'; repeatable."),
+        shown_option(metavar="CONDITION", help="Exit 3 when it is met: 'lost>0', 'share\\[broker-a]>60%'; repeatable."),
     ] = None

@@ -3,9 +3,15 @@
 from typing import Annotated
 
 from msgspec import Struct
-from typer import Option
 
-from rmqlb.cli.common.options import GroupOptions, SourceOptions, StrategyOptions, panel
+from rmqlb.cli.common.options import (
+    GroupOptions,
+    SourceOptions,
+    StrategyOptions,
+    about_option,
+    panel,
+    shown_option,
+)
 
 happens_option = panel("What happens")
 members_option = panel("How the members are configured")
@@ -13,14 +19,16 @@ trials_option = panel("Trials")
 
 MembersStrategy = Annotated[
     str | None,
-    Option(metavar="STRATEGY", help="Or FILE.py:NAME, which is run. Default: as members report or show, else AVG."),
+    about_option(
+        metavar="STRATEGY", help="Or FILE.py:NAME, which is run. Default: as members report or show, else AVG."
+    ),
 ]
 
 
 class GroupOverTimeOptions(GroupOptions, frozen=True):
     """Which group, on which topics, with which members at the beginning."""
 
-    explain: Annotated[bool, Option("--explain", help="List what each member does when, and why.")] = False
+    explain: Annotated[bool, shown_option("--explain", help="List what each member does when, and why.")] = False
 
 
 class EventOptions(Struct, frozen=True):
@@ -28,7 +36,10 @@ class EventOptions(Struct, frozen=True):
 
     event: Annotated[
         list[str] | None,
-        happens_option(metavar="'VERB WHO@TIME'", help="Something that happens, as above; repeatable."),
+        happens_option(
+            metavar="'VERB WHO@TIME'",
+            help="Something that happens, as 'leave ID@30s'; repeatable; --help-all lists the verbs.",
+        ),
     ] = None
     for_: Annotated[
         str | None, happens_option("--for", metavar="TIME", help="Simulate so long; else until it has converged.")
