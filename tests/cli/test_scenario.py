@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from typer.main import get_command
 
-from rmqlb.cli.common.scenario import SCENARIO_COMMANDS
+from rmqlb.cli import click
+from rmqlb.cli.common.scenario import NOT_KEPT, SCENARIO_COMMANDS
+from rmqlb.cli.main import app
 from tests.support.schemas import schema_of
 
 from .run import EXAMPLE, ROOT, error_of, run
@@ -31,6 +34,13 @@ def data(*args: str) -> dict[str, Any]:
     assert ran.code in (0, 3), ran.stderr
     found: dict[str, Any] = json.loads(ran.stdout)["data"]
     return found
+
+
+def test_what_is_not_for_a_file_is_an_option_that_would_be_one_otherwise() -> None:
+    root = get_command(app)
+    commands = [root.get_command(click.Context(root), name) for name in SCENARIO_COMMANDS]  # type: ignore[attr-defined]
+    options = {option.name for command in commands for option in command.params if option.envvar is None}
+    assert options >= NOT_KEPT
 
 
 def test_the_example_says_what_the_line_would_say() -> None:

@@ -5,7 +5,7 @@ Rules of this file:
 - The command line adds to it: of options that are repeatable, its values follow those of the file; of others, and of
   which groups and topics, what it says counts.
 - Where the source is and how the result is shown are not for a file: options with an environment variable, and those of
-  `_NOT_KEPT`.
+  `NOT_KEPT`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from rmqlb.sources.user_files.strict_yaml import Path, StrictReader, shown
 
 SCENARIO_COMMANDS = ("plan-rebalance", "simulate-rebalance", "plan-rollout", "simulate-send")
 _MAX_BYTES = 1 << 20
-_NOT_KEPT = frozenset(
+NOT_KEPT = frozenset(
     (
-        *("scenario", "against", "watch", "rounds", "section", "svg", "html", "no_pager", "quiet", "debug", "color"),
-        *("help", "help_all", "all", "explain", "trace", "changed"),
+        *("scenario", "against", "watch", "rounds", "section", "svg", "html", "no_pager", "quiet", "debug"),
+        *("all", "explain", "trace", "changed"),
     )
 )
 _CHOSEN = ("group", "topic")
@@ -42,7 +42,7 @@ def kept_options(command: click.Command) -> dict[str, TyperOption]:
     return {
         max(option.opts, key=len).removeprefix("--"): option
         for option in command.params
-        if isinstance(option, TyperOption) and option.envvar is None and option.name not in _NOT_KEPT
+        if isinstance(option, TyperOption) and option.envvar is None and option.name not in NOT_KEPT
     }
 
 
