@@ -109,11 +109,10 @@ def peak_megabytes(usages: Iterable[Usage]) -> Spread:
 
 def markdown(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table as it stands in a page, numbers to the right."""
-    from tabulate import tabulate
+    from rmqlb.views.formats.grid import markdown_table
 
     texts = [[str(cell) for cell in row] for row in rows]
-    align = ["left", *["right"] * (len(headers) - 1)]
-    return tabulate(texts, headers, tablefmt="pipe", colalign=align, disable_numparse=True)
+    return markdown_table(headers, texts, [at > 0 for at in range(len(headers))])
 
 
 def machine() -> str:

@@ -45,7 +45,6 @@ LIVES_IN = {
     "matplotlib": {"pipeline"},
     "jinja2": {"pipeline"},
     "markupsafe": {"pipeline"},
-    "tabulate": {"views"},
     "keyring": {"sources"},
     "yaml": {"sources", "views"},
 }
@@ -87,7 +86,7 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 
 def test_the_arrows_are_really_read() -> None:
     found = {name.partition(".")[0] for path in modules() for name in imports(path)}
-    assert {"rmqlb", "typer", "httpx", "msgspec", "yaml", "rich", "tabulate", "numpy"} <= found
+    assert {"rmqlb", "typer", "httpx", "msgspec", "yaml", "rich", "numpy"} <= found
 
 
 def test_the_public_names_are_these() -> None:
@@ -154,7 +153,7 @@ def loaded_after(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
-HEAVY = {"httpx", "rich.table", "yaml", "tabulate", "importlib.metadata", "pydantic", "concurrent.futures", "numpy"}
+HEAVY = {"httpx", "rich.table", "yaml", "importlib.metadata", "pydantic", "concurrent.futures", "numpy"}
 
 
 def test_version_loads_nothing_heavy() -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from fractions import Fraction
 from functools import cache, partial
 from itertools import islice
 from math import isfinite
@@ -75,8 +74,8 @@ def shown(value: object) -> str:
         return str(value) if value.bit_length() < 128 else f"a number of {value.bit_length()} bits"
     if isinstance(value, float):
         return repr(float(value))
-    if isinstance(value, Fraction):
-        return f"{shown(value.numerator)}/{shown(value.denominator)}"
+    if is_fraction(type(value)):
+        return f"{shown(value.numerator)}/{shown(value.denominator)}"  # type: ignore[attr-defined]
     if isinstance(value, str):
         text = ascii(str(value[:_SHOWN]))
         return text if len(value) <= _SHOWN else f"{text[:-1]}…{text[-1]}"
@@ -124,12 +123,18 @@ def _plain(kind: Any) -> Check:
         kind = Callable
 
     fits, expected = _EXACTLY.get(kind) or (partial(_is_a, kind), _kind(kind))
+    if isinstance(kind, type) and is_fraction(kind):
+        fits, expected = partial(_is_rational, kind), "a Fraction or a whole number"
 
     def check(value: object) -> None:
         if not fits(value):
             raise _WrongError(value, expected)
 
     return check
+
+
+def _is_rational(fraction: type, value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, (int, fraction))
 
 
 def _is_a(kind: Any, value: object) -> bool:
@@ -152,12 +157,13 @@ _EXACTLY: Mapping[Any, tuple[Callable[[object], bool], str]] = {
         lambda value: not isinstance(value, bool) and isinstance(value, int | float) and _is_finite(value),
         "a number",
     ),
-    Fraction: (
-        lambda value: not isinstance(value, bool) and isinstance(value, int | Fraction),
-        "a Fraction or a whole number",
-    ),
 }
 """Numbers, of which Python takes one kind for another."""
+
+
+def is_fraction(kind: type) -> bool:
+    """Asked without importing `fractions`, which takes half a millisecond: whoever has one has imported it."""
+    return any((base.__module__, base.__name__) == ("fractions", "Fraction") for base in kind.__mro__)
 
 
 def _bounded(check: Check, metas: list[Meta]) -> Check:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import os
 import sys
@@ -72,6 +71,8 @@ def _mistake(problem: str, hint: str | None = None) -> UsageError:
 @lru_cache(maxsize=16)
 def _namespace(source: str, path: str) -> Mapping[str, object]:
     """What the text defines; one that is run already is not run again."""
+    import hashlib  # with OpenSSL, which takes 2 ms
+
     digest = hashlib.sha256(path.encode() + bytes(1) + source.encode()).hexdigest()
     module = ModuleType(f"rmqlb_user_code_{digest[:16]}")
     module.__file__ = path

@@ -10,9 +10,10 @@ from rmqlb.errors import UsageError
 LIVE = {"NameServers": ("rocketmq", "rocketmqs"), "Dashboard": ("http", "https")}
 """What is asked of a running cluster → the schemes of its sources; all else is a dump."""
 LIVE_SCHEMES = tuple(scheme for schemes in LIVE.values() for scheme in schemes)
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
-_URL = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*://|(?:rocketmqs?|https?):/?)", re.IGNORECASE)
-_USER = re.compile(r"(https?://)([^/?#@:]+)@([^@]*)", re.IGNORECASE)
+# Compiled when they are asked for, since most commands ask for none but the first.
+_SCHEME = r"(?s)([A-Za-z][A-Za-z0-9+.-]*)://(.*)"
+_URL = r"(?i)\s*(?:[a-z][a-z0-9+.-]*://|(?:rocketmqs?|https?):/?)"
+_USER = r"(?i)(https?://)([^/?#@:]+)@([^@]*)"
 _HIDDEN = "***"
 _HINT = "write rocketmq://HOST:9876,… for NameServers, http(s)://HOST for a Dashboard, or a dump's absolute path"
 
@@ -23,7 +24,7 @@ def is_live(text: str | None) -> bool:
     >>> is_live("rocketmq://h:9876"), is_live("HTTP://h"), is_live("cluster.json"), is_live(None)
     (True, True, False, False)
     """
-    match = _SCHEME.fullmatch(text or "")
+    match = re.fullmatch(_SCHEME, text or "")
     return match is not None and match[1].lower() in LIVE_SCHEMES
 
 
@@ -33,7 +34,7 @@ def user_in(text: str) -> str | None:
     >>> user_in("https://me@h:8082"), user_in("https://h:8082"), user_in("rocketmq://h"), user_in("a@b.json")
     ('me', None, None, None)
     """
-    match = _USER.fullmatch(text)
+    match = re.fullmatch(_USER, text)
     if match is None:
         return None
     from urllib.parse import unquote
@@ -47,7 +48,7 @@ def without_user(text: str) -> str:
     >>> without_user("https://me@h:8082/x"), without_user("a@b.json")
     ('https://h:8082/x', 'a@b.json')
     """
-    return _USER.sub(r"\1\3", text)
+    return re.sub(_USER, r"\1\3", text)
 
 
 def shown_source(text: str) -> str:
@@ -56,7 +57,7 @@ def shown_source(text: str) -> str:
     >>> shown_source("https://me@h:8082"), shown_source("https://me:secret@h"), shown_source("http://h/?token=secret")
     ('https://me@h:8082', 'https://me:***@h', 'http://h/?***')
     """
-    url = _URL.match(text)
+    url = re.match(_URL, text)
     if url is None:
         return text
     login, at, rest = text[url.end() :].rpartition("@")
@@ -68,7 +69,7 @@ def shown_source(text: str) -> str:
 
 def check_source(text: str, where: str) -> None:
     """Refuse what cannot be kept as a context's source (UsageError), a password above all; no message repeats it."""
-    match = _SCHEME.fullmatch(text)
+    match = re.fullmatch(_SCHEME, text)
     if match is None:
         if not os.path.isabs(text):
             raise UsageError(f"{where}: it is neither a URL nor an absolute path", hint=_HINT)

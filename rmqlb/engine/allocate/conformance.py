@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
@@ -170,10 +169,12 @@ def _answers(
 
 
 def _orders(items: list[_Item]) -> Iterator[list[_Item]]:
+    from random import Random
+
     yield items[::-1]
     for seed in range(_SHUFFLES):
         other = list(items)
-        random.Random(seed).shuffle(other)  # noqa: S311 - no secret
+        Random(seed).shuffle(other)  # noqa: S311 - no secret
         yield other
 
 

@@ -9,7 +9,6 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
@@ -29,8 +28,7 @@ GZIP = b"\x1f\x8b"
 _OPENS, _CLOSES = (b"{", b"["), (b"}", b"]")
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(msgspec.Struct, frozen=True):
     """What a document says."""
 
     # `snapshot`, or `pieces` when it holds none, so that what it says may be merged with what others say

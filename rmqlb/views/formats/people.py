@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from rmqlb.views.formats.grid import markdown_table, plain_table
 from rmqlb.views.formats.lead import markdown_lead, print_lead
 from rmqlb.views.formats.signs import SIGNS, STYLES
 from rmqlb.views.formats.text import clip, safe_markdown, visible
@@ -285,27 +286,20 @@ def as_markdown(report: Report) -> str:
 
 def as_plain(report: Report, *, is_markdown: bool = False) -> str:
     """Tables without frames; nothing is cut or wrapped."""
-    from tabulate import tabulate
-
     quote = safe_markdown if is_markdown else str
     if is_markdown:
         parts = [*markdown_lead(report)]
     else:
         parts = ["\n".join(visible(fact) for fact in report.facts)] if report.facts else []
-    written = _markdown_cell if is_markdown else cell_text
+    written, drawn = (_markdown_cell, markdown_table) if is_markdown else (cell_text, plain_table)
     for whole in report.sections:
         section = for_people(whole)
         rows = [
             [written(column, cell, {}) for column, cell in zip(section.columns, row, strict=True)]
             for row in section.rows
         ]
-        table = tabulate(
-            rows,
-            headers=[quote(visible(column.title)) for column in section.columns],
-            tablefmt="github" if is_markdown else "simple",
-            disable_numparse=True,
-            colalign=["right" if column.kind in RIGHT else "left" for column in section.columns] if rows else None,
-        )
+        titles = [quote(visible(column.title)) for column in section.columns]
+        table = drawn(titles, rows, [column.kind in RIGHT for column in section.columns])
         heading = f"**{quote(visible(section.title))}**\n" if is_markdown else visible(section.title)
         more = "" if whole.brief is None else f"\n\n{quote(_more(whole))}" if is_markdown else f"\n{_more(whole)}"
         parts.append(f"{heading}\n{table}{more}")
