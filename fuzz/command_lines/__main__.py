@@ -1,7 +1,7 @@
 """Run random command lines, and keep those that are not as they should be.
 
 python -m fuzz.command_lines --seconds 60
-python -m fuzz.command_lines --seed 7 --count 5000 --keep /tmp/failures
+python -m fuzz.command_lines --seed 7 --count 5000 --keep failures
 python -m fuzz.command_lines --seed 7 --case 1234
 """
 

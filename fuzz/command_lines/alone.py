@@ -27,7 +27,7 @@ Check = Callable[[Case, Ran], Iterator[str]]
 
 _ERROR = re.compile(r"error: [^\n]* \[([a-z-]+)\]\n(?:hint: [^\n]*\n)?\Z")
 _TALK = re.compile(
-    r"(warning|info|violated|incomplete|condition met|context [^:]*|reading|made|simulating|(.* )?written to)\b"
+    r"(warning|info|failed|incomplete|condition met|context [^:]*|reading|made|simulating|(.* )?written to)\b"
 )
 _FORMULA = re.compile(r" *[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?%?|-?(inf|nan)")

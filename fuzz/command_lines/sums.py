@@ -251,14 +251,14 @@ def _attempts_add_up(data: Json) -> Iterator[str]:
 def check_adds_up(data: Json) -> Iterator[str]:
     """Verdicts rule by rule against the summary and the lists."""
     summary = data["summary"]
-    verdicts = ("holds", "violated", "waived", "incomplete", "notApplicable")
+    verdicts = ("passed", "failed", "waived", "incomplete", "notApplicable")
     # A rule that fits nothing, or nothing that its limits apply to, is incomplete as a whole.
     whole = Counter(each["rule"] for each in data["incomplete"] if each["limit"] is None)
     for part, rules in ((summary, whole.total()), *((rule, whole[rule["rule"]]) for rule in data["rules"])):
         yield from differ("limits", part["limits"] + rules, sum(part[verdict] for verdict in verdicts))
     for verdict in (*verdicts, "limits"):
         yield from differ(verdict, summary[verdict], sum(rule[verdict] for rule in data["rules"]))
-    for verdict, listed in (("violated", "violations"), ("waived", "waived")):
+    for verdict, listed in (("failed", "failed"), ("waived", "waived")):
         yield from differ(listed, summary[verdict], len(data[listed]))
 
 

@@ -354,7 +354,7 @@ def _lists(command: str, data: Json) -> dict[str, list[Json]]:
         return {"queues": data["queues"], "brokers": data["brokers"], "failures": data["failures"]}
     if command == "plan-rollout":
         return {"choices": data["choices"]}
-    return {"violations": data["violations"], "waived": data["waived"], "rules": data["rules"]}
+    return {"failed": data["failed"], "waived": data["waived"], "rules": data["rules"]}
 
 
 def _same_cell(cell: str, value: Json) -> bool:

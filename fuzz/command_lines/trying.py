@@ -92,7 +92,7 @@ def smaller(failed: Failed) -> Failed:
 
 
 def keep(failed: Failed, folder: Path) -> Path:
-    """Write a failure down: the files, the command line, what was violated, and how to see it again."""
+    """Write a failure down: the files, the command line, what was not as it should be, and how to see it again."""
     case = failed.case
     place = folder / f"{case.name.replace('/', '-')}-{failed.check}"
     _write(case, place)

@@ -28,9 +28,14 @@ def check(
     strategy_options: StrategyOptions,
     output: OutputOptions,
     policy: Annotated[
-        str,
-        Option("-p", "--policy", metavar="FILE|-", help="The rules and waivers: YAML or JSON, or - for stdin."),
-    ],
+        str | None,
+        Option(
+            "-p",
+            "--policy",
+            metavar="FILE|-",
+            help="The rules and waivers: YAML or JSON, or - for stdin; default: a built-in policy for everything.",
+        ),
+    ] = None,
     today: Annotated[
         str | None, Option(metavar="YYYY-MM-DD", help="The day on which waivers are looked at; default: today.")
     ] = None,
@@ -38,10 +43,17 @@ def check(
         str,
         Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or info."),
     ] = "error",
+    print_policy: Annotated[
+        bool, Option("--print-policy", help="Print the built-in policy as YAML with comments, to edit, and end.")
+    ] = False,
 ) -> None:
     """Check a cluster against a policy: limits for its groups and topics, with waivers that expire.
 
     Examples:
+      rmqlb check -s examples/cluster.json
+
+      rmqlb check --print-policy > policy.yaml
+
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2026-11-21
 
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2026-11-21 -o junit
@@ -51,14 +63,14 @@ def check(
     Besides the common formats there are -o junit (JUnit XML) and -o sarif (SARIF 2.1.0).
 
     Limits of groups: minConsumers, imbalance, idle, unassigned, duplicateOwners, duplicateClientIds,
-    movedOnConsumerLoss, movedOnBrokerLoss, mixedSubscriptions, splitViews, lag, strategies. Of topics: minBrokers,
-    missingMasters.
+    movedOnConsumerLoss, movedOnBrokerLoss, mixedStrategies, mixedSubscriptions, splitViews, lag, strategies. Of topics:
+    minBrokers, missingMasters.
 
-    A limit that cannot be judged, because something was not seen, is incomplete and never taken for good;
-    so is a rule that no group or topic fits. A violation goes before what is incomplete.
+    A limit that cannot be judged, because something is unknown, is incomplete and has not passed; so is a rule that
+    matches no group or topic. A failed limit goes before what is incomplete.
 
-    Exit codes: 0 all limits hold or are waived, 2 usage or a malformed policy, 3 a limit is violated,
-    4 incomplete, 5 endpoint unreachable.
+    Exit codes: 0 all limits passed or are waived, 2 usage or a malformed policy, 3 a limit failed, 4 incomplete,
+    5 endpoint unreachable.
     """
     from datetime import datetime
 
@@ -66,14 +78,19 @@ def check(
     from rmqlb.cli.common.parse import severity
     from rmqlb.engine.allocate.rules import NAMES
     from rmqlb.engine.check.check import check_policy
-    from rmqlb.sources.user_files.policy_file import read_policy
+    from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy, read_policy
 
     terminal = Terminal("check", output, more_formats=_FORMATS)
+    if print_policy:
+        if policy is not None:
+            raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
+        terminal.write(built_in_text())
+        return
     lowest = severity(fail_from, "--fail-from")
     if source.source == "-" and policy == "-":
         raise UsageError("-s - and --policy - both read stdin")
     day = datetime.now().astimezone().date() if today is None else amounts.day(today, "--today")
-    rules = read_policy(policy, NAMES)
+    rules = parse_policy(built_in_text(), "built-in policy", NAMES) if policy is None else read_policy(policy, NAMES)
     strategies = _strategies(strategy_options, rules)
     snapshot = fetch(source, rules.wanted, terminal)
     with terminal.progress(verb="checking") as progress:
@@ -115,13 +132,13 @@ def _show(report: "CheckReport", snapshot: "ClusterSnapshot", terminal: Terminal
 
 
 def _exit_code(report: "CheckReport") -> ExitCode:
-    return {"violated": ExitCode.CONDITION, "incomplete": ExitCode.DATA}.get(report.outcome, ExitCode.OK)
+    return {"failed": ExitCode.CONDITION, "incomplete": ExitCode.DATA}.get(report.outcome, ExitCode.OK)
 
 
 def _end(report: "CheckReport", terminal: Terminal) -> None:
-    from rmqlb.model.checking import INCOMPLETE, VIOLATED
+    from rmqlb.model.checking import FAILED, INCOMPLETE
 
-    for verdict, suffix in ((VIOLATED, ""), (INCOMPLETE, " could not be judged")):
+    for verdict, suffix in ((FAILED, ""), (INCOMPLETE, " could not be judged")):
         found = [one for one in report.of(verdict) if one.rule.counts_from(report.fail_from)]
         if found:
             terminal.say(f"{verdict}: {counted(len(found), 'limit')}{suffix}")

@@ -23,7 +23,7 @@ MEANINGS = {
     ExitCode.OK: "done; a plan with moves is done too",
     ExitCode.UNEXPECTED: "an unexpected failure, a bug in rmqlb or a full disk",
     ExitCode.USAGE: "the command line asks for something that cannot be done",
-    ExitCode.CONDITION: "a --fail-on condition was met, or a limit of a policy is violated",
+    ExitCode.CONDITION: "a --fail-on condition was met, or a limit of a policy failed",
     ExitCode.DATA: "data is missing or contradictory",
     ExitCode.ENDPOINT: "the endpoint cannot be reached or refuses",
     ExitCode.INTERRUPTED: "interrupted",

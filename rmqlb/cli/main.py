@@ -54,6 +54,6 @@ def main(
 
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
 
-    Exit codes: 0 done, 1 unexpected failure, 2 usage, 3 a --fail-on condition is met or a policy is violated,
+    Exit codes: 0 done, 1 unexpected failure, 2 usage, 3 a --fail-on condition is met or a limit of a policy failed,
     4 data is missing or contradictory, 5 endpoint unreachable, 130 interrupted.
     """

@@ -55,7 +55,7 @@ def show_groups(
 
     A running cluster's brokers are asked for each group's consumers and offsets, and each consumer for its queues.
 
-    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a group that is named is not there or a figure of
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches no group or a figure of
     --fail-on is unknown, 5 endpoint unreachable.
     """
     from rmqlb.cli.common.fail_on import conditions, require_known
@@ -91,14 +91,14 @@ def _overview(
     """The groups, those included that could not be read, and the findings that no group's line has."""
     from msgspec.structs import replace
 
-    from rmqlb.cli.common.globs import in_vain_of
+    from rmqlb.cli.common.globs import each_matches
     from rmqlb.engine.overview.groups import all_groups, overview, unread_of_no_group
     from rmqlb.engine.source_findings import source_findings
 
     present = all_groups(snapshot)
     names = [name for name in present if everything.takes_group(name)]
-    in_vain = in_vain_of("group", everything.groups, present, names, snapshot.endpoint, but="")
+    each_matches("group", everything.groups, present, names, snapshot.endpoint)
     with terminal.progress(verb="judging") as progress:
         whole = overview(snapshot, names, own, progress=progress)
     others = unread_of_no_group(snapshot, whole.groups)
-    return whole, (*in_vain, *source_findings(replace(snapshot, unread=others)))
+    return whole, tuple(source_findings(replace(snapshot, unread=others)))

@@ -11,9 +11,9 @@ from msgspec import Struct
 from rmqlb.model.finding import ERROR, Finding, Severity
 from rmqlb.model.policy import Bound, Limit, Policy, Rule, Waiver
 
-Verdict = Literal["holds", "violated", "incomplete", "notApplicable"]
-HOLDS: Verdict = "holds"
-VIOLATED: Verdict = "violated"
+Verdict = Literal["passed", "failed", "incomplete", "notApplicable"]
+PASSED: Verdict = "passed"
+FAILED: Verdict = "failed"
 INCOMPLETE: Verdict = "incomplete"
 NOT_APPLICABLE: Verdict = "notApplicable"
 
@@ -28,9 +28,9 @@ class Judgement(Struct, frozen=True):
     # name of the group or topic; None is the rule as a whole, which did not find all or anything to check
     subject: str | None
     limit: Limit | None
-    verdict: Verdict  # holds, violated, incomplete (it cannot be told) or notApplicable (it makes no sense there)
-    value: Bound | None = None  # what was measured; None when unknown. Of a violated limit it may be more yet.
-    why: str = ""  # where to look, or why it cannot be told; may be empty
+    verdict: Verdict  # passed, failed, incomplete (unknown) or notApplicable (it makes no sense there)
+    value: Bound | None = None  # what was measured; None when unknown. Of a failed limit it may be more yet.
+    why: str = ""  # where to look, or why it is unknown; may be empty
     # observed (at the cluster), predicted (by the strategy that the members run) or assumed (by the one that the rule
     # names); None where that is no question
     basis: Basis | None = None
@@ -71,8 +71,8 @@ class CheckReport(Struct, frozen=True):
 
     @property
     def outcome(self) -> Verdict:
-        """Of the rules grave enough: violated goes before incomplete, for it is certain; else holds."""
-        for verdict in (VIOLATED, INCOMPLETE):
+        """Of the rules grave enough: failed goes before incomplete, for it is certain; otherwise passed."""
+        for verdict in (FAILED, INCOMPLETE):
             if any(one.rule.counts_from(self.fail_from) for one in self.of(verdict)):
                 return verdict
-        return HOLDS
+        return PASSED

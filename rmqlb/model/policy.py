@@ -39,10 +39,11 @@ LIMITS: Mapping[str, LimitKind] = {
     "duplicateClientIds": LimitKind(GROUP, "count", "client IDs with two or more processes"),
     "movedOnConsumerLoss": LimitKind(GROUP, "share", "queues that move when the worst single consumer is lost"),
     "movedOnBrokerLoss": LimitKind(GROUP, "share", "queues left that move when the worst single broker is lost"),
-    "mixedSubscriptions": LimitKind(GROUP, "count", "members that subscribe to other topics than most of them"),
-    "splitViews": LimitKind(GROUP, "count", "brokers that list other members than most of them"),
+    "mixedStrategies": LimitKind(GROUP, "count", "consumers that run another strategy than most of them"),
+    "mixedSubscriptions": LimitKind(GROUP, "count", "consumers that subscribe to other topics than most of them"),
+    "splitViews": LimitKind(GROUP, "count", "brokers that list other consumers than most of them"),
     "lag": LimitKind(GROUP, "count", "messages not yet read, all queues together"),
-    "strategies": LimitKind(GROUP, "names", "allocation strategies that the members run"),
+    "strategies": LimitKind(GROUP, "names", "allocation strategies that the consumers run"),
     "minBrokers": LimitKind(TOPIC, "least", "brokers that the topic's queues are on"),
     "missingMasters": LimitKind(TOPIC, "count", "brokers of the topic without a master"),
 }
@@ -70,15 +71,16 @@ class Limit(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True):
-    """Limits for the groups or topics that fit patterns."""
+    """Limits for the groups or topics that match patterns."""
 
     name: str  # unique in the policy
     about: About
-    patterns: tuple[str, ...]  # shell patterns of names, of which one must fit
+    patterns: tuple[str, ...]  # shell patterns of names, of which one must match
     limits: tuple[Limit, ...]  # at least one, all about the same
     exclude: tuple[str, ...] = ()  # patterns of names that are left out
     severity: Severity = ERROR
-    assume: str | None = None  # strategy of groups whose members do not tell theirs; None leaves it unknown
+    assume: str | None = None  # strategy of groups whose consumers do not report theirs; None leaves it unknown
+    skip_offline: bool = False  # groups that are known to have no consumer online are left out
 
     def takes(self, name: str) -> bool:
         return _fits_any(name, self.patterns) and not _fits_any(name, self.exclude)

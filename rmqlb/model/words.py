@@ -12,6 +12,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def times(number: int) -> str:
+    """How often.
+
+    >>> times(1), times(17)
+    ('once', '17 times')
+    """
+    return "once" if number == 1 else f"{number} times"
+
+
 def messages(number: int, which: str = "") -> str:
     """How many messages, of which kind.
 

@@ -34,7 +34,7 @@ def run_example(example: str, folder: Path) -> Ran:
 
 
 def may_end_with(example: str, command: CommandPage) -> set[int]:
-    """0, or 3 where the example asks to be told so; the policy of the examples is violated."""
+    """0, or 3 where the example asks to be told so; a limit of the policy of the examples failed."""
     if command.name == "check":
         return {3}
     return {0, 3} if "--fail-on" in example else {0}

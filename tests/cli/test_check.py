@@ -40,7 +40,7 @@ def checked(policy: str, *more: str, source: str = EXAMPLE) -> Any:
     return ran.code, ran.stderr, json.loads(ran.stdout)["data"] if ran.stdout else None
 
 
-HOLDS = rules("groups: '*', limits: {idle: 0}")
+PASSED = rules("groups: '*', limits: {idle: 0}")
 BROKEN = rules("groups: '*', limits: {minConsumers: 4}")
 NOTHING = rules("groups: 'none-*', limits: {idle: 0}")
 
@@ -48,23 +48,23 @@ NOTHING = rules("groups: 'none-*', limits: {idle: 0}")
 @pytest.mark.parametrize(
     ("policy", "code", "outcome", "said"),
     [
-        (HOLDS, ExitCode.OK, "holds", ""),
-        (BROKEN, ExitCode.CONDITION, "violated", "violated: 1 limit\n"),
+        (PASSED, ExitCode.OK, "passed", ""),
+        (BROKEN, ExitCode.CONDITION, "failed", "failed: 1 limit\n"),
         (NOTHING, ExitCode.DATA, "incomplete", "incomplete: 1 limit could not be judged\n"),
         (
             rules("groups: '*', limits: {minConsumers: 9}", "groups: 'none-*', limits: {idle: 0}"),
             ExitCode.CONDITION,
-            "violated",
-            "violated: 3 limits\nincomplete: 1 limit could not be judged\n",
+            "failed",
+            "failed: 3 limits\nincomplete: 1 limit could not be judged\n",
         ),
-        (rules("groups: '*', limits: {minConsumers: 4}, severity: warning"), ExitCode.OK, "holds", ""),
-        (rules("groups: none, limits: {minConsumers: 4}, severity: info"), ExitCode.OK, "holds", ""),
+        (rules("groups: '*', limits: {minConsumers: 4}, severity: warning"), ExitCode.OK, "passed", ""),
+        (rules("groups: none, limits: {minConsumers: 4}, severity: info"), ExitCode.OK, "passed", ""),
         (
             rules(
                 "groups: '*', limits: {minConsumers: 4}", waivers="[{group: order-svc, reason: x, until: 2026-11-21}]"
             ),
             ExitCode.OK,
-            "holds",
+            "passed",
             "",
         ),
         (
@@ -72,8 +72,8 @@ NOTHING = rules("groups: 'none-*', limits: {idle: 0}")
                 "groups: '*', limits: {minConsumers: 4}", waivers="[{group: order-svc, reason: x, until: 2026-11-20}]"
             ),
             ExitCode.CONDITION,
-            "violated",
-            "violated: 1 limit\n",
+            "failed",
+            "failed: 1 limit\n",
         ),
     ],
 )
@@ -88,10 +88,52 @@ def test_a_warning_fails_when_it_is_asked_to() -> None:
     assert checked(policy, "--fail-from", "info")[2]["failFrom"] == "info"
 
 
+DUPLICATES = str(ROOT / "examples" / "four-groups.yaml")
+
+
+def without_name(output: str) -> Any:
+    data = json.loads(output)["data"]
+    return {key: value for key, value in data.items() if key != "policy"}
+
+
+@pytest.mark.parametrize("source", [EXAMPLE, DUPLICATES])
+def test_the_printed_policy_gives_the_same_as_none(source: str, tmp_path: Path) -> None:
+    printed = run("check", "--print-policy")
+    assert (printed.code, printed.stderr) == (ExitCode.OK, "")
+    (tmp_path / "p.yaml").write_text(printed.stdout)
+    built_in = run("check", "-s", source, "--today", "2026-11-21", "-o", "json")
+    own = run("check", "-p", str(tmp_path / "p.yaml"), "-s", source, "--today", "2026-11-21", "-o", "json")
+    assert without_name(built_in.stdout) == without_name(own.stdout)
+    assert json.loads(built_in.stdout)["data"]["policy"] == "built-in policy"
+    assert (built_in.code, built_in.stderr) == (own.code, own.stderr)
+
+
+def test_the_starter_explains_each_limit_and_can_be_written_out_in_full() -> None:
+    """Each line that is commented out is one that can be used."""
+    text = run("check", "--print-policy").stdout
+    assert all(re.search(rf"\b{name}: .*#", text) for name in LIMITS if name not in ("strategies", "lag"))
+    keys = "exclude|assume|movedOn.*|lag|waivers|  - rule|    group|    limit|    reason|    until"
+    whole = re.sub(rf"^( *)# ({keys}): ", r"\1\2: ", text, flags=re.MULTILINE).replace("# waivers:", "waivers:")
+    ran = run("check", "-p", "-", "-s", EXAMPLE, "-o", "json", stdin=whole)
+    assert ran.code in (ExitCode.OK, ExitCode.DATA), ran.stderr
+    data = json.loads(ran.stdout)["data"]
+    assert {rule["rule"]: rule["limits"] / rule["names"] for rule in data["rules"]} == {
+        "one-owner-per-queue": 4, "same-for-all": 2, "balanced": 5, "groups-online": 1, "masters": 1, "survives-a-broker": 1,
+    }  # fmt: skip
+    assert len(data["waivers"]) == 1
+
+
+def test_the_built_in_policy_finds_what_show_groups_calls_an_error() -> None:
+    data = json.loads(run("check", "-s", DUPLICATES, "-o", "json").stdout)["data"]
+    grave = {one["name"] for one in data["failed"] if one["severity"] == "error"}
+    groups = json.loads(run("show-groups", "-s", DUPLICATES, "-o", "json").stdout)["data"]["groups"]
+    assert grave == {one["group"] for one in groups if one["status"] == "error"}
+
+
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_the_exit_code_is_the_same_in_every_format(fmt: str) -> None:
     assert run(*BASE, "-o", fmt).code == ExitCode.CONDITION
-    assert run("check", "-p", "-", "-s", EXAMPLE, "-o", fmt, stdin=HOLDS).code == ExitCode.OK
+    assert run("check", "-p", "-", "-s", EXAMPLE, "-o", fmt, stdin=PASSED).code == ExitCode.OK
     assert run("check", "-p", "-", "-s", EXAMPLE, "-o", fmt, stdin=NOTHING).code == ExitCode.DATA
 
 
@@ -106,10 +148,10 @@ def test_json_and_yaml_hold_the_same_and_every_key() -> None:
     assert (value["schema"], value["command"], value["findings"]) == ("rmqlb/check", "check", [])
     data = value["data"]
     assert list(data) == [
-        "policy", "today", "failFrom", "outcome", "violations", "waived", "incomplete", "notApplicable", "rules",
+        "policy", "today", "failFrom", "outcome", "failed", "waived", "incomplete", "notApplicable", "rules",
         "waivers", "summary",
     ]  # fmt: skip
-    counts = {"limits": 32, "holds": 30, "violated": 1, "waived": 1, "incomplete": 0, "notApplicable": 0}
+    counts = {"limits": 32, "passed": 30, "failed": 1, "waived": 1, "incomplete": 0, "notApplicable": 0}
     assert data["summary"] == {"rules": 4, **counts}
     assert {key: sum(rule[key] for rule in data["rules"]) for key in counts} == counts
 
@@ -118,7 +160,7 @@ def test_an_expired_waiver_is_a_warning_and_waives_no_more() -> None:
     ran = run(*BASE[:-1], "2027-01-01", "-o", "json")
     value = json.loads(ran.stdout)
     assert [finding["code"] for finding in value["findings"]] == ["expired-waiver"]
-    assert len(value["data"]["violations"]) == 2
+    assert len(value["data"]["failed"]) == 2
     assert value["data"]["waivers"][0]["state"] == "expired"
     plain = run(*BASE[:-1], "2027-01-01", "-o", "junit")
     assert plain.stderr.splitlines()[0] == (
@@ -126,11 +168,9 @@ def test_an_expired_waiver_is_a_warning_and_waives_no_more() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "section", ["violations", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"]
-)
+@pytest.mark.parametrize("section", ["failed", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"])
 def test_every_table_can_be_asked_for_whatever_is_in_it(section: str) -> None:
-    for policy in (HOLDS, BROKEN, NOTHING):
+    for policy in (PASSED, BROKEN, NOTHING):
         ran = run("check", "-p", "-", "-s", EXAMPLE, "-o", "csv", "--section", section, stdin=policy)
         rows = list(csv.reader(io.StringIO(ran.stdout, newline="")))
         assert len({len(row) for row in rows}) == 1
@@ -148,9 +188,9 @@ def test_numbers_are_numbers_in_csv() -> None:
         (["-p", POLICY, "--today", "soon"], ExitCode.USAGE, "--today soon: not a date", "write YYYY-MM-DD"),
         (["-p", POLICY, "--fail-from", "fatal"], ExitCode.USAGE, "--fail-from fatal: no such severity", "there are the severities error, info, warning"),
         (["-p", POLICY, "-o", "junt"], ExitCode.USAGE, "unknown format junt", "did you mean junit?"),
-        (["-p", POLICY, "--section", "violation"], ExitCode.USAGE, "--section violation: no such table", "did you mean violations?"),
+        (["-p", POLICY, "--section", "fialed"], ExitCode.USAGE, "--section fialed: no such table", "did you mean failed?"),
         (["-p", POLICY, "--strategy-option", "inner=AVRG"], ExitCode.USAGE, "unknown strategy AVRG", None),
-        ([], ExitCode.USAGE, "missing option '-p' / '--policy'", "see rmqlb check --help"),
+        (["-p", POLICY, "--print-policy"], ExitCode.USAGE, "--print-policy prints the built-in policy, and --policy names another one", None),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(args: list[str], code: ExitCode, error: str, hint: str | None) -> None:
@@ -162,7 +202,7 @@ def test_a_mistake_is_one_line(args: list[str], code: ExitCode, error: str, hint
 
 
 def test_one_stdin_is_not_read_twice() -> None:
-    ran = run("check", "-p", "-", "-s", "-", stdin=HOLDS)
+    ran = run("check", "-p", "-", "-s", "-", stdin=PASSED)
     assert (ran.code, ran.stderr) == (ExitCode.USAGE, "error: -s - and --policy - both read stdin [usage]\n")
 
 
@@ -211,7 +251,7 @@ def test_hostile_names_reach_no_format_raw(fmt: str, tmp_path: Path) -> None:
     if fmt == "junit":
         assert len(list(fromstring(ran.stdout.encode()).iter("failure"))) == 3
     if fmt == "json":
-        assert {one["name"] for one in json.loads(ran.stdout)["data"]["violations"]} == {EVIL}
+        assert {one["name"] for one in json.loads(ran.stdout)["data"]["failed"]} == {EVIL}
 
 
 @pytest.mark.parametrize("columns", [20, 60, 80, 200])
@@ -244,7 +284,7 @@ def test_a_live_cluster_with_gaps_is_incomplete_and_says_where() -> None:
         "order-svc": "the route of topic Skewed is not known: it is listed and has no route",
         "Skewed": "its route could not be read: it is listed and has no route",
     }
-    assert [rule["holds"] for rule in data["rules"]] == [0, 1]
+    assert [rule["passed"] for rule in data["rules"]] == [0, 1]
 
 
 def test_a_policy_for_topics_reads_no_group() -> None:
@@ -256,7 +296,7 @@ def test_a_policy_for_topics_reads_no_group() -> None:
 
 def test_it_runs_as_a_process() -> None:
     ran = start(*BASE, "-o", "junit")
-    assert (ran.code, ran.stderr) == (ExitCode.CONDITION, "violated: 1 limit\n")
+    assert (ran.code, ran.stderr) == (ExitCode.CONDITION, "failed: 1 limit\n")
 
 
 def bounds(name: str) -> st.SearchStrategy[Any]:
@@ -306,6 +346,6 @@ def test_any_policy_ends_as_its_figures_say(
         assert "waivers[" in ran.stderr  # of a limit that the rule does not have
         return
     data = json.loads(run(*args, "-o", "json", stdin=text).stdout)["data"]
-    expected = ExitCode.CONDITION if data["violations"] else ExitCode.DATA if data["incomplete"] else ExitCode.OK
+    expected = ExitCode.CONDITION if data["failed"] else ExitCode.DATA if data["incomplete"] else ExitCode.OK
     assert ran.code == expected
     assert "Traceback" not in ran.stderr

@@ -105,7 +105,7 @@ def test_every_example_runs(family: str, tmp_path: Path, monkeypatch: pytest.Mon
                 must_run(each, example, tmp_path)
 
 
-SAID = {"warning", "info", "condition met", "violated"}
+SAID = {"warning", "info", "condition met", "failed"}
 """What an example may say on stderr."""
 
 
@@ -116,7 +116,7 @@ def must_run(command: CommandPage, example: str, folder: Path) -> None:
         assert ran.stdout, example
         said = Counter(line.partition(":")[0] for line in ran.stderr.splitlines())
         assert said.keys() <= SAID, ran.stderr
-        assert (ran.code == ExitCode.CONDITION) == bool(said["condition met"] + said["violated"]), ran.stderr
+        assert (ran.code == ExitCode.CONDITION) == bool(said["condition met"] + said["failed"]), ran.stderr
         return
     with cluster() as (a, b):
         at = f"rocketmq://{a.address} --map-address '{a.mapped}' --map-address '{b.mapped}'"

@@ -72,10 +72,14 @@ def test_globs_and_severities_choose_and_the_verdict_counts_what_was_looked_at()
     )
 
 
-def test_a_glob_in_vain_is_a_finding_and_a_name_in_vain_an_error() -> None:
-    ran = groups("-s", FAULTS, "-g", "pay-*")
-    assert ran.stdout.splitlines()[0] == "0 groups: nothing to show"
-    assert (ran.stderr, ran.code) == ("warning: none of the groups matches pay-* [matches-nothing]\n", 0)
+def test_a_glob_and_a_name_that_match_nothing_are_errors() -> None:
+    for more in ((), ("-g", "*-svc")):
+        ran = groups("-s", FAULTS, "-g", "pay-*", *more)
+        assert (ran.code, ran.stdout) == (4, "")
+        assert ran.stderr.splitlines() == [
+            f"error: --group pay-*: it matches no group of {FAULTS} [group-not-found]",
+            "hint: there are the groups calm-svc, dup-svc, mix-svc, slow-svc",
+        ]
     assert error_of(groups("-s", FAULTS, "-g", "pay").stderr).code == "group-not-found"
 
 
@@ -125,7 +129,7 @@ def test_a_dashboard_is_read_too() -> None:
     with replay_dashboard.dashboard() as server:
         listed = groups("-s", server.url, "-o", "json", "-g", "*-svc")
         named = groups("-s", server.url, "-o", "json", "-g", "order-svc")
-    assert (listed.code, data(listed)["groups"]) == (0, [])
+    assert (listed.code, json.loads(listed.stderr)["error"]["code"]) == (4, "group-not-found")
     (order,) = data(named)["groups"]
     assert (order["group"], order["consumers"], order["queues"], order["unassigned"]) == ("order-svc", 3, 25, 0)
 

@@ -31,9 +31,10 @@ rules:
       strategies: [avg, OurOwnStrategy]
     severity: warning
     assume: avg_by_circle
+    skipOffline: true
   - {name: topics, topics: "*", limits: {minBrokers: 2}}
 waivers:
-  - {rule: even, group: "order-*", limit: idle, reason: until it is mended, until: 2026-12-31}
+  - {rule: even, group: "order-*", limit: idle, reason: until it is corrected, until: 2026-12-31}
   - {topic: T, reason: a test topic, until: "2027-01-01"}
 """
 READ = (
@@ -52,11 +53,12 @@ READ = (
             ("order-test",),
             "warning",
             "AVG_BY_CIRCLE",
+            skip_offline=True,
         ),
         Rule("topics", "topic", ("*",), (Limit("minBrokers", 2),)),
     ),
     (
-        Waiver("until it is mended", date(2026, 12, 31), "even", "order-*", None, "idle"),
+        Waiver("until it is corrected", date(2026, 12, 31), "even", "order-*", None, "idle"),
         Waiver("a test topic", date(2027, 1, 1), topic="T"),
     ),
 )
@@ -147,6 +149,8 @@ BAD = [
     (limits("strategies: []"), ", line 4: rules[0].limits.strategies: the list is empty", None),
     (rule("groups: g\nlimits: {idle: 0}\nseverity: fatal"), ", line 5: rules[0].severity: there is no severity fatal", "there are the severities error, info, warning"),
     (rule("groups: g\nlimits: {idle: 0}\nassume: AVRG"), ", line 5: rules[0].assume: there is no strategy AVRG", "did you mean AVG?"),
+    (rule("groups: g\nlimits: {idle: 0}\nskipOffline: 1"), ", line 5: rules[0].skipOffline: 1 is neither true nor false", None),
+    (rule("topics: g\nlimits: {minBrokers: 1}\nskipOffline: true"), ", line 5: rules[0].skipOffline: a topic is not offline; the key is for rules about groups", None),
     (rule("topics: g\nlimits: {minBrokers: 1}\nassume: AVG"), ", line 5: rules[0].assume: a rule about topics assumes no strategy", None),
     (limits("idle: 0") + "  - {name: r, groups: g, limits: {idle: 0}}", ", line 5: rules[1].name: two rules are called r", None),
     (limits("idle: 0, idle: 1"), ", line 4, column 23: the key 'idle' stands twice", None),
@@ -197,6 +201,7 @@ KEYS = (
     "limits",
     "severity",
     "assume",
+    "skipOffline",
     "rule",
     "group",
     "until",

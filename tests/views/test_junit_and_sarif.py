@@ -106,7 +106,7 @@ def test_a_warning_fails_when_it_decides() -> None:
 def test_a_failure_says_what_and_where() -> None:
     root = junit(report())
     failure = next(root.iter("failure"))
-    assert failure.attrib == {"type": "violated", "message": "group g: idle is 1, allowed is at most 0 (y)"}
+    assert failure.attrib == {"type": "failed", "message": "group g: idle is 1, allowed is at most 0 (y)"}
     assert failure.text == failure.get("message"), "GitLab shows the text, Jenkins the attribute first"
     assert all(error.text == error.get("message") for error in root.iter("error"))
     skipped = next(case for case in root.iter("testcase") if case.get("name") == "topic g: minBrokers")

@@ -33,17 +33,37 @@ def in_vain_of(
     """
     for name in globs:
         if name not in present and not any(char in name for char in "*?["):
-            raise DataError(
-                f"--{kind} {name}: it is not in {endpoint}",
-                hint=suggestion(f"{kind}s", name, present) if present else None,
-                code="topic-not-found" if kind == "topic" else "group-not-found",
-            )
-    findings = []
+            raise _not_found(kind, f"{name}: it is not in {endpoint}", name, present)
+    return [
+        Finding(
+            "matches-nothing",
+            f"none of the {kind}s matches {glob if told else 'a pattern'}{_own_left_out(kind, glob, present, but)}",
+        )
+        for glob in globs
+        if not any(fnmatchcase(name, glob) for name in taken)
+    ]
+
+
+def each_matches(
+    kind: Literal["topic", "group"],
+    globs: Collection[str],
+    present: Collection[str],
+    taken: Collection[str],
+    endpoint: str,
+) -> None:
+    """DataError for a name or a pattern that matches nothing."""
+    in_vain_of(kind, globs, present, taken, endpoint)
     for glob in globs:
         if not any(fnmatchcase(name, glob) for name in taken):
-            left_out = _IS_OWN[kind](glob) or any(fnmatchcase(name, glob) for name in present)
-            why = f"; RocketMQ's own are left out{but}" if left_out else ""
-            findings.append(
-                Finding("matches-nothing", f"none of the {kind}s matches {glob if told else 'a pattern'}{why}")
-            )
-    return findings
+            own = _own_left_out(kind, glob, present)
+            raise _not_found(kind, f"{glob}: it matches no {kind} of {endpoint}{own}", glob, present)
+
+
+def _own_left_out(kind: str, glob: str, present: Collection[str], but: str = "") -> str:
+    left_out = _IS_OWN[kind](glob) or any(fnmatchcase(name, glob) for name in present)
+    return f"; RocketMQ's own are left out{but}" if left_out else ""
+
+
+def _not_found(kind: str, problem: str, name: str, known: Collection[str]) -> DataError:
+    hint = suggestion(f"{kind}s", name, known) if known else None
+    return DataError(f"--{kind} {problem}", hint=hint, code=f"{kind}-not-found")

@@ -23,7 +23,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),
         *("strategies", "clients", "trials", "spreads", "lost", "exceptions"),
     ),
-    "check": ("violations", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"),
+    "check": ("failed", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"),
     "pipeline generate": ("fleet", "faults", "damaged"),
     "context": ("contexts", "context"),
     "config": ("settings",),

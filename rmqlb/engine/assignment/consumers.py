@@ -160,17 +160,23 @@ def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
     """A finding when the names do not sort as a person expects: 10.0.0.10 stands before 10.0.0.9."""
     unique = sorted(set(names), key=sort_key)
     for first, second in pairwise(unique):
-        if _natural(first) > _natural(second):
+        if _is_larger_number(first, second):
             yield Finding(
                 "surprising-order", f"{what} sort by character, not by number: {first} stands before {second}"
             )
             return
 
 
-def _natural(text: str) -> list[tuple[int, int, str]]:
+def _is_larger_number(first: str, second: str) -> bool:
+    """Where the names first differ both have a number, and the first has the larger one."""
+    one, other = next(((a, b) for a, b in zip(_parts(first), _parts(second), strict=False) if a != b), ((), ()))
+    return isinstance(one, tuple) and isinstance(other, tuple) and one > other
+
+
+def _parts(text: str) -> list[str | tuple[int, str]]:
     """Numbers by length, then by digit: `int` refuses one of more than 4,300 digits, which a name may have."""
     parts = [(part, part.lstrip("0")) for part in _DIGITS.split(text) if part]
-    return [(0, len(number), number) if part[0] in "0123456789" else (1, 0, part) for part, number in parts]
+    return [(len(number), number) if part[0] in "0123456789" else part for part, number in parts]
 
 
 def reported_strategies(group: ConsumerGroup) -> dict[str, str]:

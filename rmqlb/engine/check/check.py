@@ -12,7 +12,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check.group_facts import Gaps, GroupFacts, gaps, subjects
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, verdict
 from rmqlb.errors import RmqlbError
-from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, VIOLATED, CheckReport, Judgement, WaiverState, WaiverUse
+from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, CheckReport, Judgement, WaiverState, WaiverUse
 from rmqlb.model.finding import ERROR, Finding, Severity
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
 from rmqlb.model.progress import Progress, no_progress
@@ -54,9 +54,9 @@ def _judgements(
     if rule.about == GROUP and missing.unlisted is not None:
         yield Judgement(rule, None, None, INCOMPLETE, why=missing.unlisted)
     elif not names:
-        yield Judgement(rule, None, None, INCOMPLETE, why=f"no {rule.about} fits {_patterns(rule)}")
+        yield Judgement(rule, None, None, INCOMPLETE, why=f"no {rule.about} matches {_patterns(rule)}")
     elif all(one.verdict == NOT_APPLICABLE for one in found):
-        yield Judgement(rule, None, None, INCOMPLETE, why=f"its limits apply to no {rule.about} that fits")
+        yield Judgement(rule, None, None, INCOMPLETE, why=f"its limits apply to no {rule.about} that matches")
 
 
 def _judgement(rule: Rule, name: str, limit: Limit, measured: Measured) -> Judgement:
@@ -93,7 +93,7 @@ def waive(
 ) -> tuple[tuple[Judgement, ...], tuple[WaiverUse, ...]]:
     """The judgements with the first waiver in force that lets each pass, and what became of every waiver.
 
-    What cannot be told is waived like a violation: both are known and accepted until the waiver's last day.
+    What could not be judged is waived like a failure: both are known and accepted until the waiver's last day.
     """
     waived = tuple(replace(one, waiver=_first(one, waivers, today)) for one in judgements)
     uses = Counter(waivers.index(one.waiver) for one in waived if one.waiver is not None)
@@ -119,7 +119,7 @@ def target(waiver: Waiver) -> str:
 
 
 def _first(one: Judgement, waivers: Sequence[Waiver], today: date) -> Waiver | None:
-    if one.verdict not in (VIOLATED, INCOMPLETE):
+    if one.verdict not in (FAILED, INCOMPLETE):
         return None
     limit = None if one.limit is None else one.limit.name
     for waiver in waivers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from msgspec import Struct
@@ -52,9 +52,11 @@ def gaps(snapshot: ClusterSnapshot) -> Gaps:
 
 
 def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
-    """The names that the rule takes, sorted; RocketMQ's own topics and groups are nobody's to keep within limits."""
+    """The names that the rule takes, sorted; RocketMQ's own topics and groups have no limits."""
     if rule.about == GROUP:
-        return sorted(name for name in {*snapshot.groups, *missing.groups} if _takes(rule, name, is_system_group(name)))
+        skipped = _offline(snapshot, missing) if rule.skip_offline else ()
+        names = {*snapshot.groups, *missing.groups}.difference(skipped)
+        return sorted(name for name in names if _takes(rule, name, is_system_group(name)))
     own = own_topics(snapshot)
     names = {*snapshot.routes, *missing.topics}
     return sorted(name for name in names if _takes(rule, name, name in own or is_system_topic(name)))
@@ -62,6 +64,11 @@ def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
 
 def _takes(rule: Rule, name: str, is_system: bool) -> bool:
     return not is_system and rule.takes(name)
+
+
+def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
+    """The groups that no broker lists a consumer of, where all brokers reported."""
+    return (name for name, group in snapshot.groups.items() if group.client_ids == () and name not in missing.members)
 
 
 def own_topics(snapshot: ClusterSnapshot) -> set[str]:
@@ -82,7 +89,7 @@ class Ownership(Struct, frozen=True):
 
 
 class GroupFacts(Struct, dict=True, eq=False):
-    """One group of a snapshot; `assume` is the strategy of members that do not tell theirs."""
+    """One group of a snapshot; `assume` is the strategy of consumers that do not report theirs."""
 
     snapshot: ClusterSnapshot
     gaps: Gaps
@@ -98,7 +105,7 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @cached_property
     def apart(self) -> str | None:
-        """Why the group's clients deal out no queues among themselves, or None when they do."""
+        """Why the group's clients do not share its queues among themselves, or None when they do."""
         try:
             must_rebalance(self.group)
         except DataError as error:
@@ -114,7 +121,7 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @cached_property
     def seen_ids(self) -> tuple[str, ...]:
-        """The ids of the members that some broker told, duplicates kept (raises DataError)."""
+        """The client IDs that some broker lists, duplicates kept (raises DataError)."""
         ids = self.group.client_ids
         if ids is None:
             raise DataError("its consumers are unknown")
@@ -208,7 +215,7 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @cached_property
     def ownership(self) -> Ownership:
-        """The owners of all queues as seen, or as the members' strategy deals them out (raises DataError)."""
+        """The owners of all queues as observed, otherwise as their strategy predicts (raises DataError)."""
         queues: list[MessageQueue] = [queue for route in self.routes for queue in route.subscribe_queues()]
         ids = self.client_ids
         if all(queue in self.seen_owners for queue in queues):

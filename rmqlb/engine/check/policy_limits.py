@@ -16,10 +16,10 @@ from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.engine.plan.changes import Changes, change_route
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.errors import DataError
-from rmqlb.model.checking import HOLDS, INCOMPLETE, NOT_APPLICABLE, VIOLATED, Basis, Verdict
+from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, Basis, Verdict
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
 from rmqlb.model.java import sort_key
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.message_queue import queue_ranges, sort_client_ids
 from rmqlb.model.policy import Bound, Limit
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
@@ -40,19 +40,19 @@ class Measured(Struct, frozen=True):
 
 
 def verdict(limit: Limit, measured: Measured) -> Verdict:
-    """Whether the limit holds: what is certain decides, and only then what is missing."""
+    """Whether the limit passed: what is certain decides, and only then what is missing."""
     if measured.apart is not None:
         return NOT_APPLICABLE
     if measured.value is None:
         return INCOMPLETE
     broken = _is_broken(limit, measured)
     if limit.kind.unit == "least" and measured.missing is not None:
-        return INCOMPLETE if broken else HOLDS  # there may be more, which only helps
+        return INCOMPLETE if broken else PASSED  # there may be more, which only helps
     if broken is None:
         return INCOMPLETE
     if broken:
-        return VIOLATED
-    return HOLDS if measured.missing is None else INCOMPLETE
+        return FAILED
+    return PASSED if measured.missing is None else INCOMPLETE
 
 
 def _is_broken(limit: Limit, measured: Measured) -> bool | None:
@@ -78,7 +78,7 @@ def moved_on_consumer_loss(facts: GroupFacts) -> Measured:
     members, _ = facts.members
     ids = sort_client_ids(members.client_ids)
     left = ((i, [*ids[: ids.index(i)], *ids[ids.index(i) + 1 :]]) for i in dict.fromkeys(ids))
-    sides = ((f"member {i}", Side(replace(members, client_ids=tuple(rest)), facts.routes)) for i, rest in left)
+    sides = ((f"consumer {i}", Side(replace(members, client_ids=tuple(rest)), facts.routes)) for i, rest in left)
     return _worst(facts, sides)
 
 
@@ -142,14 +142,14 @@ def _idle(facts: GroupFacts) -> Measured:
 
 
 def _queues_owned(facts: GroupFacts, is_meant: Callable[[tuple[str, ...]], bool]) -> Measured:
-    """How many queues have such owners; where not all are known, those that were seen are certain."""
+    """How many queues have such owners; where not all are known, those that were observed are certain."""
     try:
         found = facts.ownership
     except DataError as error:
         seen = [queue for queue, owners in facts.seen_owners.items() if is_meant(owners)]
-        return Measured(len(seen), missing=error.message, why=_queues(seen), basis="observed")
+        return Measured(len(seen), missing=error.message, why=queue_ranges(seen), basis="observed")
     queues = [queue for queue, owners in found.owners.items() if is_meant(owners)]
-    return Measured(len(queues), why=_queues(queues), basis=found.basis)
+    return Measured(len(queues), why=queue_ranges(queues), basis=found.basis)
 
 
 def _duplicate_client_ids(facts: GroupFacts) -> Measured:
@@ -158,18 +158,30 @@ def _duplicate_client_ids(facts: GroupFacts) -> Measured:
     return Measured(len(shared), missing=facts.untold, why=named(shared))
 
 
+def _mixed_strategies(facts: GroupFacts) -> Measured:
+    """Consumers that run another strategy than most: as they report it, otherwise none where one gives all owners."""
+    reported, silent = _reported(facts)
+    usual = [name for name, _ in Counter(reported.values()).most_common(1)]
+    others = [i for i, name in reported.items() if name not in usual]
+    missing = f"{named(silent)} did not report a strategy" if silent and len(reported) + len(silent) > 1 else None
+    fits = _fitting(facts)[0] if missing else ()
+    if fits and set(usual) <= set(fits):
+        missing = None
+    return Measured(len(others), missing=missing, why=named(others), basis="observed")
+
+
 def _mixed_subscriptions(facts: GroupFacts) -> Measured:
-    """Members that subscribe to other topics than most of them: what falls to them of the others nobody reads."""
+    """Consumers that subscribe to other topics than most: their shares of the topics of the others stay unassigned."""
     others = other_subscriptions(facts.group)
     silent = sorted(set(facts.seen_ids) - subscriptions(facts.group).keys(), key=sort_key)
     missing = facts.untold
     if silent and len(set(facts.seen_ids)) > 1:
-        missing = f"{named(silent)} did not tell what they subscribe to"
+        missing = f"{named(silent)} did not report what they subscribe to"
     return Measured(len(others), missing=missing, why=named(others))
 
 
 def _split_views(facts: GroupFacts) -> Measured:
-    """Brokers that list other members than most of them."""
+    """Brokers that list other consumers than most of them."""
     _ = facts.seen_ids
     views = Counter(view.client_ids for view in facts.group.views or ())
     usual = views.most_common(1)
@@ -188,27 +200,34 @@ def _lag(facts: GroupFacts) -> Measured:
     fullest = sorted((queue for queue in known if known[queue]), key=lambda queue: -known[queue])
     try:
         unknown = [queue for route in facts.routes for queue in route.subscribe_queues() if queue not in known]
-        missing = f"the offsets of {len(unknown)} queues are not known ({_queues(unknown)})" if unknown else None
+        missing = f"the offsets of {len(unknown)} queues are not known ({queue_ranges(unknown)})" if unknown else None
     except DataError as error:
         missing = error.message
-    return Measured(sum(known.values()), missing=missing, why=_queues(fullest))
+    where = named(f"{queue.topic} {queue.broker_name} {queue.queue_id}" for queue in fullest)
+    return Measured(sum(known.values()), missing=missing, why=where)
 
 
 def _strategies(facts: GroupFacts) -> Measured:
-    """What the members run: as they report it, else what the owners seen fit."""
-    ids = dict.fromkeys(facts.client_ids)
-    reported = {i: name for i, name in reported_strategies(facts.group).items() if i in ids}
-    names, silent = tuple(sorted(set(reported.values()))), [i for i in ids if i not in reported]
+    """What the consumers run: as they report it, otherwise what gives the observed owners."""
+    reported, silent = _reported(facts)
+    names = tuple(sorted(set(reported.values())))
     if names and not silent:
         return Measured(names, basis="observed")
     fits, unfit = _fitting(facts)
-    why = f"the owners seen fit {' or '.join(fits)}"
+    why = f"the observed owners match {' or '.join(fits)}"
     if names:
         missing = None if fits == names else f"{named(silent)} did not report a strategy"
         return Measured(names, missing=missing, why=why if fits else "", basis="observed")
     if not fits:
         return Measured(missing=f"its consumers report no strategy, and {unfit}")
     return Measured(fits, why=why, basis="observed", one_of=True)
+
+
+def _reported(facts: GroupFacts) -> tuple[dict[str, str], list[str]]:
+    """Client ID → the strategy that it reports, and the consumers that report none (raises DataError)."""
+    ids = dict.fromkeys(facts.client_ids)
+    reported = {i: name for i, name in reported_strategies(facts.group).items() if i in ids}
+    return reported, [i for i in ids if i not in reported]
 
 
 def _fitting(facts: GroupFacts) -> tuple[tuple[str, ...], str]:
@@ -218,16 +237,12 @@ def _fitting(facts: GroupFacts) -> tuple[tuple[str, ...], str]:
         return (), error.message
     return (
         fits,
-        "none that needs no settings gives the owners seen" if facts.seen_owners else "no queue's owner is known",
+        "none that needs no settings gives the observed owners" if facts.seen_owners else "no queue's owner is known",
     )
 
 
-def _queues(queues: list[MessageQueue]) -> str:
-    return named(f"{queue.broker_name}:{queue.queue_id} of {queue.topic}" for queue in queues)
-
-
 def _where_clients_rebalance(measure: Measure) -> Measure:
-    """The measure, which makes no sense where clients deal out no queues among themselves."""
+    """The measure, which makes no sense where clients do not share queues among themselves."""
 
     def measured(facts: GroupFacts) -> Measured:
         return measure(facts) if facts.apart is None else Measured(apart=facts.apart)
@@ -244,6 +259,7 @@ GROUP_MEASURES: Mapping[str, Measure] = {
     "duplicateClientIds": _duplicate_client_ids,
     "movedOnConsumerLoss": _where_clients_rebalance(moved_on_consumer_loss),
     "movedOnBrokerLoss": _where_clients_rebalance(moved_on_broker_loss),
+    "mixedStrategies": _where_clients_rebalance(_mixed_strategies),
     "mixedSubscriptions": _mixed_subscriptions,
     "splitViews": _split_views,
     "lag": _lag,

@@ -10,7 +10,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import Failure
-from rmqlb.model.words import counted
+from rmqlb.model.words import counted, times
 
 
 def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str = "") -> Iterator[Finding]:
@@ -88,7 +88,7 @@ def _healthy_isolated(report: SendReport) -> Iterator[Finding]:
     blamed = [b for b in report.brokers if b.isolations and b.broker_name not in failing]
     timeouts = any(failure.kind in ("timeout", "slow") for failure in report.failures)
     if blamed and timeouts:
-        names = ", ".join(f"{broker.broker_name} {broker.isolations} times" for broker in blamed)
+        names = ", ".join(f"{broker.broker_name} {times(broker.isolations)}" for broker in blamed)
         yield Finding(
             "healthy-isolated",
             f"time-outs isolate brokers that never failed: {names} (retries at the very deadline have no time left)",

@@ -1,6 +1,6 @@
 """A policy from a YAML or JSON file: bounded and strict, each fault with the file, the line and the key.
 
-Whatever is wrong with a policy is the user's to mend before anything is checked, so it is a `UsageError`: a broken
+Whatever is wrong with a policy is for the user to correct before anything is checked, so it is a `UsageError`: a broken
 policy must not look like incomplete data.
 """
 
@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
+from importlib.resources import files
 from typing import TypeVar
 
 from rmqlb.errors import UsageError
@@ -20,7 +21,7 @@ from rmqlb.sources.user_files.strict_yaml import Path, StrictReader, shown
 
 MAX_BYTES = 1 << 20
 _MOST = 2**63 - 1  # Java counts messages in a long
-_RULE_KEYS = ("name", "groups", "topics", "exclude", "limits", "severity", "assume")
+_RULE_KEYS = ("name", "groups", "topics", "exclude", "limits", "severity", "assume", "skipOffline")
 _WAIVER_KEYS = ("rule", "group", "topic", "limit", "reason", "until")
 _EXAMPLE = "write rules: [{name: even, groups: ['*'], limits: {idle: 0}}]"
 
@@ -31,6 +32,11 @@ def read_policy(path: str, strategies: Collection[str]) -> Policy:
     """The policy in a file, or on stdin for `-`; its rules may assume these strategies (raises UsageError)."""
     text = read_text(path, "--policy", MAX_BYTES, "a policy has at most 1 MB")
     return parse_policy(text, "stdin" if path == "-" else path, strategies)
+
+
+def built_in_text() -> str:
+    """The built-in policy as the file that it would be."""
+    return files(__package__).joinpath("built_in_policy.yaml").read_text(encoding="utf-8")
 
 
 def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
@@ -71,6 +77,8 @@ class _PolicyReader(StrictReader):
         about, key = (GROUP, "groups") if "groups" in found else (TOPIC, "topics")
         if "assume" in found and about == TOPIC:
             self.refuse((*path, "assume"), "a rule about topics assumes no strategy")
+        if "skipOffline" in found and about == TOPIC:
+            self.refuse((*path, "skipOffline"), "a topic is not offline; the key is for rules about groups")
         severity = self._one_of(found.get("severity", ERROR), (*path, "severity"), SEVERITIES, "severities")
         assume = found.get("assume")
         return Rule(
@@ -81,7 +89,13 @@ class _PolicyReader(StrictReader):
             exclude=self.texts(found["exclude"], (*path, "exclude")) if "exclude" in found else (),
             severity=severity,
             assume=None if assume is None else self._strategy(assume, (*path, "assume")),
+            skip_offline=self._flag(found.get("skipOffline", False), (*path, "skipOffline")),
         )
+
+    def _flag(self, value: object, path: Path) -> bool:
+        if not isinstance(value, bool):
+            self.refuse(path, f"{shown(value)} is neither true nor false")
+        return value
 
     def _limits(self, value: object, path: Path, about: str) -> tuple[Limit, ...]:
         known = [name for name, kind in LIMITS.items() if kind.about == about]

@@ -10,19 +10,20 @@ from typing import Any
 from msgspec import Struct
 
 from rmqlb.model.checking import (
+    FAILED,
     INCOMPLETE,
     NOT_APPLICABLE,
-    VIOLATED,
     Basis,
     CheckReport,
     Judgement,
     Verdict,
     WaiverState,
 )
-from rmqlb.model.finding import Severity
+from rmqlb.model.finding import SEVERITIES, Severity
 from rmqlb.model.policy import About, Bound, Unit, Waiver
 
-_MOST, _LEAST, _ONLY = "at most", "at least", "only"
+_WORDS: dict[Unit, tuple[str, str]] = {"least": ("at least", "min"), "names": ("only", "only")}
+"""What a bound is called in a sentence and in a cell, where it is not the most."""
 
 
 class JudgedLimit(Struct, frozen=True):
@@ -35,13 +36,13 @@ class JudgedLimit(Struct, frozen=True):
         name: of the group or topic; null is the rule as a whole, which did not find all or anything to check.
         limit: the limit's name; null for the rule as a whole.
         verdict: what it comes to; of a waived one, without the waiver.
-        value: what was measured, a fraction where the unit is share; null when it cannot be told.
+        value: what was measured, a fraction where the unit is share; null when it is unknown.
         bound: what the limit allows, in the same unit.
         unit: count and ratio (at most so much), share (a fraction, at most so much), least (at least so many), names
             (only these).
-        basis: observed at the cluster, predicted by the strategy that members run, or assumed by the one that the rule
-            names; null where that is no question.
-        why: where to look, or why it cannot be told.
+        basis: observed at the cluster, predicted by the strategy that consumers run, or assumed by the one that the
+            rule names; null where that is no question.
+        why: where to look, or why it could not be judged.
     """
 
     rule: str
@@ -74,16 +75,16 @@ class LimitCounts(Struct, frozen=True, rename="camel"):
 
     Attributes:
         limits: how many were judged, one for each name.
-        holds: how many of them hold.
-        violated: how many are violated and not waived.
+        passed: how many of them passed.
+        failed: how many failed and are not waived.
         waived: how many a waiver lets pass.
-        incomplete: how many cannot be told; a rule that found nothing to check counts here too.
+        incomplete: how many could not be judged; a rule that found nothing to check counts here too.
         not_applicable: how many make no sense for their name.
     """
 
     limits: int
-    holds: int
-    violated: int
+    passed: int
+    failed: int
     waived: int
     incomplete: int
     not_applicable: int
@@ -146,10 +147,10 @@ class CheckResult(Struct, frozen=True, rename="camel"):
         policy: the file.
         today: the day on which waivers were looked at, YYYY-MM-DD.
         fail_from: the lowest severity that decides the outcome.
-        outcome: of the rules grave enough; violated goes before incomplete.
-        violations: limits that are violated and not waived.
+        outcome: of the rules grave enough; failed goes before incomplete.
+        failed: limits that failed and are not waived, the gravest first.
         waived: limits that a waiver lets pass.
-        incomplete: limits that cannot be told, and rules that found nothing to check.
+        incomplete: limits that could not be judged, and rules that found nothing to check.
         not_applicable: limits that make no sense for their name.
         rules: rule by rule.
         waivers: in the policy's order.
@@ -160,7 +161,7 @@ class CheckResult(Struct, frozen=True, rename="camel"):
     today: date
     fail_from: Severity
     outcome: Verdict
-    violations: tuple[JudgedLimit, ...]
+    failed: tuple[JudgedLimit, ...]
     waived: tuple[WaivedLimit, ...]
     incomplete: tuple[JudgedLimit, ...]
     not_applicable: tuple[JudgedLimit, ...]
@@ -171,16 +172,16 @@ class CheckResult(Struct, frozen=True, rename="camel"):
 
 def check_result(report: CheckReport) -> CheckResult:
     """The check for machines."""
-    violations, incomplete, not_applicable = (
-        tuple(JudgedLimit(**_fields(one)) for one in report.of(verdict))
-        for verdict in (VIOLATED, INCOMPLETE, NOT_APPLICABLE)
+    failed, incomplete, not_applicable = (
+        tuple(JudgedLimit(**_fields(one)) for one in sorted(report.of(verdict), key=_gravity))
+        for verdict in (FAILED, INCOMPLETE, NOT_APPLICABLE)
     )
     return CheckResult(
         policy=report.policy.where,
         today=report.today,
         fail_from=report.fail_from,
         outcome=report.outcome,
-        violations=violations,
+        failed=failed,
         waived=tuple(
             WaivedLimit(**_fields(one), until=one.waiver.until, reason=one.waiver.reason)
             for one in report.waived
@@ -205,6 +206,10 @@ def check_result(report: CheckReport) -> CheckResult:
         ),
         summary=CheckSummary(rules=len(report.policy.rules), **_counts(report.judgements)),
     )
+
+
+def _gravity(one: Judgement) -> int:
+    return SEVERITIES.index(one.rule.severity)
 
 
 def _fields(one: Judgement) -> dict[str, Any]:
@@ -239,7 +244,7 @@ def sentence(one: Judgement) -> str:
         return f"rule {one.rule.name}: {one.why}"
     what = f"{one.rule.about} {one.subject}: {one.limit.name}"
     if one.verdict == INCOMPLETE:
-        return f"{what} cannot be told: {one.why}"
+        return f"{what} could not be judged: {one.why}"
     if one.verdict == NOT_APPLICABLE:
         return f"{what} does not apply: {one.why}"
     why = f" ({one.why})" if one.why else ""
@@ -259,8 +264,13 @@ def amount_text(unit: Unit, value: Bound | None) -> str:
 
 
 def allowed_text(unit: Unit, bound: Bound) -> str:
-    """What a limit allows."""
-    return f"{_LEAST if unit == 'least' else _ONLY if unit == 'names' else _MOST} {amount_text(unit, bound)}"
+    """What a limit allows, in a sentence."""
+    return f"{_WORDS.get(unit, ('at most', 'max'))[0]} {amount_text(unit, bound)}"
+
+
+def bound_text(unit: Unit, bound: Bound) -> str:
+    """The same in a cell."""
+    return f"{_WORDS.get(unit, ('at most', 'max'))[1]} {amount_text(unit, bound)}"
 
 
 def waiver_text(waiver: Waiver) -> str:

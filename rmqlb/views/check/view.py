@@ -1,8 +1,8 @@
-"""A `CheckReport` as a report: what is violated first, then what is waived or cannot be told, then rule by rule."""
+"""A `CheckReport` as a report: what failed first, then what is waived or could not be judged, then rule by rule."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -15,23 +15,24 @@ from rmqlb.views.check.result import (
     RuleCounts,
     WaivedLimit,
     WaiverResult,
-    allowed_text,
     amount_text,
+    bound_text,
     check_result,
 )
 from rmqlb.views.report import Cell, Column, Report, Section, rows_of
 
 _WHERE = (
-    Column("severity", "severity", quiet=True),
-    Column("rule", "rule"),
-    Column("about", "about"),
+    Column("rule", "rule", fold=1),
+    Column("about", "about", quiet=True),
     Column("name", "name"),
     Column("limit", "limit"),
 )
-_WHY = Column("why", "why")
+_SIGN = Column("", "severity", "sign")
+_SEVERITY = Column("severity", "severity", quiet=True)
+_WHY = Column("why", "why", "prose")
 _VALUE = (
     Column("is", "valueText", of=lambda one: one.unit and amount_text(one.unit, one.value)),
-    Column("allowed", "allowed", of=lambda one: one.unit and allowed_text(one.unit, one.bound)),
+    Column("allowed", "allowed", of=lambda one: one.unit and bound_text(one.unit, one.bound)),
     Column("value", "value", "number", shown=False),
     Column("bound", "bound", "number", shown=False),
 )
@@ -41,26 +42,68 @@ def check_report(report: CheckReport) -> Report:
     """The check for people and machines."""
     result = check_result(report)
     sections = (
-        _judgements("violations", result.violations, _VALUE),
-        _unless_empty(_waived(result.waived)),
-        _unless_empty(_judgements("incomplete", result.incomplete, ())),
-        replace(_judgements("not-applicable", result.not_applicable, ()), named_only=True),
+        _judgements("failed", result.failed, _SIGN, *_VALUE),
+        _waived(result.waived),
+        _judgements("incomplete", result.incomplete, _SEVERITY),
+        _judgements("not-applicable", result.not_applicable, _SEVERITY),
         _rules(result.rules),
-        _unless_empty(_waivers(result.waivers)),
+        _waivers(result.waivers),
         _summary(result),
     )
-    return Report("rmqlb/check", result, _facts(result), sections)
+    return Report("rmqlb/check", result, tuple(_facts(result)), sections, grave=_grave(result))
 
 
-def _facts(result: CheckResult) -> tuple[str, ...]:
+def _facts(result: CheckResult) -> Iterator[str]:
     s = result.summary
-    return (
-        f"policy {result.policy} on {result.today}: {result.outcome}",
-        (
-            f"{counted(s.rules, 'rule')}, {counted(s.limits, 'limit')} judged: {s.holds} hold, "
-            f"{s.violated} violated, {s.waived} waived, {s.incomplete} incomplete, {s.not_applicable} not applicable"
-        ),
+    yield _verdict(result)
+    parts = (
+        (s.passed, "passed"),
+        (s.waived, "waived"),
+        (s.incomplete if s.failed else 0, "could not be judged"),
+        (s.not_applicable, "not applicable"),
     )
+    counts = ", ".join(f"{number} {what}" for number, what in parts if number)
+    yield f"  {counts}{'; ' if counts else ''}{counted(s.rules, 'rule')} of {result.policy} on {result.today}"
+
+
+def _verdict(result: CheckResult) -> str:
+    """The answer: the worst that was found, and whether it decides."""
+    s = result.summary
+    limits = counted(s.limits, "limit")
+    if s.failed:
+        decides = "" if result.outcome == "failed" else f", none of severity {result.fail_from}"
+        return f"{s.failed} of {limits} failed{decides}: {_first(result.failed, _short)}"
+    if result.outcome == "incomplete":
+        return f"{counted(s.incomplete, 'limit')} could not be judged: {_first(result.incomplete, _unknown)}"
+    if s.passed == s.limits:
+        return f"all {limits} passed"
+    unknown = f", {s.incomplete} could not be judged" if s.incomplete else ""
+    return f"none of {limits} failed{unknown}"
+
+
+def _first(judged: Sequence[JudgedLimit], said: Callable[[JudgedLimit], str]) -> str:
+    more = f", and {len(judged) - 1} more" if len(judged) > 1 else ""
+    return f"{said(judged[0])}{more}"
+
+
+def _short(one: JudgedLimit) -> str:
+    if one.unit is None or one.bound is None:
+        return _unknown(one)
+    amount, bound = amount_text(one.unit, one.value), bound_text(one.unit, one.bound)
+    return f"{one.about} {one.name}: {one.limit} is {amount} ({bound})"
+
+
+def _unknown(one: JudgedLimit) -> str:
+    return f"rule {one.rule}: {one.why}" if one.name is None else f"{one.about} {one.name}: {one.limit}: {one.why}"
+
+
+def _grave(result: CheckResult) -> str:
+    """The severity of the worst that failed; what could not be judged, and decides, is a warning."""
+    if result.failed:
+        return result.failed[0].severity
+    if result.incomplete:
+        return "warning" if result.outcome == "incomplete" else ""
+    return "inOrder"
 
 
 def _unless_empty(section: Section) -> Section:
@@ -68,14 +111,16 @@ def _unless_empty(section: Section) -> Section:
     return replace(section, named_only=not section.rows)
 
 
-def _judgements(name: str, judged: Iterable[JudgedLimit], more: tuple[Column, ...]) -> Section:
-    columns = (*_WHERE, *more, _WHY)
+def _judgements(name: str, judged: Iterable[JudgedLimit], severity: Column, *more: Column) -> Section:
+    columns = (severity, *_WHERE, *more, _WHY)
     return Section(name, name.replace("-", " "), columns, rows_of(columns, judged), heads=5)
 
 
 def _waived(waived: Iterable[WaivedLimit]) -> Section:
+    """Why it failed matters less than why it may."""
+    value = (replace(column, fold=2) if column.key == "allowed" else column for column in _VALUE)
     until = Column("until", "until", of=lambda one: str(one.until))
-    columns = (*_WHERE, *_VALUE, _WHY, until, Column("reason", "reason"))
+    columns = (_SEVERITY, *_WHERE, *value, replace(_WHY, fold=3), until, Column("reason", "reason", "prose"))
     return Section("waived", "waived", columns, rows_of(columns, waived), heads=5)
 
 
@@ -86,8 +131,8 @@ def _rules(rules: Iterable[RuleCounts]) -> Section:
         Column("about", "about"),
         Column("names", "names", "number"),
         Column("limits", "limits", "number"),
-        Column("hold", "holds", "number"),
-        Column("violated", "violated", "number"),
+        Column("passed", "passed", "number"),
+        Column("failed", "failed", "number"),
         Column("waived", "waived", "number"),
         Column("incomplete", "incomplete", "number"),
         Column("n/a", "notApplicable", "number"),
@@ -115,8 +160,8 @@ def _summary(result: CheckResult) -> Section:
         ("outcome", result.outcome),
         ("rules", s.rules),
         ("limits", s.limits),
-        ("holds", s.holds),
-        ("violated", s.violated),
+        ("passed", s.passed),
+        ("failed", s.failed),
         ("waived", s.waived),
         ("incomplete", s.incomplete),
         ("not applicable", s.not_applicable),

@@ -1,8 +1,8 @@
 """A `CheckReport` as JUnit XML: a suite is a rule, a case is a limit for a group or topic.
 
-A violation that decides the outcome is a failure, what cannot be told an error; waived and not applicable are skipped.
-A rule below the severity that decides passes, and says in its output what it found. What a failure says stands in its
-`message` and in its text: some CI servers show the one, some the other.
+A failed limit that decides the outcome is a failure, one that could not be judged an error; waived and not applicable
+are skipped. A rule below the severity that decides passes, and says in its output what it found. What a failure says
+stands in its `message` and in its text: some CI servers show the one, some the other.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rmqlb.model.checking import HOLDS, INCOMPLETE, NOT_APPLICABLE, VIOLATED, CheckReport, Judgement
+from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckReport, Judgement
 from rmqlb.model.finding import Severity
 from rmqlb.model.policy import Rule
 from rmqlb.views.check.result import sentence, waiver_text
@@ -20,7 +20,7 @@ from rmqlb.views.formats.text import fit_for_xml
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-_KINDS = {VIOLATED: "failure", INCOMPLETE: "error", NOT_APPLICABLE: "skipped"}
+_KINDS = {FAILED: "failure", INCOMPLETE: "error", NOT_APPLICABLE: "skipped"}
 
 
 def as_junit(report: CheckReport, taken_at: datetime | None) -> str:
@@ -59,7 +59,7 @@ def _case(one: Judgement, fail_from: Severity) -> Element:
     limit = one.limit.name if one.limit else "anything to check"
     name = limit if one.subject is None else f"{one.rule.about} {one.subject}: {limit}"
     case = Element("testcase", name=fit_for_xml(name), classname=fit_for_xml(one.rule.name), time="0")
-    if one.verdict == HOLDS:
+    if one.verdict == PASSED:
         return case
     text = fit_for_xml(sentence(one))
     if one.waiver is not None:

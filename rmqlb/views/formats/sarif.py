@@ -1,6 +1,6 @@
-"""A `CheckReport` as SARIF 2.1.0: the policy's rules, and a result for each limit that does not simply hold.
+"""A `CheckReport` as SARIF 2.1.0: the policy's rules, and a result for each limit that did not simply pass.
 
-Locations are logical, for a group or topic stands in no file. What cannot be told is of kind `open`, what does not
+Locations are logical, for a group or topic stands in no file. What could not be judged is of kind `open`, what does not
 apply of kind `notApplicable`; a waived result is suppressed. What a viewer might obey in a text is shown as escapes.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rmqlb.model.checking import HOLDS, INCOMPLETE, NOT_APPLICABLE, VIOLATED, CheckReport, Judgement, Verdict
+from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckReport, Judgement, Verdict
 from rmqlb.model.finding import Severity
 from rmqlb.model.policy import Rule
 from rmqlb.views.check.result import allowed_text, sentence, waiver_text
@@ -17,7 +17,7 @@ from rmqlb.views.formats.text import visible
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
-_KINDS: dict[Verdict, str] = {VIOLATED: "fail", INCOMPLETE: "open", NOT_APPLICABLE: "notApplicable"}
+_KINDS: dict[Verdict, str] = {FAILED: "fail", INCOMPLETE: "open", NOT_APPLICABLE: "notApplicable"}
 
 
 def as_sarif(report: CheckReport, version: str, exit_code: int) -> str:
@@ -46,7 +46,7 @@ def as_sarif(report: CheckReport, version: str, exit_code: int) -> str:
             }
         ],
         "columnKind": "utf16CodeUnits",
-        "results": [_result(one, places) for one in report.judgements if one.verdict != HOLDS],
+        "results": [_result(one, places) for one in report.judgements if one.verdict != PASSED],
     }
     return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
@@ -74,7 +74,7 @@ def _result(one: Judgement, places: dict[str, int]) -> dict[str, Any]:
         "ruleId": visible(one.rule.name),
         "ruleIndex": places[one.rule.name],
         "kind": _KINDS[one.verdict],
-        "level": _LEVELS[one.rule.severity] if one.verdict == VIOLATED else "none",
+        "level": _LEVELS[one.rule.severity] if one.verdict == FAILED else "none",
         "message": {"text": _text(sentence(one))},
         "properties": {"limit": limit, "value": one.value, "basis": one.basis},
     }

@@ -137,6 +137,8 @@ def test_ids_that_do_not_sort_by_number_are_pointed_out_once() -> None:
         "client ids sort by character, not by number: 10.0.0.100@1 stands before 10.0.0.10@1"
     ]
     assert not list(sort_findings(["a-1", "a-2", "b-1"], "broker names"))
+    assert not list(sort_findings(["a-1", "a1", "a-2", "a.10", "a1b"], "broker names"))  # by sign, not by number
+    assert list(sort_findings(["a-1", "a1", "a-10", "a-9"], "broker names"))
     assert not list(sort_findings(["1", "01", "a", "a1b", "ab"], "broker names"))  # 01 and 1 are one number
 
 

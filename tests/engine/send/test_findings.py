@@ -106,6 +106,17 @@ def test_slow_brokers_too_make_healthy_ones_isolated() -> None:
     assert text.startswith(f"time-outs isolate brokers that never failed: b {isolations} times (")
 
 
+def test_a_broker_isolated_once_is_counted_in_words_that_fit() -> None:
+    slow = Failure("a", Reaction("slow", "slow", 0, 4_000_000))
+    given: dict[str, Any] = {"failures": (slow,), "rate": Fraction(1, 60), "latency_fault": True, "messages": 60}
+    report = simulate_send(TWO, SendScenario(start_at=0, **given))
+    brokers = tuple(replace(broker, isolations=1) for broker in report.brokers)
+    texts = [
+        one.message for one in send_findings(replace(report, brokers=brokers), TWO) if one.code == "healthy-isolated"
+    ]
+    assert texts[0].startswith("time-outs isolate brokers that never failed: b once (")
+
+
 def tallied(version: str, *stored: int) -> SendReport:
     """A report in which brokers of two queues each stored so many messages; the first of them failed."""
     failing = Failure("a", REFUSED)
