@@ -360,7 +360,7 @@ def test_groups_whose_observed_owners_differ_from_the_predicted_ones(
         (one.group, one.mismatches, one.observed_unassigned, one.observed_duplicate_owners)
         for one in shown.worst.mismatches
     ] == [("stuck", 3, 2, 1), ("swapped", 1, 0, 0)]
-    assert dict(facts(shown))["unassigned queues observed"] == 2
+    assert {fact.what: fact.value for fact in facts(shown)}["unassigned queues observed"] == 2
     said = {section.name: section.seen[0] for section in sections(shown)}
     assert said["unassigned"] == "Nothing: under the strategy that each group runs, each queue has one owner."
     assert "Of 6 queues" in said["mismatches"]
@@ -369,7 +369,7 @@ def test_groups_whose_observed_owners_differ_from_the_predicted_ones(
 
 def test_unknown_owners_are_no_good_news(found: Found) -> None:
     shown = found(scores=[score("a")])
-    assert "unassigned queues observed" not in dict(facts(shown))
+    assert "unassigned queues observed" not in {fact.what for fact in facts(shown)}
     said = {section.name: section.seen for section in sections(shown)}
     assert said["mismatches"] == ("Unknown: the snapshots report no owners.",)
 

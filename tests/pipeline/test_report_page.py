@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 import subprocess
 import sys
+from typing import Any
 from unicodedata import category
 from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rmqlb.pipeline.report.charts import Picture, Series, bars, days, histograms, lines, steps
-from rmqlb.pipeline.report.contents import Cluster, Figures, facts, sections, subtitle
-from rmqlb.pipeline.report.page import Grid, Section, cell, page, said
+from rmqlb.pipeline.report.contents import Cluster, Figures, Quarantined, facts, sections, subtitle, to_do
+from rmqlb.pipeline.report.page import Fact, Grid, Section, cell, page, said
+from rmqlb.pipeline.report.subject_groups import GroupScore, Totals, Worst
 from rmqlb.pipeline.report.subject_history import MovesDay, TrendDay
+from rmqlb.pipeline.report.subject_overview import Beginning, LeftOut
 from rmqlb.pipeline.report.subject_sends import Scenario
 from tests.pipeline.report_rows import DAY, HOSTILE
 
@@ -182,4 +187,95 @@ def test_the_subtitle_says_which_days() -> None:
 
 
 def test_figures_of_tables_that_are_not_there_are_not_at_the_top() -> None:
-    assert facts(Figures()) == (("clusters", 0),)
+    assert facts(Figures()) == (Fact("clusters", 0),)
+
+
+def group(name: str, **figures: Any) -> GroupScore:
+    """A group of cluster east with 4 consumers and 8 queues; what is not named is unknown."""
+    known = {"consumers": 4, "queues": 8, "strategy": "AVG", **figures}
+    fields = {field: known.get(field) for field in GroupScore.__struct_fields__}
+    return GroupScore(**{**fields, "cluster": "east", "group": name})
+
+
+def found(*groups: GroupScore, files: dict[str, str] | None = None, **lists: tuple[GroupScore, ...]) -> Figures:
+    """The figures of these groups, each in the lists that are named."""
+    numbers = dict.fromkeys(Totals.__struct_fields__, 0)
+    every = {name: lists.get(name, ()) for name in Worst.__struct_fields__ if name not in ("totals", "groups")}
+    worst = Worst(Totals(**{**numbers, "groups": 30}), **every, groups=groups)
+    return Figures(worst=worst, beginning=Beginning(files=files or {}))
+
+
+STUCK = group("stuck", observed=8, observed_unassigned=3, unassigned=2, lag=90)
+SPLIT = group("split", observed=8, observed_duplicate_owners=2, mismatches=2)
+SLOW = group("slow; rm -rf", lag=100, max_lag_per_consumer=80, lag_share=0.8)
+LAZY = group("lazy", consumers=9, idle=1)
+
+
+def test_the_first_things_to_do_are_the_worst_findings_each_group_once_with_its_command() -> None:
+    shown = found(
+        files={"east": "dumps/a b.json"},
+        mismatches=(STUCK, SPLIT), unassigned=(STUCK,), one_consumer=(SLOW,), idle=(LAZY,), imbalanced=(group("even", imbalance=1.2),),
+    )  # fmt: skip
+    assert [(one.status, re.sub("<.*?>", "", one.what), one.command) for one in to_do(shown)] == [
+        ("error", "stuck in east: 3 of 8 observed queues have no owner.", "rmqlb show-consumers -s 'dumps/a b.json' -g stuck"),
+        ("error", "split in east: 2 of 8 observed queues have duplicate owners.", "rmqlb show-consumers -s 'dumps/a b.json' -g split"),
+        ("warning", "slow; rm -rf in east: 80 of 100 unread messages wait for one of 4 consumers.", "rmqlb show-consumers -s 'dumps/a b.json' -g 'slow; rm -rf'"),
+    ]  # fmt: skip
+
+
+def test_what_costs_comes_last_and_what_could_not_be_read_is_to_do_too() -> None:
+    uneven = group("uneven", imbalance=2.5)
+    shown = found(idle=(LAZY,), imbalanced=(uneven, group("even", imbalance=1.2)))
+    assert [one.command for one in to_do(shown)] == [
+        "rmqlb show-owners -s SOURCE -g lazy",
+        "rmqlb show-owners -s SOURCE -g uneven",
+    ]
+    unread = replace(shown, quarantine=(Quarantined("x.json", 1, 9, "no JSON"), Quarantined("x.json", 2, 9, "no JSON")))
+    assert [one.command for one in to_do(unread)][2:] == ["rmqlb show-groups -s x.json"]
+    assert to_do(found()) == to_do(Figures()) == ()
+
+
+def test_what_to_do_stands_above_all_sections() -> None:
+    shown = found(mismatches=(STUCK,))
+    html = page("T", said("s"), facts(shown), sections(shown), to_do(shown))
+    assert html.index("First thing to do") < html.index("<nav")
+    assert "First thing" not in page("T", said("s"), (), ())
+
+
+def test_a_group_has_one_row_that_links_to_each_section_that_lists_it() -> None:
+    shown = found(STUCK, LAZY, mismatches=(STUCK,), unassigned=(STUCK,), idle=(LAZY,))
+    by_name = {section.name: section for section in sections(shown)}
+    (grid,) = by_name["groups"].grids
+    assert [(row[0], row[2], row[-1]) for row in grid.rows] == [
+        ("error", "stuck", (("unassigned", "unassigned"), ("mismatches", "mismatches"))),
+        ("warning", "lazy", (("idle", "idle"),)),
+    ]
+    html = one_page(*sections(shown))
+    links = set(re.findall('href="#(.*?)"', html))
+    assert links <= set(re.findall('id="(.*?)"', html))
+    assert "the first 2" in by_name["groups"].seen[0]
+
+
+def test_groups_left_out_are_named_with_their_reason() -> None:
+    left = Beginning((LeftOut("east", "b<r>oadcast", "it is BROADCASTING"),), 8)
+    shown = replace(found(), beginning=left)
+    section = next(one for one in sections(shown) if one.name == "left-out")
+    assert section.seen == ("8 groups of the snapshots in no figure of this page. The list has the first 1.",)
+    assert section.grids[0].rows == (("east", "b<r>oadcast", "it is BROADCASTING"),)
+    assert Fact("groups left out", 8) in facts(shown)
+    nothing = replace(found(), beginning=Beginning((), 0))
+    assert "Nothing: every group" in next(one for one in sections(nothing) if one.name == "left-out").seen[0]
+
+
+def test_a_figure_that_ought_to_be_nothing_and_is_not_has_a_sign() -> None:
+    totals = dict.fromkeys(Totals.__struct_fields__, 1)
+    sample = found().worst
+    assert sample is not None
+    worst = replace(sample, totals=Totals(**totals))
+    bad = Figures(worst=worst, beginning=Beginning((), 1), flapping=(), flaps=1, quarantine=(), quarantined=1)
+    neutral = {"clusters", "groups", "groups left out"}
+    assert {fact.what for fact in facts(bad) if not fact.status} == neutral
+    assert {fact.status for fact in facts(bad) if fact.what not in neutral} == {"error", "warning"}
+    assert 'aria-label="error">✗</span> 1' in page("T", said("s"), facts(bad), ())
+    good = Figures(worst=found().worst, flapping=(), quarantine=())
+    assert {fact.status for fact in facts(good) if fact.what not in neutral} == {"inOrder"}

@@ -17,10 +17,11 @@ from pyspark.sql import functions as fn
 from rmqlb.pipeline.report import subject_changes as changes
 from rmqlb.pipeline.report import subject_groups as groups
 from rmqlb.pipeline.report import subject_history as history
+from rmqlb.pipeline.report import subject_overview as overview
 from rmqlb.pipeline.report import subject_sends as sends
 from rmqlb.pipeline.report import subject_strategies as strategies
 from rmqlb.pipeline.report.frames import Row, Tables, first, sums
-from rmqlb.pipeline.report.page import Section, Value, counts, grid_of, names, said, words
+from rmqlb.pipeline.report.page import Fact, Section, Status, ToDo, counts, grid_of, names, said, words
 from rmqlb.pipeline.report.text import number_of
 from rmqlb.pipeline.schemas import DOCUMENTS, QUARANTINE, SCORES
 
@@ -67,6 +68,7 @@ class Figures(Struct, frozen=True):
 
     clusters: tuple[Cluster, ...] = ()
     worst: groups.Worst | None = None
+    beginning: overview.Beginning | None = None
     strategies: tuple[strategies.StrategyScores, ...] | None = None
     strategy_changes: tuple[changes.StrategyChange, ...] | None = None
     gains: tuple[changes.GroupChange, ...] = ()
@@ -94,6 +96,7 @@ def figures(tables: Tables, top: int, exported: tuple[Exported, ...]) -> Figures
     return Figures(
         clusters=_clusters(tables, runs),
         worst=None if runs is None else groups.worst(tables, runs, top),
+        beginning=None if runs is None else overview.beginning(tables, runs, top),
         strategies=None if scores is None else strategies.strategy_scores(tables, scores),
         quarantine=None if quarantine is None else first(Quarantined, quarantine, top, "file", "position", "reason"),
         quarantined=next((table.rows for table in exported if table.name == QUARANTINE.name), 0),
@@ -108,6 +111,8 @@ def sections(found: Figures) -> tuple[Section, ...]:
     """All parts of the page."""
     return (
         *_unless_none(_clusters_section, found.clusters or None),
+        *_unless_none(overview.groups, found.worst),
+        *_unless_none(overview.left_out, found.beginning),
         *_unless_none(groups.unassigned, found.worst),
         *_unless_none(groups.mismatches, found.worst),
         *_unless_none(groups.imbalanced, found.worst),
@@ -142,24 +147,37 @@ def subtitle(found: Figures) -> str:
     return said(f"{number_of(len(found.clusters), 'cluster')}, snapshots of {span}")
 
 
-def facts(found: Figures) -> tuple[tuple[str, Value], ...]:
-    """The figures at the top of the page."""
-    shown: list[tuple[str, Value]] = [("clusters", len(found.clusters))]
+def facts(found: Figures) -> tuple[Fact, ...]:
+    """The figures at the top of the page: none stands there without a sign that ought to be 0 and is not."""
+    shown = [Fact("clusters", len(found.clusters))]
     if found.worst is not None:
         totals = found.worst.totals
         shown += [
-            ("groups", totals.groups),
-            ("imbalanced groups", totals.imbalanced),
-            ("idle consumers", totals.idle),
-            ("unassigned queues", totals.unassigned),
+            Fact("groups", totals.groups),
+            _bad("imbalanced groups", totals.imbalanced, "warning"),
+            _bad("idle consumers", totals.idle, "warning"),
+            _bad("unassigned queues", totals.unassigned, "error"),
+            _bad("queues with duplicate owners", totals.duplicate_owners, "error"),
         ]
         if totals.observed and totals.observed_unassigned is not None:
-            shown.append(("unassigned queues observed", totals.observed_unassigned))
+            shown.append(_bad("unassigned queues observed", totals.observed_unassigned, "error"))
+    if found.beginning is not None and found.beginning.left_out is not None:
+        shown.append(Fact("groups left out", found.beginning.number_left_out))
     if found.flapping is not None:
-        shown.append(("flapping groups", found.flaps))
+        shown.append(_bad("flapping groups", found.flaps, "warning"))
     if found.quarantine is not None:
-        shown.append(("quarantined documents", found.quarantined))
+        shown.append(_bad("quarantined documents", found.quarantined, "warning"))
     return tuple(shown)
+
+
+def _bad(what: str, number: int, status: Status) -> Fact:
+    return Fact(what, number, status if number else "inOrder")
+
+
+def to_do(found: Figures) -> tuple[ToDo, ...]:
+    """What to do first."""
+    files = {} if found.beginning is None else found.beginning.files
+    return overview.to_do(found.worst, (one.file for one in found.quarantine or ()), files)
 
 
 def _clusters(tables: Tables, runs: DataFrame | None) -> tuple[Cluster, ...]:

@@ -16,20 +16,32 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from rmqlb.pipeline.report.text import shown, value_of
+from rmqlb.views.formats.signs import SIGNS
 from rmqlb.views.formats.text import fit_for_xml
 from rmqlb.views.group.picture import PAGE_POLICY
 from rmqlb.views.report import duration, percent
 
-Kind = Literal["name", "word", "count", "figure", "signed", "share", "ms"]
+Kind = Literal["name", "word", "count", "figure", "signed", "share", "ms", "status", "links"]
 """What a column holds: names from the data, words of ours, whole numbers, numbers with two digits after the point,
-numbers with their sign, fractions, or milliseconds."""
-Value = str | int | float | None
+numbers with their sign, fractions, milliseconds, how bad something is, or sections as (anchor, words)."""
+Status = Literal["error", "warning", "inOrder", ""]
+"""How bad a figure or a group is; empty says nothing of it."""
+Links = tuple[tuple[str, str], ...]
+Value = str | int | float | Links | None
 Column = tuple[str, Kind, str | Callable[[Any], Any]]
 """A column's title, its kind, and the field of a row that it shows, or what makes its cells of a row."""
 _LONGEST = 48
 """Characters of a name in a table."""
-_SIDES = {"name": "t", "word": "w"}
+_SIDES = {"name": "t", "word": "w", "status": "w", "links": "t"}
 """Kind → class of its cells; those of numbers are `n`."""
+
+
+class Fact(Struct, frozen=True):
+    """A figure at the top of the page."""
+
+    what: str
+    value: Value
+    status: Status = ""
 
 
 class Grid(Struct, frozen=True):
@@ -49,6 +61,14 @@ class Section(Struct, frozen=True):
     advice: str = ""
     pictures: tuple[str, ...] = ()
     grids: tuple[Grid, ...] = ()
+
+
+class ToDo(Struct, frozen=True):
+    """A finding at the top of the page: what is wrong, made by `said`, and the command that shows it."""
+
+    status: Status
+    what: Markup
+    command: str
 
 
 def columns(kind: Kind, *of: str | tuple[str, str | Callable[[Any], Any]]) -> tuple[Column, ...]:
@@ -90,7 +110,11 @@ def cell(value: Value, kind: Kind) -> str:
     """A value as HTML; `?` when it is unknown."""
     if value is None:
         return "?"
+    if isinstance(value, tuple):
+        return Markup(", ").join(Markup('<a href="#{}">{}</a>').format(*link) for link in value)
     if isinstance(value, str):
+        if kind == "status":
+            return sign_of(value)
         return _name(value) if kind == "name" else escape(value)
     if kind == "share":
         return percent(value)
@@ -102,6 +126,18 @@ def cell(value: Value, kind: Kind) -> str:
     return f"{value:{sign},.0f}" if kind == "count" else f"{value:{sign},.2f}"
 
 
+def sign_of(status: str) -> Markup:
+    """A status as a sign in its colour; a screen reader says the word.
+
+    >>> print(sign_of("error"))
+    <span class="error" role="img" aria-label="error">✗</span>
+    """
+    if not status:
+        return Markup()
+    word = "in order" if status == "inOrder" else status
+    return Markup('<span class="{}" role="img" aria-label="{}">{}</span>').format(status, word, SIGNS[status])
+
+
 def _name(text: str) -> Markup:
     """A name from the data, its own direction of writing kept to itself; the whole is its tooltip when it is cut."""
     whole, cut = fit_for_xml(text), shown(text, _LONGEST)
@@ -109,13 +145,22 @@ def _name(text: str) -> Markup:
     return Markup("<bdi{}>{}</bdi>").format(tooltip, cut)
 
 
-def page(title: str, subtitle: str, facts: Sequence[tuple[str, Value]], sections: Sequence[Section]) -> str:
-    """The whole page; `subtitle` is made by `said`, `facts` are the figures at its top: (what it is, the figure)."""
-    return _template().render(title=title, subtitle=subtitle, facts=facts, sections=sections, policy=PAGE_POLICY)
+def page(
+    title: str, subtitle: str, facts: Sequence[Fact], sections: Sequence[Section], to_do: Sequence[ToDo] = ()
+) -> str:
+    """The whole page; `subtitle` is made by `said`, `facts` are the figures at its top."""
+    return _template().render(
+        title=title, subtitle=subtitle, facts=facts, sections=sections, to_do=to_do, policy=PAGE_POLICY
+    )
 
 
 @cache
 def _template() -> Template:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"cell": cell, "side": lambda kind: _SIDES.get(kind, "n")}
+    environment.filters |= {
+        "cell": cell,
+        "sign": sign_of,
+        "whole": fit_for_xml,
+        "side": lambda kind: _SIDES.get(kind, "n"),
+    }
     return environment.from_string(files(__package__).joinpath("page.html").read_text("utf-8"))

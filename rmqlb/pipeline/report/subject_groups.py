@@ -80,6 +80,7 @@ class Worst(Struct, frozen=True):
     idle: tuple[GroupScore, ...]
     one_consumer: tuple[GroupScore, ...]
     mismatches: tuple[GroupScore, ...]
+    groups: tuple[GroupScore, ...] = ()  # of all, those with the most queues without one owner first
 
 
 def running(scores: DataFrame) -> DataFrame:
@@ -116,6 +117,11 @@ def worst(tables: Tables, runs: DataFrame, top: int) -> Worst:
         idle=named("idle > 0", "idle"),
         one_consumer=named(waits, "maxLagPerConsumer", "lagShare"),
         mismatches=named(differs, "observedUnassigned", "observedDuplicateOwners", "mismatches", "lag"),
+        groups=named(
+            "true",
+            *("observedUnassigned", "unassigned", "observedDuplicateOwners", "duplicateOwners"),
+            *("mismatches", "idle", "imbalance", "lag"),
+        ),
     )
 
 

@@ -11,7 +11,7 @@ import msgspec
 from rmqlb.errors import DataError
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.pipeline.report.atomic_folder import atomic_folder
-from rmqlb.pipeline.report.contents import Exported, facts, figures, sections, subtitle
+from rmqlb.pipeline.report.contents import Exported, facts, figures, sections, subtitle, to_do
 from rmqlb.pipeline.report.export import SPREADSHEET_ROWS, export
 from rmqlb.pipeline.report.frames import Tables
 from rmqlb.pipeline.report.page import page
@@ -52,9 +52,9 @@ def write_report(
         exported = export(tables, aside, most_rows)
         found = figures(tables, top, exported)
         shown = facts(found)
-        _write(os.path.join(aside, PAGE), page("Fleet report", subtitle(found), shown, sections(found)))
+        _write(os.path.join(aside, PAGE), page("Fleet report", subtitle(found), shown, sections(found), to_do(found)))
         _write(os.path.join(aside, CONTENTS), _contents(exported))
-    numbers = {what: value for what, value in shown if isinstance(value, int)}
+    numbers = {fact.what: fact.value for fact in shown if isinstance(fact.value, int)}
     return ReportSummary(os.path.join(folder, PAGE), exported, numbers)
 
 

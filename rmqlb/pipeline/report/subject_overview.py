@@ -1,0 +1,211 @@
+"""The page's beginning: what to do first, every group in a line with links to its sections, and groups left out."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Literal
+
+from msgspec import Struct
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from rmqlb.pipeline.report.frames import Row, Tables, first
+from rmqlb.pipeline.report.page import Section, Status, ToDo, counts, decimals, grid_of, names, said, words
+from rmqlb.pipeline.report.subject_groups import GroupScore, Worst
+from rmqlb.pipeline.report.subject_strategies import IMBALANCED
+from rmqlb.pipeline.report.text import number_of
+from rmqlb.pipeline.schemas import DOCUMENTS, GROUP_IN_SNAPSHOT, GROUPS, REFUSALS, SNAPSHOT
+
+MOST_TO_DO = 3
+_NO_TOPIC = "it subscribes to no topic that has a route"
+
+
+class LeftOut(Row, frozen=True):
+    """A group of the snapshot that no figure of the page counts."""
+
+    cluster: str
+    group: str
+    reason: str | None
+
+
+class SnapshotFile(Row, frozen=True):
+    """The file that is a cluster's last snapshot, where one file is."""
+
+    cluster: str
+    file: str | None
+
+
+class Beginning(Struct, frozen=True):
+    """What the beginning of the page says beside the groups: `left_out` are the first, `number_left_out` all."""
+
+    left_out: tuple[LeftOut, ...] | None = None
+    number_left_out: int = 0
+    files: Mapping[str, str] = {}
+
+
+# -- reading the tables ------------------------------------------------------------------------------------------------
+
+
+def beginning(tables: Tables, runs: DataFrame, top: int) -> Beginning:
+    """Groups that were dumped and have no row in `runs`, and the files to look at again."""
+    files = _files(tables, runs)
+    groups = tables.last(GROUPS)
+    if groups is None:
+        return Beginning(files=files)
+    left = groups.join(runs.select(*GROUP_IN_SNAPSHOT), list(GROUP_IN_SNAPSHOT), "left_anti")
+    refused = tables.warehouse.read_or_empty(tables.spark, REFUSALS)
+    refused = refused.groupBy(*GROUP_IN_SNAPSHOT).agg(fn.min("reason").alias("refused"))
+    left = left.join(refused, list(GROUP_IN_SNAPSHOT), "left")
+    left = left.withColumn("reason", fn.coalesce("problem", "refused", fn.lit(_NO_TOPIC)))
+    return Beginning(first(LeftOut, left, top, "cluster", "group"), left.count(), files)
+
+
+def _files(tables: Tables, runs: DataFrame) -> dict[str, str]:
+    documents = tables.warehouse.read_or_empty(tables.spark, DOCUMENTS)
+    alone = documents.groupBy("file").agg(fn.count("*").alias("documents")).where("documents = 1").select("file")
+    last = documents.join(runs.select(*SNAPSHOT).distinct(), list(SNAPSHOT), "left_semi")
+    last = last.groupBy("cluster").agg(fn.count("*").alias("n"), fn.first("file").alias("file")).where("n = 1")
+    found = first(SnapshotFile, last.join(alone, "file"), _MOST_FILES, "cluster")
+    return {one.cluster: one.file for one in found if one.file is not None}
+
+
+_MOST_FILES = 10_000
+
+
+# -- what to do first --------------------------------------------------------------------------------------------------
+
+
+def to_do(worst: Worst | None, quarantined: Iterable[str | None], files: Mapping[str, str]) -> tuple[ToDo, ...]:
+    """The worst findings, each group once: queues without an owner, then lag, documents, mismatches, balance."""
+    found = islice(_unique(_findings(worst), files), MOST_TO_DO) if worst is not None else ()
+    return tuple(islice((*found, *_documents(quarantined)), MOST_TO_DO))
+
+
+Told = tuple[GroupScore, Status, str, tuple[int | float | None, ...], str]
+"""A group, how bad it is, what is wrong in words, the values in them, and the command that shows it."""
+
+
+def _findings(worst: Worst) -> Iterator[Told]:
+    for one in worst.mismatches:
+        if one.observed_unassigned:
+            yield one, "error", "{} of {} observed queues have no owner", (one.observed_unassigned, one.observed), _WHO
+        elif one.observed_duplicate_owners:
+            yield (
+                one,
+                "error",
+                "{} of {} observed queues have duplicate owners",
+                (one.observed_duplicate_owners, one.observed),
+                _WHO,
+            )
+    for one in worst.unassigned:
+        bad = (one.unassigned, one.duplicate_owners, one.queues)
+        yield one, "error", "{} unassigned and {} with duplicate owners of {} queues are predicted", bad, _WHO
+    for one in worst.one_consumer:
+        yield (
+            one,
+            "warning",
+            "{} of {} unread messages wait for one of {} consumers",
+            (one.max_lag_per_consumer, one.lag, one.consumers),
+            _WHO,
+        )
+    for one in worst.mismatches:
+        yield (
+            one,
+            "warning",
+            "{} of {} observed queues have other owners than predicted",
+            (one.mismatches, one.observed),
+            _WHAT,
+        )
+    for one in worst.idle:
+        yield one, "warning", "{} of {} consumers are idle", (one.idle, one.consumers), _WHAT
+    for one in worst.imbalanced:
+        if one.imbalance is not None and one.imbalance >= IMBALANCED:
+            yield (
+                one,
+                "warning",
+                "one of {} consumers has {} times the mean of queues",
+                (one.consumers, one.imbalance),
+                _WHAT,
+            )
+
+
+_WHO, _WHAT = "show-consumers", "show-owners"
+
+
+def _unique(found: Iterable[Told], files: Mapping[str, str]) -> Iterator[ToDo]:
+    """The first finding of each group: a command that shows it shows the others too."""
+    seen = set()
+    for one, status, what, values, command in found:
+        if (one.cluster, one.group) in seen:
+            continue
+        seen.add((one.cluster, one.group))
+        sentence = said("{} in {}: " + what + ".", one.group, one.cluster, *values)
+        yield ToDo(status, sentence, _command(command, files.get(one.cluster), one.group))
+
+
+def _documents(quarantined: Iterable[str | None]) -> Iterator[ToDo]:
+    for file in dict.fromkeys(quarantined):
+        if file is not None:
+            yield ToDo("warning", said("{} could not be read.", file), _command("show-groups", file))
+
+
+def _command(command: str, file: str | None, group: str | None = None) -> str:
+    of = "" if group is None else f" -g {shlex.quote(group)}"
+    return f"rmqlb {command} -s {'SOURCE' if file is None else shlex.quote(file)}{of}"
+
+
+# -- sections ----------------------------------------------------------------------------------------------------------
+
+LISTS: tuple[tuple[Literal["unassigned", "mismatches", "imbalanced", "idle", "one_consumer"], str, str], ...] = (
+    ("unassigned", "unassigned", "unassigned"),
+    ("mismatches", "mismatches", "mismatches"),
+    ("imbalanced", "imbalanced", "imbalance"),
+    ("idle", "idle", "idle"),
+    ("one_consumer", "lag", "lag"),
+)
+"""List of `Worst`, the name of its section, and what a link to it says."""
+
+
+def groups(found: Worst) -> Section:
+    """The groups in a line each, the worst first."""
+    listed: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for name, section, text in LISTS:
+        for one in getattr(found, name):
+            listed.setdefault((one.cluster, one.group), []).append((section, text))
+    shown, whole = len(found.groups), found.totals.groups
+    grid = grid_of(
+        "The worst first; unassigned and with duplicate owners as predicted, mismatches as observed",
+        found.groups,
+        (("", "status", status_of),),
+        names("cluster", "group"),
+        words("strategy"),
+        counts("consumers", "queues", "lag", "unassigned", "duplicate_owners", "mismatches", "idle"),
+        decimals("imbalance"),
+        (("see", "links", lambda one: tuple(listed.get((one.cluster, one.group), ()))),),
+    )
+    rest = "" if shown == whole else f", of which the list has the first {shown:,}; the table scores has all"
+    return Section("groups", "Groups", (said(f"{number_of(whole, 'group')}{rest}."),), grids=(grid,))
+
+
+def status_of(one: GroupScore) -> Status:
+    """How bad a group is: queues without one owner are an error, what only costs is a warning."""
+    if one.unassigned or one.duplicate_owners or one.observed_unassigned or one.observed_duplicate_owners:
+        return "error"
+    waits = (one.consumers or 0) > 1 and (one.lag_share or 0) > 0.5
+    if one.mismatches or one.idle or waits or (one.imbalance or 0) >= IMBALANCED:
+        return "warning"
+    return "inOrder"
+
+
+def left_out(found: Beginning) -> Section:
+    """The groups that were dumped and that no figure counts, and why."""
+    name, title = "left-out", "Groups left out"
+    if not found.number_left_out:
+        return Section(name, title, (said("Nothing: every group of the snapshots is judged."),))
+    shown = found.left_out or ()
+    grid = grid_of("By cluster and name", shown, names("cluster", "group", "reason"))
+    more = "" if len(shown) == found.number_left_out else f" The list has the first {len(shown):,}."
+    seen = f"{number_of(found.number_left_out, 'group')} of the snapshots in no figure of this page.{more}"
+    return Section(name, title, (said(seen),), grids=(grid,))
