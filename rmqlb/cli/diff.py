@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def diff(
     *,
     before: Annotated[str, Argument(metavar="A", help="The first snapshot: a source as for -s, or a context.")],
-    after: Annotated[str, Argument(metavar="B", help="The second, perhaps the live cluster: likewise.")],
+    after: Annotated[str, Argument(metavar="B", help="The second, perhaps the live cluster: as A.")],
     source: SourceOptions,
     group: Annotated[
         list[str] | None, Option("-g", "--group", metavar="GLOB", help="Only these consumer groups; repeatable.")

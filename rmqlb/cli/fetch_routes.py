@@ -34,7 +34,7 @@ def fetch_routes(
     ] = None,
     system: Annotated[bool, about_option("--system", help="RocketMQ's own topics and groups too.")] = False,
     to: Annotated[
-        str | None, Option(metavar="FILE", help="Write to this file, whole or not at all, instead of stdout.")
+        str | None, Option(metavar="FILE", help="Write to this file, atomically, instead of stdout.")
     ] = None,
     redact: Annotated[
         bool,
@@ -47,7 +47,7 @@ def fetch_routes(
         str | None, Option(metavar="FILE", help="With --redact: write which name became which to this file, mode 0600.")
     ] = None,
 ) -> None:
-    """Write a snapshot of a cluster: its routes, groups, members, owners and offsets.
+    """Write a snapshot of a cluster: its routes, groups, consumers, owners and offsets.
 
     What could not be read is listed on stderr and in the snapshot; the rest is written all the same. With -o jsonl each
     topic and each group is a line of its own, a snapshot of it alone; -s reads all of that, or any lines of it, back.
@@ -61,8 +61,8 @@ def fetch_routes(
 
       rmqlb fetch-routes -s examples/cluster.json -o jsonl
 
-    Under --redact the numbers, times and client versions stay. CONSISTENT_HASH hashes names, so it deals queues out
-    to other members then; every other strategy gives each queue to the same one.
+    Under --redact the numbers, times and client versions stay. CONSISTENT_HASH hashes names, so it assigns
+    queues to other consumers then; every other strategy assigns each queue to the same one.
 
     Exit codes: 0 done, 2 usage, 4 incomplete, 5 endpoint unreachable.
     """

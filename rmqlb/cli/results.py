@@ -64,7 +64,7 @@ RESULTS = (
         PlanOfGroups,
     ),
     Result("rmqlb/simulate-rebalance", ("simulate-rebalance",), "a consumer group over time", GroupResult),
-    Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's members", Rollout),
+    Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's consumers", Rollout),
     Result("rmqlb/send", ("simulate-send",), "where a producer's messages go while brokers fail", SendResult),
     Result("rmqlb/attempt", ("simulate-send",), "one attempt to send a message, a line of -o jsonl", Attempt, "whole"),
     Result(

@@ -88,7 +88,7 @@ def _queues(name: str, data: QueueData, ordered: int | None) -> Iterator[Finding
         above = f"{reads} read queues but {writes} in the order config"
     if reads < writes:
         unread = _span(reads, writes)
-        yield Finding("read-below-write", f"{name} has {below}: messages in {unread} are read by nobody")
+        yield Finding("read-below-write", f"{name} has {below}: messages in {unread} are read by no consumer")
     elif reads > writes:
         gets = "gets" if writes + 1 == reads else "get"
         yield Finding("read-above-write", f"{name} has {above}: {_span(writes, reads)} {gets} no new messages")

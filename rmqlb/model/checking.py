@@ -31,7 +31,7 @@ class Judgement(Struct, frozen=True):
     verdict: Verdict  # passed, failed, incomplete (unknown) or notApplicable (it makes no sense there)
     value: Bound | None = None  # what was measured; None when unknown. Of a failed limit it may be more yet.
     why: str = ""  # where to look, or why it is unknown; may be empty
-    # observed (at the cluster), predicted (by the strategy that the members run) or assumed (by the one that the rule
+    # observed (at the cluster), predicted (by the strategy that the consumers run) or assumed (by the one that the rule
     # names); None where that is no question
     basis: Basis | None = None
     waiver: Waiver | None = None  # what lets it pass, or None

@@ -38,8 +38,8 @@ class SettingDiff(Struct, frozen=True):
 
     Attributes:
         name: such as messageModel or orderTopicConf.
-        before: its value; null when it was not reported, or not set.
-        after: likewise.
+        before: its value in the first snapshot; null when it was not reported, or not set.
+        after: its value in the second; null in the same cases.
     """
 
     name: str
@@ -69,8 +69,8 @@ class BrokerDiff(Struct, frozen=True, rename="camel"):
     Attributes:
         broker_name: its name.
         change: added, removed or changed.
-        before: null when the topic is not on it.
-        after: likewise.
+        before: in the first snapshot; null when the topic is not on it.
+        after: in the second; null when the topic is not on it.
     """
 
     broker_name: str
@@ -107,15 +107,15 @@ class QueueDiff(Struct, frozen=True, rename="camel"):
         change: same, moved, assigned (had no owner), unassigned (has none now), added or removed (the queue itself).
         basis: observed when both snapshots report the queue's owners, otherwise predicted: what is compared.
         owners_before: client IDs, sorted; null when the queue did not exist.
-        owners_after: likewise.
+        owners_after: in the second snapshot; null when the queue does not exist.
         predicted_before: the predicted owners; null when the queue did not exist, or nothing could be predicted.
-        predicted_after: likewise.
+        predicted_after: those of the second snapshot; null in the same cases.
         how: predicted (the causes give the owners that it has now), converged (they are those predicted before: the
             group had not converged then), pending (the causes give others, and it is on its way: it has the former
             ones, some of both, or none), or unexplained.
         causes: the fewest changes that give those owners, applied to the first snapshot; empty without any.
-        lag_before: messages not yet read.
-        lag_after: likewise.
+        lag_before: messages not yet read in the first snapshot.
+        lag_after: messages not yet read in the second.
     """
 
     topic: str
@@ -157,8 +157,8 @@ class ProcessesDiff(Struct, frozen=True, rename="camel"):
 
     Attributes:
         client_id: the ID.
-        before: how many processes; 0 when it was not there.
-        after: likewise.
+        before: how many processes in the first snapshot; 0 when it was not there.
+        after: how many in the second; 0 when it is not there.
     """
 
     client_id: str
@@ -195,7 +195,7 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
         group: its name.
         change: added, removed, changed, or same when only offsets differ.
         before: in the first snapshot; null when it is not there.
-        after: likewise in the second.
+        after: in the second; null when it is not there.
         joined: client IDs that are new.
         left: client IDs that are gone.
         processes: client IDs in both that another number of processes has.
@@ -210,7 +210,8 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
         lag_growth: by how much the lag grew, below 0 when it shrank, over the queues whose lag is known in both; null
             when it is of none.
         produced: messages that came into the queues whose ends are known in both; null when they are of none.
-        consumed: messages by which offsets went forward, likewise.
+        consumed: messages by which offsets went forward in the queues whose offsets are known in both; null when they
+            are of none.
         offsets_back: queues whose consumer offset is lower than before.
     """
 

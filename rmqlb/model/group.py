@@ -1,4 +1,4 @@
-"""A consumer group as it was seen: its members, what they hold, and how far they have read.
+"""A consumer group as it was seen: its consumers, what they hold, and how far they have read.
 
 What was not observed is None, never an empty collection: `owners=None` says nobody looked, `owners=frozenset()` says
 that somebody looked and found no owner.
@@ -63,11 +63,11 @@ class Connection(Struct, frozen=True, rename="camel"):
 
 
 class MemberView(Struct, frozen=True, rename="camel"):
-    """What one broker says about the group's members: one entry per channel."""
+    """What one broker says about the group's consumers: one entry per channel."""
 
     connections: tuple[Connection, ...]
     seen: Seen
-    broker_addr: str | None = None  # the broker that was asked, or None when the source does not tell
+    broker_addr: str | None = None  # the broker that was asked, or None when the source does not report it
 
     @property
     def client_ids(self) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ class MemberView(Struct, frozen=True, rename="camel"):
 
 
 class MemberReport(Struct, frozen=True, rename="camel"):
-    """What a member says of itself (`remoting.protocol.body.ConsumerRunningInfo`).
+    """What a consumer says of itself (`remoting.protocol.body.ConsumerRunningInfo`).
 
     Attributes:
         client_id: its client id.
@@ -144,10 +144,10 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
     message_model: str | None = None  # CLUSTERING or BROADCASTING, or None
     consume_from_where: str | None = None
     topics: tuple[str, ...] | None = None  # topics of the group's subscription, `%RETRY%` included, or None
-    # the members as each broker lists them; None when nobody asked, `()` when no broker knows the group
+    # the consumers as each broker lists them; None when nobody asked, `()` when no broker knows the group
     views: tuple[MemberView, ...] | None = None
     queues: States = field(default_factory=dict)
-    # what members say of themselves, by client id; a member that did not answer is absent
+    # what consumers say of themselves, by client id; a consumer that did not answer is absent
     reports: Mapping[str, MemberReport] = field(default_factory=dict)
     # topic → PULL or POP as brokers have it for the group (`MessageRequestMode`), several where they differ; None when
     # nobody looked. Consumers that rebalance by themselves pull whatever it is.
@@ -158,7 +158,7 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
 
     @cached_property
     def client_ids(self) -> tuple[str, ...] | None:
-        """The members, sorted, duplicates kept; None when they were not observed.
+        """The consumers, sorted, duplicates kept; None when they were not observed.
 
         Brokers may disagree; each id then counts as often as the broker that lists it most often says.
         """
@@ -192,7 +192,7 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
         )
 
     def subscribes_to(self, topic: str) -> bool:
-        """Whether its members read the topic, as far as that is known.
+        """Whether its consumers read the topic, as far as that is known.
 
         Push consumers in CLUSTERING mode add their group's retry topic on their own
         (`DefaultMQPushConsumerImpl.copySubscription`), whatever a source lists; those that pull or broadcast do not.

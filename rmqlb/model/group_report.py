@@ -1,9 +1,9 @@
 """What came of a simulated consumer group, from the first event to the last timer.
 
 Rules of this file:
-- Times count in milliseconds since the start of the simulation, lengths of time likewise; `_us` gives whole
+- Times count in milliseconds since the start of the simulation, lengths of time too; `_us` gives whole
   microseconds, which the engine and the pictures count in.
-- A queue is *owned* by a member from when it takes the queue into its process-queue table until it drops it there, or
+- A queue is *owned* by a consumer from when it takes the queue into its process-queue table until it drops it there, or
   ends. It is *read* from the first pull on, which newer clients send half a second later.
 - What ends a Struct as `name = …` is the former name of a field, for those who use it from Python.
 """
@@ -55,13 +55,13 @@ class OfQueue(Struct, frozen=True, rename="camel"):
 
 
 class Takeover(OfQueue, frozen=True, rename="camel"):
-    """A member takes a queue.
+    """A consumer takes a queue.
 
     Attributes:
         client_id: who.
         at_ms: when.
         reads_from_ms: its first pull; null when it lost the queue before, or the simulation ended.
-        unread_ms: for how long nobody had read the queue by then; 0 when somebody still did, null without a first pull.
+        unread_ms: for how long no consumer had read the queue by then; 0 when one still did, null without a first pull.
         start_rule: where it starts to pull: stored (the group's offset), end (of the queue), beginning (offset 0),
             timestamp (what the broker finds for consumeTimestamp), refused (the queue is not taken in this pass),
             unknown (not enough was observed).
@@ -120,9 +120,9 @@ class QueueTimeline(OfQueue, frozen=True, rename="camel"):
         longest_overlap_ms: the longest stretch of it.
         total_outage_ms: in all with a broker that cannot be read, until an owner pulls again.
         longest_outage_ms: the longest stretch of it.
-        unread_ms: the longest time in which nobody reads it, outages included: so long a message waits at the most. A
+        unread_ms: the longest time in which no consumer reads it, outages included: the longest wait of a message. A
             wait that is not over lasts until the simulation ends.
-        unread_at_end: nobody reads it when the simulation ends.
+        unread_at_end: no consumer reads it when the simulation ends.
         redelivered: bound of the messages redelivered, over all takeovers; null when the rate is unknown.
         intervals: they cover the time from 0 to the end exactly, without gap or overlap; neighbours differ.
         takeovers: in the order of time.
@@ -182,7 +182,7 @@ class FiguresOf(Struct, Generic[_Time, _Count], frozen=True, rename="camel"):
         total_overlap_ms: the sum of it over all queues.
         longest_outage_ms: the longest time that a queue's broker could not be read.
         total_outage_ms: the sum of it over all queues.
-        unread_ms: the longest time in which nobody read a queue, outages included: so long a message waits at the most.
+        unread_ms: the longest time in which no consumer read a queue, outages included: the longest wait of a message.
             What is not over, as an outage may be, lasts until the simulation ends.
         redelivered: bound of the messages that are redelivered; null when a rate that it needs is unknown.
         queues_with_gap: queues that had no owner at some time.
@@ -191,9 +191,9 @@ class FiguresOf(Struct, Generic[_Time, _Count], frozen=True, rename="camel"):
         queues_with_gap_at_end: queues that have no owner when the simulation ends; their times above are not over then.
         queues_with_overlap_at_end: queues that have several then.
         queues_with_outage_at_end: queues whose broker cannot be read then.
-        queues_unread_at_end: queues that nobody reads then, for one reason or another.
+        queues_unread_at_end: queues that no consumer reads then, for any reason.
         taken: how often a queue was taken.
-        rebalances: how often members went through their queues.
+        rebalances: how often consumers went through their queues.
     """
 
     convergence_ms: _Time | None

@@ -51,7 +51,7 @@ class Event(Struct, frozen=True):
         kind: join (a process starts), leave (it ends in good order), crash (it is killed, its sockets close),
             host-loss (its machine falls silent), broker-down (a master's process ends, its slaves go on), broker-loss
             (its machine falls silent), broker-up (it starts, or a new one does), route-change (numbers of queues
-            change), pull-stall (a member's pull requests are lost: nothing is read although it owns the queues),
+            change), pull-stall (a consumer's pull requests are lost: nothing is read although it owns the queues),
             freeze (a process does nothing from then on, and its connections stay open), unfreeze (it goes on).
         at_us: when.
         subject: the client id; of broker events the broker's name; of route-change the topic.
@@ -60,7 +60,7 @@ class Event(Struct, frozen=True):
             client ids) → queues, or None for the group's.
         broker_name: route-change only: the broker whose numbers change, or None for all of the topic's.
         read_queues: broker-up of a new broker and route-change: number of read queues, or None for as before.
-        write_queues: likewise.
+        write_queues: the same for write queues.
         with_slaves: broker-down and broker-loss only: the slaves of the same name are meant as well; so they are where
             the name has no master.
         for_good: broker-down only: the broker and all its queues are taken out of the cluster, which is no outage.
@@ -109,7 +109,7 @@ class Timers(Struct, frozen=True):
         channel_expiry_us: a broker forgets a client without heartbeats after it (`channelExpiredTimeout`).
         broker_scan_us: how often a broker looks for such clients.
         socket_idle_us: a broker closes a silent connection after it (`serverChannelMaxIdleTimeSeconds`).
-        notify_batch_us: a broker collects notices of changed members for so long
+        notify_batch_us: for how long a broker collects notices of changed consumers
             (`realTimeNotifyConsumerChange=false`: 15 s); 0 sends each at once.
         rpc_timeout_us: after which a client gives a silent broker up.
         start_us: from the making of a client's instance until it turns to the brokers, at the least: thread pools and
@@ -156,19 +156,19 @@ class GroupScenario(Struct, frozen=True):
 
     Attributes:
         events: in any order; those of the same time happen in the order of the list.
-        client_version: whose rules the members follow.
+        client_version: whose rules the consumers follow.
         orderly: the listener is a MessageListenerOrderly, so that queues are locked at the broker.
         broadcasting: BROADCASTING instead of CLUSTERING.
         timers: every clock.
         latency_us: a request's way to a server and back, on average; single ones vary as those of real brokers do.
         consume_us: how long the listener takes for a message.
         rates: queue → messages a second; a queue without an entry has an unknown rate.
-        consume_from: `consumeFromWhere` of the members.
-        consumer_type: which of RocketMQ's consumers a member is that `consumer_types` does not name.
+        consume_from: `consumeFromWhere` of the consumers.
+        consumer_type: which of RocketMQ's kinds a consumer is that `consumer_types` does not name.
         consumer_types: client id → which it is.
-        until_us: where the simulation ends; None when the group is settled.
-        patience_us: how long after the last event it ends at the latest when it does not settle.
-        all_new: the members of the beginning start at time 0 instead of having run for a while.
+        until_us: where the simulation ends; None when the group has converged.
+        patience_us: how long after the last event it ends at the latest when it does not converge.
+        all_new: the consumers of the beginning start at time 0 instead of having run for a while.
         seed: of all that is random.
     """
 

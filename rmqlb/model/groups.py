@@ -21,19 +21,19 @@ class GroupState(Struct, frozen=True, rename="camel"):
 
     Attributes:
         group: its name.
-        status: error or warning, as its worst finding; else unknown (who owns its queues is neither observed nor
+        status: error or warning, as its worst finding; otherwise unknown (who owns its queues is neither observed nor
             certain to predict), offline (no consumer is online) or inOrder.
         topics: to which it subscribes, the one for retries left out; null when they are not known.
         message_model: CLUSTERING or BROADCASTING; null when it is not known.
         consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP; null when it is not known.
         consumers: distinct client IDs that brokers list; null when they are not known.
-        processes: running clients, of which several may share a client ID; null likewise.
+        processes: running clients, of which several may share a client ID; null when they are not known.
         queues: readable queues of its topics; null when a route is not known.
         lag: messages not yet read; null when they are not known of every queue.
         lag_at_least: those of the queues of which they are known; null where brokers hold none of its offsets.
         unassigned: queues without an owner; null when that is not known.
-        duplicate_owners: queues with several consumers as owners; null likewise.
-        idle: consumers without a queue; null likewise.
+        duplicate_owners: queues with two or more consumers as owners; null when that is not known.
+        idle: consumers without a queue; null when that is not known.
         basis: how the owners are known: observed, predicted (by the strategy that consumers run) or assumed (by
             RocketMQ's default); null when they are not.
         duplicate_client_ids: client IDs that several processes carry; null when consumers are not known.
@@ -92,12 +92,12 @@ class OverviewSummary(Struct, frozen=True, rename="camel"):
         offline: those without a consumer, and without messages that are known to wait.
         in_order: the others.
         queues: of all groups, as far as they are known.
-        lag: likewise, messages not yet read.
-        unassigned: likewise, queues without an owner; those of groups that are offline are left out.
-        duplicate_owners: likewise, queues with several owners.
-        idle: likewise, consumers without a queue.
-        duplicate_client_ids: likewise, client IDs that several processes carry.
-        mismatches: likewise, queues whose observed owners differ from the predicted ones.
+        lag: messages not yet read, of all groups, as far as they are known.
+        unassigned: queues known to have no owner; those of groups that are offline are left out.
+        duplicate_owners: queues known to have two or more owners.
+        idle: consumers known to have no queue.
+        duplicate_client_ids: client IDs known to be carried by several processes.
+        mismatches: queues known to have other observed owners than predicted.
     """
 
     groups: int

@@ -110,7 +110,7 @@ class Against(Struct, frozen=True, rename="camel"):
         fingerprint: the earlier one.
         same: neither routes nor consumers nor strategies have changed.
         same_owners: nor have the owners observed; null when they are not reported on both sides.
-        same_offsets: nor have the offsets; null likewise.
+        same_offsets: nor have the offsets; null when they are not reported on both sides.
         group: what changed of the group, and which queues its predicted owners move; null when nothing did.
         topics: what changed of the routes.
     """

@@ -66,7 +66,7 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
     Attributes:
         group: the group; null when the source names none.
         topics: their names.
-        sorted_consumers: the members in the clients' order, duplicates kept.
+        sorted_consumers: the consumers in the clients' order, duplicates kept.
         queues: queue by queue, in the clients' order; behind them those that only a CONFIG list names.
         strategies: strategy by strategy.
     """

@@ -26,15 +26,16 @@ class Move(Struct, frozen=True, rename="camel"):
     Attributes:
         broker_name: its broker.
         queue_id: its number there, from 0.
-        owners_before: predicted client ids, sorted; none when nobody owns it, or when it does not exist before.
-        owners_after: likewise.
+        owners_before: predicted client ids, sorted; none when it is unassigned, or when it does not exist before.
+        owners_after: the same afterwards.
         change: same, moved, assigned (had no owner), unassigned (has none now), added or removed (the queue itself).
         owners_observed: the owners that the source saw; null when it saw none for this queue.
         lag: messages not yet read.
         reason_before: why it goes where it goes before; null without --explain.
-        reason_after: likewise afterwards.
-        start_offset: where a new owner starts to pull; null when it is not known, or nobody else takes the queue.
-        start_rule: how that comes about: stored, end, beginning, timestamp, refused or unknown; null likewise.
+        reason_after: why it goes where it goes afterwards; null without --explain.
+        start_offset: where a new owner starts to pull; null when it is not known, or no other consumer takes the queue.
+        start_rule: how that comes about: stored, end, beginning, timestamp, refused or unknown; null in the
+            same cases.
     """
 
     broker_name: str
@@ -68,15 +69,15 @@ class ConsumerPlan(Struct, frozen=True, rename="camel"):
     Attributes:
         client_id: the id.
         queues_before: number of queues that it owns before.
-        queues_after: likewise afterwards.
+        queues_after: number of queues that it owns afterwards.
         gained: number of queues that it owns only afterwards.
         lost: number of queues that it owns only before.
         lag_gained: messages waiting in the queues gained; null when not known for all of them.
-        lag_lost: likewise for the queues lost.
-        index_before: its place among the sorted members, from 0; null when it is not there.
-        index_after: likewise afterwards.
+        lag_lost: messages waiting in the queues lost; null when not known for all of them.
+        index_before: its place among the sorted consumers, from 0; null when it is not there.
+        index_after: its place among them afterwards; null when it is not there.
         processes_before: how many processes carry the id.
-        processes_after: likewise afterwards.
+        processes_after: how many carry it afterwards.
         placeholder: the id was invented, because only a number was asked for.
         idle_reason: why it gets nothing afterwards; null when it gets something or is gone.
         queues_observed: number of queues that it was seen to own before the change; null when no owner was seen.
@@ -176,7 +177,7 @@ class ObservedOwners(Struct, frozen=True, rename="camel"):
 
     Attributes:
         queues: queues before the change whose owners it saw.
-        unassigned: those of them that nobody owned.
+        unassigned: those of them that had no owner.
         duplicate_owners: those with duplicate owners.
         mismatches: those whose owners are not the predicted ones.
         moved: those that had an owner and get another one afterwards.
@@ -202,7 +203,7 @@ class Summary(Struct, frozen=True, rename="camel"):
         removed: queues that exist only before.
         lag_moved: messages waiting in the queues that move; null when not known for all of them.
         writable_queues_before: queues that producers can write before.
-        writable_queues_after: likewise afterwards.
+        writable_queues_after: queues that producers can write afterwards.
         idle: consumers without a queue afterwards.
         unassigned: queues without an owner afterwards.
         duplicate_owners: queues with duplicate owners afterwards.
@@ -211,7 +212,7 @@ class Summary(Struct, frozen=True, rename="camel"):
         after: the spread afterwards.
         moved_range: moved over the orders of client ids that are not known yet; null when the ids themselves decide.
         lag_unassigned: messages waiting in the queues without an owner afterwards; null when not known for all of them.
-        lag_removed: likewise in the queues that exist only before.
+        lag_removed: messages waiting in the queues that exist only before; null when not known for all of them.
         observed: what was seen of the owners; null when nothing was.
     """
 
@@ -260,7 +261,8 @@ class Convergence(Struct, frozen=True, rename="camel"):
             none did.
         max_convergence_ms: the longest; null when one did not converge.
         longest_gap_ms: the longest time that a queue had no owner; null when one has none at either end of the plan.
-        longest_overlap_ms: likewise with duplicate owners.
+        longest_overlap_ms: the longest time that a queue had duplicate owners; null when one has them at either end of
+            the plan.
         unread_ms: the longest time until a new owner's first pull.
     """
 
@@ -280,15 +282,15 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
         group: the group; null when the source names none.
         strategy: before, by RocketMQ's name.
         strategy_after: afterwards.
-        strategy_origin: how the strategy before is known: given, reported (by members), observed (it fits the owners
+        strategy_origin: how the strategy before is known: given, reported (by consumers), observed (it fits the owners
             seen) or assumed.
         changes: the changes asked for, a line each.
         topics: queue by queue.
         consumers: client id by client id, sorted as clients sort them.
-        sorted_consumers_before: the members in the clients' order, duplicates kept.
-        sorted_consumers_after: likewise afterwards.
+        sorted_consumers_before: the consumers in the clients' order, duplicates kept.
+        sorted_consumers_after: the same afterwards.
         summary: in numbers.
-        convergence: what the members go through in between; null when that was not simulated.
+        convergence: what the consumers go through in between; null when that was not simulated.
         comparison: the same change under each strategy asked for, the plan's own first.
         conditions: what --fail-on asked for.
         made_from: what it was made from; null in Python.

@@ -1,4 +1,4 @@
-"""Ways to restart the members of a group, or to give them another strategy, and what each of them costs."""
+"""Ways to restart the consumers of a group, or to give them another strategy, and what each of them costs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rmqlb.model.times import Microseconds, MicrosecondsIfKnown
 
 
 class RolloutChoice(GroupTrials, frozen=True, rename="camel"):
-    """One way to restart a group's members, and what many trials of it say.
+    """One way to restart a group's consumers, and what many trials of it say.
 
     Attributes:
         order: client ids in the order in which they go down.
@@ -39,13 +39,13 @@ class RolloutChoice(GroupTrials, frozen=True, rename="camel"):
 
 
 class MixedStage(Struct, frozen=True, rename="camel"):
-    """A stage of a strategy change at rest: some members run the new strategy, the others still the old one.
+    """A stage of a strategy change at rest: some consumers run the new strategy, the others still the old one.
 
     Attributes:
-        changed: how many members run the new one.
-        next_id: the member that changes next; null after the last.
-        duplicate_owners: queues that two members own as long as the stage lasts.
-        unassigned: queues that nobody owns as long as it lasts.
+        changed: how many consumers run the new one.
+        next_id: the consumer that changes next; null after the last.
+        duplicate_owners: queues that two consumers own as long as the stage lasts.
+        unassigned: queues without an owner as long as it lasts.
     """
 
     changed: int

@@ -335,8 +335,8 @@ class SendReport(Struct, frozen=True):
         failures: how each failure was taken, in the scenario's order.
         slices: the time line.
         exceptions: what the application gets of lost messages, the most frequent first.
-        attempts: each attempt where they were kept, else None.
-        lost_messages: each lost message where attempts were kept, else None.
+        attempts: each attempt where they were kept, otherwise None.
+        lost_messages: each lost message where attempts were kept, otherwise None.
         findings: what is odd about it.
     """
 

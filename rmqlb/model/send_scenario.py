@@ -58,9 +58,9 @@ class Reaction(Struct, frozen=True):
     """What a broker does to a send while it fails.
 
     Attributes:
-        kind: refused (nobody listens), timeout (silence), slow (a late success), status (stored, but not as safely as
-            wanted), code (an error response), read-only (it still stores, and leaves the route for producers).
-        name: the status or code by RocketMQ's name, else the kind.
+        kind: refused (no process listens), timeout (silence), slow (a late success), status (stored, but not as
+            safely as wanted), code (an error response), read-only (it still stores, and leaves the producers' route).
+        name: the status or code by RocketMQ's name, otherwise the kind.
         code: the response code of a status or code.
         cost_us: how long a refusal takes, or the slow answer.
     """
@@ -120,7 +120,7 @@ class Selector(Struct, frozen=True):
             fewer keys than messages.
         queue: for the kind of that name.
         function: for the kind of that name: (queues, key) → queue.
-        keys: what that function is given with each message in turn, likewise; the message's number when there are none.
+        keys: what that function is given with each message in turn; the message's number when there are none.
         text: what results call that function; empty is by its own name.
     """
 

@@ -110,7 +110,7 @@ class ClusterSnapshot(Struct, frozen=True):
 
     kind: str  # which kind of source: dashboard, dump, …
     endpoint: str  # URL or path, never with a secret in it
-    taken_at: datetime | None = None  # UTC, or None when the source does not tell
+    taken_at: datetime | None = None  # UTC, or None when the source does not report it
     routes: Mapping[str, RouteSighting] = field(default_factory=dict)
     groups: Mapping[str, ConsumerGroup] = field(default_factory=dict)
     unread: tuple[Unread, ...] = ()  # parts that were asked for and could not be read
@@ -162,7 +162,7 @@ def close_names(name: str, names: Iterable[str]) -> str | None:
 
 
 def suggestion(kind: str, name: str, names: Iterable[str]) -> str:
-    """A hint for a name that is not there: the names most like it, else the first ones there are."""
+    """A hint for a name that is not there: the names most like it, otherwise the first ones there are."""
     known = sorted(names)
     if (close := close_names(name, known)) is not None:
         return close

@@ -26,7 +26,7 @@ def milliseconds(us: int) -> float:
 
 
 def milliseconds_if_known(us: int | None) -> float | None:
-    """Likewise; None stays unknown."""
+    """The same; None stays unknown."""
     return None if us is None else milliseconds(us)
 
 

@@ -109,8 +109,8 @@ GROUPS = table(
     "group string, consumeType string, messageModel string, consumeFromWhere string, processes int, "
     "hasSplitView boolean, strategy string, mixedStrategies boolean, problem string",
 )
-"""`processes`: null when nobody looked; `strategy` is what most of them report (the first by client id of equals), null
-when none does. `problem` says why the group's queues are not its clients' to allocate, or why that is
+"""`processes`: null when they were not observed; `strategy` is what most of them report (the first by client id of
+equals), null when none does. `problem` says why the group's queues are not its clients' to allocate, or why that is
 not known; null for all others."""
 
 PROCESSES = table(
@@ -121,7 +121,7 @@ PROCESSES = table(
 reported `strategyClass`, the class's own name when it is none of RocketMQ's."""
 
 SUBSCRIPTIONS = table("subscriptions", "group string, topic string, hasRoute boolean, absent array<string>")
-"""`absent`: client ids that report their topics, and not this one; what falls to them is read by nobody."""
+"""`absent`: client ids that report their topics, and not this one; their shares of it stay unassigned."""
 
 OWNERS = table("owners", f"group string, {_QUEUE}, place int, ownersObserved array<string>")
 """A queue whose owners the cluster reports; an empty list is a queue that it reports without one. `place`: the queue's
@@ -151,7 +151,7 @@ ASSIGNMENTS = table(
     "assignments", f"group string, {_QUEUE}, strategy string, owner string, owners int, lag bigint, mismatch boolean"
 )
 """Who owns a queue under a strategy: a row for each owner, one row with null when it has none; `owners` is their
-number. `mismatch`: the observed owners are others; null when nobody looked."""
+number. `mismatch`: the observed owners are others; null when they were not observed."""
 
 REFUSALS = table("refusals", "group string, topic string, strategy string, reason string")
 """A group whose clients cannot run a strategy: the text that each of them throws; they keep what they hold."""

@@ -156,7 +156,7 @@ class Warehouse:
             raise DataError(
                 f"{path}: {contents.schema} {contents.format_version} is not what this program reads "
                 f"({FORMAT} {VERSION})",
-                hint="ingest the dumps into another --warehouse, or use the rmqlb that wrote this one",
+                hint="ingest the snapshots into another --warehouse, or use the rmqlb that wrote this one",
             )
         return contents
 
@@ -273,7 +273,7 @@ def _anew(table: Table) -> str:
     """How a table is made again; what was ingested before is known, and is not read again into the same warehouse."""
     stage = _writer(table)
     return (
-        "ingest the dumps into another --warehouse"
+        "ingest the snapshots into another --warehouse"
         if stage == "ingest"
         else f"rebuild it: rmqlb pipeline {stage} --force"
     )

@@ -212,7 +212,7 @@ class _SnapshotReader:
         def ask(broker: str) -> docs.ConnectionsDocument | None:
             return self._reads.connections(group, brokers[broker])
 
-        return dict(self._each("members", ask, brokers, lambda broker, why: Unread("members", group, why, broker)))
+        return dict(self._each("consumers", ask, brokers, lambda broker, why: Unread("members", group, why, broker)))
 
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
         """A group without members is known to the cluster, or it is a mistake."""
@@ -241,7 +241,7 @@ class _SnapshotReader:
         ):
             states.update(some)
         answers = self._each(
-            "what members hold",
+            "queues of consumers",
             lambda client_id: self._reads.running_info(group.group, client_id, via[client_id]),
             sorted(via),
             lambda client_id, why: Unread("member", group.group, why, client_id),

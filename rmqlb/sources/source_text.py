@@ -15,7 +15,7 @@ _SCHEME = r"(?s)([A-Za-z][A-Za-z0-9+.-]*)://(.*)"
 _URL = r"(?i)\s*(?:[a-z][a-z0-9+.-]*://|(?:rocketmqs?|https?):/?)"
 _USER = r"(?i)(https?://)([^/?#@:]+)@([^@]*)"
 _HIDDEN = "***"
-_HINT = "write rocketmq://HOST:9876,… for NameServers, http(s)://HOST for a Dashboard, or a dump's absolute path"
+_HINT = "write rocketmq://HOST:9876,… for NameServers, http(s)://HOST for a Dashboard, or a file's absolute path"
 
 
 def is_live(text: str | None) -> bool:

@@ -15,7 +15,7 @@ class Source(Struct, frozen=True, rename="camel"):
     Attributes:
         kind: which kind of source it is, such as dump or dashboard.
         endpoint: its URL or path, never with a secret in it.
-        taken_at: when it was seen, ISO-8601 in UTC; null when the source does not tell.
+        taken_at: when it was seen, ISO-8601 in UTC; null when the source does not report it.
         context: the context that named the source; null when none did.
     """
 

@@ -21,7 +21,7 @@ class OwnersSummary(Struct, frozen=True, rename="camel"):
         groups: how many.
         queues: how many queues they have.
         queues_observed: queues of which the source saw the owners.
-        observed_unassigned: those of them that nobody owned.
+        observed_unassigned: those of them that had no owner.
         observed_duplicate_owners: those with duplicate owners.
     """
 

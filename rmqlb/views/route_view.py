@@ -20,7 +20,7 @@ class RouteSeen(Struct, frozen=True):
 
     Attributes:
         where: in words.
-        at: ISO-8601 in UTC; null when the source does not tell.
+        at: ISO-8601 in UTC; null when the source does not report it.
     """
 
     where: str

@@ -383,7 +383,7 @@ SETTINGS = [
         f"{PLAN} --group g",
         USAGE,
         "no source",
-        "name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context",
+        "name rocketmq://HOST:9876, a Dashboard's URL, a file or - with -s, or set RMQLB_SOURCE or --context",
     ),
     Bad(f"{PLAN} -s _ --group g", USAGE, "the source is empty", SOURCE_HINT),
     Bad(

@@ -249,7 +249,7 @@ def test_a_source_of_ones_own_puts_every_context_aside(desk: Desk, chosen: str, 
     said = run(*SHOW, *flags, env=env).stderr.splitlines()[0]
     as_close = chosen == "flag" or (chosen, source) == ("environment", "environment")
     origin = "--source" if source == "flag" else "RMQLB_SOURCE"
-    assert (said == f"context here is set aside: {origin} names the source") == as_close
+    assert (said == f"context here is not used: {origin} names the source") == as_close
     assert said.startswith("context") == as_close
 
 

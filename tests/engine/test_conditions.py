@@ -223,7 +223,7 @@ def test_what_is_not_a_condition_is_refused(text: str) -> None:
 def test_a_figure_of_a_broker_needs_its_name_and_another_takes_none() -> None:
     with pytest.raises(UsageError, match=r"share of what\?"):
         parse_condition("share>5%", SEND_FIGURES)
-    with pytest.raises(UsageError, match="lost is not told apart by name"):
+    with pytest.raises(UsageError, match="lost takes no name in brackets"):
         parse_condition("lost[a]>0", SEND_FIGURES)
     assert parse_condition("share[a]>5%", SEND_FIGURES).subject == "a"
 

@@ -42,7 +42,7 @@ def test_each_oddity_has_its_code() -> None:
 def test_the_message_says_which_queues_nobody_reads() -> None:
     data = broken(QueueData("a", 2, 4, 6), BrokerData("c", "a", {0: "a:1"}))
     assert [f.message for f in route_findings(data)] == [
-        "broker a of topic T has 4 write but 2 read queues: messages in queues 2..3 are read by nobody"
+        "broker a of topic T has 4 write but 2 read queues: messages in queues 2..3 are read by no consumer"
     ]
 
 
@@ -53,7 +53,7 @@ def told(data: TopicRouteData) -> list[str]:
 def test_a_single_queue_is_no_span() -> None:
     master = BrokerData("c", "a", {0: "a:1"})
     assert told(broken(QueueData("a", 3, 4, 6), master)) == [
-        "has 4 write but 3 read queues: messages in queue 3 are read by nobody"
+        "has 4 write but 3 read queues: messages in queue 3 are read by no consumer"
     ]
     assert told(broken(QueueData("a", 1, 0, 6), master)) == [
         "has 1 read but 0 write queues: queue 0 gets no new messages"
@@ -71,7 +71,10 @@ ORDER = "topic T has an order config: producers take their queues from it, whate
         (
             QueueData("a", 4, 8, 6),
             "a:6;z:1",
-            ["has 6 queues in the order config but 4 read queues: messages in queues 4..5 are read by nobody", ORDER],
+            [
+                "has 6 queues in the order config but 4 read queues: messages in queues 4..5 are read by no consumer",
+                ORDER,
+            ],
         ),
         (QueueData("a", 4, 4, 6), "a:9;z:1", [ORDER]),  # the broker refuses sends to the queues from 4 on
         (

@@ -220,7 +220,7 @@ def test_a_table_that_is_not_there_names_the_stage_that_writes_it(spark: SparkSe
     ("made", "hint"),
     [
         (SCORES, "rebuild it: rmqlb pipeline score --force"),
-        (DOCUMENTS, "ingest the dumps into another --warehouse"),
+        (DOCUMENTS, "ingest the snapshots into another --warehouse"),
     ],
 )
 def test_what_another_version_wrote_is_told_with_what_rebuilds_it(

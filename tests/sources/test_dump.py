@@ -172,7 +172,7 @@ def test_the_size_of_a_group_does_not_tell_its_members() -> None:
 def test_an_answer_about_something_else_is_noted(name: str) -> None:
     snapshot = read(dashboard_path(name))
     assert (snapshot.routes, snapshot.groups) == ({}, {})
-    assert all(note.endswith("says nothing about routes or members and was passed over") for note in snapshot.notes)
+    assert all(note.endswith("says nothing about routes or consumers and was skipped") for note in snapshot.notes)
     assert snapshot.notes
 
 
@@ -211,7 +211,7 @@ def test_several_answers_in_one_file_make_one_snapshot(written: Writer) -> None:
     assert group.queues[queue("OrderEvents broker-a 5")].owners == {"192.0.2.2@inst0"}
     assert group.queues[queue("OrderEvents broker-b 5")].lag == 0
     assert list(group.reports) == ["192.0.2.2@inst0"]
-    assert snapshot.notes == (f"{path}, document 5 says nothing about routes or members and was passed over",)
+    assert snapshot.notes == (f"{path}, document 5 says nothing about routes or consumers and was skipped",)
 
 
 def test_an_array_of_documents_is_read_like_documents_in_a_row(written: Writer) -> None:

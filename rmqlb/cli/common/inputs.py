@@ -75,7 +75,7 @@ class Reader:
 
     def __init__(self, options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> None:
         if options.source is None:
-            hint = "name rocketmq://HOST:9876, a Dashboard's URL, a dump or - with -s, or set RMQLB_SOURCE or --context"
+            hint = "name rocketmq://HOST:9876, a Dashboard's URL, a file or - with -s, or set RMQLB_SOURCE or --context"
             raise UsageError("no source", hint=hint, code="no-source")
         self._text = options.source
         self._options = options

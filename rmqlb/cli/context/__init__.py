@@ -17,5 +17,5 @@ def context() -> None:
     """Name endpoints: a source, who logs in, and where the secret is.
 
     The active context is read by every command that is given no source. Contexts are in
-    $XDG_CONFIG_HOME/rmqlb/config.yaml, else ~/.config/rmqlb/config.yaml. A secret is never in it.
+    $XDG_CONFIG_HOME/rmqlb/config.yaml, otherwise ~/.config/rmqlb/config.yaml. A secret is never in it.
     """

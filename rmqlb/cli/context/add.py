@@ -17,7 +17,7 @@ def add(
     name: Annotated[str, Argument(metavar="NAME", help="The context's name.", show_default=False)],
     endpoint: EndpointOptions,
     use: Annotated[bool, Option("--use", help="Make it the active context.")] = False,
-    replace: Annotated[bool, Option("--replace", help="Write a context of that name anew.")] = False,
+    replace: Annotated[bool, Option("--replace", help="Replace a context of that name.")] = False,
     output: OutputOptions,
 ) -> None:
     """Name an endpoint: its source, who logs in, and where the secret is.
@@ -38,7 +38,7 @@ def add(
     def added(config: ConfigFile) -> ConfigFile:
         if name in config.contexts and not replace:
             raise UsageError(
-                f"there is a context {name} already", hint="--replace writes it anew", code="context-exists"
+                f"there is a context {name} already", hint="--replace overwrites it", code="context-exists"
             )
         config = with_context(config, name, values)
         return with_value(config, "context", name) if use else config

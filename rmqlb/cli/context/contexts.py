@@ -27,7 +27,7 @@ class EndpointOptions(Struct, frozen=True):
             "-s",
             "--source",
             metavar="URL|FILE",
-            help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, or a dump file.",
+            help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, or a snapshot file.",
         ),
     ] = None
     user: Annotated[str | None, endpoint_option(help="Who logs in to the Dashboard.")] = None

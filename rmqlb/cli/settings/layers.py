@@ -139,7 +139,7 @@ def _ignored_context_note(chosen: Setting | None, source: Setting | None) -> str
         return None
     if _GIVEN.index(chosen.layer) > _GIVEN.index(source.layer):
         return None
-    return f"context {chosen.value} is set aside: {source.origin} names the source"
+    return f"context {chosen.value} is not used: {source.origin} names the source"
 
 
 def _active_context(context: Context, given: Mapping[str, Setting | None], *, by_project: bool) -> ActiveContext:

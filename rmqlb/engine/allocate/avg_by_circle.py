@@ -28,7 +28,7 @@ class AveragelyByCircle(Prepared):
     def why(self, queue: MessageQueue) -> str:
         place, count = self._places[queue], len(self._client_ids)
         index = place % count
-        reason = f"queue {place}, {place} mod {count} = {index}, is dealt to consumer {index}"
+        reason = f"queue {place}, {place} mod {count} = {index}, goes to consumer {index}"
         if self._indexes[self._client_ids[index]] != index:
             return f"{reason}, the second process with the id {self._client_ids[index]}, which takes the first one's"
         return reason

@@ -135,7 +135,7 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @cached_property
     def client_ids(self) -> tuple[str, ...]:
-        """All of the group's members, of which there is at least one (raises DataError)."""
+        """All of the group's consumers, of which there is at least one (raises DataError)."""
         if self.untold is not None:
             raise DataError(self.untold)
         if not self.seen_ids:
@@ -192,7 +192,7 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @cached_property
     def members(self) -> tuple[Members, Basis]:
-        """The members with their strategies, and how those are known (raises DataError)."""
+        """The consumers with their strategies, and how those are known (raises DataError)."""
         group, ids = self.group, self.client_ids
         if any(map(is_grpc, ids)):
             raise DataError("some consumers look like gRPC clients, which take no part in the others' allocation")

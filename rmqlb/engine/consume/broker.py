@@ -159,7 +159,7 @@ class Broker(Struct, eq=False):
         """The members have changed: tell them, but not those of a BROADCASTING group (brokers from 5.3.1 on)."""
         if not self.tells:
             if self.say:
-                self.say(self, "notice", f"{what}: tells nobody in a BROADCASTING group")
+                self.say(self, "notice", f"{what}: tells no consumer of a BROADCASTING group")
             return
         if self.timers.notify_batch_us:
             self._unsent = True
@@ -171,7 +171,8 @@ class Broker(Struct, eq=False):
     def _tell(self, why: str = "") -> None:
         """`Broker2Client.notifyConsumerIdsChanged` to every channel of the group, one way."""
         if self.say:
-            self.say(self, "notice", f"{why}tells " + (", ".join(client_id for _, client_id in self._ids) or "nobody"))
+            names = ", ".join(client_id for _, client_id in self._ids)
+            self.say(self, "notice", f"{why}tells {names or 'no consumer'}")
         for channel in self._beats:
             self.clock.call(self.one_way(self.draws), channel.notice, self)
 
@@ -188,7 +189,7 @@ class Broker(Struct, eq=False):
                 if channel.closed(self) and not self.draws.below(_EARLY_CLOSE):
                     self._news(f"has not heard {channel.client_id} for too long, and finds its connection closed")
                 elif self.say:
-                    self.say(self, "expire", f"has not heard {channel.client_id} for too long, and tells nobody")
+                    self.say(self, "expire", f"has not heard {channel.client_id} for too long, and tells no consumer")
             yield every
 
     def _batches(self) -> Steps:

@@ -186,7 +186,7 @@ class Client:
         """`ClientRemotingProcessor.notifyConsumerIdsChanged`."""
         if self.alive:
             if self.env.log.explain and not self.frozen:
-                self.env.say(self.client_id, "wake", f"is told by {broker} that the members have changed")
+                self.env.say(self.client_id, "wake", f"is told by {broker} that the consumers have changed")
             self.rebalance_immediately()
 
     def rebalance_immediately(self) -> None:

@@ -138,10 +138,10 @@ class ProcessQueues:
         broker, members = yield from self._connections.member_ids(view)
         if members is None:
             if env.log.explain:
-                self._say("keep", f"gets no list of members for {topic} from {broker}: keeps its queues")
+                self._say("keep", f"gets no list of consumers for {topic} from {broker}: keeps its queues")
             return True
         share = env.shares.share(view, client.strategy, members, client.client_id)
-        why = f"{broker} names {counted(len(members.client_ids), 'member')}" if env.log.explain else ""
+        why = f"{broker} names {counted(len(members.client_ids), 'consumer')}" if env.log.explain else ""
         if share is None:
             if env.log.explain:
                 self._say("keep", f"{client.strategy} throws for {topic} ({why}): keeps its queues")

@@ -86,7 +86,7 @@ def _findings(
             Finding(
                 "assigns-itself",
                 f"{assigned[0]}{_more(assigned)} assigns itself queues (assign) and takes no part in the rebalance: "
-                "brokers list it all the same, so that the others leave it a share that nobody reads",
+                "brokers list it all the same, so that the others leave it a share that stays unread",
             )
         )
     return found

@@ -74,7 +74,7 @@ def parse_condition(text: str, figures: Figures) -> Condition:
     if subject is None and name not in figures.names:
         raise UsageError(f"--fail-on {text!r}: {name} of what?", hint=f"write {name}[NAME]")
     if subject is not None and name not in figures.of_subject:
-        raise UsageError(f"--fail-on {text!r}: {name} is not told apart by name", hint="leave out the brackets")
+        raise UsageError(f"--fail-on {text!r}: {name} takes no name in brackets", hint="leave out the brackets")
     if match["percent"] and name not in figures.shares:
         raise UsageError(f"--fail-on {text!r}: {name} is not a share of anything", hint="leave out the percent sign")
     return Condition(

@@ -131,7 +131,7 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
     if changes.touches_route and route.is_static:
         raise UsageError(
             f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers",
-            hint="plan changes of its members only",
+            hint="plan changes of its consumers only",
             code="static-topic",
         )
     for name in changes.remove_brokers:

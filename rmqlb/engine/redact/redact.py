@@ -15,8 +15,8 @@ from rmqlb.model.snapshot import ClusterSnapshot, Unread
 
 _SAME = [name for name in NAMES if name not in HASHING]
 NOTE = (
-    f"the names are redacted and sort as the real ones do: {', '.join(_SAME[:-1])} and {_SAME[-1]} give every queue "
-    f"to the same member; {' and '.join(HASHING)} hashes names and does not"
+    f"the names are redacted and sort as the real ones do: {', '.join(_SAME[:-1])} and {_SAME[-1]} assign every "
+    f"queue to the same consumer; {' and '.join(HASHING)} hashes names and does not"
 )
 _WORD = re.compile(r"[A-Z][A-Z0-9_]*")
 _DIGITS = re.compile(r"[0-9]{1,14}")

@@ -89,11 +89,11 @@ def check_candidates(rollout: RolloutModel, request: RolloutRequest) -> None:
     """Refuse what cannot be tried (raises UsageError)."""
     pauses_us, at_once = request.pauses_us, request.at_once
     if request.down_us < 0:
-        raise UsageError("a member cannot be away for less than no time")
+        raise UsageError("a consumer cannot be down for less than 0 s")
     if not pauses_us or min(pauses_us) <= 0:
-        raise UsageError("a pause has to be longer than none", hint="members that go down together are --at-once")
+        raise UsageError("a pause must be longer than 0 s", hint="consumers that go down together are --at-once")
     if not at_once or min(at_once) < 1:
-        raise UsageError("at least one member goes down at once")
+        raise UsageError("at least one consumer goes down at once")
     if len(set(pauses_us)) * len(set(at_once)) > MOST_COMBINATIONS:
         raise UsageError(
             f"{len(set(pauses_us))} pauses with {len(set(at_once))} numbers at once: "
@@ -108,13 +108,13 @@ def _check_order(client_ids: Sequence[str], order: Sequence[str]) -> None:
     named, restarting = set(order), set(client_ids)
     missing = [client_id for client_id in client_ids if client_id not in named]
     others = [client_id for client_id in order if client_id not in restarting]
-    hint = f"it has to name each of the {len(client_ids)} members that restart once"
+    hint = f"it has to name each of the {len(client_ids)} consumers that restart once"
     if missing:
         raise UsageError(f"the order lacks {missing[0]}", hint=hint)
     if others:
         raise UsageError(f"the order names {others[0]}, which does not restart", hint=hint)
     if len(order) > len(client_ids):
-        raise UsageError("the order names a member twice", hint=hint)
+        raise UsageError("the order names a consumer twice", hint=hint)
 
 
 def _orders(

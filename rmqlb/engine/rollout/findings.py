@@ -39,7 +39,7 @@ def rollout_findings(
         yield Finding(
             "orderly-group",
             "the listener is orderly: the broker's lock keeps a second owner out, and a queue that changes hands is "
-            "read by nobody until its lock is free",
+            "not read until its lock is free",
         )
     yield from _several_away(plan.choices)
     yield from shared_id_findings(rollout.members.client_ids)
@@ -69,10 +69,10 @@ def _overlap_findings(
         smallest, claim = least.total - anyway, f"the least is {least.total - anyway}"
     elif best.at_once == 1 and known.bound > anyway:
         smallest, claim = known.bound - anyway, f"the least is {known.bound - anyway} or more"
-    together = f"{best.at_once} member{'s' * (best.at_once > 1)} at a time"
-    proven = f"no order with {together}, each back before the next goes down, avoids it: " if smallest > 0 else ""
+    together = f"{counted(best.at_once, 'consumer')} at a time"
+    proven = f"no order with {together}, each back before the next goes down, prevents it: " if smallest > 0 else ""
     message = (
-        f"{proven}while some members run {plan.strategy_before} and "
+        f"{proven}while some consumers run {plan.strategy_before} and "
         f"others {plan.strategy_after}, queues are unassigned{'' if orderly else ' or have duplicate owners'}; "
         f"the best choice has {added} over its {counted(len(plan.stages), 'mixed stage')} at rest, {claim}"
     )
@@ -99,7 +99,7 @@ def _mixed_end(rollout: RolloutModel, known: Overlaps) -> Iterator[Finding]:
     if end.overlap > known.anyway:
         yield Finding(
             "stays-mixed",
-            f"members that keep their strategy: {others}; the group stays mixed, {counted(end.several, 'queue')} "
+            f"consumers that keep their strategy: {others}; the group stays mixed, {counted(end.several, 'queue')} "
             f"with duplicate owners, {counted(end.none, 'queue')} unassigned",
         )
 
@@ -110,7 +110,7 @@ def _several_away(choices: Sequence[RolloutChoice]) -> Iterator[Finding]:
         pauses = " and ".join(_seconds(pause_ms) for pause_ms in short)
         yield Finding(
             "several-away",
-            f"members are down for {_seconds(choices[0].down_ms)}: with a pause of {pauses} the next goes before the "
+            f"consumers are down for {_seconds(choices[0].down_ms)}: with a pause of {pauses} the next goes before the "
             "last is back",
         )
 

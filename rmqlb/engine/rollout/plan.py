@@ -40,7 +40,7 @@ def plan_rollout(
     if scenario.broadcasting:
         raise DataError(
             "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
-            hint="restart its members in any order",
+            hint="restart its consumers in any order",
         )
     rollout = rollout_model(members, request.restart, request.to_strategy, request.becomes)
     check_candidates(rollout, request)

@@ -52,7 +52,7 @@ def rollout_model(
 ) -> RolloutModel:
     """The rollout (raises DataError, UsageError); `restart` None is everybody who does not run the new strategy."""
     if not members.client_ids:
-        raise DataError("the group has no members: there is nothing to restart")
+        raise DataError("the group has no consumers: there is nothing to restart")
     chosen = _chosen(members, restart, to_strategy)
     _check_shared(chosen, Counter(members.client_ids))
     changes = {old: new for old, new in (becomes or {}).items() if new != old and old in chosen}
@@ -85,7 +85,7 @@ def assigned(routes: Sequence[TopicRouteData], members: Members) -> list[Assignm
             strategy = members.strategy_for(client_id)
             raise DataError(
                 f"topic {assignment.topic}: under {strategy} the client of {client_id} throws: {failure}",
-                hint="such a member keeps what it happens to hold, which cannot be planned; mend its settings first",
+                hint="such a consumer keeps what it holds, which cannot be planned; correct its settings first",
             )
     return assignments
 
@@ -125,9 +125,9 @@ def _chosen(members: Members, restart: Sequence[str] | None, to_strategy: str | 
             raise UsageError(f"{client_id} is not in the group", hint=suggestion("consumers", client_id, present))
     if restart is not None and len(named) < len(restart):
         twice = next(client_id for client_id, times in Counter(restart).items() if times > 1)
-        raise UsageError(f"{twice} is to restart twice", hint="name each member once")
+        raise UsageError(f"{twice} is to restart twice", hint="name each consumer once")
     if not named:
-        raise UsageError("no member is to restart")
+        raise UsageError("no consumer is to restart")
     if to_strategy is None:
         return list(named)
     after = full_name(to_strategy, members.settings)
@@ -143,8 +143,8 @@ def _check_shared(chosen: Sequence[str], processes: Counter[str]) -> None:
         if processes[client_id] > 1:
             raise DataError(
                 f"{processes[client_id]} processes share the client ID {client_id}: "
-                "the restart of one cannot be told from that of another",
-                hint="give each its own instanceName first, or restart only the other members",
+                "the restart of one looks like that of another",
+                hint="give each its own instanceName first, or restart only the other consumers",
             )
 
 
@@ -159,7 +159,7 @@ def _check_becomes(changes: Mapping[str, str], becomes: Mapping[str, str], membe
             raise UsageError(f"{old} cannot come back with an empty client id")
         if new in present or taken[new] > 1:
             raise UsageError(
-                f"{old} cannot come back as {new}: another member has that id",
+                f"{old} cannot come back as {new}: another consumer has that ID",
                 hint="processes that share an id read the same queues; choose an id of its own",
             )
 

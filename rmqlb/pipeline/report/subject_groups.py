@@ -230,8 +230,8 @@ def imbalanced(found: Worst) -> Section:
     )
     advice = (
         "look at the column “first id”, the queues that the first client ID has beyond the mean. AVG and "
-        "AVG_BY_CIRCLE begin each topic with that client, so the odd queues of many topics pile up there: numbers of "
-        "queues that the number of consumers divides cure it. With CONSISTENT_HASH it is chance; see the other "
+        "AVG_BY_CIRCLE begin each topic with that client, so the odd queues of many topics pile up there: choose "
+        "numbers of queues that the number of consumers divides. With CONSISTENT_HASH it is chance; see the other "
         "strategies below."
     )
     return Section(name, title, (seen,), advice, (picture,), (grid,))

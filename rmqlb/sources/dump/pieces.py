@@ -126,7 +126,7 @@ class Pieces:
         elif {"properties", "mqTable"} <= value.keys():
             self._add_running_info(docs.convert(value, docs.RunningInfoDocument, where), where)
         elif _BESIDE_THE_POINT & value.keys():
-            self.notes.append(f"{where} says nothing about routes or members and was passed over")
+            self.notes.append(f"{where} says nothing about routes or consumers and was skipped")
         else:
             self._add_mapping(value, where)
 

@@ -34,7 +34,7 @@ def read_pieces(body: bytes, where: str, wanted: Wanted, topic: str | None = Non
     elif _OTHER_TABLE.match(start):
         raise DocumentError(
             f"{where}: a table of another mqadmin command than topicRoute",
-            hint="name the members that consumerConnection lists with --consumers ID,ID,…, beside a route",
+            hint="name the consumers that consumerConnection lists with --consumers ID,ID,…, beside a route",
             hint_names_options=True,
             code="not-recognised",
         )

@@ -38,7 +38,7 @@ class TopicItem(CamelStruct, frozen=True):
 
 
 class ViewItem(CamelStruct, frozen=True):
-    """The members as one broker lists them.
+    """The consumers as one broker lists them.
 
     Attributes:
         connections: process by process; an id may stand there twice.
@@ -89,11 +89,11 @@ class GroupEntry(CamelStruct, frozen=True):
         consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP.
         message_model: CLUSTERING or BROADCASTING.
         consume_from_where: where a queue without an offset starts.
-        client_ids: the members, when no broker's list of them is known; an id may stand there twice.
-        views: the members as each broker lists them.
+        client_ids: the consumers, when no broker's list of them is known; an id may stand there twice.
+        views: the consumers as each broker lists them.
         topics: to which it subscribes.
         queues: owners and offsets, where they are known.
-        reports: what members say of themselves.
+        reports: what consumers say of themselves.
         request_modes: topic to PULL or POP, as brokers have it for the group.
         consume_tps: messages that brokers gave it in a second, over the last minute.
         polling_num: its receive requests (POP) that wait at brokers.
@@ -121,7 +121,7 @@ class UnreadItem(CamelStruct, frozen=True):
         reason: why, in a line.
         kind: of what it is a part.
         name: of the topic, group, broker (groups) or NameServer.
-        detail: of a group: the broker (members), the client ID (member) or the addresses of brokers (offsets).
+        detail: of a group: the broker (`members`), the client ID (`member`) or the addresses of brokers (offsets).
         what: the part in words, instead of kind, name and detail; written by format 1.0.
     """
 

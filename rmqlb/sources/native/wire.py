@@ -148,7 +148,7 @@ class _Line:
             self._name = settings.server_name or parse_address(address)[0]
         except UsageError as error:
             raise EndpointError(
-                error.message, hint="brokers give their own addresses; --map-address mends one"
+                error.message, hint="brokers give their own addresses; --map-address corrects one"
             ) from None
         self._connection: tuple[TimedSocket, Exchange] | None = None
 

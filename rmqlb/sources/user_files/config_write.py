@@ -16,7 +16,7 @@ from rmqlb.sources.user_files.config_file import read_user_file
 
 _PATIENCE_S = 10.0
 _PAUSE_S = 0.02
-_HEAD = "# Contexts and settings of rmqlb. `rmqlb context` writes it anew; comments do not last.\n"
+_HEAD = "# Contexts and settings of rmqlb. `rmqlb context` rewrites it; comments do not last.\n"
 
 
 def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> ConfigFile:

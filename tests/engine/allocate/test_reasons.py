@@ -28,11 +28,11 @@ def test_avg_names_the_block_of_each_queue() -> None:
 def test_circle_counts_each_queue_out() -> None:
     mqs = queues(5)
     assert reasons(prepare("AVG_BY_CIRCLE", mqs, ["x", "y"], Settings()), mqs) == [
-        "queue 0, 0 mod 2 = 0, is dealt to consumer 0",
-        "queue 1, 1 mod 2 = 1, is dealt to consumer 1",
-        "queue 2, 2 mod 2 = 0, is dealt to consumer 0",
-        "queue 3, 3 mod 2 = 1, is dealt to consumer 1",
-        "queue 4, 4 mod 2 = 0, is dealt to consumer 0",
+        "queue 0, 0 mod 2 = 0, goes to consumer 0",
+        "queue 1, 1 mod 2 = 1, goes to consumer 1",
+        "queue 2, 2 mod 2 = 0, goes to consumer 0",
+        "queue 3, 3 mod 2 = 1, goes to consumer 1",
+        "queue 4, 4 mod 2 = 0, goes to consumer 0",
     ]
 
 

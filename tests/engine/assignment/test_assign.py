@@ -150,7 +150,7 @@ def test_in_a_broadcasting_group_it_is_as_it_should_be_that_each_process_owns_ea
     ("strategy", "settings", "reason"),
     [
         ("AVG", Settings(), "queue 2 is in block 2..2 of consumer 1"),
-        ("AVG_BY_CIRCLE", Settings(), "queue 2, 2 mod 2 = 0, is dealt to consumer 0"),
+        ("AVG_BY_CIRCLE", Settings(), "queue 2, 2 mod 2 = 0, goes to consumer 0"),
         ("CONFIG", Settings(config=[]), "by configuration"),
         ("MACHINE_ROOM", Settings(consumer_idcs=frozenset()), "the broker's name is not ROOM@NAME"),
         ("CONSISTENT_HASH", Settings(virtual_nodes=0), "hash 3766250058, and the ring is empty"),
@@ -231,13 +231,13 @@ def test_a_queue_goes_where_its_owners_own_strategy_puts_it() -> None:
         (("x",), "queue 0 is in block 0..1 of consumer 0"),
         (
             ("x", "y"),
-            "AVG: queue 1 is in block 0..1 of consumer 0; AVG_BY_CIRCLE: queue 1, 1 mod 2 = 1, is dealt to consumer 1",
+            "AVG: queue 1 is in block 0..1 of consumer 0; AVG_BY_CIRCLE: queue 1, 1 mod 2 = 1, goes to consumer 1",
         ),
         (
             (),
-            "AVG: queue 2 is in block 2..3 of consumer 1; AVG_BY_CIRCLE: queue 2, 2 mod 2 = 0, is dealt to consumer 0",
+            "AVG: queue 2 is in block 2..3 of consumer 1; AVG_BY_CIRCLE: queue 2, 2 mod 2 = 0, goes to consumer 0",
         ),
-        (("y",), "queue 3, 3 mod 2 = 1, is dealt to consumer 1"),
+        (("y",), "queue 3, 3 mod 2 = 1, goes to consumer 1"),
     ]
 
 

@@ -114,7 +114,7 @@ def test_a_broker_tells_all_of_the_group_and_names_them() -> None:
         "is told that c2 goes: tells c3",
     }
     alone = simulate("c1", at("leave", "c1"), explain=True, until_us=20 * SECOND_US)
-    assert {step.text for step in alone.steps if step.what == "notice"} == {"is told that c1 goes: tells nobody"}
+    assert {step.text for step in alone.steps if step.what == "notice"} == {"is told that c1 goes: tells no consumer"}
 
 
 def test_a_greeting_is_a_heartbeat_and_one_rebalance_when_it_has_been_answered() -> None:

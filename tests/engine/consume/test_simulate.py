@@ -427,7 +427,7 @@ def test_nobody_is_told_of_members_of_a_broadcasting_group() -> None:
     """`ConsumerManager.registerConsumer` of brokers from 5.3.1 on."""
     report = simulate("c1 c2", at("join", "c3"), broadcasting=True, explain=True)
     assert {step.text for step in report.steps if step.what == "notice"} == {
-        "hears c3 for the first time: tells nobody in a BROADCASTING group"
+        "hears c3 for the first time: tells no consumer of a BROADCASTING group"
     }
     assert not [step for step in report.steps if step.what == "wake"]
 

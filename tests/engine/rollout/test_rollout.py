@@ -213,8 +213,8 @@ def test_all_members_at_once_have_no_order_and_one_alone_has(client_ids: str, at
 def test_where_strategies_must_overlap_the_plan_says_so_and_what_all_at_once_would_do() -> None:
     plan = rolled("a b c d", to="AVG_BY_CIRCLE")
     assert message(plan, "mixed-strategies") == (
-        "no order with 1 member at a time, each back before the next goes down, avoids it: "
-        "while some members run AVG and others AVG_BY_CIRCLE, queues are "
+        "no order with 1 consumer at a time, each back before the next goes down, prevents it: "
+        "while some consumers run AVG and others AVG_BY_CIRCLE, queues are "
         f"unassigned or have duplicate owners; the best choice has {plan.misassigned} over its 3 mixed stages at rest, the least is {plan.misassigned}"
     )
     compared = plan.choices[-1]
@@ -232,8 +232,8 @@ def test_an_order_that_is_best_although_another_overlaps_less_says_how_much_less
     plan = rolled("a b c d e f", route(a=9), to="AVG_BY_CIRCLE", pauses=[10], down=40, trials=1)
     assert (plan.choices[0].order_name, plan.misassigned, plan.misassigned_is_minimum) == ("sorted", 18, False)
     assert message(plan, "mixed-strategies") == (
-        "no order with 1 member at a time, each back before the next goes down, avoids it: "
-        "while some members run AVG and others AVG_BY_CIRCLE, queues are unassigned or have duplicate owners; "
+        "no order with 1 consumer at a time, each back before the next goes down, prevents it: "
+        "while some consumers run AVG and others AVG_BY_CIRCLE, queues are unassigned or have duplicate owners; "
         "the best choice has 18 over its 5 mixed stages at rest, the least is 10"
     )
 
@@ -323,7 +323,7 @@ def test_a_change_of_some_members_leaves_the_group_mixed() -> None:
     plan = rolled("a b c", to="AVG_BY_CIRCLE", restart=["c"])
     assert plan.members == ("c",)
     assert plan.stages == ()
-    assert message(plan, "stays-mixed").startswith("members that keep their strategy: 2; the group stays mixed, ")
+    assert message(plan, "stays-mixed").startswith("consumers that keep their strategy: 2; the group stays mixed, ")
 
 
 def test_a_wrapper_is_named_as_rocketmq_does() -> None:
@@ -402,7 +402,7 @@ def test_a_group_too_large_to_search_says_that_there_may_be_less() -> None:
 def test_a_pause_shorter_than_the_restart_is_warned_of() -> None:
     plan = rolled("a b c", pauses=[5, 10, 15], down=15)
     assert message(plan, "several-away") == (
-        "members are down for 15s: with a pause of 5s and 10s the next goes before the last is back"
+        "consumers are down for 15s: with a pause of 5s and 10s the next goes before the last is back"
     )
 
 
@@ -413,7 +413,7 @@ def test_the_shortest_pause_is_warned_of() -> None:
 def test_times_are_told_in_seconds_to_three_digits_or_whole() -> None:
     plan = rolled("a b", pauses=[1.5, 123.4, 1000], down=1234, trials=1)
     assert message(plan, "several-away") == (
-        "members are down for 1234s: with a pause of 1.5s and 123s and 1000s the next goes before the last is back"
+        "consumers are down for 1234s: with a pause of 1.5s and 123s and 1000s the next goes before the last is back"
     )
 
 
@@ -517,8 +517,8 @@ def overlapping(*, anyway: int, bound: int, end: tuple[int, int] = (0, 0)) -> Ov
     return Overlaps(("a", "b", "c"), counts, None, 1, anyway, bound)
 
 
-ONE_AT_A_TIME = "no order with 1 member at a time, each back before the next goes down, avoids it: "
-IN_PAIRS = "no order with 2 members at a time, each back before the next goes down, avoids it: "
+ONE_AT_A_TIME = "no order with 1 consumer at a time, each back before the next goes down, prevents it: "
+IN_PAIRS = "no order with 2 consumers at a time, each back before the next goes down, prevents it: "
 
 
 @pytest.mark.parametrize(
@@ -539,7 +539,7 @@ def test_of_the_least_overlap_only_what_is_proven_is_said(
 ) -> None:
     """One queue is badly owned anyway, in each of two stages: two of six, and of every total."""
     best, known = replace(choice("a"), at_once=at_once), overlapping(anyway=1, bound=bound)
-    mixed = "while some members run AVG and others AVG_BY_CIRCLE, queues are unassigned"
+    mixed = "while some consumers run AVG and others AVG_BY_CIRCLE, queues are unassigned"
     rest = f"; the best choice has 4 over its 2 mixed stages at rest, {claim}"
     found = said(best, known=known, least=least)
     assert found["mixed-strategies"] == f"{proven}{mixed} or have duplicate owners{rest}"
@@ -559,7 +559,7 @@ def test_stages_in_which_all_is_badly_owned_anyway_are_not_blamed() -> None:
 def test_what_a_group_that_stays_mixed_ends_with_is_counted() -> None:
     known = overlapping(anyway=0, bound=0, end=(2, 1))
     assert said(choice("a"), known=known)["stays-mixed"] == (
-        "members that keep their strategy: 1; the group stays mixed, 2 queues with duplicate owners, 1 queue unassigned"
+        "consumers that keep their strategy: 1; the group stays mixed, 2 queues with duplicate owners, 1 queue unassigned"
     )
     assert "stays-mixed" not in said(choice("a"), known=overlapping(anyway=0, bound=0))
 
@@ -579,31 +579,31 @@ def test_all_at_once_is_compared_with_the_best_in_seconds() -> None:
 @pytest.mark.parametrize(
     ("asked", "error"),
     [
-        ({"client_ids": ""}, "the group has no members: there is nothing to restart"),
-        ({"client_ids": "a a b"}, "2 processes share the client ID a: the restart of one cannot be told from that of another"),
+        ({"client_ids": ""}, "the group has no consumers: there is nothing to restart"),
+        ({"client_ids": "a a b"}, "2 processes share the client ID a: the restart of one looks like that of another"),
         ({"scenario": GroupScenario(broadcasting=True)}, "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
         ({"restart": ["d"]}, "d is not in the group"),
         ({"restart": ["b", "a", "a"]}, "a is to restart twice"),
-        ({"restart": []}, "no member is to restart"),
+        ({"restart": []}, "no consumer is to restart"),
         ({"to": "AVG"}, "a runs AVG already"),
         ({"to": "AVG", "restart": ["c", "b"]}, "c runs AVG already"),
         ({"to": "CONFIG", "restart": ["c", "b"], "members": Members(("a", "b", "c"), "AVG", strategy_of={"b": "CONFIG"})}, "b runs CONFIG already"),
         ({"to": "AVGG"}, "unknown strategy AVGG"),
-        ({"pauses": []}, "a pause has to be longer than none"),
-        ({"pauses": [0]}, "a pause has to be longer than none"),
+        ({"pauses": []}, "a pause must be longer than 0 s"),
+        ({"pauses": [0]}, "a pause must be longer than 0 s"),
         ({"pauses": range(1, 14)}, "13 pauses with 1 numbers at once: no more than 12 combinations are tried"),
         ({"pauses": range(1, 5), "at_once": [1, 2, 3, 4]}, "4 pauses with 4 numbers at once: no more than 12 combinations are tried"),
-        ({"at_once": [0]}, "at least one member goes down at once"),
-        ({"at_once": []}, "at least one member goes down at once"),
-        ({"down": -1}, "a member cannot be away for less than no time"),
+        ({"at_once": [0]}, "at least one consumer goes down at once"),
+        ({"at_once": []}, "at least one consumer goes down at once"),
+        ({"down": -1}, "a consumer cannot be down for less than 0 s"),
         ({"order": ["a", "b"]}, "the order lacks c"),
         ({"order": ["b"]}, "the order lacks a"),
         ({"order": ["a", "b", "c", "d"]}, "the order names d, which does not restart"),
         ({"order": ["e", "a", "b", "c", "d"]}, "the order names e, which does not restart"),
-        ({"order": ["a", "b", "c", "a"]}, "the order names a member twice"),
+        ({"order": ["a", "b", "c", "a"]}, "the order names a consumer twice"),
         ({"becomes": {"d": "e"}}, "d is not in the group"),
-        ({"becomes": {"a": "b"}}, "a cannot come back as b: another member has that id"),
-        ({"becomes": {"a": "x", "b": "x"}}, "a cannot come back as x: another member has that id"),
+        ({"becomes": {"a": "b"}}, "a cannot come back as b: another consumer has that ID"),
+        ({"becomes": {"a": "x", "b": "x"}}, "a cannot come back as x: another consumer has that ID"),
         ({"becomes": {"a": ""}}, "a cannot come back with an empty client id"),
         ({"trials": 0}, "trials is 0: a number from 1 to 1000000 is needed"),
     ],
