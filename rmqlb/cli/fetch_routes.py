@@ -80,7 +80,7 @@ def fetch_routes(
     _write(snapshot, findings, to, terminal)
     terminal.warn(findings)
     if snapshot.unread:
-        terminal.say(f"incomplete: {len(snapshot.unread)} parts could not be read")
+        terminal.say(f"incomplete: {counted(len(snapshot.unread), 'part')} could not be read")
         raise typer.Exit(ExitCode.DATA)
 
 
@@ -114,7 +114,7 @@ def _write(snapshot: ClusterSnapshot, findings: Sequence[Finding], to: str | Non
         return
     write_whole(to, text, "--to")
     written = f"{counted(len(snapshot.routes), 'topic')} and {counted(len(snapshot.groups), 'group')}"
-    terminal.say(f"{written} written to {to}")
+    terminal.say(f"snapshot of {written} written to {to}")
 
 
 def _redacted(snapshot: ClusterSnapshot, path: str | None) -> ClusterSnapshot:

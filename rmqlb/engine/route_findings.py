@@ -95,7 +95,7 @@ def _queues(name: str, data: QueueData, ordered: int | None) -> Iterator[Finding
 
 
 def _span(first: int, end: int) -> str:
-    return f"queue {first}" if first + 1 == end else f"queues {first}..{end - 1}"
+    return f"queue {first}" if first + 1 == end else f"queues {first}-{end - 1}"
 
 
 def _order(route: TopicRouteData, ordered: Counter[str]) -> Iterator[Finding]:

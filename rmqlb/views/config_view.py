@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Configuration, Context, Layer, Setting, Value
+from rmqlb.model.words import counted
 from rmqlb.views.report import Cell, Column, Report, Section, rows_of
 
 _LIST = (
@@ -121,7 +122,15 @@ def contexts_report(path: str, config: ConfigFile, active: str | None, done: str
     """All contexts."""
     entries = tuple(_entry(context, active) for context in config.contexts.values())
     section = Section("contexts", "contexts", _LIST, rows_of(_LIST, entries), heads=2)
-    return Report("rmqlb/contexts", Contexts(path, active, entries), () if done is None else (done,), (section,))
+    facts = (*(() if done is None else (done,)), _which(len(entries), active))
+    return Report("rmqlb/contexts", Contexts(path, active, entries), facts, (section,))
+
+
+def _which(contexts: int, active: str | None) -> str:
+    if not contexts:
+        return "no contexts; rmqlb context add NAME -s SOURCE makes one"
+    chosen = "none is active here" if active is None else f"{active} is active here"
+    return f"{counted(contexts, 'context')}; {chosen}"
 
 
 def context_report(context: Context, active: str | None) -> Report:
@@ -131,12 +140,16 @@ def context_report(context: Context, active: str | None) -> Report:
         for key in ENDPOINT
         if key.name in context.values
     )
-    is_active = ", the active one" if context.name == active else ""
+    is_active = ", active here" if context.name == active else ""
+    source = context.values["source"].value if "source" in context.values else None
     data = OneContext(context.place.path, _entry(context, active))
     return Report(
         schema="rmqlb/context",
         data=data,
-        facts=(f"context {context.name}{is_active}; {context.place.path}, line {context.place.line}",),
+        facts=(
+            f"context {context.name}{is_active}: {source or 'no source'}",
+            f"  {context.place.path}, line {context.place.line}",
+        ),
         sections=(Section("context", "context", _ONE, rows),),
     )
 
@@ -153,9 +166,17 @@ def config_report(settings: Sequence[Setting], configuration: Configuration, *, 
     return Report(
         "rmqlb/config",
         Settings(user, project, tuple(map(_setting, settings))),
-        (f"user file: {user or 'none'}", f"project file: {project or 'none'}"),
+        (_source_fact(settings), f"  user file: {user or 'none'}", f"  project file: {project or 'none'}"),
         (Section("settings", "settings", columns, rows_of(columns, settings)),),
     )
+
+
+def _source_fact(settings: Sequence[Setting]) -> str:
+    """Which source a command would use here, and why."""
+    source = next((setting for setting in settings if setting.key == "source" and setting.value is not None), None)
+    if source is None:
+        return "no source is set: name one with -s, RMQLB_SOURCE or a context"
+    return f"source {source.value}" + (f", set by {_origin(source)}" if source.origin else "")
 
 
 def _entry(context: Context, active: str | None) -> ContextEntry:

@@ -84,4 +84,4 @@ def _facts(chosen: Sequence[Explanation]) -> tuple[str, ...]:
         return (f"{len(chosen)} codes; rmqlb explain CODE says why, and what to do",)
     (one,) = chosen
     ends = f", exit code {one.exit_code}" if one.kind == "error" else ""
-    return (f"{one.code}, {_KINDS[one.kind]}{ends}", one.means, f"why: {one.why}", f"do: {one.todo}")
+    return (one.means, f"  {one.code}, {_KINDS[one.kind]}{ends}", f"why: {one.why}", f"what to do: {one.todo}")

@@ -10,6 +10,7 @@ from msgspec import Struct
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
+from rmqlb.model.words import counted
 from rmqlb.views.report import Column, Report, Rows, Section, rows_of, utc_text
 
 _PERMS = ((4, "R"), (2, "W"), (1, "X"))
@@ -131,41 +132,78 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
     topic = Column("topic", "topic", quiet=True)
     columns = (
         Column("broker", "brokerName"),
-        Column("cluster", "cluster"),
+        Column("cluster", "cluster", fold=2),
         Column("perm", "permText"),
-        Column("read", "readQueueNums", "number"),
-        Column("write", "writeQueueNums", "number"),
+        Column("readable", "readQueueNums", "number"),
+        Column("writable", "writeQueueNums", "number"),
         Column("master", "master", of=lambda broker: broker.broker_addrs.get("0") or "none"),
-        Column("slaves", "slaves", of=_slaves),
+        Column(
+            "slaves", "slaves", fold=1, of=_slaves, shown=any(_slaves(b) != "none" for t in topics for b in t.brokers)
+        ),
     )
     listed = tuple((route.topic, *row) for route in topics for row in rows_of(columns, route.brokers))
     brokers = Section("brokers", "brokers", (topic, *columns), listed, heads=2)
-    queues = Section(
-        "queues",
-        "queue lists",
-        (
-            topic,
-            Column("list", "list"),
-            Column("places", "places"),
-            Column("broker", "brokerName"),
-            Column("queues", "queueIds"),
-        ),
-        tuple(
-            (route.topic, name, *run)
-            for route in topics
-            for name, found in (("producer", route.writable_queues), ("consumer", route.readable_queues))
-            for run in _runs(found)
-        ),
-    )
-    facts = [_fact(route) for route in topics] if len(topics) <= 5 else [f"{len(topics)} topics"]
     rows = Rows(("topic",), [({}, route) for route in topics])
-    return Report("rmqlb/route", data, tuple(facts), (brokers, queues), {}, rows)
+    facts, grave = _facts(topics), _grave(topics)
+    return Report("rmqlb/route", data, facts, (brokers, _queue_lists(topics)), {}, rows, grave=grave)
 
 
-def _fact(route: TopicRoute) -> str:
-    kind = "static topic" if route.is_static else "order topic" if route.order_topic_conf else "topic"
-    writes, reads = len(route.writable_queues), len(route.readable_queues)
-    return f"{kind} {route.topic}: producers see {writes} queues, consumers {reads}"
+def _queue_lists(topics: Sequence[TopicRoute]) -> Section:
+    """The lists that clients make of the routes, in their order."""
+    columns = (
+        Column("topic", "topic", quiet=True),
+        Column("list", "list"),
+        Column("places", "places"),
+        Column("broker", "brokerName"),
+        Column("queues", "queueIds"),
+    )
+    lists = (
+        (route.topic, name, found)
+        for route in topics
+        for name, found in (("writable", route.writable_queues), ("readable", route.readable_queues))
+    )
+    rows = tuple((topic, name, *run) for topic, name, found in lists for run in _runs(found))
+    return Section("queues", "queues in the clients' order", columns, rows)
+
+
+# -- the verdict -------------------------------------------------------------------------------------------------------
+
+
+def _facts(topics: Sequence[TopicRoute]) -> tuple[str, ...]:
+    """The verdict; of several topics also those without a queue or a master."""
+    if len(topics) == 1:
+        return (f"{_kind(topics[0])}{topics[0].topic}: {_counts(topics)}",)
+    return (f"{counted(len(topics), 'topic')}: {_counts(topics)}", *_without(topics))
+
+
+def _kind(route: TopicRoute) -> str:
+    return "static topic " if route.is_static else "order topic " if route.order_topic_conf else "topic "
+
+
+def _counts(topics: Sequence[TopicRoute]) -> str:
+    readable, writable = (sum(map(len, lists)) for lists in _lists(topics))
+    masters = {broker.broker_name: broker.has_master for route in topics for broker in route.brokers}
+    without = [name for name, has_master in sorted(masters.items()) if not has_master]
+    masterless = f"; without a master: {', '.join(without)}" if without else ", each with a master" if masters else ""
+    return f"{readable} readable and {writable} writable queues on {counted(len(masters), 'broker')}{masterless}"
+
+
+def _without(topics: Sequence[TopicRoute]) -> Iterator[str]:
+    for kind, lists in zip(("readable", "writable"), _lists(topics), strict=True):
+        none = [route.topic for route, queues in zip(topics, lists, strict=True) if not queues]
+        if none:
+            yield f"  no {kind} queue: {', '.join(none)}"
+
+
+def _lists(topics: Sequence[TopicRoute]) -> tuple[list[tuple[QueueName, ...]], list[tuple[QueueName, ...]]]:
+    return [route.readable_queues for route in topics], [route.writable_queues for route in topics]
+
+
+def _grave(topics: Sequence[TopicRoute]) -> str:
+    """A topic that cannot be read or written is an error, a broker without a master a warning."""
+    if not all(queues for lists in _lists(topics) for queues in lists):
+        return "error"
+    return "inOrder" if all(broker.has_master for route in topics for broker in route.brokers) else "warning"
 
 
 def _slaves(broker: RouteBroker) -> str:
@@ -186,4 +224,4 @@ def _runs(queues: Iterable[QueueName]) -> Iterator[tuple[str, str, str]]:
 
 
 def _span(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first}..{last}"
+    return str(first) if first == last else f"{first}-{last}"

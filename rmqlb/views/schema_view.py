@@ -47,7 +47,7 @@ def schemas_report(results: Sequence[Result]) -> Report:
     )
     schemas = tuple(ResultSchema(each.name, FORMAT_VERSION, each.commands, each.meaning) for each in results)
     rows = tuple((each.schema, each.format_version, ", ".join(each.commands), each.meaning) for each in schemas)
-    facts = ("rmqlb schema COMMAND prints the JSON Schema of what the command prints with -o json",)
+    facts = (f"{len(schemas)} results have a JSON Schema; rmqlb schema COMMAND prints that of the command's -o json",)
     section = Section("schemas", "schemas", columns, rows, heads=1)
     return Report("rmqlb/schemas", Schemas(schemas), facts, (section,))
 

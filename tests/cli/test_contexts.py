@@ -59,7 +59,7 @@ def test_a_context_is_added_used_shown_and_removed(desk: Desk) -> None:
     assert run("context", "use", "prod").stdout.splitlines()[0] == f"context prod is active in {desk.user_file}"
     shown = json.loads(run("context", "show", "-o", "json").stdout)["data"]["context"]
     assert (shown["name"], shown["active"], shown["secret"], shown["user"]) == ("prod", True, "env:MQ", None)
-    assert run("context", "show", "dump").stdout.startswith(f"context dump; {desk.user_file}, line ")
+    assert run("context", "show", "dump").stdout.startswith(f"context dump: {EXAMPLE}\n  {desk.user_file}, line ")
     assert run("context", "remove", "prod").code == 0
     assert json.loads(run("context", "list", "-o", "json").stdout)["data"]["active"] is None
     assert "context" not in yaml.safe_load(desk.user_file.read_text())

@@ -59,7 +59,7 @@ def test_the_code_at_the_end_of_a_line_is_the_one_to_ask_for() -> None:
     failed = run("show-route", "-s", EXAMPLE, "--topic", "Skewd").stderr.splitlines()[:1]
     for line in (*warned, *failed):
         code = line[line.rindex("[") :]
-        assert run("explain", code).stdout.startswith(f"{code[1:-1]}, a")
+        assert run("explain", code).stdout.splitlines()[1].startswith(f"  {code[1:-1]}, a")
     assert [line.rpartition("[")[2] for line in (*warned, *failed)] == [
         "duplicate-client-id]",
         "assumed-strategy]",

@@ -42,7 +42,7 @@ def test_each_oddity_has_its_code() -> None:
 def test_the_message_says_which_queues_nobody_reads() -> None:
     data = broken(QueueData("a", 2, 4, 6), BrokerData("c", "a", {0: "a:1"}))
     assert [f.message for f in route_findings(data)] == [
-        "broker a of topic T has 4 write but 2 read queues: messages in queues 2..3 are read by no consumer"
+        "broker a of topic T has 4 write but 2 read queues: messages in queues 2-3 are read by no consumer"
     ]
 
 
@@ -72,7 +72,7 @@ ORDER = "topic T has an order config: producers take their queues from it, whate
             QueueData("a", 4, 8, 6),
             "a:6;z:1",
             [
-                "has 6 queues in the order config but 4 read queues: messages in queues 4..5 are read by no consumer",
+                "has 6 queues in the order config but 4 read queues: messages in queues 4-5 are read by no consumer",
                 ORDER,
             ],
         ),
@@ -80,7 +80,7 @@ ORDER = "topic T has an order config: producers take their queues from it, whate
         (
             QueueData("a", 4, 4, 4),
             "z:1",
-            ["has 4 read queues but 0 in the order config: queues 0..3 get no new messages", ORDER],
+            ["has 4 read queues but 0 in the order config: queues 0-3 get no new messages", ORDER],
         ),
         (
             QueueData("a", 4, 4, 6),

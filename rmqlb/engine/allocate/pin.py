@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rmqlb.engine.allocate.strategy import Prepared, Settings, Strategy, StrategyClass
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.words import counted
 
 
 class Pinned(Prepared):
@@ -34,7 +35,7 @@ class Pinned(Prepared):
     def why(self, queue: MessageQueue) -> str:
         if not self._chosen:
             return "no consumer runs on a chosen machine"
-        return f"among the {len(self._chosen)} consumers on chosen machines: {self._inner.why(queue)}"
+        return f"among the {counted(len(self._chosen), 'consumer')} on chosen machines: {self._inner.why(queue)}"
 
     def why_idle(self, client_id: str) -> str:
         if client_id in self._is_chosen:

@@ -162,7 +162,7 @@ def test_in_a_broadcasting_group_it_is_as_it_should_be_that_each_process_owns_ea
         (
             "PIN",
             Settings(hosts=frozenset({"y"})),
-            "among the 1 consumers on chosen machines: queue 2 is in block 0..2 of consumer 0",
+            "among the 1 consumer on chosen machines: queue 2 is in block 0..2 of consumer 0",
         ),
         (
             "PIN_OVER_ALL",
