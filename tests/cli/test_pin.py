@@ -36,7 +36,7 @@ def test_only_the_pinned_topic_goes_to_its_machines() -> None:
     for queue in data["queues"]:
         pinned, free = queue["owners"]["PIN-AVG"], queue["owners"]["AVG"]
         assert (pinned == free) if queue["topic"] == "OrderEvents" else pinned[0] in ("10.0.0.2@1", "10.0.0.3@1")
-    assert not {"pin-over-all", "pin-nobody"} & findings.keys()
+    assert not {"pin-over-all", "pin-no-consumer"} & findings.keys()
 
 
 def test_the_mistake_leaves_queues_unassigned_and_is_named() -> None:
@@ -74,8 +74,7 @@ def test_machines_without_a_consumer_are_named() -> None:
             "show-owners", *SKEWED_ON, "--strategy", strategy, "--strategy-option", "pin=Skewed=10.0.0.8,10.0.0.9"
         )
         assert (
-            findings["pin-nobody"]
-            == "no consumer runs on a machine that topic Skewed is pinned to (10.0.0.8, 10.0.0.9)"
+            findings["pin-no-consumer"] == "topic Skewed is pinned to machines without a consumer (10.0.0.8, 10.0.0.9)"
         )
         assert "pin-over-all" not in findings
 

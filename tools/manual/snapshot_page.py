@@ -65,7 +65,7 @@ def snapshot_page() -> Page:
     page = Page("rmqlb-snapshot", 5, "what was seen of a RocketMQ cluster, in a file")
     page.heading("Description")
     page.paragraph(
-        "A snapshot holds routes, consumer groups, their members, who owns which queue, and how far each has read. "
+        "A snapshot holds routes, consumer groups, their consumers, who owns which queue, and how far each has read. "
         "`rmqlb fetch-routes` writes it as JSON or YAML, and `-s FILE` reads it, gzipped or not, so that a cluster can "
         "be looked at later, elsewhere, or before and after a change. It may be written by hand."
     )
@@ -75,9 +75,9 @@ def snapshot_page() -> Page:
     )
     page.paragraph(
         f"The format's version is {FORMAT_VERSION}; files of 1.x are read too. A newer minor version only adds keys, "
-        "which are passed over; a "
+        "which are ignored; a "
         "newer major version is refused. Everything but schema, formatVersion, a topic's name and route and a group's "
-        "name may be left out: what is absent, or null, is unknown, and stays unknown. A list of members may name "
+        "name may be left out: what is absent, or null, is unknown, and stays unknown. A list of consumers may name "
         "an id twice: two processes share it."
     )
     page.heading("Examples")

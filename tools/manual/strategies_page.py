@@ -17,7 +17,7 @@ from tools.manual.roff import Page
 _TOPIC = "T"
 _MEMBERS = ("10.0.0.1@g", "10.0.0.2@g", "10.0.0.3@g")
 _JOINER = "10.0.0.4@g"
-_NAMES, _NUMBERS, _NOBODY = "", " ", "(nobody)"
+_NAMES, _NUMBERS, _NOBODY = "", " ", "(unassigned)"
 _ROWS = (_NAMES, _NUMBERS, *_MEMBERS, _JOINER, _NOBODY)
 
 

@@ -75,7 +75,7 @@ def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
 
 
 def is_pinned(strategy: str, settings: Settings) -> bool:
-    """The strategy, or one inside it, looks at a member's machine."""
+    """The strategy, or one inside it, looks at a consumer's machine."""
     return any(name in PINNED for name in names_inside(strategy, settings))
 
 
@@ -106,18 +106,18 @@ def allocate(
     pins: Mapping[str, Iterable[str]] | None = None,
     group: str = "",
 ) -> dict[str, list[MessageQueue]]:
-    """Who owns which queue once every member of the group has run its strategy.
+    """Who owns which queue once every consumer of the group has run its strategy.
 
     Args:
         strategy: RocketMQ's name: AVG, AVG_BY_CIRCLE, CONFIG, MACHINE_ROOM, MACHINE_ROOM_NEARBY, CONSISTENT_HASH;
             or PIN and PIN_OVER_ALL. A wrapper may name its inner strategy: `MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE`. Or a
             function (group, client id, queues, client ids) → queues, as `AllocateMessageQueueStrategy.allocate`.
         queues: the read queues of one topic, in any order.
-        client_ids: the group's members, in any order; an id that two processes share stands twice.
+        client_ids: the group's consumers, in any order; an id that two processes share stands twice.
         presorted: take both lists as they stand instead of sorting them as clients do.
-        virtual_nodes: CONSISTENT_HASH, ring entries a member.
+        virtual_nodes: CONSISTENT_HASH, ring entries a consumer.
         consumer_idcs: MACHINE_ROOM, the rooms whose queues are taken.
-        config: CONFIG, one list for all members, or a list by client id.
+        config: CONFIG, one list for all consumers, or a list by client id.
         inner: the strategy inside MACHINE_ROOM_NEARBY, PIN or PIN_OVER_ALL, by name or as a function.
         broker_zones: MACHINE_ROOM_NEARBY, broker name → zone: a mapping, a function, or a pattern with one group.
         client_zones: MACHINE_ROOM_NEARBY, client id → zone, likewise.
@@ -129,7 +129,7 @@ def allocate(
         Client id → its queues, for each distinct id, in the order of the sorted ids.
 
     Raises:
-        AllocationError: a member's client throws; the text is RocketMQ's.
+        AllocationError: a consumer's client throws; the text is RocketMQ's.
         DataError: a function returns something else than a list of the queues.
         UsageError: there is no such strategy, or an argument is of the wrong type.
     """
@@ -158,12 +158,12 @@ def allocate_for(
     pins: Mapping[str, Iterable[str]] | None = None,
     group: str = "",
 ) -> list[MessageQueue]:
-    """One member's queues exactly as its own client computes them (`AllocateMessageQueueStrategy.allocate`).
+    """One consumer's queues exactly as its own client computes them (`AllocateMessageQueueStrategy.allocate`).
 
-    A member that is not in `client_ids` gets nothing, as in RocketMQ. The other arguments are those of `allocate`.
+    A consumer that is not in `client_ids` gets nothing, as in RocketMQ. The other arguments are those of `allocate`.
 
     Raises:
-        AllocationError: this member's client throws; the text is RocketMQ's.
+        AllocationError: this consumer's client throws; the text is RocketMQ's.
         DataError: a function returns something else than a list of the queues.
         UsageError: there is no such strategy, or an argument is of the wrong type.
     """

@@ -1,4 +1,4 @@
-"""AVG: each member gets one block of neighbouring queues; the first members get one queue more."""
+"""AVG: each consumer gets one block of neighbouring queues; the first consumers get one queue more."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rmqlb.model.message_queue import MessageQueue
 class Averagely(Prepared):
     """`AllocateMessageQueueAveragely`, the default of every consumer.
 
-    With m queues and c members, member i (its first place in the sorted list) gets m // c queues in a row, the first
-    m % c members one more. With fewer queues than members the first m members get one queue each. An id that stands
-    twice counts twice but only its first block is taken: the second block belongs to nobody.
+    With m queues and c consumers, consumer i (its first place in the sorted list) gets m // c queues in a row, the
+    first m % c consumers one more. With fewer queues than consumers the first m consumers get one queue each. An id
+    that stands twice counts twice but only its first block is taken: the second block stays unassigned.
 
     >>> from rmqlb.engine.allocate.strategy import Settings
     >>> queues = [MessageQueue("T", "a", i) for i in range(7)]

@@ -1,4 +1,4 @@
-"""AVG_BY_CIRCLE: the queues are dealt to the members like cards."""
+"""AVG_BY_CIRCLE: the consumers take the queues in turn."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from rmqlb.model.message_queue import MessageQueue
 
 
 class AveragelyByCircle(Prepared):
-    """`AllocateMessageQueueAveragelyByCircle`: with c members, queue i goes to member i % c.
+    """`AllocateMessageQueueAveragelyByCircle`: with c consumers, queue i goes to consumer i % c.
 
-    An id that stands twice counts twice but takes only its first place's queues; the others belong to nobody.
+    An id that stands twice counts twice but takes only its first place's queues; the others stay unassigned.
 
     >>> from rmqlb.engine.allocate.strategy import Settings
     >>> queues = [MessageQueue("T", "a", i) for i in range(7)]

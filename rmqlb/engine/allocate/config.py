@@ -1,4 +1,4 @@
-"""CONFIG: each member gets the list it was configured with, whatever the cluster says."""
+"""CONFIG: each consumer gets the list it was configured with, whatever the cluster says."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rmqlb.model.message_queue import MessageQueue
 class ByConfig:
     """`AllocateMessageQueueByConfig`: the configured list, unchanged, for every topic and without any check.
 
-    Nothing asks whether the queues exist, belong to the topic, or are in another member's list too. A member without
-    a list returns null in Java, which drops all its queues; here that is an empty list.
+    Nothing asks whether the queues exist, belong to the topic, or are in another consumer's list too. A consumer
+    without a list returns null in Java, which drops all its queues; here that is an empty list.
 
     >>> strategy = ByConfig([], ["x", "y"], Settings(config={"x": [MessageQueue("T", "a", 5)]}))
     >>> [queue.queue_id for queue in strategy.share("x")], strategy.share("y")

@@ -1,4 +1,4 @@
-"""Whether a strategy does what a group needs: each queue to one member, the same answer to the same question."""
+"""Whether a strategy does what a group needs: each queue to one consumer, the same answer to the same question."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 _Item = TypeVar("_Item")
 _SHUFFLES = 2
 _MOST_WORK = 2_000_000
-"""Members × queues of a topic up to which every member is asked again with the lists in other orders."""
+"""Members × queues of a topic up to which every consumer is asked again with the lists in other orders."""
 _SAMPLE = 20
 Answers = dict[str, tuple[MessageQueue, ...] | None]  # client id → its queues, sorted; None where the strategy throws
 
@@ -43,17 +43,17 @@ def check_strategy(
     group: str = "",
     settings: Settings | None = None,
 ) -> tuple[Finding, ...]:
-    """What is wrong with a strategy, as far as these queues and members show it; () when it is as it should be.
+    """What is wrong with a strategy, as far as these queues and consumers show it; () when it is as it should be.
 
-    Each member is asked for its queues, then again, and again with the lists in other orders. The findings have these
-    codes: `custom-unassigned` (queues that nobody gets), `custom-duplicate-owners` (queues that several members get),
-    `custom-throws` (members whose client throws), `custom-order` (the answer depends on the order of the lists, which
-    clients sort), `custom-varies` (the answer to the same question differs).
+    Each consumer is asked for its queues, then again, and again with the lists in other orders. The findings have these
+    codes: `custom-unassigned` (queues that no consumer gets), `custom-duplicate-owners` (queues that several consumers
+    get), `custom-throws` (consumers whose client throws), `custom-order` (the answer depends on the order of the lists,
+    which clients sort), `custom-varies` (the answer to the same question differs).
 
     Args:
         strategy: a name, or a function (group, client id, queues, client ids) → queues.
         queues: of one or several topics, in any order; clients ask for each topic alone.
-        client_ids: the members; an id that several processes share counts once, as no strategy can tell them apart.
+        client_ids: the consumers; an id that several processes share counts once, as no strategy can tell them apart.
         group: what a function is given as the group's name.
         settings: what strategies with settings are constructed with.
 
@@ -82,7 +82,7 @@ def custom_findings(
 def pin_findings(
     strategies: Iterable[str], queues: Iterable[MessageQueue], client_ids: Iterable[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    """What pinning topics to machines leaves unassigned: by a mistake in it, or because nobody runs there."""
+    """What pinning topics to machines leaves unassigned: by a mistake in it, or because no consumer runs there."""
     names = [name for name in dict.fromkeys(strategies) if is_pinned(name, settings)]
     topics = _by_topic(queues) if names else {}
     ids = sort_client_ids(set(client_ids))
@@ -103,7 +103,7 @@ def _pinned(
             continue
         if not any(host(client_id) in hosts for client_id in ids):
             machines = ", ".join(sorted(hosts)) or "none"
-            yield Finding("pin-nobody", f"no consumer runs on a machine that topic {topic} is pinned to ({machines})")
+            yield Finding("pin-no-consumer", f"topic {topic} is pinned to machines without a consumer ({machines})")
         elif full.startswith("PIN_OVER_ALL-"):
             left += [queue for queue in queues if queue not in owned]
     if left:
@@ -155,11 +155,11 @@ def _answers(
     settings: Settings,
     throws: dict[str, str],
 ) -> Answers:
-    """What each member gets; what it throws instead goes into the last argument."""
+    """What each consumer gets; what it throws instead goes into the last argument."""
     found: Answers = {}
     for client_id in asked:
         try:
-            # Made anew for each member: every client has a strategy object of its own.
+            # Made again for each consumer: every client has a strategy object of its own.
             share = prepare(strategy, queues, ids, settings).share(client_id)
             found[client_id] = tuple(sort_queues(share))
         except AllocationError as error:

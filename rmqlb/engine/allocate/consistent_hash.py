@@ -1,4 +1,4 @@
-"""CONSISTENT_HASH: members stand on a ring of hashes, each queue goes to the next member on it."""
+"""CONSISTENT_HASH: consumers stand on a ring of hashes, each queue goes to the next consumer on it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 MOST_ENTRIES = 1_000_000
 """On one ring, which is made in some 2 seconds then and takes some 200 MB. RocketMQ's default is 10 a consumer, and
-each consumer makes the whole ring anew for each topic every 20 seconds: more would keep real clients busy."""
+each consumer makes the whole ring again for each topic every 20 seconds: more would keep real clients busy."""
 
 
 class ConsistentHash(Prepared):
     """`AllocateMessageQueueConsistentHash` with `ConsistentHashRouter` and its MD5 function.
 
-    Each member puts `virtual_nodes` entries `CLIENTID-0`, `CLIENTID-1`, … on the ring; a queue's text is its Java
+    Each consumer puts `virtual_nodes` entries `CLIENTID-0`, `CLIENTID-1`, … on the ring; a queue's text is its Java
     `toString`. An id that stands twice just has more entries, so no queue is lost. The text is hashed as UTF-8 (5.x;
     4.9 uses the platform's charset, which is the same for ASCII names).
 

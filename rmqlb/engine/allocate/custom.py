@@ -1,8 +1,8 @@
 """Strategies that users write: a Python function with the arguments of `AllocateMessageQueueStrategy.allocate`.
 
 Rules of this file:
-- A function is asked as a client asks its strategy object: once for each member and each time anew, with lists of its
-  own. It decides everything itself, checks of empty lists included.
+- A function is asked as a client asks its strategy object: once for each consumer and each time again, with lists
+  of its own. It decides everything itself, checks of empty lists included.
 - What it raises is what a client's strategy throws. What it returns wrongly is a mistake in its file, and an error of
   its own.
 """

@@ -14,8 +14,8 @@ from rmqlb.model.message_queue import MessageQueue
 class ByMachineRoom(Prepared):
     """`AllocateMessageQueueByMachineRoom`: a broker named `room@name` is in `room`; other brokers are in none.
 
-    Of the k queues in the listed rooms, member i gets the block i*(k//c) .. and, if i < k % c, queue c*(k//c)+i too.
-    Queues elsewhere belong to nobody. Where the members run does not matter.
+    Of the k queues in the listed rooms, consumer i gets the block i*(k//c) .. and, if i < k % c, queue c*(k//c)+i too.
+    Queues elsewhere stay unassigned. Where the consumers run does not matter.
 
     >>> queues = [MessageQueue("T", "r@b", i) for i in range(5)] + [MessageQueue("T", "plain", 0)]
     >>> strategy = ByMachineRoom(queues, ["x", "y"], Settings(consumer_idcs=frozenset({"r"})))

@@ -1,4 +1,4 @@
-"""MACHINE_ROOM_NEARBY: a zone with members keeps its queues to itself; other zones' queues are shared by everybody."""
+"""MACHINE_ROOM_NEARBY: a zone with consumers keeps its queues to itself; other zones' queues are shared by all."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from rmqlb.model.message_queue import MessageQueue
 class MachineRoomNearby(Prepared):
     """`AllocateMachineRoomNearby` around an inner strategy.
 
-    A member first shares its own zone's queues with the members of that zone, then, zone by zone in Java's string
-    order, the queues of zones without any member, with everybody. RocketMQ ships no resolver of zones, so they are
+    A consumer first shares its own zone's queues with the consumers of that zone, then, zone by zone in Java's string
+    order, the queues of zones without any consumer, with all. RocketMQ ships no resolver of zones, so they are
     given.
 
     >>> from rmqlb.engine.allocate.avg import Averagely
@@ -63,7 +63,7 @@ class MachineRoomNearby(Prepared):
 
     @cached_property
     def _by_zone(self) -> tuple[dict[str, Strategy], dict[str, Strategy]]:
-        """Zone → strategy: of zones with members, and of those without; both in Java's string order of zones."""
+        """Zone → strategy: of zones with consumers, and of those without; both in Java's string order of zones."""
         queues: dict[str, list[MessageQueue]] = {}
         for queue in self._queues:
             queues.setdefault(self._broker_zone(queue), []).append(queue)

@@ -1,4 +1,4 @@
-"""PIN: only members on chosen machines take part; the customisation that companies write most often."""
+"""PIN: only consumers on chosen machines take part; the customisation that companies write most often."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rmqlb.model.words import counted
 
 
 class Pinned(Prepared):
-    """What a strategy inside gives the members on chosen machines."""
+    """What a strategy inside gives the consumers on chosen machines."""
 
     asks_all = False
 
@@ -50,11 +50,11 @@ def pin(
     settings: Settings,
     kind: type[Pinned] = Pinned,
 ) -> Strategy:
-    """A topic pinned to machines: members elsewhere get nothing, the others share by an inner strategy.
+    """A topic pinned to machines: consumers elsewhere get nothing, the others share by an inner strategy.
 
-    Not one of RocketMQ's classes: it is the wrapper that users write around them. A member's machine is what stands
-    before the first `@` of its client id. When no member runs on a chosen machine, every queue is unassigned. Machines
-    may be chosen for some topics only; all members share the others.
+    Not one of RocketMQ's classes: it is the wrapper that users write around them. A consumer's machine is what stands
+    before the first `@` of its client id. When no consumer runs on a chosen machine, every queue is unassigned.
+    Machines may be chosen for some topics only; all consumers share the others.
 
     >>> from rmqlb.engine.allocate.avg import Averagely
     >>> queues = [MessageQueue("T", "a", i) for i in range(2)]

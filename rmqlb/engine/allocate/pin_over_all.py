@@ -1,4 +1,4 @@
-"""PIN_OVER_ALL: PIN as it is written by mistake; members elsewhere are counted, and nobody reads what falls to them."""
+"""PIN_OVER_ALL: PIN as it is written by mistake; consumers elsewhere are counted, and their shares stay unassigned."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ class _PinnedOverAll(Pinned):
 def pin_over_all(
     inner: StrategyClass, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
 ) -> Strategy:
-    """A topic pinned to machines, where the inner strategy is still asked with all members.
+    """A topic pinned to machines, where the inner strategy is still asked with all consumers.
 
-    Not one of RocketMQ's classes: it is the mistake that users make when they write PIN. A member on a chosen machine
-    calls the inner strategy with the whole list of members and takes its share of that; one elsewhere returns nothing.
-    The shares of those others stay unassigned, and nobody reads them. A topic without machines of its own is shared by
-    all.
+    Not one of RocketMQ's classes: it is the mistake that users make when they write PIN. A consumer on a chosen machine
+    calls the inner strategy with the whole list of consumers and takes its share of that; one elsewhere returns
+    nothing. The shares of those others stay unassigned. A topic without machines of its own is shared by all.
 
     >>> from rmqlb.engine.allocate.avg import Averagely
     >>> queues = [MessageQueue("T", "a", i) for i in range(4)]

@@ -77,9 +77,9 @@ SIMPLE: Mapping[str, StrategyClass] = {name: rule.alone for name, rule in RULES.
 WRAPPERS = {name: rule.around for name, rule in RULES.items() if rule.around is not None}
 WITHOUT_SETTINGS = tuple(name for name, rule in RULES.items() if rule.needs is None)
 PINNED = tuple(name for name, rule in RULES.items() if rule.decides == "machine")
-"""Those that look at a member's machine."""
+"""Those that look at a consumer's machine."""
 BY_PLACE = tuple(name for name, rule in RULES.items() if rule.decides == "place")
-"""Those for which of a member only its place in the list counts."""
+"""Those for which of a consumer only its place in the list counts."""
 HASHING = tuple(name for name, rule in RULES.items() if rule.decides == "hash")
 """Those for which other names are other owners."""
 JAVA_CLASSES = {rule.java_class: name for name, rule in RULES.items() if rule.java_class is not None}

@@ -21,7 +21,7 @@ Zones = Mapping[str, str | None] | Callable[[str], str | None] | str | re.Patter
 """Where brokers or clients are: a mapping by name, a function of the name, or a pattern with the zone as its group."""
 
 ConfigLists = Sequence[MessageQueue] | Mapping[str, Sequence[MessageQueue]]
-"""What CONFIG was given: one list for every member, or a list by client id."""
+"""What CONFIG was given: one list for every consumer, or a list by client id."""
 
 
 StrategyFunction = Callable[[str, str, list[MessageQueue], list[str]], Sequence[MessageQueue]]
@@ -34,7 +34,7 @@ The arguments are those of `AllocateMessageQueueStrategy.allocate`, both lists s
 class Settings(Struct, frozen=True):
     """What the members' strategy objects were constructed with."""
 
-    virtual_nodes: VirtualNodes = DEFAULT_VIRTUAL_NODES  # CONSISTENT_HASH, ring entries a member
+    virtual_nodes: VirtualNodes = DEFAULT_VIRTUAL_NODES  # CONSISTENT_HASH, ring entries a consumer
     # MACHINE_ROOM, the rooms whose queues are taken (`consumeridcs`); None when never set
     consumer_idcs: frozenset[str] | None = None
     config: ConfigLists | None = None  # CONFIG, the configured queues; None when never set
@@ -51,15 +51,15 @@ class Settings(Struct, frozen=True):
 
 
 class Strategy(Protocol):
-    """One strategy, prepared once for a topic's queues and a group's members, then asked member by member.
+    """One strategy, prepared once for a topic's queues and a group's consumers, then asked consumer by consumer.
 
     The constructor takes `(queues, client_ids, settings)`, both lists in the order in which the client passes them.
     """
 
-    # the queues that this member's own call returns (raises AllocationError)
+    # the queues that this consumer's own call returns (raises AllocationError)
     def share(self, client_id: str) -> Sequence[MessageQueue]: ...
     def why(self, queue: MessageQueue) -> str: ...  # one line: the place of the queue in the rule
-    def why_idle(self, client_id: str) -> str: ...  # one line: why this member gets nothing
+    def why_idle(self, client_id: str) -> str: ...  # one line: why this consumer gets nothing
 
 
 StrategyClass = Callable[[Sequence[MessageQueue], Sequence[str], Settings], Strategy]
@@ -88,7 +88,7 @@ class Prepared:
         return {queue: place for place, queue in enumerate(self._queues)}
 
     def _takes_part(self, client_id: str) -> bool:
-        """`AbstractAllocateMessageQueueStrategy.check`, in its order: False when the member is not in the list."""
+        """`AbstractAllocateMessageQueueStrategy.check`, in its order: False when the consumer is not in the list."""
         if not client_id:
             raise AllocationError("currentCID is empty")
         if not self._queues:
@@ -98,7 +98,7 @@ class Prepared:
         return client_id in self._indexes
 
     def why_idle(self, client_id: str) -> str:
-        """Where places in the list decide, the member's is behind the last queue."""
+        """Where places in the list decide, the consumer's is behind the last queue."""
         return self._behind(client_id, f"{len(self._queues)} queues")
 
     def _behind(self, client_id: str, queues: str) -> str:
