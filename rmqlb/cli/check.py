@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
 from typer import Option
 
 from rmqlb.cli.common.inputs import fetch
@@ -22,11 +23,9 @@ if TYPE_CHECKING:
 _FORMATS = ("junit", "sarif")
 
 
-@command
-def check(
-    source: SourceOptions,
-    strategy_options: StrategyOptions,
-    output: OutputOptions,
+class CheckOptions(Struct, frozen=True):
+    """What is checked, on which day, and what fails."""
+
     policy: Annotated[
         str | None,
         Option(
@@ -35,24 +34,29 @@ def check(
             metavar="FILE|-",
             help="The rules and waivers: YAML or JSON, or - for stdin; default: a built-in policy for everything.",
         ),
-    ] = None,
+    ] = None
     today: Annotated[
         str | None, Option(metavar="YYYY-MM-DD", help="The day on which waivers are looked at; default: today.")
-    ] = None,
+    ] = None
     fail_from: Annotated[
         str,
         Option(metavar="SEVERITY", help="The lowest severity that decides the exit code: error, warning or info."),
-    ] = "error",
+    ] = "error"
     print_policy: Annotated[
         bool, Option("--print-policy", help="Print the built-in policy as YAML with comments, to edit, and end.")
-    ] = False,
+    ] = False
+
+
+@command
+def check(
+    source: SourceOptions, strategy_options: StrategyOptions, output: OutputOptions, chosen: CheckOptions
 ) -> None:
     """Check a cluster against a policy: limits for its groups and topics, with waivers that expire.
 
     Examples:
       rmqlb check -s examples/cluster.json
 
-      rmqlb check --print-policy > policy.yaml
+      rmqlb check --print-policy
 
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2026-11-21
 
@@ -81,16 +85,19 @@ def check(
     from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy, read_policy
 
     terminal = Terminal("check", output, more_formats=_FORMATS)
-    if print_policy:
-        if policy is not None:
+    if chosen.print_policy:
+        if chosen.policy is not None:
             raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
         terminal.write(built_in_text())
         return
-    lowest = severity(fail_from, "--fail-from")
-    if source.source == "-" and policy == "-":
+    lowest = severity(chosen.fail_from, "--fail-from")
+    if source.source == "-" and chosen.policy == "-":
         raise UsageError("-s - and --policy - both read stdin")
-    day = datetime.now().astimezone().date() if today is None else amounts.day(today, "--today")
-    rules = parse_policy(built_in_text(), "built-in policy", NAMES) if policy is None else read_policy(policy, NAMES)
+    day = datetime.now().astimezone().date() if chosen.today is None else amounts.day(chosen.today, "--today")
+    if chosen.policy is None:
+        rules = parse_policy(built_in_text(), "built-in policy", NAMES)
+    else:
+        rules = read_policy(chosen.policy, NAMES)
     strategies = _strategies(strategy_options, rules)
     snapshot = fetch(source, rules.wanted, terminal)
     with terminal.progress(verb="checking") as progress:

@@ -163,7 +163,7 @@ def _queue_lists(topics: Sequence[TopicRoute]) -> Section:
         for name, found in (("writable", route.writable_queues), ("readable", route.readable_queues))
     )
     rows = tuple((topic, name, *run) for topic, name, found in lists for run in _runs(found))
-    return Section("queues", "queues in the clients' order", columns, rows)
+    return Section("queues", "queues in the clients' order", columns, rows, audience="scripts")
 
 
 # -- the verdict -------------------------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ def test_a_picture_does_nothing(kind: str, option: str, recorder: Recorder, chro
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 def test_the_report_of_a_fleet_does_nothing(number: int, recorder: Recorder, chromium: Chromium) -> None:
     from rmqlb.pipeline.report.charts import Picture, Series, bars, steps
-    from rmqlb.pipeline.report.page import Grid, Section, page, said
+    from rmqlb.pipeline.report.page import Fact, Grid, Section, ToDo, page, said
 
     name = HOSTILE[number]
     shapes = (
@@ -121,7 +121,8 @@ def test_the_report_of_a_fleet_does_nothing(number: int, recorder: Recorder, chr
     )
     grid = Grid(name, ((name, "name"), ("n", "count")), ((name, 1), (name, None)))
     seen = Section("a", name, (said("{}", name),), name, shapes, (grid,))
-    body = page(name, said("{}", name), ((name, name),), (seen,))
+    first = ToDo("error", said("{}", name), f"rmqlb show-groups -s {name}")
+    body = page(name, said("{}", name), (Fact(name, name, "error"),), (seen,), (first,))
     url = f"{HOST}/report-{number}"
     must_do_nothing(url, "text/html; charset=utf-8", body.encode(), recorder, chromium)
 

@@ -158,7 +158,7 @@ def test_every_strategy_is_drawn_as_the_engine_deals() -> None:
         "",
         "7 of 10 queues move",
     ]
-    assert any(line.startswith("(nobody)") for line in picture("MACHINE_ROOM"))
+    assert any(line.startswith("(unassigned)") for line in picture("MACHINE_ROOM"))
 
 
 def test_the_snapshot_of_the_page_is_read(tmp_path: Path) -> None:

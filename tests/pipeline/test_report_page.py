@@ -193,7 +193,7 @@ def test_figures_of_tables_that_are_not_there_are_not_at_the_top() -> None:
 def group(name: str, **figures: Any) -> GroupScore:
     """A group of cluster east with 4 consumers and 8 queues; what is not named is unknown."""
     known = {"consumers": 4, "queues": 8, "strategy": "AVG", **figures}
-    fields = {field: known.get(field) for field in GroupScore.__struct_fields__}
+    fields: dict[str, Any] = {field: known.get(field) for field in GroupScore.__struct_fields__}
     return GroupScore(**{**fields, "cluster": "east", "group": name})
 
 

@@ -66,5 +66,4 @@ def _own_left_out(kind: str, glob: str, present: Collection[str], but: str = "")
 
 def _not_found(kind: str, problem: str, name: str, known: Collection[str]) -> DataError:
     hint = suggestion(f"{kind}s", name, known) if known else None
-    code = "topic-not-found" if kind == "topic" else "group-not-found"
-    return DataError(f"--{kind} {problem}", hint=hint, code=code)
+    return DataError(f"--{kind} {problem}", hint=hint, code="topic-not-found" if kind == "topic" else "group-not-found")

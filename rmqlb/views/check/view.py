@@ -19,7 +19,7 @@ from rmqlb.views.check.result import (
     bound_text,
     check_result,
 )
-from rmqlb.views.report import Cell, Column, Report, Section, rows_of
+from rmqlb.views.report import Audience, Cell, Column, Report, Section, rows_of
 
 _WHERE = (
     Column("rule", "rule", fold=1),
@@ -42,13 +42,13 @@ def check_report(report: CheckReport) -> Report:
     """The check for people and machines."""
     result = check_result(report)
     sections = (
-        _judgements("failed", result.failed, _SIGN, *_VALUE),
-        _waived(result.waived),
-        _judgements("incomplete", result.incomplete, _SEVERITY),
-        _judgements("not-applicable", result.not_applicable, _SEVERITY),
-        _rules(result.rules),
-        _waivers(result.waivers),
-        _summary(result),
+        _unless_empty(_judgements("failed", result.failed, _SIGN, *_VALUE), "scripts"),
+        _unless_empty(_waived(result.waived)),
+        _incomplete(result),
+        replace(_judgements("not-applicable", result.not_applicable, _SEVERITY), named_only=True),
+        replace(_rules(result.rules), audience="scripts"),
+        replace(_unless_empty(_waivers(result.waivers)), audience="scripts"),
+        replace(_summary(result), audience="scripts"),
     )
     return Report("rmqlb/check", result, tuple(_facts(result)), sections, grave=_grave(result))
 
@@ -106,14 +106,22 @@ def _grave(result: CheckResult) -> str:
     return "inOrder"
 
 
-def _unless_empty(section: Section) -> Section:
-    """An empty table is there for those who name it, whatever the count, and shown to nobody else."""
-    return replace(section, named_only=not section.rows)
+def _unless_empty(section: Section, to: Audience | None = None) -> Section:
+    """An empty table is there for those who ask for it, and shown to no others, or to `to` alone."""
+    if section.rows:
+        return section
+    return replace(section, named_only=True) if to is None else replace(section, audience=to)
 
 
 def _judgements(name: str, judged: Iterable[JudgedLimit], severity: Column, *more: Column) -> Section:
     columns = (severity, *_WHERE, *more, _WHY)
     return Section(name, name.replace("-", " "), columns, rows_of(columns, judged), heads=5)
+
+
+def _incomplete(result: CheckResult) -> Section:
+    """What could not be judged; on a screen, unless it is asked for, where it decides."""
+    section = _unless_empty(_judgements("incomplete", result.incomplete, _SEVERITY))
+    return section if result.outcome == "incomplete" else replace(section, audience="scripts")
 
 
 def _waived(waived: Iterable[WaivedLimit]) -> Section:
