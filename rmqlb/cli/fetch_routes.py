@@ -33,9 +33,7 @@ def fetch_routes(
         list[str] | None, Option("-g", "--group", metavar="GLOB", help="Only these consumer groups; repeatable.")
     ] = None,
     system: Annotated[bool, about_option("--system", help="RocketMQ's own topics and groups too.")] = False,
-    to: Annotated[
-        str | None, Option(metavar="FILE", help="Write to this file, atomically, instead of stdout.")
-    ] = None,
+    to: Annotated[str | None, Option(metavar="FILE", help="Write to this file, atomically, instead of stdout.")] = None,
     redact: Annotated[
         bool,
         Option(
