@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -95,6 +96,13 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "send-jsonl": f"simulate-send {EXAMPLE} --topic Skewed --fail 'broker-*@#2-#3' --messages 3 -o jsonl",
     "send-jsonl-traced": f"simulate-send {EXAMPLE} --topic Skewed --fail 'broker-*@#2-#3' --messages 3 -o jsonl --trace",
     "send-narrow": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@45s-1m30s --rate 100 --for 2m -o table",
+    **{
+        f"{name}-{columns}": f"{command} -o table"
+        for columns in (80, 100, 120)
+        for name, command in {
+            "send-screen": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b:timeout",
+        }.items()
+    },
     "rebalance-explained": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'crash #1@10s' --explain --section steps",
     "rebalance-orderly": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'crash #1@10s' --orderly --client 4.9.7 "
     "--rate 100 --section windows --section takeovers",
@@ -150,6 +158,7 @@ def test_output_is_as_recorded(
 ) -> None:
     # The path of a user's file is longer or shorter with each run, and must not decide where a line is wrapped.
     columns = NARROW if name.endswith("narrow") else 500 if name.startswith("context") else 110
+    columns = int(named[1]) if (named := re.search(r"-(\d+)$", name)) else columns
     text = transcript(CASES[name], columns, tmp_path, monkeypatch)
     path = GOLDEN / f"{name}.txt"
     if request.config.getoption("--update-golden"):

@@ -178,6 +178,7 @@ class FailureTaken(Struct, frozen=True, rename="camel"):
         ended_ms: when it ended; null when it did not.
         failed: attempts that failed by it while it lasted.
         first_failed_ms: when the first of them began.
+        last_failed_ms: when the last of them began.
         isolated_ms: when the broker was first isolated or gone from the producer's list.
         isolated_after_ms: how long after the begin that was.
         isolated_by: isolation or route.
@@ -194,6 +195,7 @@ class FailureTaken(Struct, frozen=True, rename="camel"):
     ended_ms: float | None
     failed: int
     first_failed_ms: float | None
+    last_failed_ms: float | None
     isolated_ms: float | None
     isolated_after_ms: float | None
     isolated_by: str | None

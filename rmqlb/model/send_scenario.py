@@ -37,6 +37,10 @@ MessageNumber = Annotated[int, Meta(ge=1, le=MOST_MESSAGES)]
 Thresholds = Annotated[tuple[Threshold, ...], Meta(min_length=1, max_length=1000)]
 ROUTE_POLL_US = 30_000_000
 SEND_TIMEOUT_MS = 3000
+REFUSED_US = 1000
+"""What a refused connection takes."""
+HOST_LOSS_US = 120_000_000
+"""After which a NameServer drops a broker that has fallen silent."""
 
 
 class Moment(Struct, frozen=True):

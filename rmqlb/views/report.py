@@ -58,6 +58,7 @@ class Column(Struct, frozen=True):
     shown: bool = True  # False leaves it out for people; CSV has the same columns always
     # where the table is too wide, people see it without this column, the largest number first; 0 always stays
     fold: int = 0
+    styles: Mapping[str, str] = {}  # a character of its texts → the style that it has on a terminal
     # makes the cell of an item (`rows_of`); None takes the item's attribute of the key's name
     of: Callable[[Any], Cell] | None = None
 
@@ -92,6 +93,7 @@ class Section(Struct, frozen=True):
     chosen: str = ""  # which rows those are, in a few words that follow the title as long as they alone are seen
     # of a picture: what it is with strips of so many characters; its `rows` are for where no width is given
     draw: Callable[[int], Section] | None = None
+    scales: int = 0  # of a picture: so many rows at its top are its scale, and have no style
 
     def whole(self) -> Section:
         """The section with all its rows for people too, however wide it is drawn."""

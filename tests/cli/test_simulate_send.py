@@ -68,7 +68,7 @@ def test_messages_stored_twice_are_in_the_first_line_and_can_fail_a_build() -> N
     found = data(*args, "--retry-not-store-ok", "--fail-on", "duplicated>0", code=3)
     assert (found["totals"]["duplicated"], found["totals"]["stored"], found["totals"]["lost"]) == (1, 16, 0)
     assert (
-        "16 of 16 messages stored, none lost; 1 stored more than once"
+        ": no message of 16 lost; 1 stored more than once; 1 retried (6.2%)"
         in run(*BASE, *args, "--retry-not-store-ok", "-o", "plain").stdout
     )
     trials = data(*args, "--retry-not-store-ok", "--trials", "4", "--fail-on", "duplicated>100", code=0)["trials"]
@@ -193,8 +193,40 @@ def test_conditions_end_with_three() -> None:
 def test_every_message_lost_is_reported_and_no_failure() -> None:
     ran = run(*BASE, "--fail", "broker-*", "-o", "plain")
     assert ran.code == ExitCode.OK
-    assert "0 of 1000 messages stored, 1000 lost" in ran.stdout
-    assert "warning: every one of the 1000 messages is lost [all-lost]" in ran.stderr
+    assert ": all 600 messages lost; 600 retried (100%), the last at 59.9 s; longest send 3 ms" in ran.stdout
+    assert "warning: every one of the 600 messages is lost [all-lost]" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "messages", "seconds", "rate"),
+    [
+        (("--fail", "broker-b"), 600, 60, 10),
+        (("--fail", "broker-b@45s-"), 900, 90, 10),
+        (("--fail", "broker-b:timeout"), 1800, 180, 10),
+        (("--fail", "broker-b", "--rate", "7/m"), 7, 60, 7 / 60),
+        (("--fail", "broker-b", "--nameserver-notices", "never"), 300, 30, 10),
+        (("--fail", "broker-b", "--for", "20s"), None, 20, None),
+        (("--fail", "broker-b", "--messages", "16"), 16, None, None),
+        ((), 1000, None, None),
+    ],
+)
+def test_without_messages_and_time_it_lasts_until_route_polls_have_told(
+    args: tuple[str, ...], messages: int | None, seconds: int | None, rate: float | None
+) -> None:
+    scenario = data(*args)["scenario"]
+    assert scenario["messages"] == messages
+    assert scenario["durationMs"] == (None if seconds is None else 1000 * seconds)
+    assert scenario["ratePerSecond"] == rate
+    told = "[assumed-rate]" in run(*BASE, *args).stderr
+    assert told == (rate == 10)
+
+
+def test_what_was_asked_is_seen_the_broker_leaves_the_list_and_is_used_again() -> None:
+    (gone,) = data("--fail", "broker-b")["failures"]
+    assert (gone["isolatedBy"], gone["isolatedMs"]) == ("route", 30_000)
+    assert 29_000 < gone["lastFailedMs"] < 30_000
+    (back,) = data("--fail", "broker-b@30s-90s")["failures"]
+    assert 0 < back["usedAgainAfterMs"] < 40_000
 
 
 def test_keys_show_how_they_spread_and_which_are_hot(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from rich import box
@@ -35,17 +36,18 @@ def table(section: Section, labels: Mapping[str, str], *, narrow: bool, tight: b
         )
     for at, row in enumerate(section.rows):
         ends = section.columns[0].quiet and at + 1 < len(section.rows) and section.rows[at + 1][0] != row[0]
-        drawn.add_row(*(cell(*each, labels) for each in zip(section.columns, row, strict=True)), end_section=ends)
+        cells = (cell(*each, labels, at >= section.scales) for each in zip(section.columns, row, strict=True))
+        drawn.add_row(*cells, end_section=ends)
     return drawn
 
 
-def cell(column: Column, value: Cell, labels: Mapping[str, str]) -> RenderableType:
-    """A cell of a table."""
+def cell(column: Column, value: Cell, labels: Mapping[str, str], styled: bool) -> RenderableType:
+    """A cell of a table, its characters with the column's styles."""
     if column.kind == "bar" and isinstance(value, int | float):
         return Bar(1.0, 0.0, float(value), width=20)
     text = Text(clip(cell_text(column, value, labels), 200), style=style(column, value))
-    if column.kind == "strip":
-        text.highlight_regex("!+", "bold red")
+    for sign, how in column.styles.items() if styled else ():
+        text.highlight_regex(f"{re.escape(sign)}+", how)
     return text
 
 
@@ -87,6 +89,7 @@ def parts(section: Section) -> list[Section]:
             Section(
                 section.name, section.title, section.columns, tuple(row for row in section.rows if row[0] == value),
                 heads=section.heads,
+                scales=sum(row[0] == value for row in section.rows[: section.scales]),
             )
         )
         for value in values

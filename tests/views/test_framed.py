@@ -34,15 +34,21 @@ CELLS: dict[Kind, st.SearchStrategy[Cell]] = {
     "strip": st.text("!!!ab. ", max_size=60),
 }  # fmt: skip
 
+STYLES = {"!": "bold white on red", "a": "black on green"}
+
 
 @st.composite
 def sections(draw: st.DrawFn) -> Section:
     kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=7))
-    columns = [Column(draw(TEXTS), "key", kind, quiet=at < 2 and draw(st.booleans())) for at, kind in enumerate(kinds)]
+    columns = [
+        Column(draw(TEXTS), "key", kind, quiet=at < 2 and draw(st.booleans()), styles=STYLES if kind == "strip" else {})
+        for at, kind in enumerate(kinds)
+    ]
     rows = draw(st.lists(st.tuples(*(CELLS[kind] for kind in kinds)), min_size=1, max_size=6))
     again = [(rows[0][0], *row[1:]) if draw(st.booleans()) else row for row in rows]
     heads = draw(st.integers(0, len(columns)))
-    section = for_people(Section("section", draw(TEXTS), tuple(columns), tuple(again), heads=heads))
+    scales = draw(st.integers(0, 2))
+    section = for_people(Section("section", draw(TEXTS), tuple(columns), tuple(again), heads=heads, scales=scales))
     assume(any(column.kind != "bar" for column in section.columns))
     return section
 

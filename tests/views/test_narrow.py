@@ -31,12 +31,13 @@ def test_a_table_that_is_too_wide_has_a_part_for_each_topic() -> None:
 def test_the_strips_of_a_timeline_are_whole(columns: int) -> None:
     send = ("simulate-send", "-t", "OrderEvents", "--fail", "broker-b@45s-1m20s", "--rate", "10", "--for", "2m")
     shown = lines(columns, *send, "--section", "timeline")
-    rows = [line.split() for line in shown if line.startswith("broker-")][-2:]
+    rows = [line.split() for line in shown if line.startswith("broker-") and len(line.split()) == 2]
     assert [name for name, _ in rows] == ["broker-a", "broker-b"]
     assert len({len(strip) for _, strip in rows}) == 1
     assert "X" in rows[1][1]
-    (legend,) = (at for at, line in enumerate(shown) if line.startswith("failed ("))
-    assert (shown[legend + 1], shown[legend + 2][:12]) == ("", "fingerprint ")
+    (legend,) = (at for at, line in enumerate(shown) if line.startswith("failed, 9 = "))
+    assert shown[legend + 1] == ""
+    assert any(line.startswith("fingerprint ") for line in shown[legend + 2 :])
 
 
 def test_a_sentence_of_long_names_is_clipped_on_a_terminal() -> None:

@@ -13,13 +13,11 @@ from rmqlb.cli.common.parse import must_differ
 from rmqlb.engine.send import latency as latencies
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.send_scenario import START, STATUSES, Failure, Latency, Moment, Reaction
+from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, START, STATUSES, Failure, Latency, Moment, Reaction
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.user_files.send_inputs import read_latencies, response_code, unknown_kind
 
 _WINDOW = re.compile(r"(?P<from>#?[\w.]*)-(?P<to>#?[\w.]*)")
-REFUSED_US = 1000
-HOST_LOSS_US = 120_000_000
 
 
 def failures(texts: Sequence[str], brokers: Sequence[str], topic: str, notices: str | None) -> tuple[Failure, ...]:

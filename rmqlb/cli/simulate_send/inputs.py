@@ -17,16 +17,18 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.simulate_send.options import FailureOptions, LoadOptions, ProducerOptions
 from rmqlb.cli.simulate_send.selector import selector_of
 from rmqlb.engine.route_findings import sighting_findings
+from rmqlb.engine.send.horizon import long_enough
 from rmqlb.engine.send.new_topic import TEMPLATE, new_topic_route
 from rmqlb.engine.send.simulate import check, check_brokers, no_queues, rules
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import Finding
+from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import KeySpread
 from rmqlb.model.send_scenario import ASSUMED_LATENCY, Mode, SendScenario
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.source_text import is_live
+from rmqlb.views.report import duration
 
 _DEFAULT_MESSAGES = 1000
 
@@ -88,13 +90,15 @@ def gather(
         not_available_duration=None if last is None else amounts.milliseconds(last, "--not-available-duration"),
         selector=selector,
     )
+    if load.messages is None and load.for_ is None and keys is None and scenario.failures and mode == "sync":
+        scenario = long_enough(scenario)
     check(scenario)
     check_brokers(route, scenario)
     if not queues:
         raise no_queues(route)
     if load.start_at is not None:
         scenario = replace(scenario, start_at=values.queue_of(load.start_at, queues, "--start-at"))
-    findings += [*_assumed(scenario, failing), *source_findings(snapshot)]
+    findings += [*_assumed(scenario, failing, load), *source_findings(snapshot)]
     return Gathered(snapshot, route, scenario, tuple(findings), keys)
 
 
@@ -106,7 +110,7 @@ def _excluded(producer: ProducerOptions, topic: str, brokers: Sequence[str]) -> 
     return exclude
 
 
-def _assumed(scenario: SendScenario, failing: FailureOptions) -> Iterator[Finding]:
+def _assumed(scenario: SendScenario, failing: FailureOptions, load: LoadOptions) -> Iterator[Finding]:
     """What clients of that version do not have, and what was not given."""
     profile = rules(scenario)
     if scenario.timeout_per_request_ms is not None and not profile.caps_request:
@@ -114,7 +118,12 @@ def _assumed(scenario: SendScenario, failing: FailureOptions) -> Iterator[Findin
     if scenario.detector and not profile.only_extends:
         yield Finding("not-in-version", f"clients {profile.name} have no detector")
     if failing.latency is None:
-        yield Finding("assumed-latency", "no --latency is given: healthy brokers are taken to answer in 1ms")
+        text = "no --latency is given: healthy brokers are taken to answer in 1ms"
+        yield Finding("assumed-latency", text, severity=INFO)
+    if load.rate is None and scenario.rate is not None and scenario.duration_us is not None:
+        rate, lasting = f"{float(scenario.rate):g} messages per second", duration(scenario.duration_us / 1000)
+        text = f"no --rate is given: {rate} are sent, for {lasting}; --rate and --for say otherwise"
+        yield Finding("assumed-rate", text, severity=INFO)
 
 
 def _route(

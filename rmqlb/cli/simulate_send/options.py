@@ -48,13 +48,21 @@ class LoadOptions(Struct, frozen=True):
     """What is sent."""
 
     messages: Annotated[
-        str | None, load_option(metavar="N", help="How many messages; default: 1000, or as many as fit --for.")
+        str | None, load_option(metavar="N", help="How many messages; default: as many as fit --for, or 1000.")
     ] = None
     rate: Annotated[
         str | None,
         load_option(metavar="R", help="Messages per second in all; default: each thread sends back to back."),
     ] = None
-    for_: Annotated[str | None, load_option("--for", metavar="TIME", help="No message starts after this time.")] = None
+    for_: Annotated[
+        str | None,
+        load_option(
+            "--for",
+            metavar="TIME",
+            help="No message starts after this time. Default while brokers fail, without --messages: until route polls "
+            "have told the producer of each failure and its end, at 10 messages per second if there is no --rate.",
+        ),
+    ] = None
     threads: Annotated[
         int, load_option(min=1, max=MOST_THREADS, help="Sending threads, each with a round robin of its own.")
     ] = 1

@@ -145,6 +145,7 @@ class FailureTimestamps:
         self._cluster = cluster
         self._unused: dict[str, list[int]] = {}
         self.first_failed: list[int | None] = [None] * len(failures)  # when the first attempt began that failed of it
+        self.last_failed = [0] * len(failures)  # when the last of them began; of none it means nothing
         # when its broker was first isolated or unlisted while it lasted
         self.isolated_at: list[int | None] = [None] * len(failures)
         self.isolated_by: list[str | None] = [None] * len(failures)  # which of the two
@@ -163,6 +164,13 @@ class FailureTimestamps:
     def failed(self, index: int, started: int) -> None:
         if self.first_failed[index] is None:
             self.first_failed[index] = started
+        self.last_failed[index] = max(self.last_failed[index], started)
+
+    def repeat(self, since: Counts, until: Counts, last_failed: Sequence[int], moved: int) -> None:
+        """What failed between two moments failed again; the last time, of those of the second one, so much later."""
+        for index, failed in enumerate(until.by_failure):
+            if failed > since.by_failure[index]:
+                self.last_failed[index] = last_failed[index] + moved
 
     def isolated(self, broker_name: str, now: int) -> None:
         for index, failure in enumerate(self._failures):

@@ -160,6 +160,7 @@ def _failure(simulation: SendSimulation, place: int, failure: Failure) -> Failur
         ended_ms=ended,
         failed=simulation.recorder.counts.by_failure[place],
         first_failed_ms=ms(times.first_failed[place]),
+        last_failed_ms=None if times.first_failed[place] is None else ms(times.last_failed[place]),
         isolated_ms=isolated,
         isolated_after_ms=_after(isolated, began),
         isolated_by=times.isolated_by[place],

@@ -33,6 +33,7 @@ class Moment(Struct):
     started: int
     waits: int
     last_done: int
+    last_failed: list[int]  # per failure, as `FailureTimestamps` has it
     counts: Counts
     indexes: list[int]  # of all round robins, in the order of `SendSimulation.indexes`
     arrivals: list[int]  # per thread, the number of its next message
@@ -133,6 +134,7 @@ class SendSimulation:
             self.clock.started,
             self.clock.waits,
             self.recorder.last_done,
+            self.recorder.failures.last_failed.copy(),
             self.recorder.counts.copy(),
             self.indexes(),
             [thread.arrival for thread in self.threads],
@@ -150,7 +152,9 @@ class SendSimulation:
         ticks, recorder = times * (until.now - since.now), self.recorder
         recorder.isolation.count(now)
         recorder.repeat(since.counts, until.counts, times, ticks, isolations=isolations)
-        recorder.last_done = now + ticks + until.last_done - until.now
+        moved = now + ticks - until.now
+        recorder.last_done = until.last_done + moved
+        recorder.failures.repeat(since.counts, until.counts, until.last_failed, moved)
         for item in self.strategy.items.values():
             # Where updates only extend, a time that is past never matters again; else it goes along, as all others.
             if isolations or (item.start <= now and not self.profile.only_extends):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rmqlb.views.formats.grid import markdown_table, plain_table
 from rmqlb.views.formats.lead import markdown_lead, print_lead
+from rmqlb.views.formats.palette import owner_styles
 from rmqlb.views.formats.signs import SIGNS, STYLES
 from rmqlb.views.formats.text import clip, safe_markdown, visible
 from rmqlb.views.report import CHANGE_SIGNS, RIGHT, Cell, Column, Report, Section, duration, percent
@@ -27,8 +29,6 @@ _LONGEST_FACT = 1_000
 _BAR = 20
 _BAR_STYLE = "default on default"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_SEVERAL = "bold red"
-"""Of the strips' sign for duplicate owners."""
 _WIDEST = 10_000
 _GAP = 3  # blanks between two columns
 _LEAST_PROSE = 26  # columns that a sentence takes before others are left out
@@ -43,7 +43,9 @@ _SHORTEST_STRIP = 30
 def print_tables(report: Report, console: Console) -> None:
     """Framed tables as wide as the terminal allows; client ids that do not fit are abbreviated to their labels."""
     from rich.text import Text
+    from rich.theme import Theme
 
+    console.push_theme(Theme(owner_styles(console.color_system)))
     print_lead(report, console)
     for section in report.sections:
         drawn = _drawn(section, report.labels, console)
@@ -102,7 +104,8 @@ def _parts(section: Section) -> list[Section]:
     rows: dict[Cell, list[tuple[Cell, ...]]] = {}
     for row in section.rows:
         rows.setdefault(row[0], []).append(row)
-    return [for_people(replace(section, rows=tuple(some))) for some in rows.values()]
+    scales = Counter(row[0] for row in section.rows[: section.scales])
+    return [for_people(replace(section, rows=tuple(some), scales=scales[value])) for value, some in rows.items()]
 
 
 def _drawn(section: Section, labels: Mapping[str, str], console: Console) -> Section:
@@ -194,13 +197,14 @@ def _table(
 
     rows = section.rows
     titles = [visible(column.title) for column in section.columns]
+    bare = [replace(column, styles={}) for column in section.columns] if section.scales else ()
     return FramedTable(
         title=visible(section.title),
         heads=[
             Head(title.replace("_", "_\n") if narrow else title, column.kind in RIGHT)
             for title, column in zip(titles, section.columns, strict=True)
         ],
-        rows=[_cells(section.columns, row, labels) for row in rows]
+        rows=[_cells(bare if at < section.scales else section.columns, row, labels) for at, row in enumerate(rows)]
         if known is None
         else [_cells(section.columns, row, labels, drawn) for row, drawn in zip(rows, known, strict=True)],
         ends={at for at in range(len(rows) - 1) if rows[at][0] != rows[at + 1][0]} if section.columns[0].quiet else (),
@@ -227,9 +231,9 @@ def _cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> Drawn:
     text = clip(cell_text(column, cell, labels), _LONGEST)
     if style := _STYLES_OF.get(column.kind, {}).get(str(cell), ""):
         return Painted(((text, style),), style)
-    if column.kind == "strip" and "!" in text:
-        parts = re.split("(!+)", text)
-        return Painted(tuple((part, _SEVERAL if at % 2 else "") for at, part in enumerate(parts) if part))
+    if column.styles:
+        runs = groupby(text, key=lambda character: column.styles.get(character, ""))
+        return Painted(tuple(("".join(run), style) for style, run in runs))
     return text
 
 

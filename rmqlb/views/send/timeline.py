@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from rmqlb.model.send_report import SendReport, Slice
+from rmqlb.views.formats.palette import BAD
 from rmqlb.views.report import Cell, Column, Section, duration
 
 _WIDTH = 60
-_MEANING = "= well, x some failed, X all failed, - isolated, . none"
+_MEANING = "= stored, x some fail, X all fail, - isolated, . no attempt"
+_STYLES = {"=": "green", "x": "yellow", "X": BAD, "-": "cyan"}
 _NOTHING = "."
 """Not a space: tables lose those at the ends of a cell."""
 
@@ -23,21 +25,21 @@ def timeline_section(report: SendReport) -> Section:
 def _drawn(report: SendReport, length: int) -> Section:
     """A character a slice, or some of them together."""
     slices = _at_most(report.slices, max(length, 1))
-    columns = (Column("broker", "brokerName"), Column(f"time ->  {_MEANING}", "strip", "strip"))
+    columns = (Column("broker", "brokerName"), Column(_MEANING, "strip", "strip", styles=_STYLES))
     rows: list[tuple[Cell, ...]] = [
         (broker.broker_name, "".join(_character(each, place) for each in slices))
         for place, broker in enumerate(report.brokers)
     ]
     failed = [sum(broker.failed for one in each for broker in one.brokers) for each in slices]
     if any(failed):
-        rows.append((f"failed (9 is {max(failed)})", _digits(failed)))
+        rows.append((f"failed, 9 = {max(failed)}", _digits(failed)))
     lost = [sum(one.lost for one in each) for each in slices]
     if any(lost):
-        rows.append((f"lost (9 is {max(lost)})", _digits(lost)))
+        rows.append((f"lost, 9 = {max(lost)}", _digits(lost)))
     title = "timeline"
     if slices:
         begin, width = slices[0][0].from_ms, slices[0][-1].to_ms - slices[0][0].from_ms
-        title += f" from {duration(begin)} to {duration(slices[-1][-1].to_ms)}, {duration(width)} per character"
+        title += f" from {duration(begin)} to {duration(slices[-1][-1].to_ms)}, {duration(width)} per column"
     return Section("timeline", title, columns, tuple(rows))
 
 
@@ -57,7 +59,7 @@ def slices_section(report: SendReport) -> Section:
         for each in report.slices
         for b in each.brokers
     )
-    return Section("slices", "slices of the time line", columns, rows, heads=3, named_only=True)
+    return Section("slices", "slices of the timeline", columns, rows, heads=3, named_only=True)
 
 
 def _character(slices: Sequence[Slice], place: int) -> str:

@@ -8,23 +8,25 @@ from operator import attrgetter
 
 from rmqlb.model.client_versions import ClientVersions
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.send_report import ExceptionKind, FailureTaken, KeySpread, LostMessage, MessageException, SendReport
-from rmqlb.model.send_scenario import Failure, Moment
+from rmqlb.model.send_report import (
+    BrokerTally,
+    ExceptionKind,
+    FailureTaken,
+    KeySpread,
+    LostMessage,
+    MessageException,
+    QueueTally,
+    SendReport,
+)
 from rmqlb.model.send_trials import TrialsReport
-from rmqlb.model.words import counted
-from rmqlb.views.report import Cell, Column, Report, Section, duration, rows_of
+from rmqlb.views.report import Audience, Cell, Column, Report, Section, duration, rows_of
+from rmqlb.views.send.facts import MOST_FAILURES, failure_kind, send_facts, send_gravity, send_settings
 from rmqlb.views.send.result import send_result
 from rmqlb.views.send.timeline import slices_section, timeline_section
 from rmqlb.views.send.trials import trials_sections
 
-_COUNTS = (
-    Column("picks", "picks", "number"),
-    Column("attempts", "attempts", "number"),
-    Column("failed", "failed", "number"),
-    Column("stored", "stored", "number"),
-    Column("share", "share", "share"),
-    Column("", "bar", "bar", of=attrgetter("share")),
-)
+_UNEVEN = 1.2
+"""So many times as much as another queue of its broker stores one that is worth a look; turns alone differ by two."""
 _TOTALS: tuple[tuple[str, str], ...] = (
     ("messages", "messages"),
     ("stored", "stored"),
@@ -36,7 +38,6 @@ _TOTALS: tuple[tuple[str, str], ...] = (
     ("failed attempts", "failed_attempts"),
     ("retries", "retries"),
 )
-_MOST_FAILURES = 12
 _TIMES = (
     ("time in failed attempts", "failing_ms"),
     ("longest send", "longest_send_ms"),
@@ -73,78 +74,16 @@ def send_report(
         *([_clients(clients, report)] if clients else []),
         *(trials_sections(trials) if trials else ()),
         _totals(compared),
+        *([_totals(compared, screen=True)] if others else []),
     ]
-    data = send_result(report, compared, [each for _, each in clients], trials, conditions, keys)
-    facts = _facts(report)
-    if trials is not None:
-        facts += (f"this is the first of {trials.trials} trials; the intervals are over all of them",)
-    return Report("rmqlb/send", data, facts, tuple(sections))
-
-
-def _facts(report: SendReport) -> tuple[str, ...]:
-    totals, scenario = report.totals, report.scenario
-    lost = f"{totals.lost} lost" if totals.lost else "none lost"
-    twice = f"; {totals.duplicated} stored more than once" if totals.duplicated else ""
-    failed = f"; {totals.failed_attempts} of {totals.attempts} attempts failed" if totals.failed_attempts else ""
-    names = len({queue.broker_name for queue in report.publish_queues})
-    threads = counted(scenario.threads, "thread")
-    rate = "back to back" if scenario.rate is None else f"{float(scenario.rate):g} per second"
-    how = scenario.mode.upper() if scenario.chosen_by is None else f"selector {scenario.chosen_by.name}"
-    once = scenario.retries == 0 or scenario.mode == "oneway" or scenario.chosen_by is not None
-    attempts = "one attempt" if once else f"up to {1 + scenario.retries} attempts"
-    queues = f"{counted(len(report.publish_queues), 'queue')} on {counted(names, 'broker')}"
-    facts = [
-        f"topic {report.topic}: {totals.stored} of {totals.messages} messages stored, {lost}{twice}{failed}",
-        (
-            f"{queues}; {how}, {threads}, {rate}; "
-            f"{attempts} within {scenario.timeout_ms}ms; route polls every {duration(scenario.poll_us / 1000)} "
-            f"from {duration(report.first_poll_ms)} on; seed {scenario.seed}"
-        ),
-        _client_fact(report),
-        *(_failure_fact(failure) for failure in report.scenario.failures[:_MOST_FAILURES]),
-    ]
-    if len(report.failures) > _MOST_FAILURES:
-        facts.append(f"and {len(report.failures) - _MOST_FAILURES} failures more")
-    return tuple(facts)
-
-
-def _client_fact(report: SendReport) -> str:
-    scenario = report.scenario
-    steps = [
-        f"{latency}ms→{duration(isolated)}"
-        for latency, isolated in zip(report.latency_max, report.not_available_duration, strict=True)
-        if isolated
-    ]
-    own = " (thresholds given)" if scenario.latency_max or scenario.not_available_duration else ""
-    on = "on" if scenario.latency_fault else "off"
-    if scenario.chosen_by is not None:
-        return f"client {scenario.client_version} (rules of {report.profile}); selectors know no latency fault"
-    return (
-        f"client {scenario.client_version} (rules of {report.profile}); latency fault {on}, its table{own}: "
-        f"{' '.join(steps)}, a failure→{duration(report.failure_isolates_ms)}"
+    return Report(
+        "rmqlb/send",
+        send_result(report, compared, [each for _, each in clients], trials, conditions, keys),
+        send_facts(report, trials),
+        tuple(sections),
+        grave=send_gravity(report.totals),
+        closing=send_settings(report),
     )
-
-
-def _failure_fact(failure: Failure) -> str:
-    until = "" if failure.end is None else f" until {_moment(failure.end)}"
-    text = f"{failure.broker_name}: {_kind(failure)} from {_moment(failure.start)}{until}"
-    if failure.reaction.kind == "read-only":
-        return f"{text}; the NameServer says so at once"
-    if failure.reaction.kind not in ("refused", "timeout"):
-        return text
-    if failure.notices_us is None:
-        return f"{text}; the NameServer never drops it"
-    when = f"after {duration(failure.notices_us / 1000)}" if failure.notices_us else "at once"
-    return f"{text}; the NameServer drops it {when}"
-
-
-def _kind(failure: Failure) -> str:
-    reaction = failure.reaction
-    return f"slow ({duration(reaction.cost_us / 1000)})" if reaction.kind == "slow" else reaction.name
-
-
-def _moment(moment: Moment) -> str:
-    return f"message {moment.message}" if moment.message is not None else duration((moment.us or 0) / 1000)
 
 
 def _attempts(report: SendReport, *, named_only: bool) -> Section:
@@ -185,9 +124,9 @@ def _exceptions(report: SendReport) -> Section:
         Column("messages", "messages", "number"),
         Column("exception", "exceptionClass"),
         Column("code", "responseCode", of=_code),
-        Column("cause", "cause"),
-        Column("brokers sent", "brokersSent", of=_brokers_sent),
-        Column("text of the first", "text", of=_first_line),
+        Column("cause", "cause", fold=1),
+        Column("brokers sent", "brokersSent", fold=3, of=_brokers_sent),
+        Column("text of the first", "text", "prose", fold=2, of=_first_line),
     )
     return Section("exceptions", "exceptions of lost messages", columns, rows_of(columns, report.exceptions), heads=1)
 
@@ -207,17 +146,37 @@ def _brokers_sent(lost: LostMessage | ExceptionKind) -> str:
 
 
 def _queues(report: SendReport) -> Section:
-    columns = (Column("broker", "brokerName"), Column("queue", "queueId", "number"), *_COUNTS)
-    return Section("queues", "queues", columns, rows_of(columns, report.queues), heads=2)
+    columns = (Column("broker", "brokerName"), Column("queue", "queueId", "number"), *_counts(report.queues))
+    audience: Audience = "all" if _uneven(report) else "scripts"
+    return Section("queues", "queues", columns, rows_of(columns, report.queues), heads=2, audience=audience)
+
+
+def _uneven(report: SendReport) -> bool:
+    """Whether queues of one broker get unlike shares."""
+    stored: dict[str, list[int]] = {}
+    for queue in report.queues:
+        stored.setdefault(queue.broker_name, []).append(queue.stored)
+    return any(max(each) > min(each) + 2 and max(each) > _UNEVEN * min(each) for each in stored.values())
+
+
+def _counts(parts: Sequence[QueueTally] | Sequence[BrokerTally]) -> tuple[Column, ...]:
+    return (
+        Column("picks", "picks", "number", shown=any(part.picks != part.attempts for part in parts)),
+        Column("attempts", "attempts", "number"),
+        Column("failed", "failed", "number"),
+        Column("stored", "stored", "number"),
+        Column("share", "share", "share"),
+        Column("", "bar", "bar", of=attrgetter("share")),
+    )
 
 
 def _brokers(report: SendReport) -> Section:
     columns = (
         Column("broker", "brokerName"),
         Column("queues", "queues", "number"),
-        *_COUNTS,
+        *_counts(report.brokers),
         Column("isolations", "isolations", "number", shown=report.scenario.latency_fault),
-        Column("isolated for", "isolatedMs", "ms", shown=any(b.isolated_ms for b in report.brokers)),
+        Column("left out for", "isolatedMs", "ms", shown=any(b.isolated_ms for b in report.brokers)),
     )
     return Section("brokers", "brokers", columns, rows_of(columns, report.brokers), heads=1)
 
@@ -236,16 +195,18 @@ def _keys(keys: KeySpread) -> Section:
 def _failures(report: SendReport) -> Section:
     columns = (
         Column("broker", "brokerName"),
-        Column("failure", "failure", of=lambda taken: _kind(taken.failure)),
+        Column("failure", "failure", of=lambda taken: failure_kind(taken.failure)),
         Column("from", "beganMs", "ms"),
         Column("to", "endedMs", "ms"),
         Column("failed", "failed", "number"),
         Column("first after", "firstFailedAfterMs", "ms", of=_first_failed_after),
+        Column("last at", "lastFailedMs", "ms"),
         Column("isolated after", "isolatedAfterMs", "ms"),
         Column("by", "isolatedBy", of=lambda taken: taken.isolated_by or (None if taken.began_ms is None else "never")),
         Column("used again after", "usedAgainAfterMs", "ms"),
     )
-    return Section("failures", "failures", columns, rows_of(columns, report.failures), heads=2)
+    audience: Audience = "all" if len(report.failures) > 1 else "scripts"
+    return Section("failures", "failures", columns, rows_of(columns, report.failures), heads=2, audience=audience)
 
 
 def _first_failed_after(taken: FailureTaken) -> float | None:
@@ -254,8 +215,9 @@ def _first_failed_after(taken: FailureTaken) -> float | None:
     return taken.first_failed_ms - taken.began_ms
 
 
-def _totals(compared: Sequence[SendReport]) -> Section:
-    columns = [Column("", "figure"), Column("in all", "value", "number")]
+def _totals(compared: Sequence[SendReport], *, screen: bool = False) -> Section:
+    """All figures; a screen that compares has those that are not 0 on both sides."""
+    columns = [Column("", "figure"), Column("value", "value", "number")]
     if len(compared) > 1:
         states = ["on" if each.scenario.latency_fault else "off" for each in compared]
         columns[1:] = [Column(f"latency fault {s}", f"latencyFault{s.title()}", "number") for s in states]
@@ -267,13 +229,15 @@ def _totals(compared: Sequence[SendReport]) -> Section:
     if len(compared) > 1:
         names = dict.fromkeys(b.broker_name for each in compared for b in each.brokers)
         rows += [(f"stored at {name}", *(_stored_at(each, name) for each in compared)) for name in names]
-    for i, failure in enumerate(compared[0].failures[:_MOST_FAILURES]):
+    for i, failure in enumerate(compared[0].failures[:MOST_FAILURES]):
         name = failure.broker_name
         rows.append((f"{name} isolated after", *(_isolated(each.failures[i]) for each in compared)))
         if any(each.failures[i].ended_ms is not None for each in compared):
             rows.append((f"{name} used again after", *(_used_again(each.failures[i]) for each in compared)))
     rows += [(title, *(_time(getattr(each.totals, field)) for each in compared)) for title, field in _TIMES]
-    return Section("totals", "totals", tuple(columns), tuple(rows), heads=1)
+    if screen:
+        rows = [row for row in rows if any(row[1:])]
+    return Section("totals", "totals", tuple(columns), tuple(rows), heads=1, audience="screen" if screen else "scripts")
 
 
 def _time(ms: float | None) -> str | None:

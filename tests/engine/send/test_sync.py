@@ -576,7 +576,12 @@ def test_a_failure_is_first_felt_by_the_first_attempt_that_fails_of_it() -> None
     (failure,) = simulate_send(
         TWO, SendScenario(messages=6, rate=Fraction(1), start_at=0, failures=(failing,))
     ).failures
-    assert (failure.failed, failure.began_ms, failure.first_failed_ms) == (3, 500.0, 1000.0)
+    assert (failure.failed, failure.began_ms, failure.first_failed_ms, failure.last_failed_ms) == (
+        3,
+        500.0,
+        1000.0,
+        5000.0,
+    )
 
 
 @pytest.mark.parametrize("selector", [None, Selector("hash")], ids=["sync", "selector"])
