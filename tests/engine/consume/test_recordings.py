@@ -9,7 +9,18 @@ from msgspec.structs import replace
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.model.group_scenario import Event, GroupScenario
-from tests.support.rebalance_comparison import TOLERANCE_US, Window, alone, compared, disagreements, quantile, windows
+from rmqlb.model.message_queue import MessageQueue
+from tests.support.rebalance_comparison import (
+    TOLERANCE_US,
+    Change,
+    Comparison,
+    Window,
+    alone,
+    compared,
+    disagreements,
+    quantile,
+    windows,
+)
 from tests.support.recorded_groups import Line, Lived, Recording, saved
 
 NAMES = ("5.5.0-stale-after-crash", "5.5.0-stale-after-leave", "5.5.0-orderly", "5.5.0-new-broker", "4.9.7")
@@ -177,3 +188,19 @@ def _owners(window: Window) -> set[str]:
     for change in window.changes:
         balance[change.text[1:]] = 1 if change.text[0] == "+" else 0
     return {client_id for client_id, owns in balance.items() if owns}
+
+
+@pytest.mark.parametrize(
+    ("simulated", "agrees"),
+    [
+        ([f"+c{number}" for number in range(100)], True),  # every order is one of a hundred
+        (["+c0", *["+c1"] * 99], False),
+        (["+c1"] * 100, False),
+        (["+c0"] * 5 + ["+c1"] * 95, True),
+    ],
+)
+def test_an_order_of_owners_may_be_as_rare_as_those_of_the_trials(simulated: list[str], agrees: bool) -> None:
+    queue = MessageQueue("T", "a", 0)
+    measured, *trials = ({queue: Window((Change(text, 1),), 0, 0, frozenset())} for text in ["+c0", *simulated])
+    comparison = Comparison(Event("join", 0, "c0"), measured, trials)
+    assert (list(comparison.impossible()) == []) is agrees
