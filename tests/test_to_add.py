@@ -17,7 +17,7 @@ import pytest
 from msgspec.structs import asdict, fields
 from typer.main import get_command
 
-from rmqlb.cli.common import inputs
+from rmqlb.cli.common import reading
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.strategy_options import KEYS
@@ -123,7 +123,7 @@ def places() -> Iterator[tuple[str, str]]:
     quiet = Terminal("show-route", OutputOptions())
     yield "rmqlb/sources/opening.py: the hint", hint_of(lambda: open_source("ftp://h", Access()))
     yield "rmqlb/sources/source_text.py: the hint", hint_of(lambda: check_source("ftp://h", "x"))
-    yield "rmqlb/cli/common/inputs.py: the hint", hint_of(lambda: inputs.Reader(SourceOptions(), quiet))
+    yield "rmqlb/cli/common/reading.py: the hint", hint_of(lambda: reading.Reader(SourceOptions(), quiet))
     yield "rmqlb/cli/common/options.py: the help of -s", option("--source")
     yield "rmqlb/cli/main.py: the help", get_command(app).help or ""
     yield "docs/sources.md", page("sources.md")
@@ -159,9 +159,9 @@ def test_every_option_of_sources_says_how_they_are_reached(monkeypatch: pytest.M
     options = {field.name for field in fields(SourceOptions)}
     not_reaching = {"source", "context", "active_context", "ignored_context_note"}
     assert options - not_reaching == REACHED.keys(), "give it a value in REACHED"
-    access = inputs.access(SourceOptions(**REACHED), Terminal("show-route", OutputOptions()))
+    access = reading.access(SourceOptions(**REACHED), Terminal("show-route", OutputOptions()))
     assert changed(access, Access()) == {field.name for field in fields(Access)}, (
-        "an option of SourceOptions for each field of Access, and its line in rmqlb/cli/common/inputs.py, access()"
+        "an option of SourceOptions for each field of Access, and its line in rmqlb/cli/common/reading.py, access()"
     )
 
 

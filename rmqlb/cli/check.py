@@ -6,8 +6,8 @@ import typer
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.inputs import fetch
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.engine.source_findings import source_findings

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from rmqlb.cli.common.inputs import fetch
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, about_option, command
+from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from typer import Option
 
 from rmqlb.cli.common.globs import in_vain_of
-from rmqlb.cli.common.inputs import fetch
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option, command
 from rmqlb.cli.common.output_files import write_whole
+from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.engine.source_findings import source_findings

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.common.inputs import Reader
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.reading import Reader, wanted_for
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 
@@ -34,7 +34,7 @@ def show_consumers(
     """
     from msgspec.structs import replace
 
-    from rmqlb.cli.common.inputs import only_group, wanted_for
+    from rmqlb.cli.common.inputs import only_group
     from rmqlb.cli.common.options import GroupOptions
     from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.check.group_facts import gaps

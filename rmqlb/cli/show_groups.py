@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.inputs import Reader
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, shown_option
+from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 

@@ -4,10 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from rmqlb.cli.common.each_group import look_at_each
 from rmqlb.cli.common.inputs import (
-    Reader,
     group_on_topics,
     no_strategy,
-    wanted_for_each,
 )
 from rmqlb.cli.common.options import (
     GroupOptions,
@@ -18,6 +16,7 @@ from rmqlb.cli.common.options import (
     about_option,
     command,
 )
+from rmqlb.cli.common.reading import Reader, wanted_for_each
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 

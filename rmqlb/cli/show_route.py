@@ -4,8 +4,8 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.common.inputs import Reader
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.engine.source_findings import source_findings

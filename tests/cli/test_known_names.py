@@ -157,3 +157,18 @@ def test_without_a_cache_home_it_is_in_the_users_home(tmp_path: Path, monkeypatc
     monkeypatch.setenv("HOME", str(tmp_path))
     remember(seen(["A"], at="a"), "a")
     assert kept(tmp_path / ".cache" / "rmqlb" / "names") == [("topic", "a", "A")]
+
+
+def test_a_file_that_has_the_names_already_is_left_as_it_is(names: Path) -> None:
+    remember(seen(["a", "b"], ["g"]), "x", Everything())
+    remember(seen(["c"], at="rocketmq://other:9876"), "x")
+    remember(seen(["a", "b"], ["g"]), "x", Everything())
+    written = names.stat().st_ino
+    remember(seen(["b"]), "x")
+    remember(seen(["a", "b"], ["g"]), "x", Everything())
+    assert names.stat().st_ino == written
+    remember(seen(["c"], at="rocketmq://other:9876"), "x")
+    assert names.stat().st_ino != written
+    assert kept(names)[0] == ("topic", "rocketmq://other:9876", "c")
+    remember(seen(["a"], ["g"]), "x", Everything())
+    assert ("topic", "rocketmq://h:9876", "b") not in kept(names)

@@ -12,6 +12,7 @@ Rules of this file:
 from __future__ import annotations
 
 import os
+from collections.abc import Set
 
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.system_names import is_system_group, is_system_topic
@@ -42,12 +43,15 @@ def remember(snapshot: ClusterSnapshot, source: str, everything: Everything | No
     where = snapshot.endpoint
     if path is None or source == _STDIN or not where.isprintable() or os.environ.get("RMQLB_NO_CACHE"):
         return
-    known = _read(path)
+    text = _text(path)
     is_whole = everything is not None and not (everything.topics or everything.groups or everything.of_groups)
     seen = [
         *(("topic", where, name) for name in snapshot.routes if not is_system_topic(name) and _can_be_typed(name)),
         *(("group", where, name) for name in snapshot.groups if not is_system_group(name) and _can_be_typed(name)),
     ]
+    if _has(text, where, {"\t".join(line) for line in seen}, is_whole=is_whole):
+        return
+    known = _lines(text)
     older = [] if is_whole else [line for line in known if line[1] == where]
     own = sorted(dict.fromkeys((*seen, *older)))
     lines = [*own, *(line for line in known if line[1] != where)][:MOST_NAMES]
@@ -67,18 +71,35 @@ def cache_file() -> str | None:
 
 
 def _can_be_typed(name: str) -> bool:
-    return 0 < len(name) <= _LONGEST_NAME and " " not in name and name.isprintable() and visible(name) == name
+    return 0 < len(name) <= _LONGEST_NAME and _is_clean(name)
 
 
-def _read(path: str) -> list[Line]:
-    """What is there; a file that is not as it was written counts as none."""
+def _is_clean(text: str) -> bool:
+    return " " not in text and text.isprintable() and visible(text) == text
+
+
+def _text(path: str) -> str:
+    """What is there; nothing when it cannot be read."""
     if not os.path.isfile(path):  # a pipe would keep whoever opens it waiting
-        return []
+        return ""
     try:
         with open(path, encoding="utf-8", newline="\n") as file:
-            text = file.read(_LONGEST_FILE)
+            return file.read(_LONGEST_FILE)
     except (OSError, ValueError):
-        return []
+        return ""
+
+
+def _has(text: str, where: str, seen: Set[str], *, is_whole: bool) -> bool:
+    """The file is already what it would become: found without a look at each of 10,000 names, which takes 10 ms."""
+    mark = f"\t{where}\t"
+    first = text.split("\n", text.count(mark))[:-1]
+    is_first = all(mark in line for line in first)
+    has_seen = seen == set(first) if is_whole else seen <= set(first)
+    return is_first and has_seen and _is_clean(text.replace("\t", "").replace("\n", ""))
+
+
+def _lines(text: str) -> list[Line]:
+    """The lines that are as they were written."""
     lines = [tuple(line.split("\t")) for line in text.split("\n")]
     return [
         line for line in lines if len(line) == 3 and all(line) and line[1].isprintable() and _can_be_typed(line[2])

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from rmqlb.cli.common.inputs import Reader, wanted_for_each
 from rmqlb.cli.common.options import (
     GroupOptions,
     GroupsOptions,
@@ -15,6 +14,7 @@ from rmqlb.cli.common.options import (
     command,
     shown_option,
 )
+from rmqlb.cli.common.reading import Reader, wanted_for_each
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.plan_rebalance.options import PlanOptions

@@ -11,12 +11,12 @@ from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.against import EarlierResults, compared
 from rmqlb.cli.common.inputs import (
     GroupOnTopics,
-    Reader,
     group_on_topics,
     no_strategy,
     placeholder_finding,
 )
 from rmqlb.cli.common.options import GroupOptions, StrategyOptions
+from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.plan_rebalance.options import PlanOptions

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from rmqlb.cli.common import amounts
 from rmqlb.cli.common import producer_values as values
 from rmqlb.cli.common.amounts import byte_count
-from rmqlb.cli.common.inputs import fetch
 from rmqlb.cli.common.options import SourceOptions
+from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.simulate_send.options import FailureOptions, LoadOptions, ProducerOptions
 from rmqlb.cli.simulate_send.selector import selector_of

@@ -18,10 +18,9 @@ from rmqlb.cli.common.group_simulation.options import (
 )
 from rmqlb.cli.common.inputs import (
     GroupOnTopics,
-    fetch,
     group_on_topics,
-    wanted_for,
 )
+from rmqlb.cli.common.reading import fetch, wanted_for
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.allocate.conformance import custom_findings, pin_findings

@@ -1,0 +1,103 @@
+"""The snapshot that a command works on: its source, opened, asked, and remembered for completion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from msgspec.structs import replace
+
+from rmqlb.cli.common import amounts
+from rmqlb.cli.common.known_names import remember
+from rmqlb.cli.common.options import GroupOptions, SourceOptions
+from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.errors import UsageError
+from rmqlb.model.group import States
+from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
+from rmqlb.sources.opening import Access, open_source
+from rmqlb.sources.source_text import is_live
+
+
+class Reader:
+    """A source, asked as often as is wanted."""
+
+    def __init__(self, options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> None:
+        if options.source is None:
+            hint = "name rocketmq://HOST:9876, a Dashboard's URL, a file or - with -s, or set RMQLB_SOURCE or --context"
+            raise UsageError("no source", hint=hint, code="no-source")
+        self._text = options.source
+        self._options = options
+        self._terminal = terminal
+        self._stages = stages and is_live(options.source)
+        self._access = access(options, terminal)
+
+    def __call__(self, wanted: Wanted) -> ClusterSnapshot:
+        source, context = open_source(self._text, self._access), self._options.active_context
+        if context is not None:
+            self._terminal.head(f"context {context.name}: {context.source}")
+        elif self._options.ignored_context_note is not None:
+            self._terminal.head(self._options.ignored_context_note)
+        with self._terminal.progress(stages=self._stages) as progress:
+            snapshot = source.fetch(wanted, progress)
+        if not self._terminal.repeating:
+            remember(snapshot, self._text, wanted.everything)
+        return snapshot if context is None else replace(snapshot, context=context.name)
+
+    def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
+        """What brokers tell a consumer of a group that takes these queues; None where they cannot be asked."""
+        with self._terminal.progress() as progress:
+            return open_source(self._text, self._access).ask_offsets(group, questions, progress)
+
+
+def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
+    """The wanted parts of the source."""
+    return Reader(options, terminal, stages=stages)(wanted)
+
+
+def access(options: SourceOptions, terminal: Terminal) -> Access:
+    """How to reach the source; a secret is asked for when it is needed, and once."""
+
+    @cache
+    def asked_password(user: str) -> str:
+        terminal.pause_progress()
+        return password(user, options)
+
+    @cache
+    def asked_secret_key() -> str:
+        terminal.pause_progress()
+        return secret_key(options)
+
+    return Access(
+        user=options.user,
+        password=asked_password,
+        ca_file=options.ca_file,
+        timeout=amounts.seconds(options.source_timeout, "--source-timeout"),
+        retries=options.source_retries,
+        max_bytes=amounts.byte_count(options.max_size, "--max-size"),
+        access_key=options.access_key,
+        secret_key=asked_secret_key,
+        security_token=security_token(options),
+        client_cert=options.client_cert,
+        client_key=options.client_key,
+        tls_name=options.tls_name,
+        map_address=tuple(options.map_address or ()),
+    )
+
+
+def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
+    """What a plan needs; a live source is only asked for what is named."""
+    if is_live(options.source) and which.group is None and not (which.consumers and which.topic):
+        raise UsageError(
+            "which group?", hint="name it with --group, or name --topic and --consumers", code="which-group"
+        )
+    if options.source == "-" and which.consumers == "@-":
+        raise UsageError("-s - and --consumers @- both read stdin")
+    topics = tuple(dict.fromkeys(which.topic)) if which.topic else None
+    return Wanted(topics, which.group, retry=which.include_retry)
+
+
+def wanted_for_each(options: SourceOptions, each: Sequence[GroupOptions]) -> Wanted:
+    """What plans of several groups need, in one reading."""
+    wanted = wanted_for(options, each[0])
+    return replace(wanted, group=None, several=tuple(one.group or "" for one in each)) if len(each) > 1 else wanted
