@@ -52,7 +52,7 @@ def show_owners(
 
       rmqlb show-owners -s examples/cluster.json -g order-svc -g bill-svc --strategy AVG
 
-    Exit codes: 0 done, 2 usage, 4 group, topic or members are not there, 5 endpoint unreachable.
+    Exit codes: 0 done, 2 usage, 4 group, topic or consumers are not there, 5 endpoint unreachable.
     """
     from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
@@ -79,7 +79,7 @@ def show_owners(
             if not found.client_ids:
                 raise nobody_online(found.name, found.group, "name consumers with --consumers")
             own = strategies.settings_for([route.topic for route in found.routes], found.name)
-            with terminal.progress(verb="dealing out") as progress:
+            with terminal.progress(verb="assigning") as progress:
                 progress(f"the queues of {found.title}", 0, 0)
                 reports.append(_owners(found, names, own, which.explain))
                 drawn = owners_report(reports[-1], explained=which.explain)

@@ -114,7 +114,7 @@ class ClusterSnapshot(Struct, frozen=True):
     routes: Mapping[str, RouteSighting] = field(default_factory=dict)
     groups: Mapping[str, ConsumerGroup] = field(default_factory=dict)
     unread: tuple[Unread, ...] = ()  # parts that were asked for and could not be read
-    notes: tuple[str, ...] = ()  # what a reader of the source should know (leniencies used, documents passed over)
+    notes: tuple[str, ...] = ()  # what users of the source should know (leniencies used, documents skipped)
     context: str | None = None  # the user's name for the endpoint, or None
 
     def route(self, topic: str) -> TopicRouteData:

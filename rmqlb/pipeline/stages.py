@@ -58,7 +58,7 @@ def ingest(run: StageRun) -> StageReport:
         "ingested": found.ingested,
         "known": found.known,
         "quarantined": found.quarantined,
-        "passedOver": found.passed_over,
+        "skipped": found.skipped,
     }
     return stage_report(
         "ingest",

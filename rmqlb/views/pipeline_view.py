@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct, to_builtins
@@ -38,14 +39,14 @@ class PipelineResult(Struct, frozen=True):
 def pipeline_report(warehouse: str, stages: Sequence[StageReport]) -> Report:
     """The stages and their tables."""
     counted = [
-        f"{stage.stage}: " + ", ".join(f"{number} {_words(name)}" for name, number in stage.counts.items())
+        f"{stage.stage}: " + ", ".join(_counted(number, name) for name, number in stage.counts.items())
         for stage in stages
         if stage.counts
     ]
     return Report(
         schema="rmqlb/pipeline",
         data=PipelineResult(warehouse, tuple(from_attributes(stage, StageResult) for stage in stages)),
-        facts=(f"warehouse {warehouse}", *counted),
+        facts=(*reversed(counted), f"  warehouse {warehouse}"),
         sections=(Section("stages", "Stages", _COLUMNS, tuple(row for stage in stages for row in _rows(stage))),),
     )
 
@@ -60,13 +61,17 @@ def _rows(stage: StageResult) -> list[tuple[Cell, ...]]:
     ]
 
 
-def _words(name: str) -> str:
-    """A camelCase name as words.
+_ONE = re.compile(r"\b(cluster|group|consumer|queue|document|mismatch)e?s\b")
 
-    >>> _words("badFiles")
-    'bad files'
+
+def _counted(number: int, name: str) -> str:
+    """A count under a camelCase name, in words.
+
+    >>> _counted(2, "flappingGroups"), _counted(1, "unassignedQueuesObserved"), _counted(1, "mismatches")
+    ('2 flapping groups', '1 unassigned queue observed', '1 mismatch')
     """
-    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
+    words = re.sub("([A-Z])", lambda upper: f" {upper[0].lower()}", name)
+    return f"{number} {_ONE.sub(lambda found: found[1], words) if number == 1 else words}"
 
 
 def fleet_report(summary: FleetSummary) -> Report:

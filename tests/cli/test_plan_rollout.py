@@ -94,7 +94,7 @@ def test_a_group_without_members_is_not_told_of_an_option_that_is_not_there() ->
     assert error_of(ran.stderr) == Failed(
         "group g has no consumer online",
         "no-consumer-online",
-        "name the members with --consumers; consumers behind a Proxy (gRPC) are not listed by brokers",
+        "name the consumers with --consumers; consumers behind a Proxy (gRPC) are not listed by brokers",
     )
 
 
@@ -104,7 +104,7 @@ MISTAKES = [
     (("--pause", "10s,"), "something is missing", "10s,30s,60s"),
     (("--at-once", "0"), "0 is not a number of consumers", "--at-once 1,2"),
     (("--down", "0"), "--down 0: not longer than nothing", ""),
-    (("--order", I0), f"the order lacks {I1}", "each of the 3 members"),
+    (("--order", I0), f"the order lacks {I1}", "each of the 3 consumers"),
     (("--order", f"{I0},{I1},{I2},x"), "the order names x", ""),
     (("--order", f"{I0},{I1},{I2},{I0}"), "twice", ""),
     (("--order", f"{I0},"), "a client id is empty", ""),

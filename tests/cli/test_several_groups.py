@@ -126,7 +126,7 @@ def test_a_group_whose_name_a_sentence_has_by_chance_is_named_all_the_same() -> 
     [
         (("-g", "order-svc", "-g", "nobody"), "group-not-found", "nobody"),
         ((*BOTH, "--remove", "192.0.2.2@inst3"), "not-in-group", "group order-svc: --remove 192.0.2.2@inst3"),
-        ((*BOTH, "--consumers", "3"), "which-group", "the members of which of 2 groups"),
+        ((*BOTH, "--consumers", "3"), "which-group", "the consumers of which of 2 groups"),
     ],
 )
 def test_a_mistake_names_the_group_that_it_is_about(args: tuple[str, ...], code: str, message: str) -> None:

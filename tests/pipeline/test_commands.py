@@ -91,7 +91,7 @@ def test_run_does_every_stage_and_says_what_it_wrote(ran: tuple[Path, dict[str, 
     stands_out = stages[-1]["counts"]
     assert stands_out["quarantinedDocuments"] == FLEET.bad_files
     idle = query(warehouse, "SELECT sum(idle), sum(unassigned), count(*) FROM {t} WHERE runs", t="scores")
-    assert [(stands_out["idleConsumers"], stands_out["unassignedQueues"], stands_out["groups"])] == idle
+    assert [(stands_out["idleConsumers"], stands_out["unassignedQueuesPredicted"], stands_out["groups"])] == idle
     assert [finding["code"] for finding in printed["findings"]] == ["quarantined", "info"]
     assert (warehouse / "report" / "index.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert [line for line in talk.splitlines() if not line.startswith("running ")] == []

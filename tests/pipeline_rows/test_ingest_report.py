@@ -20,7 +20,7 @@ def test_documents_and_files_that_are_not_in_the_tables_are_told() -> None:
     said = [(finding.code, finding.message) for finding in ingest_findings(report(quarantined=2, hidden=3))]
     assert said == [
         ("quarantined", "2 of 9 documents could not be read; table quarantine says which and why"),
-        ("info", "files passed over because their names begin with . or _: 3"),
+        ("info", "files skipped because their names begin with . or _: 3"),
     ]
 
 

@@ -46,7 +46,7 @@ class SourceOptions(Struct, frozen=True):
             "-s",
             "--source",
             metavar="URL|FILE|-",
-            help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a dump file, or - for stdin.",
+            help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a file, or - for stdin.",
         ),
     ] = None
     context: Annotated[
@@ -69,7 +69,7 @@ class SourceOptions(Struct, frozen=True):
     source_retries: Annotated[
         int, source_option(min=0, max=MOST_RETRIES, help="Retries of a read on transient errors.")
     ] = 2
-    max_size: Annotated[str, source_option(metavar="SIZE", help="Largest dump or answer that is read: 64MB.")] = "64MB"
+    max_size: Annotated[str, source_option(metavar="SIZE", help="Largest file or answer that is read: 64MB.")] = "64MB"
     map_address: Annotated[
         list[str] | None,
         native_option(
@@ -106,7 +106,7 @@ Topics = Annotated[
     list[str] | None, Option("-t", "--topic", metavar="TOPIC", help="Repeatable; default: the group's topics.")
 ]
 Consumers = Annotated[
-    str | None, about_option(metavar="IDS|@FILE|N", help="The members now, instead of those that the source knows.")
+    str | None, about_option(metavar="IDS|@FILE|N", help="The consumers now, instead of those of the source.")
 ]
 IncludeRetry = Annotated[bool, about_option("--include-retry", help="The group's %RETRY% topic too.")]
 Explain = Annotated[bool, shown_option("--explain", help="Say why each queue goes where it goes.")]
@@ -159,7 +159,7 @@ class GroupsOptions(Struct, frozen=True):
         names = tuple(dict.fromkeys(self.group or ())) or (None,)
         if len(names) > 1 and self.consumers is not None:
             raise UsageError(
-                f"--consumers {self.consumers}: the members of which of {len(names)} groups?",
+                f"--consumers {self.consumers}: the consumers of which of {len(names)} groups?",
                 hint="give --consumers with one --group",
                 code="which-group",
             )

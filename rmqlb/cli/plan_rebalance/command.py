@@ -50,7 +50,7 @@ def plan_rebalance(
 
       rmqlb plan-rebalance -s examples/cluster.json --scenario examples/scenario.yaml
 
-    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
     5 endpoint unreachable.
     """
     from rmqlb.cli.common.against import earlier_results

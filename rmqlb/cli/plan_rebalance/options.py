@@ -18,7 +18,7 @@ class PlanOptions(Struct, frozen=True):
         str | None,
         about_option(
             metavar="STRATEGY|all",
-            help="Or FILE.py:NAME, which is run. Default: as members report or show; all compares.",
+            help="Or FILE.py:NAME, which is run. Default: as consumers report or show; all compares.",
         ),
     ] = None
     scale_to: Annotated[

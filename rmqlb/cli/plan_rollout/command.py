@@ -39,7 +39,7 @@ def plan_rollout(
 
       rmqlb plan-rollout -s examples/cluster.json --group order-svc --to-strategy AVG_BY_CIRCLE --pause 60s
 
-    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
     5 endpoint unreachable.
     """
     from rmqlb.cli.plan_rollout.run import run

@@ -16,7 +16,7 @@ class RolloutOptions(Struct, frozen=True):
     restart: Annotated[
         list[str] | None,
         rollout_option(
-            metavar="ID|all", help="A member, or a pattern of them, that restarts; repeatable; default: all."
+            metavar="ID|all", help="A consumer, or a pattern of them, that restarts; repeatable; default: all."
         ),
     ] = None
     to_strategy: Annotated[
@@ -33,7 +33,7 @@ class RolloutOptions(Struct, frozen=True):
     ids: Annotated[
         str | None,
         rollout_option(
-            metavar="new|same", help="Whether ids of the form host@pid#time change with the restart; else they do."
+            metavar="new|same", help="Whether ids of the form host@pid#time change with the restart; default: new."
         ),
     ] = None
 

@@ -137,9 +137,7 @@ def ids_afterwards(
     if ids is not None or not changed:
         return changed, ()
     old, new = next(iter(changed.items()))
-    text = (
-        f"a process that restarts names itself anew, as {new} for {old}, and may sort elsewhere; --ids same keeps ids"
-    )
+    text = f"a restarted process gets a new client ID, as {new} for {old}, and may sort elsewhere; --ids same keeps ids"
     return changed, (Finding("new-ids", text),)
 
 

@@ -27,7 +27,7 @@ def simulate_rebalance(
     what: ShowOptions,
     replay: ReplayOptions,
 ) -> None:
-    r"""Simulate what a group goes through while members and brokers come and go: which queues nobody reads, or two do.
+    r"""Simulate a group while consumers and brokers come and go: gaps, overlaps and outages of its queues.
 
     Examples:
       rmqlb simulate-rebalance -s examples/cluster.json --group order-svc --event 'join 192.0.2.2@inst3@30s'
@@ -43,14 +43,14 @@ def simulate_rebalance(
       join ID@T\[, strategy S], join N@T with placeholder IDs
       leave ID@T, crash ID@T, host-loss ID@T, pull-stall ID@T
       freeze ID@T or ID@T-T: a stopped process, a long GC pause
-      broker-down NAME@T or NAME@T-T\[, with slaves], broker-loss likewise
+      broker-down NAME@T or NAME@T-T\[, with slaves], broker-loss the same
       broker-up NAME@T, a new one NAME\[:READ\[:WRITE]]@T
-      route-change \[TOPIC:]\[BROKER=]READ\[/WRITE]@T, in queues a broker
+      route-change \[TOPIC:]\[BROKER=]READ\[/WRITE]@T, in queues per broker
       restart ID@T, down TIME\[, as ID]
       rolling-restart ID…@T, every TIME, down TIME\[, at once N]
       strategy-change S@T, every TIME, down TIME\[, order ID…]
 
-    ID may be a pattern, or #N, the N-th of the first members from 0 on.
+    ID may be a pattern, or #N, the N-th of the first consumers from 0 on.
     Restarts may end in ', by crash', ', new ids' and ', same ids'.
 
     Timers: rebalance-wait, rebalance-min, route-poll, heartbeat, persist,
@@ -59,7 +59,7 @@ def simulate_rebalance(
     notify-batch, rpc-timeout, nameserver-expiry, nameserver-scan, registration,
     start, connect, close.
 
-    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or members are not there,
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
     5 endpoint unreachable.
     """
     from rmqlb.cli.simulate_rebalance.run import run

@@ -14,7 +14,7 @@ class IngestReport:
     """What came of an ingest.
 
     `found` documents are `ingested`, `known` (the warehouse has them, or they came twice), `quarantined` (unreadable,
-    whether or not they were in quarantine before) or `passed_over` (left out by `only`). `files` includes unreadable
+    whether or not they were in quarantine before) or `skipped` (left out by `only`). `files` includes unreadable
     ones; `hidden` ones begin with `.` or `_`. `rows`: written, by table.
     """
 
@@ -24,7 +24,7 @@ class IngestReport:
     ingested: int
     known: int
     quarantined: int
-    passed_over: int
+    skipped: int
     rows: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -37,7 +37,7 @@ def ingest_findings(report: IngestReport) -> tuple[Finding, ...]:
         )
         findings.append(Finding("quarantined", text))
     if report.hidden:
-        text = f"files passed over because their names begin with . or _: {report.hidden}"
+        text = f"files skipped because their names begin with . or _: {report.hidden}"
         findings.append(info(text))
     return tuple(findings)
 

@@ -78,7 +78,7 @@ class _Chosen:
     """What of the fresh documents goes into the warehouse.
 
     `rows` are `READ`, `pieces` the new `PIECES`, `again` the snapshots of pieces that are made anew → the pieces that
-    they had, `lost` the quarantine of new pieces that cannot be put together, `passed_over` the documents that `only`
+    they had, `lost` the quarantine of new pieces that cannot be put together, `skipped` the documents that `only`
     leaves out.
     """
 
@@ -86,7 +86,7 @@ class _Chosen:
     pieces: DataFrame
     again: Mapping[str, int]
     lost: DataFrame
-    passed_over: int
+    skipped: int
 
 
 class _Ingest:
@@ -121,11 +121,11 @@ class _Ingest:
             ingested=written[DOCUMENTS.name] - sum(chosen.again.values()),
             known=outcomes.get(KNOWN, 0) + outcomes.get(READ_DOCUMENT, 0) - sum(kinds.values()),
             quarantined=bad.count(),
-            passed_over=chosen.passed_over,
+            skipped=chosen.skipped,
             rows=written,
         )
         topics, groups = chosen.rows.agg(fn.sum("made.topics"), fn.sum("made.groups")).collect()[0]
-        known_or_not = report.ingested + report.known + report.quarantined + report.passed_over
+        known_or_not = report.ingested + report.known + report.quarantined + report.skipped
         require_equal(
             {
                 "files": (report.files, files + unread),
@@ -141,9 +141,9 @@ class _Ingest:
         snapshots = only.filter(fresh.filter("kind = 'snapshot'"))
         rows = steps.semi(read, snapshots, "doc")
         nothing = self._empty(PIECES.columns)
-        passed_over = 0 if only == RowFilter() else kinds.get("snapshot", 0) - snapshots.count()
+        skipped = 0 if only == RowFilter() else kinds.get("snapshot", 0) - snapshots.count()
         if not kinds.get("pieces"):
-            return _Chosen(rows, nothing, {}, self._empty(QUARANTINE.columns), passed_over)
+            return _Chosen(rows, nothing, {}, self._empty(QUARANTINE.columns), skipped)
         pieces = steps.semi(read.filter("piece IS NOT NULL"), fresh, "doc")
         new = pieces.select("snapshot", "piece.*").select(*PIECES.columns)
         old = steps.semi(self._warehouse.read_or_empty(self._spark, PIECES), new, "snapshot")
@@ -152,13 +152,13 @@ class _Ingest:
         possible = made.filter("made.reason IS NULL")
         whole = only.filter(possible)
         if only != RowFilter():
-            passed_over += steps.semi(new, possible.join(whole, "snapshot", "left_anti"), "snapshot").count()
+            skipped += steps.semi(new, possible.join(whole, "snapshot", "left_anti"), "snapshot").count()
         return _Chosen(
             rows=rows.unionByName(steps.semi(together, whole, "snapshot")),
             pieces=steps.semi(new, whole, "snapshot"),
             again=_rows_by(steps.semi(old, whole, "snapshot"), "snapshot"),
             lost=steps.lost_pieces(fresh, made),
-            passed_over=passed_over,
+            skipped=skipped,
         )
 
     def _listed(self, urls: tuple[str, ...]) -> DataFrame:

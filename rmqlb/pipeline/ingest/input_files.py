@@ -1,7 +1,7 @@
 """Which files ingest reads, and what their paths tell.
 
 Files of this machine are listed with Python: a name with a colon or a bracket in it is one that Spark's own listing
-cannot say. What has a scheme (`s3a://…`) is left to Spark. Names that begin with `.` or `_` are passed over in folders,
+cannot say. What has a scheme (`s3a://…`) is left to Spark. Names that begin with `.` or `_` are skipped in folders,
 as Spark does; a file that is named itself is read. A folder `cluster=NAME`, `date=YYYY-MM-DD`, `topic=NAME` or
 `group=NAME` (percent-encoded, as Spark writes it) tells what a document does not; of two of one key, the one nearest to
 the file.
@@ -90,11 +90,11 @@ def find(inputs: Iterable[str]) -> Found:
         if _SCHEME.match(path):
             urls.append(given)
             continue
-        taken, passed_over = _local(path)
+        taken, skipped = _local(path)
         if not taken:
-            raise nothing_at(given, len(passed_over))
+            raise nothing_at(given, len(skipped))
         files |= taken
-        hidden |= passed_over
+        hidden |= skipped
     ordered = sorted(files)
     for path in ordered:
         if _NO_TEXT.search(path):

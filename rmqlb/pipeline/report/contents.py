@@ -8,7 +8,7 @@ table. A table that is not there has no section. Every order ends in names, so t
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 from pyspark.sql import DataFrame
@@ -154,13 +154,12 @@ def facts(found: Figures) -> tuple[Fact, ...]:
         totals = found.worst.totals
         shown += [
             Fact("groups", totals.groups),
-            _bad("imbalanced groups", totals.imbalanced, "warning"),
+            *_observed(totals),
+            _bad("unassigned queues predicted", totals.unassigned, "error"),
+            _bad("queues with duplicate owners predicted", totals.duplicate_owners, "error"),
             _bad("idle consumers", totals.idle, "warning"),
-            _bad("unassigned queues", totals.unassigned, "error"),
-            _bad("queues with duplicate owners", totals.duplicate_owners, "error"),
+            _bad("imbalanced groups", totals.imbalanced, "warning"),
         ]
-        if totals.observed and totals.observed_unassigned is not None:
-            shown.append(_bad("unassigned queues observed", totals.observed_unassigned, "error"))
     if found.beginning is not None and found.beginning.left_out is not None:
         shown.append(Fact("groups left out", found.beginning.number_left_out))
     if found.flapping is not None:
@@ -168,6 +167,13 @@ def facts(found: Figures) -> tuple[Fact, ...]:
     if found.quarantine is not None:
         shown.append(_bad("quarantined documents", found.quarantined, "warning"))
     return tuple(shown)
+
+
+def _observed(totals: groups.Totals) -> Iterator[Fact]:
+    if totals.observed and totals.observed_unassigned is not None and totals.observed_duplicate_owners is not None:
+        yield _bad("unassigned queues observed", totals.observed_unassigned, "error")
+        yield _bad("queues with duplicate owners observed", totals.observed_duplicate_owners, "error")
+        yield _bad("mismatches", totals.mismatches, "warning")
 
 
 def _bad(what: str, number: int, status: Status) -> Fact:

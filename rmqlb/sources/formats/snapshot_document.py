@@ -174,7 +174,7 @@ class SnapshotDocument(CamelStruct, frozen=True):
 
     Attributes:
         schema: rmqlb/snapshot.
-        format_version: of the snapshot; a minor version only adds keys, which are passed over.
+        format_version: of the snapshot; a minor version only adds keys, which are ignored.
         data: what was seen.
         source: where it comes from.
     """

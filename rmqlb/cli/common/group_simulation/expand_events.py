@@ -94,7 +94,7 @@ class _Reading:
             more = f" and {len(self._renamed) - 1} more" if len(self._renamed) > 1 else ""
             yield Finding(
                 "new-ids",
-                f"a process that restarts names itself anew: {old}{more} comes back as {new}, and may sort elsewhere; "
+                f"a restarted process gets a new client ID: {old}{more} comes back as {new}, and may sort elsewhere; "
                 "'same ids' after a comma keeps the ids",
             )
         for name in self._new_brokers:

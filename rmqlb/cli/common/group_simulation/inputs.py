@@ -158,7 +158,10 @@ def _require_somebody(found: GroupOnTopics, events: Sequence[Event], *, may_join
     if not found.client_ids and not any(event.kind == "join" for event in events):
         hint = "let one join with --event 'join 1@0s', or " if may_join else ""
         raise nobody_online(
-            found.name, found.group, f"{hint}name the members with --consumers", ", and none joins" if may_join else ""
+            found.name,
+            found.group,
+            f"{hint}name the consumers with --consumers",
+            ", and none joins" if may_join else "",
         )
 
 
@@ -219,7 +222,7 @@ def _rates_since(
     if "://" in path:
         raise UsageError(f"{option}: an earlier snapshot is a file", hint="write one with fetch-routes --to FILE")
     if found.group is None:
-        raise DataError(f"{option}: the source tells nothing of the group, so that no rate follows")
+        raise DataError(f"{option}: the source does not report the group, so that no rate follows")
     group, source = found.group, options.source
     wanted = replace(wanted_for(source, options.which), group=group.group)
     earlier = fetch(replace(source, source=path), wanted, terminal)

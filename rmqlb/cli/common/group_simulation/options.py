@@ -14,21 +14,21 @@ from rmqlb.cli.common.options import (
 )
 
 happens_option = panel("What happens")
-members_option = panel("How the members are configured")
+members_option = panel("How the consumers are configured")
 trials_option = panel("Trials")
 
 MembersStrategy = Annotated[
     str | None,
     about_option(
-        metavar="STRATEGY", help="Or FILE.py:NAME, which is run. Default: as members report or show, else AVG."
+        metavar="STRATEGY", help="Or FILE.py:NAME, which is run. Default: as consumers report or show, otherwise AVG."
     ),
 ]
 
 
 class GroupOverTimeOptions(GroupOptions, frozen=True):
-    """Which group, on which topics, with which members at the beginning."""
+    """Which group, on which topics, with which consumers at the beginning."""
 
-    explain: Annotated[bool, shown_option("--explain", help="List what each member does when, and why.")] = False
+    explain: Annotated[bool, shown_option("--explain", help="List what each consumer does when, and why.")] = False
 
 
 class EventOptions(Struct, frozen=True):
@@ -42,23 +42,24 @@ class EventOptions(Struct, frozen=True):
         ),
     ] = None
     for_: Annotated[
-        str | None, happens_option("--for", metavar="TIME", help="Simulate so long; else until it has converged.")
+        str | None,
+        happens_option("--for", metavar="TIME", help="Simulate for that time; default: until it has converged."),
     ] = None
     all_new: Annotated[
-        bool, happens_option("--all-new", help="The members start at 0s; else they have run for a while.")
+        bool, happens_option("--all-new", help="All consumers start at 0s; default: they have run for a while.")
     ] = False
     broadcasting: Annotated[
-        bool, happens_option("--broadcasting", help="BROADCASTING; else what the source says, or CLUSTERING.")
+        bool, happens_option("--broadcasting", help="BROADCASTING; default: what the source says, or CLUSTERING.")
     ] = False
 
 
 class MemberOptions(Struct, frozen=True):
-    """How the members are configured; the defaults are what the source says, and then the client's own."""
+    """How the consumers are configured; the defaults are what the source says, and then the client's own."""
 
     client: Annotated[
         str | None,
         members_option(
-            metavar="VERSION", help="Version of the RocketMQ client library; else what the members report, or 5.5.0."
+            metavar="VERSION", help="Version of the RocketMQ client library; default: as consumers report, or 5.5.0."
         ),
     ] = None
     orderly: Annotated[bool, members_option("--orderly", help="A MessageListenerOrderly: queues are locked.")] = False
@@ -66,12 +67,12 @@ class MemberOptions(Struct, frozen=True):
         list[str] | None,
         members_option(
             metavar="[ID=]push|pull|lite-pull|assign",
-            help="Which consumer a member is, or all; else what the source says, or push; repeatable.",
+            help="Which kind a consumer is, or all; default: as the source says, or push; repeatable.",
         ),
     ] = None
     consume_from: Annotated[
         str | None,
-        members_option(metavar="last|first|timestamp", help="consumeFromWhere; else what the source says, or last."),
+        members_option(metavar="last|first|timestamp", help="consumeFromWhere; default: as the source says, or last."),
     ] = None
     timer: Annotated[
         list[str] | None,
@@ -87,7 +88,7 @@ class MemberOptions(Struct, frozen=True):
         list[str] | None,
         members_option(
             metavar="[TOPIC=]R",
-            help="Messages a second of the topic, or of each, spread evenly over its queues; repeatable.",
+            help="Messages per second of the topic, or of each, spread evenly over its queues; repeatable.",
         ),
     ] = None
     rates_since: Annotated[
@@ -100,7 +101,7 @@ class TrialOptions(Struct, frozen=True):
 
     trials: Annotated[
         str | None,
-        trials_option(metavar="N", help="Also run N times with other phases of the clocks: median, 95 % and worst."),
+        trials_option(metavar="N", help="Also run N times with other phases of the clocks: p50, p95 and max."),
     ] = None
     trial: Annotated[str, trials_option(metavar="K", help="Which of them to look at, from 0.")] = "0"
     seed: Annotated[int, trials_option(help="Random seed.")] = 1
