@@ -208,7 +208,7 @@ def test_the_page_has_a_section_for_every_table_and_stands_alone(whole: tuple[Re
         "Lag that waits for one consumer",
         "Under another strategy",
         "With more or fewer consumers",
-        "The broker whose loss hurts most",
+        "The broker whose loss costs most",
         "Producers while brokers fail",
         "Queues moved per day",
         "Flapping groups",

@@ -201,7 +201,7 @@ def other_strategies(found: tuple[StrategyChange, ...], gains: tuple[GroupChange
     )
     advice = (
         "change all consumers of a group at once, in a quiet hour: while two strategies run side by side, some queues "
-        "have two owners and some none. rmqlb plan-rebalance shows each move."
+        "have duplicate owners and some are unassigned. rmqlb plan-rebalance shows each move."
     )
     return Section(name, title, tuple(seen), advice, (picture,), (summary, gaining))
 
@@ -231,7 +231,7 @@ def other_consumers(found: tuple[ConsumerChange, ...]) -> Section:
         counts(("idle now", "idle_before"), ("idle then", "idle_after")),
     )
     seen = "What every deployment, scale-out and crash costs: queues that move stop for a moment and may repeat."
-    advice = "where few consumers come and go at a time and each move is dear, a strategy with a low line is calmer."
+    advice = "where consumers come and go often, choose a strategy with a low line: fewer queues move."
     return Section(name, title, (said(seen),), advice, (picture,), (grid,))
 
 
@@ -244,23 +244,23 @@ def _subject(one: ConsumerChange) -> tuple[int, str]:
 
 def lost_brokers(found: tuple[BrokerLoss, ...]) -> Section:
     """The groups and topics without one of the brokers."""
-    name, title = "brokers", "The broker whose loss hurts most"
+    name, title = "brokers", "The broker whose loss costs most"
     if not found:
         return Section(name, title, (said("Nothing: no loss of a broker was looked at."),))
     worst = found[0]
     seen = said(
-        "It is {} in {}: without it {} of its {} topics have no queue to write to; {} queues go, and {} of those that "
+        "It is {} in {}: without it {} of its {} topics have no writable queue; {} queues go, and {} of those that "
         "stay move to another consumer, in {} groups.",
         worst.broker_name, worst.cluster, worst.without_write, worst.topics, worst.removed, worst.moved, worst.groups,
     )  # fmt: skip
-    queues = "Queues that a lost broker takes or moves", "Bars: queues removed and moved, by broker."
+    queues = "Queues removed and moved when a broker is lost", "Bars: queues removed and moved, by broker."
     axis = "queues, once for each group that reads them"
     pictures = [bars_of(Picture("brokers-queues", *queues), found, "broker_name", counts("removed", "moved"), axis)]
     advice = "see that the consumers left can carry the lag that moves to them."
     if any(one.without_write for one in found[:IN_PICTURE]):
         advice = f"give the topics that would stop queues on a second broker, and {advice}"
-        what = "topics left without a queue to write to"
-        picture = Picture("brokers-topics", "Topics that a lost broker stops", f"Bars: {what}.")
+        what = "topics left without a writable queue"
+        picture = Picture("brokers-topics", "Topics without a writable queue when a broker is lost", f"Bars: {what}.")
         pictures.append(bars_of(picture, found, "broker_name", counts(("topics", "without_write")), what))
     brokers = number_of(len(found), "broker")
     grid = grid_of(

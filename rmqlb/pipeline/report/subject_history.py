@@ -158,12 +158,12 @@ def flapping(found: tuple[Flapping, ...], flaps: int) -> Section:
     top = found[0]
     seen = said(
         f"{capitalize_first(number_of(flaps, 'group'))} flap: queues go back to owners that they had before. Most "
-        "restless is {} in {}, with {} moves and {} returns in {} days.",
+        "queues returned in {} in {}, with {} moves and {} returns in {} days.",
         top.group, top.cluster, top.moved, top.returns, top.days,
     )  # fmt: skip
     away = "to another", lambda one: None if one.moved is None else max(0, one.moved - (one.returns or 0))
     picture = bars_of(
-        Picture(name, title, "Bars: moves back to an earlier owner and other moves, for the most restless groups."),
+        Picture(name, title, "Bars: moves back to an earlier owner and other moves, for the groups with most returns."),
         found,
         "group",
         counts(("back to an earlier owner", "returns"), away),
@@ -225,7 +225,7 @@ def trend(found: tuple[TrendDay, ...]) -> Section:
     )
     seen = said("Of observed owners, not of predicted ones; p90: one group in ten is at least so imbalanced.")
     advice = (
-        "where a line climbs, new topics have numbers of queues that do not fit the numbers of consumers: look at the "
+        "where a line rises, new topics have numbers of queues that the numbers of consumers do not divide: see the "
         "most imbalanced groups above."
     )
     pictures = (lines(picture, known, "imbalance, p90"),) if known else ()

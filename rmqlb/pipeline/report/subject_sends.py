@@ -143,11 +143,11 @@ def producers(
         )  # fmt: skip
     few = found[:IN_PICTURE]
     parts = [share_of(one.lost if lost else one.retries, one.messages) or 0 for one in few]
-    axis = "messages lost in a million" if lost else "retries for a million messages"
+    axis = "messages lost per million" if lost else "retries per million messages"
     picture = bars(
         Picture(name, title, f"Bars: {axis}, for each scenario with and without latency fault."),
         [f"{one.scenario}, {_switch(one)}" for one in few],
-        [Series("a million", [1e6 * part for part in parts])],
+        [Series("per million", [1e6 * part for part in parts])],
         f"{axis} (latency fault off or on)",
     )
     advice = (

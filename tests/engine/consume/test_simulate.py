@@ -290,7 +290,7 @@ def test_a_new_broker_whose_members_are_not_there_yet_misleads_the_first_that_as
     alone = 0
     for trial in range(60):
         report = simulate("c1 c2 c3", at("broker-up", "c"), trial=trial, explain=True)
-        alone += any(step.what == "take" and "broker c names 1 member" in step.text for step in report.steps)
+        alone += any(step.what == "take" and "broker c names 1 consumer" in step.text for step in report.steps)
         assert owners_at_the_end(report) == {
             f"{queue.broker_name}{queue.queue_id}": ids
             for queue, ids in assign(route(a=4, b=4, c=4), TRIO).owners.items()
@@ -323,7 +323,7 @@ def test_a_broker_that_is_soon_back_is_told_of_its_members_by_new_connections_or
         heard = [step.at_us for step in report.steps if step.what == "notice" and "for the first time" in step.text]
         assert len(heard) == 2
         assert all(10.2 <= moment / SECOND_US <= latest for moment in heard)
-        told_alone = any(step.what == "take" and "names 1 member" in step.text for step in report.steps)
+        told_alone = any(step.what == "take" and "names 1 consumer" in step.text for step in report.steps)
         assert (report.figures.several_us > 0) == told_alone
         alone += told_alone
         assert owners_at_the_end(report) == {"a0": ("c1",), "a1": ("c1",), "a2": ("c2",), "a3": ("c2",)}
