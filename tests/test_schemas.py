@@ -152,7 +152,18 @@ def test_a_key_more_is_noticed_and_allowed_and_a_key_less_is_not(path: Path) -> 
         assert published(name).is_valid(less) <= (name == "rmqlb/snapshot"), place
 
 
-MAPS = {"owners", "reasons", "brokerAddrs", "latency", "lostBy", "counts", "faults", "share", "isolations"}
+MAPS = {
+    "owners",
+    "reasons",
+    "brokerAddrs",
+    "latency",
+    "lostBy",
+    "counts",
+    "faults",
+    "share",
+    "isolations",
+    "strategiesReported",
+}
 
 
 def is_map(place: tuple[str | int, ...]) -> bool:

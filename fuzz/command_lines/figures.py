@@ -8,6 +8,7 @@ from math import inf
 from typing import Any
 
 from rmqlb.engine.fail_on_figures.conditions import Figures
+from rmqlb.engine.fail_on_figures.of_against import CHANGED_SINCE
 from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
@@ -39,6 +40,7 @@ def figure_places(command: str, data: Json) -> Iterator[tuple[str, float | None]
     """
     if command == "plan-rebalance":
         yield from _of_plan(data["summary"])
+        yield CHANGED_SINCE, None  # what has changed since the result of --against is for tests/cli/test_against.py
     elif command == "show-groups":
         yield from _of_groups(data)
     elif command == "simulate-rebalance":
@@ -52,7 +54,7 @@ def figure_places(command: str, data: Json) -> Iterator[tuple[str, float | None]
 def _of_plan(summary: Json) -> Iterator[tuple[str, float | None]]:
     """Those of the end are `after`; of moves in excess the fewest possible are taken off."""
     observed = summary["observed"]
-    for name in PLAN_FIGURES.names:
+    for name in (each for each in PLAN_FIGURES.names if each != CHANGED_SINCE):
         key = _camel(name.removeprefix("observed-"))
         if name == "excess-moves":
             yield name, None if summary["minimumMoves"] is None else summary["moved"] - summary["minimumMoves"]

@@ -18,7 +18,7 @@ from rmqlb.views.envelope import ErrorDocument
 from rmqlb.views.explanations import Explanations
 from rmqlb.views.group.result import GroupResult
 from rmqlb.views.json_schema import Result
-from rmqlb.views.owners_view import OwnersOfGroups
+from rmqlb.views.owners.several import OwnersOfGroups
 from rmqlb.views.pipeline_view import PipelineResult
 from rmqlb.views.plan.several import PlanOfGroups
 from rmqlb.views.route_view import Routes

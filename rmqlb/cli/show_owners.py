@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from rmqlb.cli.common.each_group import look_at_each
+from rmqlb.cli.common.each_group import EachGroup
 from rmqlb.cli.common.inputs import (
     group_on_topics,
     no_strategy,
@@ -16,7 +16,7 @@ from rmqlb.cli.common.options import (
     about_option,
     command,
 )
-from rmqlb.cli.common.reading import Reader, wanted_for_each
+from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 
@@ -50,26 +50,26 @@ def show_owners(
 
       rmqlb show-owners -s examples/cluster.json --topic OrderEvents --consumers 5 --strategy AVG --section summary
 
-      rmqlb show-owners -s examples/cluster.json -g order-svc -g bill-svc --strategy AVG
+      rmqlb show-owners -s examples/cluster.json -g order-svc -g 'bill-*' --strategy AVG
 
     Exit codes: 0 done, 2 usage, 4 group, topic or consumers are not there, 5 endpoint unreachable.
     """
     from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
     from rmqlb.engine.assignment.pop_and_proxy import nobody_online
-    from rmqlb.views.owners_view import owners_of_groups, owners_report
+    from rmqlb.views.owners.several import owners_of_groups
+    from rmqlb.views.owners.view import owners_report
 
     terminal = Terminal("show-owners", output, more_formats=("jsonl",))
     check_watch(watching, source, groups.consumers, terminal)
-    each = groups.each()
+    each = EachGroup(groups, source)
     strategies = Strategies(strategy_options.strategy_option)
     names = list(dict.fromkeys(strategies.name(name) for name in strategy or WITHOUT_SETTINGS))
     strategies.must_apply(reported=False)
-    wanted = wanted_for_each(source, each)
     read = Reader(source, terminal)
 
     def look() -> SnapshotView:
-        snapshot = read(wanted)
+        snapshot = read(each.wanted)
         reports: list[OwnersReport] = []
 
         def one(which: GroupOptions) -> SnapshotView:
@@ -79,26 +79,33 @@ def show_owners(
             if not found.client_ids:
                 raise nobody_online(found.name, found.group, "name consumers with --consumers")
             own = strategies.settings_for([route.topic for route in found.routes], found.name)
-            with terminal.progress(verb="assigning") as progress:
-                progress(f"the queues of {found.title}", 0, 0)
+            with terminal.progress(verb="predicting") as progress:
+                progress(f"the owners of {found.title}", 0, 0)
                 reports.append(_owners(found, names, own, which.explain))
                 drawn = owners_report(reports[-1], explained=which.explain)
             findings = _findings(found, names, own, is_named=bool(strategy), explain=which.explain)
             return SnapshotView(drawn, snapshot, tuple(findings))
 
-        return look_at_each(each, one, lambda parts: owners_of_groups(parts, reports))
+        return each.look(snapshot, one, lambda parts: owners_of_groups(parts, reports))
 
     show(look, watching, terminal)
 
 
 def _owners(found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", explain: bool) -> "OwnersReport":
     """The owners under the named strategies; of a BROADCASTING group, which has the same under each, under one."""
+    from collections import Counter
+
+    from msgspec.structs import replace
+
     from rmqlb.engine.assignment.assign import Members
+    from rmqlb.engine.assignment.consumers import reported_strategies
     from rmqlb.engine.assignment.owners import owners_by_strategy
 
     shown = names[:1] if found.broadcasting else names
     members = Members(found.client_ids, names[0], own, subscribed=found.subscribed, broadcasting=found.broadcasting)
-    return owners_by_strategy(found.name, found.routes, members, shown, states=found.states, explain=explain)
+    report = owners_by_strategy(found.name, found.routes, members, shown, states=found.states, explain=explain)
+    reported = {} if found.assumed or found.group is None else Counter(reported_strategies(found.group).values())
+    return replace(report, strategies_reported=dict(Counter(reported).most_common()))
 
 
 def _findings(

@@ -123,3 +123,13 @@ class Against(Struct, frozen=True, rename="camel"):
     same_offsets: bool | None
     group: GroupDiff | None
     topics: tuple[TopicDiff, ...]
+
+    @property
+    def changes(self) -> int:
+        """How many consumers, strategies, subscriptions and topics have changed; 0 only when nothing has."""
+        group = self.group
+        number = len(self.topics)
+        if group is not None:
+            each = (group.joined, group.left, group.processes, group.topics_added, group.topics_removed, group.settings)
+            number += sum(map(len, each)) + group.strategy_changed
+        return 0 if self.same else max(number, 1)

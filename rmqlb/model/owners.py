@@ -69,6 +69,7 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
         sorted_consumers: the consumers in the clients' order, duplicates kept.
         queues: queue by queue, in the clients' order; behind them those that only a CONFIG list names.
         strategies: strategy by strategy.
+        strategies_reported: strategy → number of consumers that report it; empty where none does.
     """
 
     group: str | None
@@ -76,6 +77,7 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
     sorted_consumers: tuple[str, ...]
     queues: tuple[QueueOwners, ...]
     strategies: tuple[StrategyOwners, ...]
+    strategies_reported: Mapping[str, int] = {}
 
     @property
     def broadcasting(self) -> bool:

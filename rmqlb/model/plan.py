@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -282,8 +283,8 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
         group: the group; null when the source names none.
         strategy: before, by RocketMQ's name.
         strategy_after: afterwards.
-        strategy_origin: how the strategy before is known: given, reported (by consumers), observed (it fits the owners
-            seen) or assumed.
+        strategy_origin: how the strategy before is known: given, reported (by consumers), observed (it fits the
+            observed owners) or assumed.
         changes: the changes asked for, a line each.
         topics: queue by queue.
         consumers: client id by client id, sorted as clients sort them.
@@ -293,6 +294,7 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
         convergence: what the consumers go through in between; null when that was not simulated.
         comparison: the same change under each strategy asked for, the plan's own first.
         conditions: what --fail-on asked for.
+        strategies_reported: strategy → number of consumers that report it; empty where they do not decide.
         made_from: what it was made from; null in Python.
         against: what has changed since the result of --against; null without it.
     """
@@ -310,6 +312,7 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
     convergence: Convergence | None
     comparison: tuple[Comparison, ...]
     conditions: tuple[TriedCondition, ...] = ()
+    strategies_reported: Mapping[str, int] = {}
     made_from: MadeFrom | None = None
     against: Against | None = None
 

@@ -18,7 +18,16 @@ from rmqlb.errors import DataError, EndpointError, ProtocolError, RmqlbError
 from rmqlb.model.group import CLUSTERING, ConsumerGroup, MemberReport, MemberView, QueueState, Seen, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.snapshot import ClusterSnapshot, Everything, OffsetQuestion, RouteSighting, Unread, Wanted, suggestion
+from rmqlb.model.snapshot import (
+    ClusterSnapshot,
+    Everything,
+    OffsetQuestion,
+    RouteSighting,
+    Unread,
+    Wanted,
+    is_pattern,
+    suggestion,
+)
 from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
@@ -87,7 +96,7 @@ class LiveSource:
             if wanted.everything is not None:
                 groups = reading.everything(wanted.everything)
             else:
-                groups = [reading.group(replace(wanted, group=name)) for name in wanted.named]
+                groups = reading.groups(wanted)
                 if wanted.topics is None and not groups:
                     reading.all_routes(t for t in self.reads.topics() if not is_system_topic(t))
                 elif wanted.topics is not None:
@@ -151,11 +160,25 @@ class _SnapshotReader:
             self.all_routes(filter(wanted.takes_topic, self._reads.topics()))
         listed = frozenset(filter(wanted.takes_group, self._reads.groups()))
         # A Dashboard's list may be older than a group that is named in full.
-        missing = {name for name in wanted.groups if not set(name) & set("*?[") and name not in listed}
+        missing = {name for name in wanted.groups if not is_pattern(name) and name not in listed}
         names = sorted(listed.union(filter(self._reads.has_group, missing)))
         self._listed = frozenset(names)
+        return self._several(names, self._whole_group)
+
+    def groups(self, wanted: Wanted) -> list[ConsumerGroup]:
+        """Those that are named; where patterns name them, one that cannot be read is noted as unread."""
+
+        def ask(name: str) -> ConsumerGroup:
+            return self.group(replace(wanted, group=name))
+
+        if not any(map(is_pattern, wanted.named)):
+            return [ask(name) for name in wanted.named]
+        self._listed = frozenset(self._reads.groups())
+        return self._several(wanted.groups_among(self._listed), ask)
+
+    def _several(self, names: Sequence[str], ask: Callable[[str], ConsumerGroup]) -> list[ConsumerGroup]:
         progress, self._progress = self._progress, no_progress
-        answers = self._each("groups", self._whole_group, names, partial(Unread, "group"), slots=False, show=progress)
+        answers = self._each("groups", ask, names, partial(Unread, "group"), slots=False, show=progress)
         return [group for _, group in answers]
 
     def group(self, wanted: Wanted) -> ConsumerGroup:

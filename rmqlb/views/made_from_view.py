@@ -15,7 +15,7 @@ _MOST_CHANGES = 4
 def dated(report: Report, used: MadeFrom, against: Against | None) -> Report:
     """The report of a result with what it was made from: for machines in its data, for people in lines."""
     data = report.data
-    facts = report.facts if against is None else (report.facts[0], against_line(against), *report.facts[1:])
+    facts = report.facts if against is None else (report.facts[0], f"  {against_line(against)}", *report.facts[1:])
     if isinstance(data, Struct):
         data = replace(data, made_from=used, against=against)
     return replace(report, data=data, facts=facts, closing=(*report.closing, fingerprint_line(used)))

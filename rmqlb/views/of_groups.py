@@ -1,8 +1,11 @@
-"""The results of several groups as one: what was made of each, one after the other for people, in one table for CSV."""
+"""The results of several groups as one: on a screen a line each, the worst first; all of each for those who ask.
+
+What a script reads has a group after the other: all tables of each in plain, those of a kind as one in CSV.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,24 +13,59 @@ from msgspec.structs import replace
 from rmqlb.views.report import Cell, Column, Report, Rows, Section, labels
 
 _GROUP = Column("group", "group")
+_GRAVE = ("error", "warning", "", "inOrder")
+_MOST_GROUPS = 20
 
 
-def of_groups(parts: Sequence[tuple[str, Report]], headline: str, data: Struct) -> Report:
-    """The report of several groups."""
+def of_groups(parts: Sequence[tuple[str, Report]], headline: str, data: Struct, groups: Section) -> Report:
+    """The report of several groups.
+
+    Args:
+        headline: what becomes of all of them.
+        groups: a line each, in the order of `parts`.
+    """
     shown = labels(dict.fromkeys(client_id for _, report in parts for client_id in report.labels))
-    kinds = {section.name: section for _, report in reversed(parts) for section in report.sections}
-    facts = [fact if at == 0 else f"  {fact}" for _, report in parts for at, fact in enumerate(report.facts)]
+    kinds = {section.name: section for _, report in reversed(parts) for section in _tables(report)}
+    details = [line for _, report in parts for line in (*report.facts, *(f"  {line}" for line in report.closing))]
+    grave = min((report.grave for _, report in parts), key=_GRAVE.index)
     first = parts[0][1]
     return Report(
         schema=f"{first.schema}-of-groups",
         data=data,
-        facts=(headline, *facts),
-        sections=tuple(_titled(name, section, shown) for name, report in parts for section in report.sections),
+        facts=(headline,),
+        details=tuple(details),
+        sections=(_worst_first(groups, [report.grave for _, report in parts]), *_each(parts, shown)),
         labels=shown,
         rows=_rows(parts),
-        tables=tuple(_joined(parts, section) for section in kinds.values()),
-        closing=tuple(f"{name}: {line}" for name, report in parts for line in report.closing),
+        tables=(*(_joined(parts, section) for section in kinds.values()), groups),
+        grave=grave,
+        more="--all shows every group's tables, -g GROUP those of one",
     )
+
+
+def _worst_first(groups: Section, graves: Sequence[str]) -> Section:
+    ordered = sorted(range(len(graves)), key=lambda at: _GRAVE.index(graves[at]))
+    rows = tuple(groups.rows[at] for at in ordered)
+    return replace(groups, rows=rows, brief=tuple(range(_MOST_GROUPS)) if len(rows) > _MOST_GROUPS else None)
+
+
+def _each(parts: Sequence[tuple[str, Report]], shown: Mapping[str, str]) -> Iterator[Section]:
+    """The groups' own tables, none of which a screen shows by itself."""
+    for name, report in parts:
+        for section in report.sections:
+            titled = _titled(name, section, shown)
+            yield (
+                replace(titled, named_only=True)
+                if section.audience == "screen"
+                else replace(titled, audience="scripts")
+            )
+
+
+def _tables(report: Report) -> tuple[Section, ...]:
+    """A table of each name, that for scripts where there are two."""
+    tables = report.sections if report.tables is None else report.tables
+    names = {section.name for section in tables if section.audience != "screen"}
+    return tuple(each for each in (*tables, *report.sections) if each.audience != "screen" or each.name not in names)
 
 
 def _titled(group: str, section: Section, shown: Mapping[str, str]) -> Section:
@@ -46,7 +84,12 @@ def _titled(group: str, section: Section, shown: Mapping[str, str]) -> Section:
 
 def _joined(parts: Sequence[tuple[str, Report]], kind: Section) -> Section:
     """The sections of one name, a group after the other; columns that only some have are left out."""
-    found = [(name, section) for name, report in parts for section in report.sections if section.name == kind.name]
+    found = [
+        (name, section)
+        for name, report in parts
+        for section in {each.name: each for each in _tables(report)}.values()
+        if section.name == kind.name
+    ]
     keys = [column.key for column in kind.columns if all(column.key in _keys(section) for _, section in found)]
     columns = tuple(column for column in kind.columns if column.key in keys)
     rows: list[tuple[Cell, ...]] = []

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Kind = Literal["text", "number", "clients", "change", "label", "ms", "share", "bar", "strip", "sign", "prose"]
 RIGHT = ("number", "label", "ms", "share")
 """Kinds whose cells are set to the right."""
+BETWEEN = " · "
+"""Between the parts of a fact, where a narrow screen may break it."""
 Cell = str | int | float | tuple[str, ...] | None
 NOT_THERE: Cell = ("-",)
 """In a column of client ids: of something that does not exist, and so has no owner that could be known."""
@@ -126,6 +128,7 @@ class Report(Struct, frozen=True):
     # what a format with room for one table chooses from; None is the sections
     tables: tuple[Section, ...] | None = None
     grave: str = ""  # severity or status that colours the first fact, unless a finding of a screen is worse
+    details: tuple[str, ...] = ()  # further facts, which a screen shows with `--all`
     more: str = ""  # the last line of a screen: how to see more
     closing: tuple[str, ...] = ()  # lines below the tables
     findings: tuple[Finding, ...] = ()  # those that a screen tells below the facts, the worst first
@@ -140,9 +143,9 @@ class Report(Struct, frozen=True):
         """
         tables = None if self.tables is None else _chosen(self.tables, names, screen, everything)
         found = replace(self, sections=_chosen(self.sections, names, screen, everything), tables=tables)
-        if names or everything or not screen:
-            return replace(found, more="", most_findings=None if everything else self.most_findings)
-        return replace(found, more=self.more or _more(self.sections, found.sections))
+        if screen and not everything:
+            return replace(found, more="" if names else self.more or _more(self.sections, found.sections))
+        return replace(found, facts=(*self.facts, *self.details), most_findings=None, more="")
 
     def told(self, findings: Iterable[Finding]) -> Report:
         """The report for a screen that tells these findings."""
@@ -155,7 +158,7 @@ class Report(Struct, frozen=True):
     @property
     def table(self) -> Section:
         """The section that a format with room for one shows: the first that is no picture, if there is any."""
-        tables = self.sections if self.tables is None else self.tables
+        tables = self.tables or self.sections
         return next((section for section in tables if section.draw is None), tables[0])
 
 

@@ -29,12 +29,12 @@ def earlier(tmp_path: Path, request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize(("earlier", "name"), [(name, name) for name in LINES], indirect=["earlier"])
 def test_every_plan_and_simulation_says_whether_the_cluster_has_moved_on(earlier: str, name: str) -> None:
     same = run(*LINES[name], "-s", EXAMPLE, "--against", earlier, "-o", "plain")
-    assert same.stdout.splitlines()[1] == f"the cluster is as it was for {earlier} of 2026-11-21T02:02:07Z"
+    assert same.stdout.splitlines()[1] == f"  the cluster is as it was for {earlier} of 2026-11-21T02:02:07Z"
     assert "moved-on" not in same.stderr
     moved = run(*LINES[name], "-s", LATER, "--against", earlier, "-o", "plain")
     changed = CHANGED.get(name, "+ 192.0.2.2@inst3: 12 queues moved, as AVG predicts")
     line = moved.stdout.splitlines()[1]
-    assert line.startswith(f"the cluster has moved on since {earlier} of 2026-11-21T02:02:07Z: {changed}")
+    assert line.startswith(f"  the cluster has moved on since {earlier} of 2026-11-21T02:02:07Z: {changed}")
     assert "[moved-on]" in moved.stderr
     data = json.loads(run(*LINES[name], "-s", LATER, "--against", earlier, "-o", "json").stdout)["data"]
     assert (data["against"]["same"], data["against"]["file"]) == (False, earlier)
@@ -70,3 +70,20 @@ def test_a_file_that_is_no_result_is_refused(text: str, tmp_path: Path) -> None:
     failed = error_of(ran.stderr)
     assert failed.code == "not-a-result"
     assert failed.message.startswith(f"--against {path}: it does not say what it was made from")
+
+
+@pytest.mark.parametrize("earlier", ["plan-rebalance"], indirect=True)
+def test_a_condition_asks_whether_the_cluster_has_moved_on(earlier: str) -> None:
+    asked = (*LINES["plan-rebalance"], "--fail-on", "changed-since>0")
+    same = run(*asked, "-s", EXAMPLE, "--against", earlier, "-o", "json")
+    assert (same.code, json.loads(same.stdout)["data"]["conditions"][0]["value"]) == (0, 0)
+    moved = run(*asked, "-s", LATER, "--against", earlier, "-o", "json")
+    data = json.loads(moved.stdout)["data"]
+    group = data["against"]["group"]
+    parts = ("joined", "left", "processes", "topicsAdded", "topicsRemoved", "settings")
+    number = sum(len(group[part]) for part in parts) + group["strategyChanged"] + len(data["against"]["topics"])
+    assert (moved.code, data["conditions"][0]["value"]) == (3, number)
+    assert number > 0
+    failed = error_of(run(*asked, "-s", EXAMPLE).stderr)
+    assert failed.message == "--fail-on 'changed-since>0': since which result?"
+    assert failed.hint == "name it with --against FILE"

@@ -13,7 +13,7 @@ import pytest
 from tests.cli.run import EXAMPLE, start
 from tests.cli.terminals import CTRL_C, OnTerminal
 
-LONG = ("show-owners", "-s", EXAMPLE, "-g", "order-svc")
+LONG = ("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--all")
 SHORT = ("show-route", "-s", EXAMPLE, "--topic", "Skewed", "--section", "brokers")
 LAST = "CONSISTENT_HASH"
 EVIL = "e\x1b]0;x\x07\x1b[2J\u202evil"
@@ -112,10 +112,10 @@ def test_a_pager_that_is_closed_early_has_shown_enough(tmp_path: Path) -> None:
     file = tmp_path / "s.json"
     file.write_text(json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data}))
     pager = shlex.join([sys.executable, "-c", "import sys; print(sys.stdin.readline()); sys.exit(3)"])
-    arguments = ("show-owners", "-s", str(file), "-q")
+    arguments = ("show-owners", "-s", str(file), "--strategy", "AVG", "--all", "-q")
     with OnTerminal(*arguments, env={"RMQLB_PAGER": pager}) as terminal:
         assert terminal.end() == 0
-    assert terminal.lines == ["group g, 1 consumer, 5000 queues of T"]
+    assert terminal.lines == ["g, 1 consumer: each of 5000 queues gets one owner under AVG (no owner is observed)"]
 
 
 def test_findings_and_the_exit_code_come_after_the_pager(kept: Path) -> None:
@@ -149,7 +149,7 @@ def test_hostile_names_reach_no_pager_raw(tmp_path: Path, kept: Path) -> None:
     }
     file = tmp_path / "s.json"
     file.write_text(json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data}))
-    with OnTerminal("show-owners", "-s", str(file), env={"RMQLB_PAGER": keeping(kept)}) as terminal:
+    with OnTerminal("show-owners", "-s", str(file), "--all", env={"RMQLB_PAGER": keeping(kept)}) as terminal:
         assert terminal.end() == 0
     paged = kept.read_text()
     assert "\\x1b]0;x" in paged
@@ -163,7 +163,7 @@ def test_less_is_the_pager_where_none_is_named() -> None:
     env = {"PATH": "/usr/bin:/bin", "LESSHISTFILE": "-"}
     with OnTerminal(*LONG, "-q", env=env, lines=20) as terminal:
         terminal.until(lambda: terminal.lines[-1] == ":")
-        assert "group order-svc" in terminal.lines[0]
+        assert "order-svc, 3 consumers" in terminal.lines[0]
         terminal.press(b"G")
         terminal.until(lambda: terminal.lines[-1] == "(END)")
         assert LAST in terminal.lines[-2]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.views.formats.signs import encodable
 from tests.cli.run import EXAMPLE, ROOT, SKEWED, command, environment, start
 from tests.support.replay_dashboard import Replay, dashboard, silent
 
@@ -168,7 +169,7 @@ def test_an_interrupt_ends_it_at_once_with_130() -> None:
 def test_odd_environments_change_nothing_but_letters(env: dict[str, str]) -> None:
     usual, odd = start(*PLAN, "-o", "plain"), start(*PLAN, "-o", "plain", env=env)
     assert odd.code == 0
-    assert odd.stdout.replace("\\u2192", "→") == usual.stdout
+    assert odd.stdout in (usual.stdout, encodable(usual.stdout, "ascii"))
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])

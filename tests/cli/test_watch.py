@@ -253,11 +253,12 @@ def test_what_was_seen_last_stays_when_it_ends_by_itself(source: Path) -> None:
 
 
 def test_a_terminal_of_another_size_is_drawn_anew_at_once() -> None:
-    with OnTerminal("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--watch", "1h", columns=120) as terminal:
-        terminal.until(shows(terminal, "owner seen", "more lines"))
-        terminal.resize(columns=70, lines=12)
+    tables = ("--section", "queues", "--section", "summary", "--watch", "1h")
+    with OnTerminal("show-owners", "-s", EXAMPLE, "-g", "order-svc", *tables, columns=120) as terminal:
+        terminal.until(shows(terminal, "observed owner", "more lines"))
+        terminal.resize(columns=70, lines=18)
         terminal.until(shows(terminal, "#0", "more lines", without="192.0.2.2@inst0"))
-        assert len(terminal.lines) == 12
+        assert len(terminal.lines) == 18
         terminal.resize(columns=120, lines=100)
         terminal.until(shows(terminal, "mismatches", "192.0.2.2@inst0", without="more lines"))
         terminal.press(CTRL_C)

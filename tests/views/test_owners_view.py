@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rmqlb.model.owners import OwnersReport
+from rmqlb.views.owners.view import owners_report
 from tests.cli.run import EXAMPLE, run
+from tests.views.shown import on_a_terminal
 
 
 def test_a_queue_that_only_a_config_list_names_is_nobodys_under_the_other_strategies(tmp_path: Path) -> None:
@@ -14,7 +23,7 @@ def test_a_queue_that_only_a_config_list_names_is_nobodys_under_the_other_strate
     asked = ("--topic", "Skewed", "--consumers", "a,b", "--strategy", "AVG", "--strategy", "CONFIG")
     line = ("show-owners", "-s", EXAMPLE, *asked, "--strategy-option", f"queues={config}", "--section", "queues")
     *_, last = run(*line, "-o", "plain").stdout.splitlines()
-    assert last.split() == ["broker-z", "0", "(nobody)", "a"]
+    assert last.split() == ["broker-z", "0", "(unassigned)", "a"]
     queue = json.loads(run(*line, "-o", "json").stdout)["data"]["queues"][-1]
     assert queue["owners"] == {"AVG": [], "CONFIG": ["a"]}
 
@@ -38,12 +47,24 @@ def first_line(text: str, *more: str) -> str:
 
 
 def test_the_first_line_says_what_the_cluster_reports_the_bad_first() -> None:
-    head = "group g, 2 consumers, 4 queues of T"
-    assert first_line(snapshot("a", "a", "b", "b")) == f"{head}: observed owners are those of AVG"
-    assert first_line(snapshot("a", "", "b", "a b"), "--strategy", "AVG") == (
-        f"{head}: 1 observed to be unassigned; 1 observed to have duplicate owners; observed owners of 2 differ from AVG"
+    head = "g, 2 consumers"
+    assert (
+        first_line(snapshot("a", "a", "b", "b")) == f"{head}: each of 4 queues has one observed owner, as AVG predicts"
     )
-    assert first_line(snapshot()) == head
+    assert first_line(snapshot("a", "", "b", "a b"), "--strategy", "AVG") == (
+        f"{head}: 1 of 4 queues is unassigned; 1 of 4 queues has duplicate owners; observed owners of 2 of 4 queues "
+        "differ from the prediction of AVG"
+    )
+    assert first_line(snapshot("b", "a", "b", "a"), "--strategy", "AVG") == (
+        f"{head}: each of 4 queues has one observed owner; observed owners of 2 of 4 queues differ from the prediction "
+        "of AVG"
+    )
+    assert first_line(snapshot("a", "a"), "--strategy", "AVG") == (
+        f"{head}: owners of 2 of 4 queues are observed, each has one, as AVG predicts"
+    )
+    assert first_line(snapshot(), "--strategy", "AVG") == (
+        f"{head}: each of 4 queues gets one owner under AVG (no owner is observed)"
+    )
 
 
 def test_the_first_line_says_what_a_strategy_leaves_unassigned() -> None:
@@ -58,7 +79,92 @@ def test_the_first_line_says_what_a_strategy_leaves_unassigned() -> None:
         "--strategy-option",
         "host=elsewhere",
     )
-    assert ran.endswith(": predicted to be unassigned: 4 under PIN-AVG")
+    assert ran.endswith(": predicted unassigned: 4 of 4 queues under PIN-AVG")
     shared = first_line(snapshot(), "--consumers", "a,a,b", "--strategy", "AVG")
-    assert "predicted to be unassigned: 1 under AVG" in shared
-    assert "read by several processes of one client ID: 2 under AVG" in shared
+    assert "predicted unassigned: 1 of 4 queues under AVG" in shared
+    assert "predicted read by several processes of one client ID: 2 of 4 queues under AVG" in shared
+
+
+def screen(text: str, *more: str) -> str:
+    return run("show-owners", "-s", "-", "-o", "table", *more, stdin=text).stdout
+
+
+def test_a_screen_has_a_line_per_owner_what_is_bad_first() -> None:
+    shown = screen(snapshot("a", "", "a b", "a"), "--strategy", "AVG")
+    rows = [line.split() for line in shown.split("\nobserved owners")[1].splitlines()[3:6]]
+    assert rows == [
+        ["✗", "(unassigned)", "1", "T", "x", "1"],
+        ["✗", "a", "b", "1", "T", "x", "2"],
+        ["a", "2", "T", "x", "0,3"],
+    ]
+    assert "\n3 queues whose observed owner AVG does not predict" in shown
+
+
+@pytest.mark.parametrize(
+    ("owners", "grave"),
+    [
+        (("a", "a", "b", "b"), "inOrder"),
+        (("a", "b", "a", "b"), "inOrder"),
+        (("b", "b", "a", "a"), "warning"),
+        (("a", "", "b", "b"), "error"),
+        (("a", "a b", "b", "b"), "error"),
+        ((), ""),
+    ],
+)
+def test_the_verdict_is_as_grave_as_what_is_observed(owners: tuple[str, ...], grave: str) -> None:
+    data = json.loads(run("show-owners", "-s", "-", "-o", "json", stdin=snapshot(*owners)).stdout)["data"]
+    report = owners_report(msgspec.convert(data, OwnersReport))
+    assert report.grave == grave
+
+
+def test_an_idle_consumer_has_its_line() -> None:
+    shown = screen(snapshot("a", "a", "a", "a"), "--strategy", "AVG")
+    assert re.search(r"(?m)^i +b +0 +idle *$", shown), shown
+
+
+def test_several_strategies_without_an_observed_owner_are_compared() -> None:
+    shown = screen(snapshot(), "--strategy", "AVG", "--strategy", "CONSISTENT_HASH")
+    assert "\nsummary" in shown
+    assert "observed owner" not in shown
+    assert "\nowners" not in shown
+    whole = screen(snapshot(), "--strategy", "AVG", "--strategy", "CONSISTENT_HASH", "--all")
+    assert "\nowners: T" in whole
+    assert "\nqueues per consumer" in whole
+
+
+def test_queues_that_were_not_looked_at_are_no_ones_fault() -> None:
+    shown = screen(snapshot("a", "a"), "--strategy", "AVG")
+    assert re.search(r"(?m)^\(not observed\) +2 +T x 2-3 *$", shown.replace("  \n", "\n")), shown
+    assert "✗" not in shown
+
+
+def test_who_reports_a_strategy_is_in_the_lead_and_in_the_data() -> None:
+    line = ("show-owners", "-s", EXAMPLE, "-g", "order-svc")
+    ran = run(*line, "-o", "table").stdout
+    assert "  strategy AVG, reported by 1 of 3 consumers · AVG_BY_CIRCLE differs in 16 queues · " in ran
+    assert json.loads(run(*line, "-o", "json").stdout)["data"]["strategiesReported"] == {"AVG": 1}
+
+
+@given(st.lists(st.sampled_from(["", "a", "b", "a b", "c"]), min_size=1, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_the_lines_add_up_to_the_queues(owners: list[str]) -> None:
+    data = json.loads(run("show-owners", "-s", "-", "-o", "json", stdin=snapshot(*owners)).stdout)["data"]
+    report = owners_report(msgspec.convert(data, OwnersReport)).only((), screen=True)
+    (owned,) = (section for section in report.sections if section.name == "owners")
+    places = [column.key for column in owned.columns].index("number")
+    assert sum(row[places] for row in owned.rows) == 4  # type: ignore[misc]
+    bad = [row for row in owned.rows if row[0] == "error"]
+    number = sum(not each or " " in each for each in owners)
+    assert sum(row[places] for row in bad) == number  # type: ignore[misc]
+    assert report.grave == "error" or not bad
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_hostile_names_and_narrow_screens(width: int) -> None:
+    hostile = snapshot("a", "", "b", "a b").replace('"T"', '"T\\u001b[2J|*"')
+    data = json.loads(run("show-owners", "-s", "-", "-o", "json", stdin=hostile).stdout)["data"]
+    for everything in (False, True):
+        report = owners_report(msgspec.convert(data, OwnersReport)).only((), screen=True, everything=everything)
+        text = on_a_terminal(report, width)
+        assert "\x1b" not in text
+        assert max(map(len, text.splitlines())) <= width

@@ -8,7 +8,7 @@ from typing import Literal
 
 from rmqlb.errors import DataError
 from rmqlb.model.finding import Finding
-from rmqlb.model.snapshot import suggestion
+from rmqlb.model.snapshot import is_pattern, suggestion
 from rmqlb.model.system_names import is_system_group, is_system_topic
 
 _IS_OWN = {"topic": is_system_topic, "group": is_system_group}
@@ -32,7 +32,7 @@ def in_vain_of(
         but: of RocketMQ's own, which are left out: how not.
     """
     for name in globs:
-        if name not in present and not any(char in name for char in "*?["):
+        if name not in present and not is_pattern(name):
             raise _not_found(kind, f"{name}: it is not in {endpoint}", name, present)
     return [
         Finding(

@@ -14,7 +14,7 @@ from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, nobody_online,
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.engine.source_findings import no_route_findings, source_findings
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import Finding
+from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
@@ -97,7 +97,11 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
         findings += list(member_findings(seen))
     if placeholders:
         findings.append(
-            Finding("placeholder-ids", "the consumers are placeholders: real ones have other IDs, and sort by them")
+            Finding(
+                "placeholder-ids",
+                "the consumers are placeholders: real ones have other IDs, and sort by them",
+                severity=INFO,
+            )
         )
     sightings = (snapshot.routes[route.topic] for route in routes)
     findings += (finding for sighting in sightings for finding in sighting_findings(sighting))
@@ -116,18 +120,18 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
 
 def placeholder_finding(moved: tuple[int, MovedRange | None] | None = None) -> Finding:
     """The finding of invented ids; `moved` of a plan: how many queues move with those shown, and with any."""
-    text = "placeholder client IDs sort behind IP addresses"
+    text = "placeholder client IDs sort last, behind IP addresses"
     if moved is None:
-        return Finding("placeholder-ids", f"{text}; a real process has another ID, and other queues may move")
-    shown, over_places = moved
-    if over_places is None:
-        text = "not the order of client ids decides, but their text"
-    elif over_places.fewest == over_places.most and over_places.complete:
-        return Finding("placeholder-ids", f"{text}; wherever the real ones sort, {counted(shown, 'queue')} move")
-    moves = counted(shown, "move")
-    return Finding(
-        "placeholder-ids", f"{text}: the tables show {moves} with placeholders; name the real ones with --add ID"
-    )
+        text += "; a real process has another ID, and other queues may move"
+    else:
+        shown, over_places = moved
+        if over_places is not None and over_places.fewest == over_places.most and over_places.complete:
+            text += f"; wherever the real ones sort, {counted(shown, 'queue')} move{'s' * (shown == 1)}"
+        else:
+            if over_places is None:
+                text = "the text of client IDs decides, not their order"
+            text += f": the tables show {counted(shown, 'move')} with placeholders; name the real ones with --add ID"
+    return Finding("placeholder-ids", text, severity=INFO)
 
 
 def no_strategy(option: str, found: GroupOnTopics) -> UsageError:

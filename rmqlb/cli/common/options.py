@@ -16,7 +16,6 @@ from typer import Option
 from rmqlb.cli.click import get_current_context
 from rmqlb.cli.settings.configuration import MOST_RETRIES
 from rmqlb.cli.settings.layers import resolve_options
-from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
 
 
@@ -147,23 +146,21 @@ class GroupsOptions(Struct, frozen=True):
 
     group: Annotated[
         list[str] | None,
-        Option("-g", "--group", metavar="GROUP", help="Consumer group; repeatable; may be left out when there is one."),
+        Option(
+            "-g",
+            "--group",
+            metavar="GROUP",
+            help="Consumer groups, by name or as 'pay-*'; repeatable; may be left out when there is one.",
+        ),
     ] = None
     topic: Topics = None
     consumers: Consumers = None
     include_retry: IncludeRetry = False
     explain: Explain = False
 
-    def each(self) -> tuple[GroupOptions, ...]:
-        """What is asked of each group, each of them once."""
-        names = tuple(dict.fromkeys(self.group or ())) or (None,)
-        if len(names) > 1 and self.consumers is not None:
-            raise UsageError(
-                f"--consumers {self.consumers}: the consumers of which of {len(names)} groups?",
-                hint="give --consumers with one --group",
-                code="which-group",
-            )
-        return tuple(GroupOptions(name, self.topic, self.consumers, self.include_retry, self.explain) for name in names)
+    def one(self, name: str | None) -> GroupOptions:
+        """What is asked of one group."""
+        return GroupOptions(name, self.topic, self.consumers, self.include_retry, self.explain)
 
 
 class StrategyOptions(Struct, frozen=True):

@@ -95,9 +95,3 @@ def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
         raise UsageError("-s - and --consumers @- both read stdin")
     topics = tuple(dict.fromkeys(which.topic)) if which.topic else None
     return Wanted(topics, which.group, retry=which.include_retry)
-
-
-def wanted_for_each(options: SourceOptions, each: Sequence[GroupOptions]) -> Wanted:
-    """What plans of several groups need, in one reading."""
-    wanted = wanted_for(options, each[0])
-    return replace(wanted, group=None, several=tuple(one.group or "" for one in each)) if len(each) > 1 else wanted

@@ -11,9 +11,9 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "show-groups": ("groups", "findings"),
     "show-consumers": ("consumers",),
     "show-route": ("brokers", "queues"),
-    "show-owners": ("queues", "reasons", "consumers", "summary"),
+    "show-owners": ("owners", "mismatches", "groups", "queues", "reasons", "consumers", "summary"),
     "diff": ("groups", "topics", "unexplained", "lag", "queues"),
-    "plan-rebalance": ("strategies", "queues", "consumers", "summary"),
+    "plan-rebalance": ("groups", "strategies", "consumers", "moves", "queues", "summary"),
     "simulate-rebalance": (
         *("timeline", "windows", "takeovers", "consumers", "events", "trials", "summary"),
         *("steps", "queues", "intervals"),

@@ -14,7 +14,7 @@ from rmqlb.cli.common.options import (
     command,
     shown_option,
 )
-from rmqlb.cli.common.reading import Reader, wanted_for_each
+from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.plan_rebalance.options import PlanOptions
@@ -48,13 +48,15 @@ def plan_rebalance(
 
       rmqlb plan-rebalance -s examples/cluster.json -g order-svc -g bill-svc --remove-broker broker-b
 
+      rmqlb plan-rebalance -s examples/cluster.json -g '*-svc' --scale-to 5
+
       rmqlb plan-rebalance -s examples/cluster.json --scenario examples/scenario.yaml
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
     5 endpoint unreachable.
     """
     from rmqlb.cli.common.against import earlier_results
-    from rmqlb.cli.common.each_group import look_at_each
+    from rmqlb.cli.common.each_group import EachGroup
     from rmqlb.cli.common.fail_on import conditions, require_known
     from rmqlb.cli.plan_rebalance.look import look_at_group, question_of
     from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
@@ -62,15 +64,14 @@ def plan_rebalance(
 
     terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
     check_watch(watching, source, groups.consumers, terminal)
-    each = groups.each()
+    each = EachGroup(groups, source)
     asked = conditions(fail_on or (), PLAN_FIGURES)
     earlier = earlier_results(replay.against, source.source)
     question = question_of(plan, strategy_options, asked, changed, earlier)
-    wanted = wanted_for_each(source, each)
     read = Reader(source, terminal)
 
     def look() -> SnapshotView:
-        snapshot = read(wanted)
+        snapshot = read(each.wanted)
         plans: list[RebalancePlan] = []
 
         def one(which: GroupOptions) -> SnapshotView:
@@ -78,7 +79,7 @@ def plan_rebalance(
             plans.append(found)
             return seen
 
-        seen = look_at_each(each, one, lambda parts: plans_report(parts, plans))
+        seen = each.look(snapshot, one, lambda parts: plans_report(parts, plans))
         require_known(seen.tried, "leave the condition out to see the plan")
         return seen
 

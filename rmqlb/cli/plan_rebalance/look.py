@@ -32,6 +32,7 @@ from rmqlb.engine.consume.starts import start_questions, with_starts
 from rmqlb.engine.consume.trials import convergence
 from rmqlb.engine.diff.made_from import made_from
 from rmqlb.engine.fail_on_figures.conditions import Condition
+from rmqlb.engine.fail_on_figures.of_against import try_on_against
 from rmqlb.engine.fail_on_figures.of_plan import try_on_plan
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
 from rmqlb.engine.plan.placeholders import over_places
@@ -116,8 +117,11 @@ def look_at_group(
     used = made_from(
         found.routes, group=found.name, members=before.members, states=found.states, taken_at=snapshot.taken_at
     )
-    tried = tuple(try_on_plan(condition, plan.summary, places) for condition in question.conditions)
     against, moved_on = compared(used, question.earlier, own)
+    tried = tuple(
+        try_on_against(condition, against) or try_on_plan(condition, plan.summary, places)
+        for condition in question.conditions
+    )
     plan = replace(plan, conditions=tried, made_from=used, against=against)
     report = dated(plan_report(plan, changed_only=question.changed_only, explained=which.explain), used, against)
     return plan, SnapshotView(report, snapshot, (*moved_on, *findings, *told), tried)
@@ -153,7 +157,8 @@ def _plan(
         plan = compare(plan, before, after, WITHOUT_SETTINGS)
     joiners = sorted(invented - set(found.placeholders))
     plan, places = over_places(plan, before, after, joiners, states)
-    plan = replace(plan, convergence=_over_time(plan, found, before, after, changes), strategy_origin=detected.origin)
+    converged = _over_time(plan, found, before, after, changes)
+    plan = replace(plan, convergence=converged, strategy_origin=detected.origin, strategies_reported=detected.reported)
     findings = [*found.findings, *detected.findings]
     if not found.assumed:
         findings += mismatch_findings(owners_at_rest(found.routes, members), members.name, states)

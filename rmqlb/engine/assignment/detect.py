@@ -34,6 +34,8 @@ class Detected(Struct, frozen=True):
     strategy_of: Mapping[str, str] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
 
+    reported: Mapping[str, int] = field(default_factory=dict)  # strategy → consumers that report it, the most first
+
     @property
     def run_by_members(self) -> tuple[str, ...]:
         """The strategies that members report, by name; () when it is not they who say it."""
@@ -59,11 +61,12 @@ def detect_strategy(
             code="unknown-strategy-class",
         )
     usual = names.most_common(1)[0][0]
+    numbers = dict(names.most_common())
     if len(names) == 1:
-        return Detected(usual, "reported")
+        return Detected(usual, "reported", reported=numbers)
     text = f"consumers run different strategies: {_told(names)}; {_OVERLAP}"
     finding = Finding("mixed-strategies", text, severity=ERROR, consumers=_others(reported))
-    return Detected(usual, "reported", reported, (finding,))
+    return Detected(usual, "reported", reported, (finding,), numbers)
 
 
 def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Finding]:

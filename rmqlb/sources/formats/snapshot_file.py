@@ -89,10 +89,11 @@ def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> Cluster
     taken_at = _utc(document.source.taken_at)
     default = Seen(where, taken_at)
     items = {item.group: item for item in document.data.groups} if wanted.groups else {}
-    if wanted.named and items.keys() >= set(wanted.named):
-        items = {name: items[name] for name in wanted.named}
+    names = wanted.groups_among(items)
+    if names and items.keys() >= set(names):
+        items = {name: items[name] for name in names}
     groups = {name: _group(item, default) for name, item in items.items()}
-    topics = _kept_topics(wanted, groups, {item.topic for item in document.data.topics})
+    topics = _kept_topics(wanted, names, groups, {item.topic for item in document.data.topics})
     return ClusterSnapshot(
         kind="dump",
         endpoint=where,
@@ -114,12 +115,14 @@ def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> Cluster
     )
 
 
-def _kept_topics(wanted: Wanted, groups: dict[str, ConsumerGroup], present: set[str]) -> set[str]:
+def _kept_topics(
+    wanted: Wanted, names: tuple[str, ...], groups: dict[str, ConsumerGroup], present: set[str]
+) -> set[str]:
     """The wanted topics; all of them when one is not there, so that the error can name those that are."""
     retry = present.intersection(map(retry_topic, groups)) if wanted.retry else set()
     if wanted.topics is not None:
         return retry.union(wanted.topics) if present.issuperset(wanted.topics) else present
-    lists = [groups[name].topics for name in wanted.named if name in groups]
+    lists = [groups[name].topics for name in names if name in groups]
     if not lists or None in lists:
         return present
     return present.intersection(topic for topics in lists for topic in topics or ()) | retry or present

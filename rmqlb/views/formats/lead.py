@@ -9,7 +9,7 @@ from rmqlb.model.finding import NO_CODE, Finding
 from rmqlb.views.formats.signs import SIGNS, STYLES
 from rmqlb.views.formats.text import clip, safe_markdown, visible
 from rmqlb.views.formats.text import width as columns
-from rmqlb.views.report import Report
+from rmqlb.views.report import BETWEEN, Report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +25,9 @@ def print_lead(report: Report, console: Console) -> None:
     for at, fact in enumerate(report.facts):
         text = clip(visible(fact.strip()), _LONGEST_FACT)
         style = "" if at else STYLES.get(report.grave, "bold")
-        _print([("  " if fact.startswith(" ") else "", "")], text, style, console)
+        indent = "  " if fact.startswith(" ") else ""
+        for line in _broken(text, console.width - len(indent)):
+            _print([(indent, "")], line, style, console)
     shown = report.findings[: report.most_findings]
     if shown:
         console.print()
@@ -55,6 +57,18 @@ def markdown_lead(report: Report) -> Iterator[str]:
         lines.append(f"- {_and_more(left)}")
     if lines:
         yield "\n".join(lines)
+
+
+def _broken(fact: str, width: int) -> Iterator[str]:
+    """A fact as lines, broken between its parts where it is too long."""
+    line = ""
+    for part in fact.split(BETWEEN):
+        joined = f"{line}{BETWEEN}{part}" if line else part
+        if line and columns(joined) > width:
+            yield line
+            joined = part
+        line = joined
+    yield line
 
 
 def _markdown(finding: Finding) -> str:

@@ -34,7 +34,7 @@ _GAP = 3  # blanks between two columns
 _LEAST_PROSE = 26  # columns that a sentence takes before others are left out
 _UNKNOWN = "?"
 _NOT_THERE = "-"
-_NOBODY = "(nobody)"
+_UNASSIGNED = "(unassigned)"
 _UNTITLED = ("change", "strip")
 _LONGEST_STRIP = 160
 _SHORTEST_STRIP = 30
@@ -337,7 +337,7 @@ def cell_text(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
             column.kind, _UNKNOWN
         )
     if isinstance(cell, tuple):
-        return visible(" ".join(labels.get(client_id, client_id) for client_id in cell)) or _NOBODY
+        return visible(" ".join(labels.get(client_id, client_id) for client_id in cell)) or _UNASSIGNED
     if column.kind == "label":
         return f"#{cell}"
     if isinstance(cell, int | float) and column.kind in _DRAWN:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rmqlb.model.plan import MovedRange, RebalancePlan, Summary
+from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.plan import SAME, MovedRange, RebalancePlan, Summary
 from rmqlb.model.words import counted, messages
-from rmqlb.views.report import duration
+from rmqlb.views.report import BETWEEN, about
 
 
 def headline(plan: RebalancePlan) -> str:
@@ -14,8 +15,7 @@ def headline(plan: RebalancePlan) -> str:
     s = plan.summary
     before, after = s.before.consumers, s.after.consumers
     consumers = counted(after, "consumer") if before == after else f"{before} → {counted(after, 'consumer')}"
-    group = f"group {plan.group}" if plan.group else "a group"
-    return f"{group}, {consumers}: {verdict(s, broadcasting=plan.broadcasting)}"
+    return f"{plan.group or 'a group'}, {consumers}: {verdict(s, broadcasting=plan.broadcasting)}"
 
 
 def verdict(s: Summary, *, broadcasting: bool = False) -> str:
@@ -65,13 +65,13 @@ def _unassigned(s: Summary) -> str:
 def moves(moved: int, over_places: MovedRange | None, kept: int) -> str:
     """How many queues move to another consumer; of ids that are not known yet, over all of their orders."""
     if over_places is None:
-        return f"{_moving(str(moved), kept)} with placeholder client IDs, which other ids change"
+        return f"{_moving(str(moved), kept)} with placeholder client IDs, which other IDs change"
     if over_places.fewest == over_places.most:
         text = _moving(str(moved), kept)
-        return text if over_places.complete else f"{text}, or more or fewer, depending on how the new client ids sort"
+        return text if over_places.complete else f"{text}, or more or fewer, depending on how the new client IDs sort"
     number = f"{over_places.fewest} to {over_places.most}"
     more = "" if over_places.complete else ", or more or fewer"
-    return f"{_moving(number, kept)}{more}, depending on how the new client ids sort"
+    return f"{_moving(number, kept)}{more}, depending on how the new client IDs sort"
 
 
 def _moving(number: str, kept: int) -> str:
@@ -97,26 +97,97 @@ def _of(number: int, queues: int) -> str:
     return f"{number} of {counted(queues, 'queue')}"
 
 
-def convergence_facts(plan: RebalancePlan) -> Iterator[str]:
-    """How long the change takes, in a line; or what else tells that."""
+def grave(plan: RebalancePlan) -> str:
+    """How grave the plan is: red where queues are left without one owner, green where nothing changes."""
+    s = plan.summary
+    seen = s.observed
+    if s.unassigned or s.duplicate_owners or s.after.queues_of_duplicate_client_ids:
+        return ERROR
+    if s.lag_removed or (seen is not None and seen.mismatches):
+        return WARNING
+    return "inOrder" if all(move.change == SAME for move in plan.moves) else ""
+
+
+def facts(plan: RebalancePlan, *, explained: bool = False) -> tuple[str, ...]:
+    """The first lines: what becomes of the group, then what shows how good that is and how it is known."""
+    lines = [list(_quality(plan)), list(_convergence(plan)), [_strategy(plan), _change(plan)]]
+    told = [headline(plan), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts)]
+    if explained:
+        told += [f"  sorted consumers before: {_numbered(plan.sorted_consumers_before)}"]
+        told += [f"  sorted consumers after: {_numbered(plan.sorted_consumers_after)}"]
+    return tuple(told)
+
+
+def _numbered(client_ids: tuple[str, ...]) -> str:
+    return "  ".join(f"{index}={client_id}" for index, client_id in enumerate(client_ids)) or "none"
+
+
+def _quality(plan: RebalancePlan) -> Iterator[str]:
+    s = plan.summary
+    if s.minimum_moves is not None and not plan.broadcasting and (s.moved or s.minimum_moves):
+        yield f"minimum for a balanced plan {counted(s.minimum_moves, 'move')}"
+    if not s.unassigned and s.after.queues:
+        yield "nothing unassigned"
+    if s.idle:
+        yield f"{counted(s.idle, 'idle consumer')}{_from(s.before.idle, s.idle)}"
+    if s.after.imbalance is not None:
+        yield f"imbalance {imbalance_text(s)}"
+    if s.writable_queues_before != s.writable_queues_after:
+        yield f"writable queues {s.writable_queues_before} → {s.writable_queues_after}"
+    if s.lag_moved:
+        yield f"{messages(s.lag_moved)} waiting in queues that move"
+    if s.observed is not None and s.observed.moved != s.moved:
+        move = "moves" if s.observed.moved == 1 else "move"
+        yield f"{counted(s.observed.moved, 'queue')} {move} away from the observed owner"
+
+
+def _from(before: int, after: int) -> str:
+    return "" if before == after else f" ({before} before)"
+
+
+def imbalance_text(s: Summary) -> str:
+    """The imbalance before and after, or both in one where they are the same."""
+    before, after = (_two_digits(side.imbalance) for side in (s.before, s.after))
+    return after if before == after else f"{before} → {after}"
+
+
+def _two_digits(imbalance: float | None) -> str:
+    return "unknown" if imbalance is None else f"{imbalance:.2f}"
+
+
+def strategies(plan: RebalancePlan) -> str:
+    """The strategy before, or of consumers that differ each one's, and the one afterwards where that is another."""
+    before = plan.strategy
+    if len(plan.strategies_reported) > 1:
+        before = ", ".join(f"{name} ({number})" for name, number in plan.strategies_reported.items())
+    return before if plan.strategy_after == plan.strategy else f"{before} → {plan.strategy_after}"
+
+
+def _strategy(plan: RebalancePlan) -> str:
+    consumers, told = plan.summary.before.consumers, sum(plan.strategies_reported.values())
+    origin = {"observed": ", fits the observed owners", "assumed": ", assumed"}.get(plan.strategy_origin, "")
+    if told:
+        by = f"all {told} consumers" if told == consumers > 1 else f"{told} of {counted(consumers, 'consumer')}"
+        origin = f", reported by {by}"
+    return f"{'strategies' if len(plan.strategies_reported) > 1 else 'strategy'} {strategies(plan)}{origin}"
+
+
+def _change(plan: RebalancePlan) -> str:
+    return f"change: {'; '.join(plan.changes) or 'none'}"
+
+
+def _convergence(plan: RebalancePlan) -> Iterator[str]:
+    """How long the change takes; or what else tells that."""
     if plan.strategy_after != plan.strategy:
-        yield "members restart one after the other to change their strategy: see plan-rollout"
+        yield "consumers restart one after the other to change their strategy: see plan-rollout"
     found = plan.convergence
     if found is None:
         return
     if found.convergence_ms is None:
-        converged = f"not converged after the change in any of {found.trials} simulations"
+        yield f"does not converge in any of {found.trials} simulations"
     else:
         most = found.max_convergence_ms
-        worst = "not in each" if most is None else f"{_time(most)} in the worst"
-        converged = (
-            f"converged about {_time(found.convergence_ms)} after the change, {worst} of {found.trials} simulations"
-        )
+        worst = "not in each of" if most is None else f"max {about(most)} over"
+        yield f"converges in about {about(found.convergence_ms)} ({worst} {found.trials} simulations)"
     lengths = (("gap", found.longest_gap_ms), ("overlap", found.longest_overlap_ms))
-    windows = ", ".join(f"longest {what} {_time(ms)}" for what, ms in lengths if ms)
-    yield converged + (f"; {windows}" if windows else "")
-
-
-def _time(ms: float) -> str:
-    """To the millisecond from a millisecond on: more digits would promise too much."""
-    return duration(round(ms) if ms >= 1 else ms)
+    yield from (f"longest {what} {about(ms)}" for what, ms in lengths if ms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,8 +11,8 @@ from msgspec import Struct
 from rmqlb.model.plan import MovedRange, ObservedOwners, RebalancePlan, Spread, Summary
 from rmqlb.model.words import counted
 from rmqlb.views.of_groups import of_groups
-from rmqlb.views.plan.headline import verdict
-from rmqlb.views.report import Report
+from rmqlb.views.plan.headline import grave, imbalance_text, strategies, verdict
+from rmqlb.views.report import Cell, Column, Report, Section, about, rows_of
 
 
 class PlansSummary(Struct, frozen=True, rename="camel"):
@@ -64,7 +65,49 @@ def plans_report(parts: Sequence[tuple[str, Report]], plans: Sequence[RebalanceP
     names = set(PlansSummary.__struct_fields__) - {"groups", "queues"}
     numbers = {name: getattr(total, name) for name in names}
     data = PlanOfGroups(tuple(plans), PlansSummary(groups=len(plans), queues=total.after.queues, **numbers))
-    return of_groups(parts, f"{counted(len(plans), 'group')}: {verdict(total)}", data)
+    return of_groups(parts, f"{counted(len(plans), 'group')}: {verdict(total)}", data, _groups(plans))
+
+
+def _groups(plans: Sequence[RebalancePlan]) -> Section:
+    summaries = [plan.summary for plan in plans]
+    columns = (
+        Column("", "severity", "sign", shown=any(map(grave, plans)), of=lambda plan: grave(plan) or None),
+        Column("group", "group"),
+        Column("consumers", "consumers", of=lambda p: _change(p.summary.before.consumers, p.summary.after.consumers)),
+        Column("queues", "queues", "number", of=lambda p: p.summary.after.queues),
+        Column("move", "moved", "number", of=lambda p: _moved(p.summary)),
+        Column("minimum", "minimumMoves", "number", fold=5, of=lambda p: p.summary.minimum_moves),
+        _figure("unassigned", "unassigned", summaries, 0),
+        _figure("duplicate owners", "duplicateOwners", summaries, 0),
+        _figure("left waiting", "lagUnassigned", summaries, 1),
+        _figure("removed", "removed", summaries, 0),
+        _figure("idle", "idle", summaries, 2),
+        Column("imbalance", "imbalance", fold=3, of=lambda p: imbalance_text(p.summary)),
+        Column("converges in", "convergenceMs", fold=4, of=_converges),
+        Column("strategy", "strategy", fold=6, of=strategies),
+    )
+    return Section("groups", "groups", columns, rows_of(columns, plans))
+
+
+def _figure(title: str, key: str, summaries: Sequence[Summary], fold: int) -> Column:
+    """A figure that people see where it is not 0 in each group."""
+    field = re.sub("([A-Z])", r"_\1", key).lower()
+    shown = any(getattr(summary, field) for summary in summaries)
+    return Column(title, key, "number", fold=fold, shown=shown, of=lambda plan: getattr(plan.summary, field))
+
+
+def _change(before: int, after: int) -> str:
+    return f"{after}" if before == after else f"{before} → {after}"
+
+
+def _moved(s: Summary) -> Cell:
+    found = s.moved_range
+    return s.moved if found is None or found.fewest == found.most else f"{found.fewest}-{found.most}"
+
+
+def _converges(plan: RebalancePlan) -> str:
+    found = plan.convergence
+    return "" if found is None or found.convergence_ms is None else about(found.convergence_ms)
 
 
 _SUMMED = ("moved", "newly_assigned", "newly_unassigned", "added", "removed", "idle", "unassigned", "duplicate_owners")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rmqlb.model.plan import ADDED, REMOVED, SAME, ConsumerPlan, Move, RebalancePlan, Summary
+from rmqlb.model.plan import ADDED, REMOVED, SAME, Move, RebalancePlan, Summary
 from rmqlb.model.words import counted
-from rmqlb.views.plan.headline import convergence_facts, headline
+from rmqlb.views.plan.headline import facts, grave
+from rmqlb.views.plan.screen import consumers_section, moves_section, note
 from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels, rows_of
 
 _ALWAYS = (
@@ -31,56 +32,46 @@ _FIGURES = {
     "imbalance": "imbalance",
 }
 """A row of the summary → the field of each side."""
-_ORIGINS = {
-    "given": "",
-    "reported": " (as members report)",
-    "observed": " (as the owners seen show)",
-    "assumed": " (assumed)",
-}
 
 
 def plan_report(plan: RebalancePlan, *, changed_only: bool = False, explained: bool = False) -> Report:
-    """The plan for people and machines; with `changed_only` people, CSV and rows have only the queues that change."""
-    sections = [
+    """The plan for people and machines; with `changed_only` scripts have only the queues that change."""
+    moves = moves_section(plan)
+    sections = (
+        *([_comparisons(plan)] if len(plan.comparison) > 1 else []),
+        consumers_section(plan),
+        *([moves] if moves.rows else []),
         _queues(plan, changed_only, explained),
         _consumers(plan),
-        *([_comparisons(plan)] if len(plan.comparison) > 1 else []),
         _summary(plan.summary),
-    ]
+    )
+    queues, consumers, summary = sections[-3:]
     listed = labels(consumer.client_id for consumer in plan.consumers)
     rows = [({"topic": topic}, move) for topic, move in _shown(plan, changed_only)]
-    named = Rows(("topic", "brokerName", "queueId"), rows)
-    return Report("rmqlb/plan", plan, _facts(plan, explained), tuple(sections), listed, named)
+    return Report(
+        schema="rmqlb/plan",
+        data=plan,
+        facts=facts(plan, explained=explained),
+        sections=sections,
+        labels=listed,
+        rows=Rows(("topic", "brokerName", "queueId"), rows),
+        tables=(queues, consumers, *sections[: len(plan.comparison) > 1], summary),
+        grave=grave(plan),
+        more=_more(plan),
+    )
+
+
+def _more(plan: RebalancePlan) -> str:
+    kept = sum(move.change == SAME for move in plan.moves)
+    keep = f"{counted(kept, 'queue')} keep{'s' if kept == 1 else ''} {'its' if kept == 1 else 'their'} owner; " * bool(
+        kept
+    )
+    return f"{keep}--all lists every queue, --explain says why, -o json has everything"
 
 
 def _shown(plan: RebalancePlan, changed_only: bool) -> Iterator[tuple[str, Move]]:
     for topic in plan.topics:
         yield from ((topic.topic, move) for move in topic.queues if not changed_only or move.change != SAME)
-
-
-def _facts(plan: RebalancePlan, explained: bool) -> tuple[str, ...]:
-    strategy = plan.strategy + _ORIGINS[plan.strategy_origin]
-    if plan.strategy_after != plan.strategy:
-        strategy += f", afterwards {plan.strategy_after}"
-    s = plan.summary
-    least = (
-        []
-        if s.minimum_moves is None or plan.broadcasting
-        else [f"minimum for a balanced plan: {counted(s.minimum_moves, 'move')}"]
-    )
-    change = f"change: {'; '.join(plan.changes) or 'none'}"
-    facts = [headline(plan), "; ".join([change, *least]), f"strategy {strategy}", *convergence_facts(plan)]
-    if s.observed is not None and s.observed.moved != s.moved:
-        moves = "moves" if s.observed.moved == 1 else "move"
-        facts.append(f"{counted(s.observed.moved, 'queue')} {moves} away from the observed owner")
-    if explained:
-        facts += [f"sorted consumers before: {_numbered(plan.sorted_consumers_before)}"]
-        facts += [f"sorted consumers after: {_numbered(plan.sorted_consumers_after)}"]
-    return tuple(facts)
-
-
-def _numbered(client_ids: tuple[str, ...]) -> str:
-    return "  ".join(f"{index}={client_id}" for index, client_id in enumerate(client_ids)) or "none"
 
 
 def _queues(plan: RebalancePlan, changed_only: bool, explained: bool) -> Section:
@@ -91,12 +82,12 @@ def _queues(plan: RebalancePlan, changed_only: bool, explained: bool) -> Section
         Column("predicted before" if differs else "before", "ownersBefore", "clients", of=_before),
         Column("predicted after" if differs else "after", "ownersAfter", "clients", of=_after),
         Column("change", "change", "change"),
-        Column("owner seen", "ownersObserved", "clients", shown=differs),
+        Column("observed owner", "ownersObserved", "clients", shown=differs),
         Column("lag", "lag", "number", shown=any(move.lag is not None for move in moves)),
         Column("why before", "reasonBefore", shown=any(move.reason_before != move.reason_after for move in moves)),
         Column("why", "reasonAfter", shown=explained),
         Column(
-            "starts at",
+            "start offset",
             "startOffset",
             "number",
             shown=any(move.start_offset is not None for move in moves),
@@ -109,7 +100,7 @@ def _queues(plan: RebalancePlan, changed_only: bool, explained: bool) -> Section
         (topic, *row) for (topic, _), row in zip(shown, rows_of(columns[1:], (move for _, move in shown)), strict=True)
     )
     title = "queues that change" if changed_only else "queues"
-    return Section("queues", title, columns, rows, heads=3)
+    return Section("queues", title, columns, rows, heads=3, audience="all" if explained else "scripts")
 
 
 def _before(move: Move) -> Cell:
@@ -132,7 +123,7 @@ def _consumers(plan: RebalancePlan) -> Section:
         Column("lost", "lost", "number"),
         Column("lag gained", "lagGained", "number", shown=known),
         Column("lag lost", "lagLost", "number", shown=known),
-        Column("note", "note", of=_note),
+        Column("note", "note", of=note),
         Column(
             "observed",
             "queuesObserved",
@@ -141,23 +132,7 @@ def _consumers(plan: RebalancePlan) -> Section:
         ),
     )
     rows = tuple((index, *row) for index, row in enumerate(rows_of(columns[1:], plan.consumers)))
-    return Section("consumers", "consumers", columns, rows, heads=2)
-
-
-def _note(consumer: ConsumerPlan) -> str:
-    notes = []
-    if consumer.placeholder:
-        notes.append("placeholder")
-    if consumer.index_before is None:
-        notes.append("new")
-    if consumer.index_after is None:
-        notes.append("gone")
-    processes = dict.fromkeys(n for n in (consumer.processes_before, consumer.processes_after) if n)
-    if max(processes, default=1) > 1:
-        notes.append(f"{' → '.join(map(str, processes))} processes")
-    if consumer.index_after is not None and consumer.queues_after == 0:
-        notes.append(f"idle: {consumer.idle_reason}" if consumer.idle_reason else "idle")
-    return ", ".join(notes)
+    return Section("consumers", "consumers", columns, rows, heads=2, audience="scripts")
 
 
 def _comparisons(plan: RebalancePlan) -> Section:
@@ -203,4 +178,4 @@ def _summary(summary: Summary) -> Section:
     ]
     rows.insert(2, ("writable queues", summary.writable_queues_before, summary.writable_queues_after))
     kept = ((*row, observed.get(str(row[0]), "")) for row in rows if row[1:] != (0, 0) or row[0] in _ALWAYS)
-    return Section("summary", "summary", columns, tuple(kept))
+    return Section("summary", "summary", columns, tuple(kept), audience="scripts")

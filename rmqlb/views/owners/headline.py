@@ -1,0 +1,156 @@
+"""The first lines of owners: whether each queue has one owner, and whether it is the predicted one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.owners import OwnersReport, QueueOwners, StrategyOwners
+from rmqlb.model.words import counted
+from rmqlb.views.report import BETWEEN
+
+
+def observed_queues(report: OwnersReport) -> list[QueueOwners]:
+    """The queues whose owners the source saw."""
+    return [queue for queue in report.queues if queue.owners_observed is not None]
+
+
+def bad_owners(report: OwnersReport) -> tuple[int, int]:
+    """How many queues are observed to be unassigned, and to have duplicate owners, which in BROADCASTING is right."""
+    observed = observed_queues(report)
+    several = sum(len(queue.owners_observed or ()) > 1 for queue in observed)
+    return sum(not queue.owners_observed for queue in observed), 0 if report.broadcasting else several
+
+
+def basis(report: OwnersReport) -> StrategyOwners:
+    """The strategy to compare with: the only one that consumers report, or the one with the fewest mismatches."""
+    reported = [each for each in report.strategies if each.strategy in report.strategies_reported]
+    if len(reported) == 1 == len(report.strategies_reported):
+        return reported[0]
+    return min(report.strategies, key=lambda each: each.mismatches or 0)
+
+
+def grave(report: OwnersReport) -> str:
+    """How grave it is: red where a queue has not one owner, yellow where others than predicted own some."""
+    observed = observed_queues(report)
+    compared = basis(report)
+    if any(bad_owners(report)) or compared.queues_of_duplicate_client_ids:
+        return ERROR
+    if not observed:
+        return ERROR if any(s.unassigned or s.duplicate_owners for s in report.strategies) else ""
+    return WARNING if compared.mismatches else "inOrder"
+
+
+def facts(report: OwnersReport) -> tuple[str, ...]:
+    """The verdict, then what is compared and how well other strategies fit."""
+    lines = [list(_of_what(report)), list(_strategies(report))]
+    return (headline(report), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts))
+
+
+def headline(report: OwnersReport) -> str:
+    """The group, its consumers, and the verdict."""
+    processes = len(report.sorted_consumers)
+    consumers = len(set(report.sorted_consumers))
+    shared = f" ({processes} processes)" if processes > consumers else ""
+    return f"{report.group or 'a group'}, {counted(consumers, 'consumer')}{shared}: {'; '.join(_verdict(report))}"
+
+
+def _verdict(report: OwnersReport) -> Iterator[str]:
+    observed, queues = observed_queues(report), len(report.queues)
+    if not observed:
+        yield from _predicted(report)
+        return
+    unassigned, several = bad_owners(report)
+    compared = basis(report)
+    if report.broadcasting:
+        yield f"BROADCASTING, each consumer reads every queue{'' if compared.mismatches else ', as observed'}"
+    if unassigned:
+        yield f"{_of(unassigned, queues)} {'is' if unassigned == 1 else 'are'} unassigned"
+    if several:
+        yield f"{_of(several, queues)} {'has' if several == 1 else 'have'} duplicate owners"
+    if number := compared.queues_of_duplicate_client_ids:
+        yield f"{_of(number, queues)} {'is' if number == 1 else 'are'} read by several processes of one client ID"
+    one = f"each of {counted(queues, 'queue')} has one observed owner" if not report.broadcasting else ""
+    if len(observed) < queues:
+        one = f"owners of {_of(len(observed), queues)} are observed, each has one"
+    if compared.mismatches:
+        text = (
+            f"observed owners of {_of(compared.mismatches, queues)} differ from the prediction of {compared.strategy}"
+        )
+        yield from ([text] if unassigned or several or not one else [one, text])
+    elif not unassigned and not several and one:
+        yield f"{one}, as {compared.strategy} predicts"
+
+
+def _predicted(report: OwnersReport) -> Iterator[str]:
+    """The verdict where no owner is observed: of each strategy that leaves a queue without one owner, else of all."""
+    bad = False
+    for what, field in (
+        ("unassigned", "unassigned"),
+        ("with duplicate owners", "duplicate_owners"),
+        ("read by several processes of one client ID", "queues_of_duplicate_client_ids"),
+    ):
+        numbers = [(getattr(s, field), s.strategy) for s in report.strategies if getattr(s, field)]
+        if numbers:
+            bad = True
+            queues = len(report.queues)
+            yield f"predicted {what}: {', '.join(f'{_of(number, queues)} under {name}' for number, name in numbers)}"
+    if not bad:
+        names = ", ".join(s.strategy for s in report.strategies)
+        yield f"each of {counted(len(report.queues), 'queue')} gets one owner under {names} (no owner is observed)"
+
+
+def _of(number: int, queues: int) -> str:
+    return f"{number} of {counted(queues, 'queue')}"
+
+
+def _of_what(report: OwnersReport) -> Iterator[str]:
+    yield f"{counted(len(report.topics), 'topic')} {', '.join(report.topics)}"
+    lags = [queue.lag for queue in report.queues]
+    known = [lag for lag in lags if lag is not None]
+    if known:
+        yield f"lag {sum(known):,}{'' if len(known) == len(lags) else ' or more'}"
+    compared = basis(report)
+    if len(report.strategies) == 1 or observed_queues(report):
+        yield from (f"{counted(compared.idle, 'idle consumer')} under {compared.strategy}",) if compared.idle else ()
+        yield from (f"imbalance {compared.imbalance:.2f}",) if compared.imbalance is not None else ()
+
+
+def _strategies(report: OwnersReport) -> Iterator[str]:
+    """What consumers report, and how many observed owners differ from each strategy."""
+    reported, consumers = report.strategies_reported, len(set(report.sorted_consumers))
+    told = sum(reported.values())
+    by = f"all {told} consumers" if told == consumers > 1 else f"{told} of {counted(consumers, 'consumer')}"
+    if len(reported) == 1:
+        yield f"strategy {next(iter(reported))}, reported by {by}"
+    elif reported:
+        yield f"strategies {', '.join(f'{name} ({n})' for name, n in reported.items())}, reported by {by}"
+    others = [s for s in report.strategies if s.mismatches is not None and s is not basis(report)]
+    fitting = [s.strategy for s in others if not s.mismatches]
+    if fitting:
+        yield f"{', '.join(fitting)} predict{'s' * (len(fitting) == 1)} the same owners"
+    yield from (f"{s.strategy} differs in {counted(s.mismatches, 'queue')}" for s in others if s.mismatches)
+
+
+def summed_bad(reports: Sequence[OwnersReport]) -> Iterator[str]:
+    """The queues of several groups that have not one owner."""
+    numbers = [bad_owners(report) for report in reports]
+    queues = sum(len(report.queues) for report in reports)
+    unassigned, several = (sum(each[at] for each in numbers) for at in (0, 1))
+    if unassigned:
+        yield f"{_of(unassigned, queues)} {'is' if unassigned == 1 else 'are'} unassigned"
+    if several:
+        yield f"{_of(several, queues)} {'has' if several == 1 else 'have'} duplicate owners"
+
+
+def summed_mismatches(reports: Sequence[OwnersReport]) -> str:
+    """Whether the observed owners of several groups are the predicted ones."""
+    queues = sum(len(report.queues) for report in reports)
+    observed = [report for report in reports if observed_queues(report)]
+    mismatches = sum(basis(report).mismatches or 0 for report in observed)
+    if mismatches:
+        return f"observed owners of {_of(mismatches, queues)} differ from the prediction"
+    if not observed:
+        return f"{counted(queues, 'queue')}, no owner is observed"
+    number = sum(len(observed_queues(report)) for report in observed)
+    return f"observed owners of {f'all {queues}' if number == queues else f'{number} of {queues}'} queues as predicted"

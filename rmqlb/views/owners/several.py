@@ -1,0 +1,91 @@
+"""The owners of several groups as one report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from rmqlb.model.owners import OwnersReport
+from rmqlb.model.words import counted
+from rmqlb.views.of_groups import of_groups
+from rmqlb.views.owners.headline import bad_owners, basis, grave, observed_queues, summed_bad, summed_mismatches
+from rmqlb.views.report import Column, Report, Section, rows_of
+
+
+class OwnersSummary(Struct, frozen=True, rename="camel"):
+    """All groups in numbers.
+
+    Attributes:
+        groups: how many.
+        queues: how many queues they have.
+        queues_observed: queues of which the source saw the owners.
+        observed_unassigned: those of them that had no owner.
+        observed_duplicate_owners: those with duplicate owners.
+    """
+
+    groups: int
+    queues: int
+    queues_observed: int
+    observed_unassigned: int
+    observed_duplicate_owners: int
+
+
+class OwnersOfGroups(Struct, frozen=True):
+    """Who owns each queue of several groups under each strategy.
+
+    Attributes:
+        groups: each group's owners, as rmqlb/owners has them.
+        summary: of all of them.
+    """
+
+    groups: tuple[OwnersReport, ...]
+    summary: OwnersSummary
+
+
+def owners_of_groups(parts: Sequence[tuple[str, Report]], reports: Sequence[OwnersReport]) -> Report:
+    """The report of several groups."""
+    numbers = [bad_owners(report) for report in reports]
+    summary = OwnersSummary(
+        groups=len(reports),
+        queues=sum(len(report.queues) for report in reports),
+        queues_observed=sum(len(observed_queues(report)) for report in reports),
+        observed_unassigned=sum(unassigned for unassigned, _ in numbers),
+        observed_duplicate_owners=sum(several for _, several in numbers),
+    )
+    verdict = "; ".join((*summed_bad(reports), *_compared(reports), summed_mismatches(reports)))
+    headline = f"{counted(summary.groups, 'group')}: {verdict}"
+    return of_groups(parts, headline, OwnersOfGroups(tuple(reports), summary), _groups(reports))
+
+
+def _compared(reports: Sequence[OwnersReport]) -> Iterator[str]:
+    """What each of two or more strategies would make of all groups."""
+    imbalance: dict[str, float] = {}
+    idle: Counter[str] = Counter()
+    for each in (each for report in reports for each in report.strategies):
+        imbalance[each.strategy] = max(imbalance.get(each.strategy, 0), each.imbalance or 0)
+        idle[each.strategy] += each.idle
+    if len(imbalance) > 1:
+        yield "largest imbalance " + ", ".join(f"{value:.2f} under {name}" for name, value in imbalance.items())
+        yield from (f"{counted(number, 'idle consumer')} under {name}" for name, number in idle.items() if number)
+
+
+def _groups(reports: Sequence[OwnersReport]) -> Section:
+    bad = [bad_owners(report) for report in reports]
+    columns = (
+        Column("", "severity", "sign", of=lambda report: grave(report) or None),
+        Column("group", "group"),
+        Column("consumers", "consumers", "number", of=lambda report: len(set(report.sorted_consumers))),
+        Column("queues", "queues", "number", of=lambda report: len(report.queues)),
+        Column("observed", "queuesObserved", "number", fold=4, of=lambda report: len(observed_queues(report))),
+        Column("unassigned", "unassigned", "number", shown=any(b[0] for b in bad), of=lambda r: bad_owners(r)[0]),
+        Column(
+            "duplicate owners", "duplicateOwners", "number", shown=any(b[1] for b in bad), of=lambda r: bad_owners(r)[1]
+        ),
+        Column("mismatches", "mismatches", "number", fold=1, of=lambda report: basis(report).mismatches),
+        Column("idle", "idle", "number", fold=3, of=lambda report: basis(report).idle),
+        Column("imbalance", "imbalance", "number", fold=2, of=lambda report: basis(report).imbalance),
+        Column("strategy", "strategy", fold=5, of=lambda report: basis(report).strategy),
+    )
+    return Section("groups", "groups", columns, rows_of(columns, reports))

@@ -1,0 +1,147 @@
+"""A plan's tables for a screen: what becomes of each consumer, and which queues go from whom to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from rmqlb.model.finding import ERROR, INFO
+from rmqlb.model.message_queue import MessageQueue, queue_ranges
+from rmqlb.model.plan import ADDED, REMOVED, SAME, ConsumerPlan, RebalancePlan
+from rmqlb.model.words import counted
+from rmqlb.views.queue_lists import fitting
+from rmqlb.views.report import Cell, Column, Section, rows_of, worst
+
+_MOST_CONSUMERS = 8
+_ROOM = 9
+"""Lines of the queues that change."""
+_NEW, _GONE = ("(new queue)",), ("(removed)",)
+
+
+class _Moves(Struct, frozen=True):
+    """Queues that go the same way."""
+
+    owners_before: tuple[str, ...]
+    owners_after: tuple[str, ...]
+    queues: tuple[MessageQueue, ...]
+    severity: str | None
+    lag: int | None
+
+    @property
+    def which(self) -> str:
+        return queue_ranges(self.queues, len(self.queues))
+
+
+def consumers_section(plan: RebalancePlan) -> Section:
+    """The consumers; of many those whose queues change most."""
+    shown = plan.consumers
+    places = {consumer.client_id: at for at, consumer in enumerate(shown)}
+    wide = [
+        max((len(str(getattr(each, name))) for each in shown), default=1) for name in ("queues_before", "queues_after")
+    ]
+    columns = (
+        Column("", "severity", "sign", shown=any(map(_severity, shown)), of=_severity),
+        Column("#", "index", "label", of=lambda c: places[c.client_id]),
+        Column("consumer", "clientId"),
+        Column(
+            "queues", "queues", "number", of=lambda c: f"{c.queues_before:>{wide[0]}} → {c.queues_after:>{wide[1]}}"
+        ),
+        Column("change", "change", of=lambda c: _change(c, _widest(shown))),
+        Column("observed", "queuesObserved", "number", shown=_observed_differ(shown), fold=1),
+        Column("lag gained", "lagGained", "number", shown=any(c.lag_gained for c in shown), fold=2),
+        Column("lag lost", "lagLost", "number", shown=any(c.lag_lost for c in shown), fold=3),
+        Column("", "note", "prose", shown=any(map(note, shown)), of=note),
+    )
+    changed = [c.gained + c.lost + (c.queues_after == 0) for c in shown]
+    brief = worst(changed, _MOST_CONSUMERS) or None
+    return Section(
+        "consumers", "consumers", columns, rows_of(columns, shown), heads=3, audience="screen",
+        brief=brief, chosen="those whose queues change most",
+    )  # fmt: skip
+
+
+def _observed_differ(consumers: Iterable[ConsumerPlan]) -> bool:
+    return any(c.queues_observed not in (None, c.queues_before) for c in consumers)
+
+
+def _widest(consumers: Iterable[ConsumerPlan]) -> int:
+    return max((len(f"-{c.lost}") for c in consumers if c.lost), default=0)
+
+
+def _change(consumer: ConsumerPlan, wide: int) -> str:
+    lost, gained = f"-{consumer.lost}" * bool(consumer.lost), f"+{consumer.gained}" * bool(consumer.gained)
+    return f"{lost:>{wide}} {gained}".rstrip() if wide else gained
+
+
+def _severity(consumer: ConsumerPlan) -> Cell:
+    if consumer.processes_after > 1:
+        return ERROR
+    return INFO if consumer.index_after is not None and not consumer.queues_after else None
+
+
+def note(consumer: ConsumerPlan) -> str:
+    """What is to be said of a consumer beside its numbers."""
+    notes = []
+    if consumer.placeholder:
+        notes.append("placeholder")
+    if consumer.index_before is None:
+        notes.append("new")
+    if consumer.index_after is None:
+        notes.append("gone")
+    processes = dict.fromkeys(n for n in (consumer.processes_before, consumer.processes_after) if n)
+    if max(processes, default=1) > 1:
+        notes.append(f"{' → '.join(map(str, processes))} processes")
+    if consumer.index_after is not None and consumer.queues_after == 0:
+        notes.append(f"idle: {consumer.idle_reason}" if consumer.idle_reason else "idle")
+    return ", ".join(notes)
+
+
+def moves_section(plan: RebalancePlan) -> Section:
+    """The queues that change, those together that go the same way; what leaves queues without one owner comes first."""
+    moves = _grouped(plan)
+    columns = (
+        Column("", "severity", "sign", shown=any(each.severity for each in moves)),
+        Column("from", "ownersBefore", "clients"),
+        Column("to", "ownersAfter", "clients"),
+        Column("queues", "queues", "number", of=lambda each: len(each.queues), fold=1),
+        Column("lag", "lag", "number", shown=any(each.lag for each in moves), fold=2),
+        Column("which", "which", "prose"),
+    )
+    number = sum(len(each.queues) for each in moves)
+    title = f"{counted(number, 'queue')} that change{'s' if number == 1 else ''}"
+    badness = [len(each.queues) + (1e6 if each.severity else 0) for each in moves]
+    brief = fitting([each.which for each in moves], badness, _ROOM)
+    return Section("moves", title, columns, rows_of(columns, moves), heads=3, audience="screen", brief=brief)
+
+
+def _grouped(plan: RebalancePlan) -> list[_Moves]:
+    places = {consumer.client_id: at for at, consumer in enumerate(plan.consumers)}
+    ways: dict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[MessageQueue, int | None]]] = {}
+    for topic in plan.topics:
+        for move in topic.queues:
+            if move.change != SAME:
+                before = _NEW if move.change == ADDED else move.owners_before
+                after = _GONE if move.change == REMOVED else move.owners_after
+                queue = MessageQueue(topic.topic, move.broker_name, move.queue_id)
+                ways.setdefault((before, after), []).append((queue, move.lag))
+    found = [
+        _Moves(before, after, tuple(q for q, _ in some), _bad(after, plan), sum(lag or 0 for _, lag in some) or None)
+        for (before, after), some in ways.items()
+    ]
+    return sorted(
+        found,
+        key=lambda each: (
+            each.severity != ERROR,
+            _place(each.owners_before, places),
+            _place(each.owners_after, places),
+        ),
+    )
+
+
+def _bad(after: tuple[str, ...], plan: RebalancePlan) -> str | None:
+    return ERROR if not after or (len(after) > 1 and not plan.broadcasting) else None
+
+
+def _place(owners: tuple[str, ...], places: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(places.get(owner, len(places)) for owner in owners)
