@@ -84,14 +84,18 @@ def figures(
 
 
 def _timeline(notes: QueueNotes, scenario: GroupScenario, start: Callable[..., StartOffset]) -> QueueTimeline:
-    intervals = _intervals(notes)
+    owner = _lasting_owner(notes)
+    intervals = _intervals(notes) if owner is None else (Interval(0, milliseconds(notes.end_us), "one", (owner,)),)
     lengths: dict[OwnerState, list[int]] = {state: [] for state in _COUNTED}
     for state, length in _stretches(intervals):
         if state != "duplicate-owners" or not scenario.broadcasting:  # where several are the rule
             lengths[state].append(length)
     gaps, overlaps, outages = (lengths[state] for state in _COUNTED)
-    waits = own_waits(notes) if scenario.broadcasting else waits_of(notes)
-    takeovers = _takeovers(notes, scenario, start, waits)
+    waits: Sequence[tuple[int, int]] = ()
+    takeovers: tuple[Takeover, ...] = ()
+    if owner is None:
+        waits = own_waits(notes) if scenario.broadcasting else waits_of(notes)
+        takeovers = _takeovers(notes, scenario, start, waits)
     redelivered = [takeover.redelivered for takeover in takeovers]
     return QueueTimeline(
         topic=notes.queue.topic,
@@ -109,6 +113,17 @@ def _timeline(notes: QueueNotes, scenario: GroupScenario, start: Callable[..., S
         intervals=intervals,
         takeovers=takeovers,
     )
+
+
+def _lasting_owner(notes: QueueNotes) -> str | None:
+    """Who reads the queue from before the start to the end, alone and always: most queues in most simulations."""
+    if len(notes.holds) != 1 or len(notes.there) != 1 or notes.served or notes.end_us <= 0:
+        return None
+    (hold,), ((began_us, there),) = notes.holds, notes.there
+    if not there or began_us > 0 or hold.from_us >= 0 or hold.to_us is not None or hold.stalled_us is not None:
+        return None
+    reads_always = hold.reads_from_us is not None and hold.reads_from_us <= 0
+    return hold.client_id if reads_always and not hold.pauses and not hold.freezes else None
 
 
 def _intervals(notes: QueueNotes) -> tuple[Interval, ...]:

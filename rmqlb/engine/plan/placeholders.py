@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import BY_PLACE
 from rmqlb.engine.assignment.assign import under
-from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.plan.rebalance import Side, assignments, summary_of
 from rmqlb.model.group import States
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import Comparison, MovedRange, RebalancePlan, Summary
@@ -66,10 +66,10 @@ def _summaries(
         places = ((place,) * joiners for place in range(number))
     else:
         places = ((place,) * joiners for place in (0, number // 2, number - 1))
-    found = []
+    found, was = [], assignments(before)
     for taken in places:
         # Nothing sorts between an id and the same id with a NUL behind it.
         ids = tuple(f"{real[place - 1] if place else ''}\0{index:06d}" for index, place in enumerate(taken))
         members = replace(after.members, client_ids=(*real, *ids))
-        found.append(plan_rebalance(None, before, replace(after, members=members), states=states).summary)
+        found.append(summary_of(was, before, replace(after, members=members), states or {}))
     return tuple(dict.fromkeys(found)), complete

@@ -52,12 +52,8 @@ def plan_rebalance(
     explain: bool = False,
 ) -> RebalancePlan:
     """What happens to each queue when the group goes from one side to the other (raises AllocationError)."""
-    states = states or {}
-    was = [assign(route, before.members, explain=explain) for route in before.routes]
-    becomes = [assign(route, after.members, explain=explain) for route in after.routes]
-    topics = tuple(TopicPlan(old.topic, tuple(_moves(old, new, states))) for old, new in zip(was, becomes, strict=True))
-    writable = [sum(len(route.publish_queues()) for route in side.routes) for side in (before, after)]
-    summary = _summary(was, becomes, topics, writable)
+    was, becomes = assignments(before, explain=explain), assignments(after, explain=explain)
+    topics, summary = _change(was, becomes, before, after, states or {})
     return RebalancePlan(
         group=group,
         strategy=before.members.name,
@@ -72,6 +68,24 @@ def plan_rebalance(
         convergence=None,
         comparison=(Comparison(before.members.name, after.members.name, summary),),
     )
+
+
+def assignments(side: Side, *, explain: bool = False) -> list[Assignment]:
+    """Who owns what of each topic (raises AllocationError)."""
+    return [assign(route, side.members, explain=explain) for route in side.routes]
+
+
+def summary_of(was: list[Assignment], before: Side, after: Side, states: States) -> Summary:
+    """The plan's summary alone, where the assignments before are known."""
+    return _change(was, assignments(after), before, after, states)[1]
+
+
+def _change(
+    was: list[Assignment], becomes: list[Assignment], before: Side, after: Side, states: States
+) -> tuple[tuple[TopicPlan, ...], Summary]:
+    topics = tuple(TopicPlan(old.topic, tuple(_moves(old, new, states))) for old, new in zip(was, becomes, strict=True))
+    writable = [sum(len(route.publish_queues()) for route in side.routes) for side in (before, after)]
+    return topics, _summary(was, becomes, topics, writable)
 
 
 def compare(plan: RebalancePlan, before: Side, after: Side, strategies: Iterable[str]) -> RebalancePlan:

@@ -1,7 +1,5 @@
 """What RocketMQ's JSON may hold: a struct for each document, and bytes read into them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """The keys of a snapshot as they are read: `rmqlb schema fetch-routes` prints these structs as JSON Schema."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from rmqlb.model.group import Connection, MemberReport, Seen
