@@ -46,7 +46,11 @@ GROUP = (*SOURCE, "-g", "order-svc")
 PLAN = ("plan-rebalance", *GROUP, "--add", "1", "-o")
 OWNERS = ("show-owners", *GROUP, "-o")
 CASES = (
-    Case(("--version",), hold=1.4, most_modules=16),
+    Case(("--version",), hold=0.6, most_modules=7),
+    Case(("--help",), hold=0.6, most_modules=7),
+    Case(("plan-rebalance", "--help-all"), hold=0.6, most_modules=7),
+    Case(("help", "pipeline", "run"), hold=0.6, most_modules=7),
+    Case(("plan-rebalance", *SOURCE, "--help"), hold=1.5),
     Case((*PLAN, "json"), hold=1.8, most_modules=139),
     Case((*PLAN, "json"), hold=2.2, configured=True),
     Case((*PLAN, "plain"), hold=2.6, most_modules=139),

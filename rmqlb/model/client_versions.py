@@ -37,12 +37,12 @@ class ClientVersions(Struct, frozen=True):
 
 Version = tuple[int, int, int]
 OLDEST: Version = (4, 0, 0)
-_VERSION = re.compile(r"[vV]?(\d{1,3})[._](\d{1,3})(?:[._](\d{1,3}))?")
+_VERSION = r"[vV]?(\d{1,3})[._](\d{1,3})(?:[._](\d{1,3}))?"
 
 
 def parse_version(text: str) -> Version:
     """A client version as typed: `5.3.2`, `4.9`, `V5_1_4`; UsageError when it is none, or older than 4.0.0."""
-    match = _VERSION.fullmatch(text[:40].strip().removesuffix("_SNAPSHOT").removesuffix("-SNAPSHOT"))
+    match = re.fullmatch(_VERSION, text[:40].strip().removesuffix("_SNAPSHOT").removesuffix("-SNAPSHOT"))
     if match is None:
         from rmqlb.model.send_scenario import NEWEST
 

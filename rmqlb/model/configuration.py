@@ -22,8 +22,8 @@ Layer = Literal["flag", "environment", "context", "project file", "user file", "
 
 COLORS = ("auto", "always", "never")
 PLACES = "is: file:PATH, env:NAME or keyring:SERVICE/USER"  # where a secret may be; a sentence ends with it
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 class Key(Struct, frozen=True):
@@ -147,7 +147,7 @@ def secret_place(text: str, where: str) -> SecretPlace:
     match kind:
         case "file" if name:
             return SecretPlace("file", name)
-        case "env" if _VARIABLE.fullmatch(name):
+        case "env" if re.fullmatch(_VARIABLE, name):
             return SecretPlace("env", name)
         case "keyring" if service and user:
             return SecretPlace("keyring", name)
@@ -156,7 +156,7 @@ def secret_place(text: str, where: str) -> SecretPlace:
 
 def check_context_name(name: str, where: str) -> None:
     """Refuse what would be hard to type; UsageError when the name is empty, too long or has odd characters."""
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(_NAME, name):
         raise UsageError(
             f"{where}: {name[:80]!r} cannot be the name of a context",
             hint="letters, digits, dots, dashes and underscores, 64 at most, a letter or a digit first",

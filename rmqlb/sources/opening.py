@@ -16,9 +16,9 @@ _NAME_SERVER_PATH = "/rocketmq/nsaddr"
 _NAME_SERVER_PORT = 9876
 _LONGEST_ADDRESS_LIST = 64 * 1024
 _HTTP_OK = 200
-_ALMOST = re.compile(r"\s*(https?|rocketmqs?):/*(?=[^/].*@)", re.IGNORECASE)
+_ALMOST = r"(?i)\s*(https?|rocketmqs?):/*(?=[^/].*@)"
 """What is mistyped must not be taken for a file: errors say a file's whole name, and a URL may hold a password."""
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*)://"
 
 
 class Access(Struct, frozen=True):
@@ -47,8 +47,8 @@ def open_source(text: str, access: Access) -> Source:
         parse_address_map(access.map_address)
     if not text:
         raise UsageError("the source is empty", hint="-s takes a URL, a file, or - for stdin")
-    scheme = _SCHEME.match(text)
-    if scheme is None and (almost := _ALMOST.match(text)):
+    scheme = re.match(_SCHEME, text)
+    if scheme is None and (almost := re.match(_ALMOST, text)):
         begins = "a blank" if text[0].isspace() else almost[0]
         raise UsageError(f"the source begins with {begins}, which is no URL", hint=f"write {almost[1]}://HOST")
     if scheme is None:

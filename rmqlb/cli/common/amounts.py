@@ -17,7 +17,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", re.IGNORECASE)
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MOST_BYTES = 1 << 40
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DAY = r"(?a)\d{4}-\d{2}-\d{2}"
 
 
 def duration_us(text: str, option: str, *, zero: bool = False) -> int:
@@ -113,7 +113,7 @@ def byte_count(text: str, option: str) -> int:
 def day(text: str, option: str) -> date:
     """A date as `2026-11-01`."""
     try:
-        if not _DAY.fullmatch(text):
+        if not re.fullmatch(_DAY, text):
             raise ValueError
         return date.fromisoformat(text)
     except ValueError:

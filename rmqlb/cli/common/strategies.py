@@ -16,7 +16,7 @@ from rmqlb.engine.user_functions import STRATEGY, FromFile, Kind
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import suggestion
 
-_FILE = re.compile(r"(?P<path>.+\.py)(?::(?P<name>.*))?", re.DOTALL)
+_FILE = r"(?s)(?P<path>.+\.py)(?::(?P<name>.*))?"
 _LONGEST_FILE = 1024 * 1024
 
 
@@ -92,14 +92,14 @@ class Strategies:
 
 def is_file(text: str) -> bool:
     """It is meant as FILE.py:NAME."""
-    return _FILE.fullmatch(text) is not None
+    return re.fullmatch(_FILE, text) is not None
 
 
 def from_file(text: str, option: str, kind: Kind) -> FromFile:
     """FILE.py:NAME: the function of the file, whose code is run."""
     from rmqlb.sources.user_files.send_inputs import read_text
 
-    match = _FILE.fullmatch(text)
+    match = re.fullmatch(_FILE, text)
     if match is None or not match["name"]:
         typed = option if option.endswith("=") else f"{option} "
         raise UsageError(f"{text}: which function of it?", prefix=typed, hint=f"write {typed}FILE.py:NAME")

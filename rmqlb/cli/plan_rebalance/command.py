@@ -20,7 +20,9 @@ from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.plan_rebalance.options import PlanOptions
 
 if TYPE_CHECKING:
+    from rmqlb.cli.common.each_group import Parts
     from rmqlb.model.plan import RebalancePlan
+    from rmqlb.views.report import Report
 
 
 @command
@@ -57,15 +59,13 @@ def plan_rebalance(
     """
     from rmqlb.cli.common.against import earlier_results
     from rmqlb.cli.common.each_group import EachGroup
-    from rmqlb.cli.common.fail_on import conditions, require_known
-    from rmqlb.cli.plan_rebalance.look import look_at_group, question_of
-    from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
-    from rmqlb.views.plan.several import plans_report
+    from rmqlb.cli.common.fail_on import require_known
+    from rmqlb.cli.plan_rebalance.look import conditions_of, look_at_group, question_of
 
     terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
     check_watch(watching, source, groups.consumers, terminal)
     each = EachGroup(groups, source)
-    asked = conditions(fail_on or (), PLAN_FIGURES)
+    asked = conditions_of(fail_on)
     earlier = earlier_results(replay.against, source.source)
     question = question_of(plan, strategy_options, asked, changed, earlier)
     read = Reader(source, terminal)
@@ -79,8 +79,14 @@ def plan_rebalance(
             plans.append(found)
             return seen
 
-        seen = each.look(snapshot, one, lambda parts: plans_report(parts, plans))
+        seen = each.look(snapshot, one, lambda parts: _joined(parts, plans))
         require_known(seen.tried, "leave the condition out to see the plan")
         return seen
 
     show(look, watching, terminal)
+
+
+def _joined(parts: "Parts", plans: "list[RebalancePlan]") -> "Report":
+    from rmqlb.views.plan.several import plans_report
+
+    return plans_report(parts, plans)

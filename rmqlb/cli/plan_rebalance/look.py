@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.plan_rebalance.options import PlanOptions
-from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
+from rmqlb.engine.allocate import is_pinned
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
@@ -31,9 +32,6 @@ from rmqlb.engine.consume.reported_clients import client_version, consumer_types
 from rmqlb.engine.consume.starts import start_questions, with_starts
 from rmqlb.engine.consume.trials import convergence
 from rmqlb.engine.diff.made_from import made_from
-from rmqlb.engine.fail_on_figures.conditions import Condition
-from rmqlb.engine.fail_on_figures.of_against import try_on_against
-from rmqlb.engine.fail_on_figures.of_plan import try_on_plan
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
 from rmqlb.engine.plan.placeholders import over_places
 from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
@@ -45,6 +43,11 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.words import counted
 from rmqlb.views.made_from_view import dated
 from rmqlb.views.plan.view import plan_report
+
+if TYPE_CHECKING:
+    from rmqlb.engine.fail_on_figures.conditions import Condition
+    from rmqlb.model.condition import TriedCondition
+    from rmqlb.model.made_from import Against
 
 ALL = "ALL"
 MOST_ASKED = 256
@@ -118,13 +121,31 @@ def look_at_group(
         found.routes, group=found.name, members=before.members, states=found.states, taken_at=snapshot.taken_at
     )
     against, moved_on = compared(used, question.earlier, own)
-    tried = tuple(
-        try_on_against(condition, against) or try_on_plan(condition, plan.summary, places)
-        for condition in question.conditions
-    )
+    tried = _tried(question.conditions, plan.summary, places, against)
     plan = replace(plan, conditions=tried, made_from=used, against=against)
     report = dated(plan_report(plan, changed_only=question.changed_only, explained=which.explain), used, against)
     return plan, SnapshotView(report, snapshot, (*moved_on, *findings, *told), tried)
+
+
+def conditions_of(texts: Sequence[str] | None) -> list[Condition]:
+    """The conditions as typed."""
+    if not texts:
+        return []
+    from rmqlb.cli.common.fail_on import conditions
+    from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
+
+    return conditions(texts, PLAN_FIGURES)
+
+
+def _tried(
+    conditions: Sequence[Condition], summary: Summary, places: tuple[Summary, ...], against: Against | None
+) -> tuple[TriedCondition, ...]:
+    if not conditions:
+        return ()
+    from rmqlb.engine.fail_on_figures.of_against import try_on_against
+    from rmqlb.engine.fail_on_figures.of_plan import try_on_plan
+
+    return tuple(try_on_against(each, against) or try_on_plan(each, summary, places) for each in conditions)
 
 
 def _plan(
@@ -165,11 +186,21 @@ def _plan(
     if joiners and not found.broadcasting:
         findings.append(placeholder_finding((plan.summary.moved, plan.summary.moved_range)))
     for side in (before, after):
-        queues = [queue for route in side.routes for queue in route.subscribe_queues()]
-        asked = [side.members.name], queues, side.members.client_ids, side.members.settings
-        findings += [*custom_findings(*asked), *pin_findings(*asked)]
+        findings += _strategy_findings(side)
     findings += _more_findings(found, before, after, explain)
     return plan, before, places, tuple(dict.fromkeys(findings))
+
+
+def _strategy_findings(side: Side) -> tuple[Finding, ...]:
+    """What there is to say of a strategy that a user wrote, or that pins topics to machines."""
+    members = side.members
+    if not members.settings.custom and not is_pinned(members.name, members.settings):
+        return ()
+    from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
+
+    queues = [queue for route in side.routes for queue in route.subscribe_queues()]
+    asked = [members.name], queues, members.client_ids, members.settings
+    return *custom_findings(*asked), *pin_findings(*asked)
 
 
 def _over_time(

@@ -14,8 +14,8 @@ from rmqlb.model.finding import ERROR, INFO, Finding
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.java import sort_key
 
-_GRPC_ID = re.compile(r".+@\d+@\d+@[0-9a-z]+")
-_DIGITS = re.compile(r"([0-9]+)")
+_GRPC_ID = r".+@\d+@\d+@[0-9a-z]+"
+_DIGITS = r"([0-9]+)"
 
 
 def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False) -> N
 
 def is_grpc(client_id: str) -> bool:
     """The id has the form that 5.x gRPC clients give themselves: host@pid@index@time in base 36."""
-    return _GRPC_ID.fullmatch(client_id) is not None
+    return re.fullmatch(_GRPC_ID, client_id) is not None
 
 
 def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
@@ -175,7 +175,7 @@ def _is_larger_number(first: str, second: str) -> bool:
 
 def _parts(text: str) -> list[str | tuple[int, str]]:
     """Numbers by length, then by digit: `int` refuses one of more than 4,300 digits, which a name may have."""
-    parts = [(part, part.lstrip("0")) for part in _DIGITS.split(text) if part]
+    parts = [(part, part.lstrip("0")) for part in re.split(_DIGITS, text) if part]
     return [(len(number), number) if part[0] in "0123456789" else part for part, number in parts]
 
 

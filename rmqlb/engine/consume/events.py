@@ -17,7 +17,7 @@ from rmqlb.model.snapshot import suggestion
 _ENDS: tuple[EventKind, ...] = ("leave", "crash", "host-loss")
 _OF_MEMBERS = (*_ENDS, "join", "pull-stall", "freeze", "unfreeze")
 _OF_FROZEN = ("crash", "host-loss", "unfreeze")  # what can happen to a process that does nothing
-_PROCESS_AND_TIME = re.compile(r"(?P<host>.*@\d+#)(?P<nanos>\d{1,18})")
+_PROCESS_AND_TIME = r"(?P<host>.*@\d+#)(?P<nanos>\d{1,18})"
 
 
 def restarts(
@@ -51,7 +51,7 @@ def renamed(client_id: str) -> str:
     >>> renamed("10.0.0.5@1#7000000000000"), renamed("10.0.0.5@worker-3")
     ('10.0.0.5@1#7000000000001', '10.0.0.5@worker-3')
     """
-    match = _PROCESS_AND_TIME.fullmatch(client_id)
+    match = re.fullmatch(_PROCESS_AND_TIME, client_id)
     return client_id if match is None else f"{match['host']}{int(match['nanos']) + 1:0{len(match['nanos'])}d}"
 
 

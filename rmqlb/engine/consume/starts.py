@@ -89,7 +89,7 @@ def _is_taken(plan: RebalancePlan, move: Move) -> bool:
     return bool(move.owners_after) and move.change in (MOVED, ASSIGNED, ADDED)
 
 
-_TEXT = re.compile(r"[12][0-9]{3}[01][0-9][0-3][0-9][0-2][0-9][0-5][0-9][0-5][0-9]", re.ASCII)
+_TEXT = r"(?a)[12][0-9]{3}[01][0-9][0-3][0-9][0-2][0-9][0-5][0-9][0-5][0-9]"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DEFAULT_AGE = timedelta(minutes=30)
 _FURTHEST_EAST, _FURTHEST_WEST = timedelta(hours=14), timedelta(hours=-12)
@@ -127,7 +127,7 @@ def _moments(report: MemberReport) -> tuple[int, ...]:
 
 def _local(report: MemberReport) -> datetime | None:
     """What the consumer's clock shows at the moment, as if it were UTC; None when the text is none that Java reads."""
-    if not _TEXT.fullmatch(report.consume_timestamp or ""):
+    if not re.fullmatch(_TEXT, report.consume_timestamp or ""):
         return None
     try:
         return datetime.strptime(report.consume_timestamp or "", "%Y%m%d%H%M%S").replace(tzinfo=UTC)
