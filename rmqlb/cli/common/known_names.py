@@ -92,10 +92,11 @@ def _text(path: str) -> str:
 def _has(text: str, where: str, seen: Set[str], *, is_whole: bool) -> bool:
     """The file is already what it would become: found without a look at each of 10,000 names, which takes 10 ms."""
     mark = f"\t{where}\t"
-    first = text.split("\n", text.count(mark))[:-1]
-    is_first = all(mark in line for line in first)
-    has_seen = seen == set(first) if is_whole else seen <= set(first)
-    return is_first and has_seen and _is_clean(text.replace("\t", "").replace("\n", ""))
+    number, last = text.count(mark), text.rfind(mark)
+    own = "\n" + text[: text.find("\n", last) + 1] if number else "\n"
+    if own.count("\n") != number + 1 or (is_whole and len(seen) != number):
+        return False
+    return all(f"\n{line}\n" in own for line in seen) and _is_clean(own.replace("\t", "").replace("\n", ""))
 
 
 def _lines(text: str) -> list[Line]:
