@@ -9,15 +9,16 @@ from msgspec.structs import replace
 
 from rmqlb.decoding import from_attributes
 from rmqlb.model.condition import TriedCondition
+from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group_report import FigureSpread
 from rmqlb.model.rollout import Rollout, RolloutChoice
 from rmqlb.model.times import milliseconds
-from rmqlb.model.words import counted
-from rmqlb.views.report import NOT_THERE, Cell, Column, Report, Section, duration, labels, rows_of
+from rmqlb.model.words import counted, messages
+from rmqlb.views.report import BETWEEN, NOT_THERE, Cell, Column, Report, Section, about, duration, labels, rows_of
 
 _MOST_CHOICES = 20
 _MOST_STAGES = 40
-_MOST_MEMBERS = 60
+_MOST_MEMBERS = 20
 
 
 def rollout_report(rollout: Rollout, *, conditions: Sequence[TriedCondition] = ()) -> Report:
@@ -27,30 +28,46 @@ def rollout_report(rollout: Rollout, *, conditions: Sequence[TriedCondition] = (
         *([_stages(rollout)] if rollout.stages else ()),
         _choices(rollout.choices),
     )
-    data = replace(from_attributes(rollout, Rollout), conditions=tuple(conditions))
-    return Report("rmqlb/plan-rollout", data, _facts(rollout), sections, labels(rollout.members))
+    best = _best(rollout)
+    trials = "" if best is None else f", {counted(best.trials, 'trial')} each"
+    return Report(
+        "rmqlb/plan-rollout",
+        replace(from_attributes(rollout, Rollout), conditions=tuple(conditions)),
+        _facts(rollout),
+        sections,
+        labels(rollout.members),
+        grave=_gravity(rollout),
+        closing=(f"{counted(len(rollout.choices), 'way')} tried{trials}",),
+    )
 
 
 def _facts(rollout: Rollout) -> tuple[str, ...]:
-    group = f"group {rollout.group}" if rollout.group else "a group"
+    """The way to go and its worst moment; then how long it takes and what else it costs."""
+    group = rollout.group or "the group"
     members = counted(len(rollout.members), "consumer")
     changes = rollout.strategy_after != rollout.strategy_before
-    what = f"{rollout.strategy_before} to {rollout.strategy_after}, {members}" if changes else f"restart of {members}"
+    what = f"{rollout.strategy_before} → {rollout.strategy_after}, {members}" if changes else f"restart of {members}"
     best = _best(rollout)
     if best is None:
-        return (f"{group}: {what}; no way was tried",)
-    takes = f"it does not always converge: {best.converged} of {best.trials} trials did"
-    if best.takes_ms is not None:
-        takes = f"it takes {duration(best.takes_ms)} until the group has converged, in 95 % of trials"
-    facts = [
-        f"{group}: {what}: {_verdict(rollout, best, changes=changes)}",
-        f"best: {_how(best)}",
-        takes,
-        *_costs(best),
-    ]
-    if changes:
-        facts += [_misassigned(rollout, best), *_instead(rollout, best)]
-    return (*facts, f"{counted(len(rollout.choices), 'way')} tried, {counted(best.trials, 'trial')} each")
+        return (f"{group}, {what}: no way was tried",)
+    harmless = changes and not rollout.misassigned
+    return (
+        f"{group}, {what}: {_verdict(rollout, best, changes=changes)}",
+        f"  recommended: {_how(best)}{BETWEEN}{_takes(best)}",
+        f"  {_costs(best)}",
+        *(("  in no mixed stage is a queue unassigned or with duplicate owners",) if harmless else ()),
+    )
+
+
+def _gravity(rollout: Rollout) -> str:
+    """Error of a way that does not always converge, warning of gaps and overlaps, else in order."""
+    best = _best(rollout)
+    if best is None:
+        return ""
+    if best.takes_ms is None:
+        return ERROR
+    bad = rollout.misassigned or any(spread.max for _, spread in _longest(best))
+    return WARNING if bad else "inOrder"
 
 
 def _verdict(rollout: Rollout, best: RolloutChoice, *, changes: bool) -> str:
@@ -60,7 +77,7 @@ def _verdict(rollout: Rollout, best: RolloutChoice, *, changes: bool) -> str:
     if changes and rollout.misassigned:
         summed = f" (summed over {len(rollout.stages)} stages)" if len(rollout.stages) > 1 else ""
         parts.append(f"mixed strategies leave {_queues(rollout)}{summed}")
-    parts += [f"longest {what} {duration(spread.max)}" for what, spread in _longest(best) if spread.max]
+    parts += [f"longest {what} {about(spread.max)}" for what, spread in _longest(best) if spread.max]
     return "; ".join(parts) or "every queue has one owner all the time"
 
 
@@ -73,51 +90,34 @@ def _best(rollout: Rollout) -> RolloutChoice | None:
 
 
 def _how(choice: RolloutChoice) -> str:
-    order = f"order {choice.order_name}"
     if choice.at_once >= len(choice.order):
         return f"all at once, each away {duration(choice.down_ms)}"
     together = "one at a time" if choice.at_once == 1 else f"{choice.at_once} at a time"
-    return f"{order}, {together}, every {duration(choice.pause_ms)}, each away {duration(choice.down_ms)}"
+    times = f"every {duration(choice.pause_ms)}, each away {duration(choice.down_ms)}"
+    return f"order {choice.order_name}, {together}, {times}"
+
+
+def _takes(choice: RolloutChoice) -> str:
+    if choice.takes_ms is None:
+        return f"{choice.converged} of {choice.trials} trials converged"
+    return f"converged after {about(choice.takes_ms)}, in 95 % of {choice.trials} trials"
 
 
 def _longest(choice: RolloutChoice) -> tuple[tuple[str, FigureSpread], ...]:
     return ("gap", choice.figures.longest_gap_ms), ("overlap", choice.figures.longest_overlap_ms)
 
 
-def _costs(choice: RolloutChoice) -> list[str]:
+def _costs(choice: RolloutChoice) -> str:
     parts = [f"longest {what} {_within(spread)}" for what, spread in _longest(choice)]
-    facts = [f"in 95 % of trials: {', '.join(parts)}"]
     redelivered = choice.figures.redelivered
     if redelivered is not None:
-        facts.append(f"messages redelivered: at most {redelivered.max:.10g} in any trial")
-    return facts
+        parts.append(f"at most {messages(int(redelivered.max))} redelivered in any trial")
+    return f"in 95 % of trials: {BETWEEN.join(parts)}"
 
 
 def _within(spread: FigureSpread) -> str:
-    p95, largest = duration(spread.p95), duration(spread.max)
+    p95, largest = about(spread.p95), about(spread.max)
     return p95 if p95 == largest else f"{p95} (max {largest})"
-
-
-def _misassigned(rollout: Rollout, best: RolloutChoice) -> str:
-    if not rollout.misassigned:
-        return "mixed strategies do no harm: in no stage is a queue unassigned or has duplicate owners"
-    number = len(rollout.stages)
-    stages = f"summed over {number} stages at rest" if number > 1 else "in the stage at rest"
-    how = "one at a time" if best.at_once == 1 else f"{best.at_once} at a time"
-    if rollout.misassigned_is_minimum:
-        return f"mixed strategies must overlap: {_queues(rollout)}, {stages}; no order has fewer, {how}"
-    return f"mixed strategies overlap: {_queues(rollout)}, {stages}; not every order was tried, another may have fewer"
-
-
-def _instead(rollout: Rollout, best: RolloutChoice) -> list[str]:
-    if not rollout.misassigned or best.at_once >= len(best.order):
-        return []
-    whole = next((choice for choice in rollout.choices if choice.at_once >= len(choice.order)), None)
-    if whole is None:
-        lasts = f"at least the {duration(best.down_ms)} that they are away"
-    else:
-        lasts = f"{duration(whole.figures.longest_gap_ms.p95)} (95 % of trials)"
-    return [f"only all at once avoids it; then all queues have a gap of {lasts}"]
 
 
 def _choices(choices: Sequence[RolloutChoice]) -> Section:
@@ -140,8 +140,9 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
         Column("", "best", shown=False, of=lambda choice: "best" if choice.best else ""),
     )
     brief = tuple(range(_MOST_CHOICES)) if len(choices) > _MOST_CHOICES else None
-    title = "ways, the best first: gaps and overlaps of a queue, and summed over queues, 95 % of trials"
-    return Section("choices", title, columns, rows_of(columns, choices), heads=1, brief=brief)
+    title = "ways tried, the best first (p95 of gaps and overlaps of a queue, and summed over queues)"
+    rows = rows_of(columns, choices)
+    return Section("choices", title, columns, rows, heads=1, brief=brief, audience="scripts")
 
 
 def _redelivered(choice: RolloutChoice) -> Cell:
@@ -154,8 +155,8 @@ def _order(rollout: Rollout) -> Section:
         Column("", "place", "number"),
         Column("#", "index", "label"),
         Column("consumer", "clientId"),
-        Column("goes down", "downAtMs", "ms"),
-        Column("comes back", "upAtMs", "ms"),
+        Column("stops", "downAtMs", "ms"),
+        Column("starts", "upAtMs", "ms"),
     )
     best = _best(rollout)
     places = {client_id: place for place, client_id in enumerate(rollout.members)}
@@ -167,7 +168,9 @@ def _order(rollout: Rollout) -> Section:
             for place, (client_id, down) in enumerate(zip(best.order, times, strict=True), start=1)
         )
     brief = tuple(range(_MOST_MEMBERS)) if len(rows) > _MOST_MEMBERS else None
-    return Section("order", "the best order, times from the first going down", columns, rows, heads=3, brief=brief)
+    return Section(
+        "order", "recommended restart order (T+0: the first consumer stops)", columns, rows, heads=3, brief=brief
+    )
 
 
 def _stages(rollout: Rollout) -> Section:
@@ -179,4 +182,5 @@ def _stages(rollout: Rollout) -> Section:
     )
     brief = tuple(range(_MOST_STAGES)) if len(rollout.stages) > _MOST_STAGES else None
     title = f"stages at rest, while {rollout.strategy_before} and {rollout.strategy_after} are mixed"
-    return Section("stages", title, columns, rows_of(columns, rollout.stages), heads=2, brief=brief)
+    rows = rows_of(columns, rollout.stages)
+    return Section("stages", title, columns, rows, heads=2, brief=brief, audience="scripts")

@@ -68,26 +68,39 @@ def rows(report: Report, name: str) -> list[dict[str, str]]:
 
 
 def test_the_first_line_says_what_is_done_and_what_even_the_best_way_costs() -> None:
-    assert rollout_report(rollout()).facts == (
-        ("group g: restart of 3 consumers: longest gap 3s; longest overlap 1s"),
-        "best: order sorted, one at a time, every 30s, each away 15s",
-        "it takes 1m30s until the group has converged, in 95 % of trials",
-        "in 95 % of trials: longest gap 2s (max 3s), longest overlap 1s",
-        "messages redelivered: at most 9 in any trial",
-        "2 ways tried, 20 trials each",
+    shown = rollout_report(rollout())
+    assert shown.facts == (
+        "g, restart of 3 consumers: longest gap 3.0 s; longest overlap 1.0 s",
+        (
+            "  recommended: order sorted, one at a time, every 30s, each away 15s · "
+            "converged after 1m30s, in 95 % of 20 trials"
+        ),
+        (
+            "  in 95 % of trials: longest gap 2.0 s (max 3.0 s) · longest overlap 1.0 s · "
+            "at most 9 messages redelivered in any trial"
+        ),
     )
+    assert (shown.grave, shown.closing) == ("warning", ("2 ways tried, 20 trials each",))
+
+
+def test_a_screen_has_the_order_and_the_rest_on_request() -> None:
+    shown = rollout_report(rollout(after="AVG_BY_CIRCLE", overlap=4, stages=2))
+    assert [section.name for section in shown.only((), screen=True).sections] == ["order"]
+    assert [section.name for section in shown.only(()).sections] == ["order", "stages", "choices"]
+    assert shown.sections[0].title == "recommended restart order (T+0: the first consumer stops)"
 
 
 def test_a_choice_that_does_not_settle_says_so() -> None:
     unsettled = choice(best=True, takes_ms=None, spread=trials(20, 18))
     facts = rollout_report(rollout(unsettled)).facts
-    assert facts[0].startswith("group g: restart of 3 consumers: does not always converge")
-    assert facts[2] == "it does not always converge: 18 of 20 trials did"
+    assert facts[0].startswith("g, restart of 3 consumers: does not always converge")
+    assert facts[1].endswith(" · 18 of 20 trials converged")
+    assert rollout_report(rollout(unsettled)).grave == "error"
 
 
 def test_the_best_is_the_one_that_is_marked() -> None:
     shown = rollout_report(rollout(choice(), choice("c b a", name="reversed", at_once=2, best=True)))
-    assert shown.facts[1].startswith("best: order reversed, 2 at a time, every 30s")
+    assert shown.facts[1].startswith("  recommended: order reversed, 2 at a time, every 30s")
     assert [(row["clientId"], row["downAtMs"], row["upAtMs"]) for row in rows(shown, "order")] == [
         ("c", "0", "15000"),
         ("b", "0", "15000"),
@@ -95,28 +108,11 @@ def test_the_best_is_the_one_that_is_marked() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("least", "told"),
-    [
-        (
-            True,
-            "mixed strategies must overlap: 4 queues unassigned or with duplicate owners, summed over 2 stages at rest; no order has fewer, one at a time",
-        ),
-        (
-            False,
-            "mixed strategies overlap: 4 queues unassigned or with duplicate owners, summed over 2 stages at rest; not every order was tried, another may have fewer",
-        ),
-    ],
-)
-def test_an_overlap_is_called_unavoidable_only_where_that_is_known(least: bool, told: str) -> None:
-    shown = rollout_report(rollout(after="AVG_BY_CIRCLE", overlap=4, least=least, stages=2))
+def test_what_mixed_strategies_do_is_in_the_first_line() -> None:
+    shown = rollout_report(rollout(after="AVG_BY_CIRCLE", overlap=4, stages=2))
     assert shown.facts[0].startswith(
-        "group g: AVG to AVG_BY_CIRCLE, 3 consumers: "
+        "g, AVG → AVG_BY_CIRCLE, 3 consumers: "
         "mixed strategies leave 4 queues unassigned or with duplicate owners (summed over 2 stages); "
-    )
-    assert told in shown.facts
-    assert (
-        "only all at once avoids it; then all queues have a gap of at least the 15s that they are away" in shown.facts
     )
     assert [
         (row["changed"], row["nextId"], row["duplicateOwners"], row["unassigned"]) for row in rows(shown, "stages")
@@ -126,21 +122,14 @@ def test_an_overlap_is_called_unavoidable_only_where_that_is_known(least: bool, 
     ]
 
 
-def test_what_all_at_once_costs_is_told_when_it_was_tried() -> None:
-    whole = choice(name="all at once", at_once=3, spread=trials(longest_gap_ms=(1000, 16_000, 17_000)))
-    shown = rollout_report(rollout(choice(best=True), whole, after="AVG_BY_CIRCLE", overlap=4, stages=1))
-    assert "only all at once avoids it; then all queues have a gap of 16s (95 % of trials)" in shown.facts
-
-
 def test_all_at_once_as_the_best_has_no_pause_and_no_order() -> None:
     shown = rollout_report(rollout(choice(at_once=3, best=True), after="AVG_BY_CIRCLE"))
-    assert shown.facts[1] == "best: all at once, each away 15s"
-    assert not any("avoids it" in fact for fact in shown.facts)
+    assert shown.facts[1].startswith("  recommended: all at once, each away 15s · ")
 
 
 def test_a_change_without_overlap_says_so() -> None:
     shown = rollout_report(rollout(after="AVG_BY_CIRCLE", stages=2))
-    assert "mixed strategies do no harm: in no stage is a queue unassigned or has duplicate owners" in shown.facts
+    assert "  in no mixed stage is a queue unassigned or with duplicate owners" in shown.facts
 
 
 def test_choices_have_their_figures_and_unknown_ones_are_empty() -> None:
@@ -210,5 +199,5 @@ def test_hostile_names_reach_no_format_raw() -> None:
 
 def test_a_rollout_of_nobody_is_shown_too() -> None:
     shown = rollout_report(Rollout(None, "AVG", "AVG", (), (), (), 0, misassigned_is_minimum=True))
-    assert shown.facts == ("a group: restart of 0 consumers; no way was tried",)
+    assert shown.facts == ("the group, restart of 0 consumers: no way was tried",)
     as_plain(shown)

@@ -44,5 +44,5 @@ def plan_rollout(
     """
     from rmqlb.cli.plan_rollout.run import run
 
-    options = GroupSimulationOptions(source, which, configured, strategy_options, dice.seed)
-    run(options, strategy, rollout, dice.trials, fail_on or (), replay, Terminal("plan-rollout", output))
+    options = GroupSimulationOptions(source, configured, strategy_options, dice.seed)
+    run(options, which, strategy, rollout, dice.trials, fail_on or (), replay, Terminal("plan-rollout", output))

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from rmqlb.cli.common.against import earlier_results, with_origin
 from rmqlb.cli.common.amounts import count, duration_us
 from rmqlb.cli.common.fail_on import conditions, judge, require_known
-from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, Gathered, gather
-from rmqlb.cli.common.group_simulation.options import GroupSimulationOptions
+from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, Gathered, gather, scenario_of
+from rmqlb.cli.common.group_simulation.options import GroupOverTimeOptions, GroupSimulationOptions
 from rmqlb.cli.common.group_simulation.parse_events import NUMBER_AT_ONCE
+from rmqlb.cli.common.inputs import fetch, wanted_for
 from rmqlb.cli.common.options import ReplayOptions
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
@@ -36,6 +37,7 @@ _ALL = "all"
 
 def run(
     options: GroupSimulationOptions,
+    which: GroupOverTimeOptions,
     strategy: str | None,
     rollout: RolloutOptions,
     trials: str,
@@ -54,7 +56,10 @@ def run(
     earlier = earlier_results(replay.against, options.source.source)
     strategies = Strategies(options.strategies.strategy_option)
     request = replace(request, to_strategy=strategies.optional(rollout.to_strategy, "--to-strategy"))
-    found = gather(options, strategies.optional(strategy), strategies, terminal, broadcasting_too=False)
+    own = strategies.optional(strategy)
+    scenario_of(options)
+    snapshot = fetch(options.source, wanted_for(options.source, which), terminal)
+    found = gather(options, which, snapshot, own, strategies, terminal, broadcasting_too=False)
     client_ids = found.on_topics.client_ids
     restart = restarted(rollout.restart or (), client_ids)
     becomes, of_ids = ids_afterwards(restart or client_ids, client_ids, rollout.ids)
@@ -137,7 +142,10 @@ def ids_afterwards(
     if ids is not None or not changed:
         return changed, ()
     old, new = next(iter(changed.items()))
-    text = f"a restarted process gets a new client ID, as {new} for {old}, and may sort elsewhere; --ids same keeps ids"
+    text = (
+        f"a restarted process gets a new client ID, and may sort elsewhere: {old} comes back as {new}; "
+        "--ids same keeps the IDs"
+    )
     return changed, (Finding("new-ids", text),)
 
 
