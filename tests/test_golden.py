@@ -96,19 +96,28 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "send-jsonl": f"simulate-send {EXAMPLE} --topic Skewed --fail 'broker-*@#2-#3' --messages 3 -o jsonl",
     "send-jsonl-traced": f"simulate-send {EXAMPLE} --topic Skewed --fail 'broker-*@#2-#3' --messages 3 -o jsonl --trace",
     "send-narrow": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@45s-1m30s --rate 100 --for 2m -o table",
-    **{
-        f"{name}-{columns}": f"{command} -o table"
-        for columns in (80, 100, 120)
-        for name, command in {
-            "send-screen": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b:timeout",
-        }.items()
-    },
     "rebalance-explained": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'crash #1@10s' --explain --section steps",
     "rebalance-orderly": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'crash #1@10s' --orderly --client 4.9.7 "
     "--rate 100 --section windows --section takeovers",
     "rebalance-rolling": f"simulate-rebalance {EXAMPLE} --group order-svc --event 'rolling-restart *@0s, every 30s, down 9s' "
     "--trials 20 --section timeline --section trials --fail-on 'longest-gap-ms>500'",
     "rebalance-narrow": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'broker-down broker-b@10s-1m' -o table",
+    **{
+        f"restart-of-groups.{fmt}": f"simulate-rebalance {EXAMPLE} -g '*' --event 'restart-broker broker-b@30s, down 1m' "
+        f"--section groups --section producers --fail-on 'taken>20' -o {fmt}"
+        for fmt in ("markdown", "csv")
+    },
+    **{
+        f"{name}-{columns}": f"{command} -o table"
+        for columns in (80, 100, 120)
+        for name, command in {
+            "rebalance-screen": f"simulate-rebalance {EXAMPLE} -g order-svc --event 'restart-broker broker-b@30s, down 1m'",
+            "restart-of-groups": f"simulate-rebalance {EXAMPLE} -g '*' --event 'restart-broker broker-b@30s, down 1m'",
+            "send-screen": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b:timeout",
+            "rollout-screen": f"plan-rollout {EXAMPLE} --group order-svc --pause 30s --trials 5",
+        }.items()
+    },
+    "rebalance-all": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'join 192.0.2.2@inst9@10s' --all -o table",
     "rollout-restart": f"plan-rollout {EXAMPLE} --group bill-svc --pause 10s,30s --at-once 1,2 --trials 5",
     "rollout-narrow": f"plan-rollout {EXAMPLE} --group bill-svc --to-strategy CONSISTENT_HASH --pause 30s --trials 5 -o table",
     "check.junit": f"check -p examples/policy.yaml {EXAMPLE} --today 2026-12-31 -o junit",

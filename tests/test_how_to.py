@@ -14,7 +14,7 @@ from tests.support.pages import DOCS, transcripts
 ANSWERS = {
     "blame-lag": (r"1,500.*192\.0\.2\.52@3",),
     "scale": (r"10 to 20 of 25",),
-    "restart-broker": (r"11 of 25.* 1m", r"no message of 12,000 lost; 375 retried"),
+    "restart-broker": (r"3 of 3 groups .*22 of 50 queues .* 1m;.* no message",),
     "duplicate-client-id": (r"4 of 8 .*192\.0\.2\.31@app",),
     "mixed-strategies": (r"2 of 8 .*AVG, AVG_BY_CIRCLE",),
     "compare-strategies": (r"1\.33.*1\.88", r"19 of 50"),

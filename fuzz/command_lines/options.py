@@ -149,6 +149,7 @@ def _event(at: Setting) -> str:
         f"pull-stall #0@{when}",
         f"broker-down {broker}@{when}",
         f"broker-down {broker}@{when}-3m",
+        f"restart-broker {broker}@{when}, down {at.one('200ms', '1m', '4m')}",
         f"broker-loss {broker}@{when}-{at.one('100s', '5m')}",
         f"broker-up broker-new:{_queue_number(at)}@{when}",
         f"broker-up broker-new@{when}",

@@ -184,6 +184,19 @@ def _intervals_add_up(queue: Json, end_ms: float, *, broadcasting: bool) -> Iter
             yield from differ(f"{name} {named}", float(queue[f"total{named}Ms"]), float(sum(lengths)))
 
 
+def _groups_and_producers_add_up(data: Json) -> Iterator[str]:
+    """What happens to all groups together, and what all producers send."""
+    summary, figures = data["summary"], [group["figures"] for group in data["groups"]]
+    for name in ("queuesWithGap", "queuesWithOverlap", "queuesWithOutage", "queuesUnreadAtEnd"):
+        yield from differ(name, summary[name], sum(each[name] for each in figures))
+    for name in ("longestGapMs", "longestOverlapMs", "longestOutageMs", "unreadMs"):
+        yield from differ(name, summary[name], max((each[name] for each in figures), default=0))
+    for producer in data["producers"]:
+        yield from (f"producers of {producer['topic']}: {sentence}" for sentence in send_adds_up(producer))
+    for name in ("messages", "lost", "retried"):
+        yield from differ(name, summary[name], sum(each["totals"][name] for each in data["producers"]))
+
+
 def rollout_adds_up(data: Json) -> Iterator[str]:
     """One choice is the best; each figure's p50 is not above its p95, nor that above the max."""
     choices = data["choices"]
@@ -302,12 +315,14 @@ def route_adds_up(data: Json) -> Iterator[str]:
 
 def adds_up(command: str, data: Json) -> Iterator[str]:
     """The sums of a command's result; of several groups those of each, and what they have together."""
-    if "groups" not in data or command not in ("plan-rebalance", "show-owners"):
+    if "groups" not in data or command not in ("plan-rebalance", "show-owners", "simulate-rebalance"):
         yield from SUMS[command](data)
         return
     for each in data["groups"]:
         yield from (f"group {each['group']}: {sentence}" for sentence in SUMS[command](each))
     yield from differ("groups", data["summary"]["groups"], len(data["groups"]))
+    if command == "simulate-rebalance":
+        yield from _groups_and_producers_add_up(data)
     for name in MOVES if command == "plan-rebalance" else ():
         yield from differ(name, data["summary"][name], sum(each["summary"][name] for each in data["groups"]))
 

@@ -17,6 +17,7 @@ from rmqlb.views.config_view import Contexts, OneContext, Settings
 from rmqlb.views.envelope import ErrorDocument
 from rmqlb.views.explanations import Explanations
 from rmqlb.views.group.result import GroupResult
+from rmqlb.views.group.several import SimulationOfGroups
 from rmqlb.views.json_schema import Result
 from rmqlb.views.owners.several import OwnersOfGroups
 from rmqlb.views.pipeline_view import PipelineResult
@@ -64,6 +65,12 @@ RESULTS = (
         PlanOfGroups,
     ),
     Result("rmqlb/simulate-rebalance", ("simulate-rebalance",), "a consumer group over time", GroupResult),
+    Result(
+        "rmqlb/simulate-rebalance-of-groups",
+        ("simulate-rebalance",),
+        "several consumer groups over time, and producers while brokers fail, with more than one --group",
+        SimulationOfGroups,
+    ),
     Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's consumers", Rollout),
     Result("rmqlb/send", ("simulate-send",), "where a producer's messages go while brokers fail", SendResult),
     Result("rmqlb/attempt", ("simulate-send",), "one attempt to send a message, a line of -o jsonl", Attempt, "whole"),

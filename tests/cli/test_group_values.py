@@ -115,12 +115,24 @@ def test_brokers_go_for_a_while_and_new_ones_come() -> None:
     assert findings("broker-up c@1s", "broker-down broker-a@1s", "broker-up broker-a@2s") == ["new-broker"]
 
 
+@pytest.mark.parametrize("more", ["", ", with slaves"])
+@pytest.mark.parametrize("name", ["broker-b", "broker-*"])
+def test_a_brokers_restart_is_that_it_is_down_for_a_while(name: str, more: str) -> None:
+    restart, told = events([f"restart-broker {name}@30s, down 1m{more}"], IDS, [ORDERS])
+    window, told_of_it = events([f"broker-down {name}@30s-1m30s{more}"], IDS, [ORDERS])
+    assert [replace(event, text="") for event in restart] == [replace(event, text="") for event in window]
+    assert told == told_of_it
+
+
 def test_a_freeze_is_of_members_that_are_there_and_may_end() -> None:
     assert read(f"freeze {B}@10s-3m") == [("freeze", 10, B), ("unfreeze", 180, B)]
     assert read("freeze #1@10s") == [("freeze", 10, sorted(IDS)[1])]
     assert [kind for kind, _, _ in read("freeze 192.0.2.2@*@10s-20s")] == ["freeze", "unfreeze"] * 2
     assert read("join new@5s", "freeze new@10s-20s")[1:] == [("freeze", 10, "new"), ("unfreeze", 20, "new")]
-    for text, error in (("freeze nobody*@10s", "fits nobody"), (f"freeze {B}@20s-10s", "ends before it starts")):
+    for text, error in (
+        ("freeze nobody*@10s", "matches no consumer"),
+        (f"freeze {B}@20s-10s", "ends before it starts"),
+    ):
         with pytest.raises(UsageError, match=re.escape(error)):
             read(text)
 
@@ -238,7 +250,7 @@ MISTAKES = [
     (f"leave {B}@30s-40s", "leave happens at one time", "write leave "),
     (f"leave {B}@30s, down 5s", "down 5s cannot follow a comma of leave", "nothing may: write leave "),
     (f"leave {B}@30s,", "nothing cannot follow a comma of leave", "nothing may"),
-    ("leave nobody-*@30s", "no consumer that is there then fits nobody-*", "there are the consumers"),
+    ("leave nobody-*@30s", "nobody-* matches no consumer that is there then", "there are the consumers"),
     ("leave #4@30s", "there is no consumer #4", "#0 to #3"),
     ("join 0@30s", "0 is not a number from 1 to 1000", "write join "),
     ("join 1001@30s", "1001 is not a number from 1 to 1000", "write join "),
@@ -248,18 +260,21 @@ MISTAKES = [
     ("join x@30s, down 5s", "down 5s cannot follow a comma of join", "what may follow: strategy NAME"),
     ("broker-down broker-a@90s-30s", "the window ends before it starts", "FROM before TO"),
     ("broker-down broker-a@-30s", "before the start", "times count"),
-    ("broker-down brok*-z@30s", "no broker fits brok*-z", "broker-a"),
+    ("broker-down brok*-z@30s", "brok*-z matches no broker", "broker-a"),
     ("broker-up c:x@30s", "x is not a number of queues", "write broker-up "),
     ("broker-up c:1:2:3@30s", "expected NAME, NAME:READ or NAME:READ:WRITE", "write broker-up "),
     ("route-change many@30s", "many is not a number of queues", "write route-change "),
     ("route-change 12:8@30s", "topic 12 is not simulated", "Orders"),
     ("route-change =8@30s", "which broker?", "write route-change "),
-    (f"restart {B}@30s", "how long is each away?", "write restart "),
+    (f"restart {B}@30s", "how long is it away?", "write restart "),
+    ("restart-broker broker-a@30s", "how long is it away?", "write restart-broker "),
+    ("restart-broker broker-a@30s-40s, down 5s", "restart-broker happens at one time", "write restart-broker "),
+    ("restart-broker broker-z@30s, down 5s", "there is no such broker", "broker-a"),
     (f"restart {B}@30s, down 0s", "0s: not longer than nothing", ""),
     (f"restart {B}@30s, down 5s, down 6s", "down is said twice", "write restart "),
     (f"restart {B}@30s, down 5s, by kill", "by kill?", "write by leave or by crash"),
     (f"restart {B}@30s, down 5s, new ids", f"{B} is an id that the application chose", "host@pid#time"),
-    ("restart *@30s, down 5s, as x", "* fits 4 consumers, and one new id is given", "write restart "),
+    ("restart *@30s, down 5s, as x", "* matches 4 consumers, and one new ID is given", "write restart "),
     ("rolling-restart *@30s, down 5s", "how long from one to the next?", "write rolling-restart "),
     ("rolling-restart *@30s, every 9s, down 5s, at once 0", "at once 0: not a number of consumers", "at once 2"),
     ("rolling-restart *@30s, every 9s, down 5s, at-once 2", "at-once?", "write at once 2"),

@@ -19,7 +19,8 @@ SOURCE = ("-s", EXAMPLE)
 PLAN, SHOW = ("plan-rebalance", "--add", "1"), ("show-owners", "--strategy", "AVG")
 BOTH = ("-g", "order-svc", "-g", "bill-svc")
 GROUPS = ("order-svc", "bill-svc")
-each_command = pytest.mark.parametrize("command", [PLAN, SHOW], ids=lambda command: command[0])
+SIMULATE = ("simulate-rebalance", "--event", "leave #0@10s")
+each_command = pytest.mark.parametrize("command", [PLAN, SHOW, SIMULATE], ids=lambda command: command[0])
 
 
 def result(*args: str) -> dict[str, Any]:
@@ -148,7 +149,6 @@ def test_a_live_source_is_asked_for_the_groups_and_no_more() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "simulate-rebalance --event 'join x@1s' -g order-svc -g bill-svc",
         "plan-rollout -g order-svc -g bill-svc",
         "simulate-send -t OrderEvents -t Skewed",
     ],

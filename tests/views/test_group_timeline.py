@@ -238,7 +238,7 @@ def test_an_outage_has_a_mark_of_its_own() -> None:
     text = as_plain(
         group_report(simulated({"broker-a 0": "aaa######bbb", "broker-a 1": "aaaa.....bbb"})).only(("timeline",))
     )
-    assert "# outage" in text
+    assert "# = outage" in text
     row = next(line for line in text.splitlines() if line.startswith("broker-a        0"))
     assert "#" in row
     assert "." not in row

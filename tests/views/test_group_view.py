@@ -44,11 +44,30 @@ def rows(report: Report, name: str) -> list[dict[str, str]]:
 
 
 def test_the_first_line_says_what_happened_and_when_it_was_over() -> None:
-    assert facts().startswith("group g: join b@3s; converged 1s after it\n")
+    assert facts().splitlines()[0] == (
+        "g, join b@3s: longest gap 2.0 s (1 of 2 queues); longest overlap 3.0 s (1 of 2 queues); "
+        "converged 1.0 s after it"
+    )
+
+
+def test_what_comes_last_is_what_it_converges_after() -> None:
+    """The figure counts from the first event; a person waits from the last one on."""
+    down, up = (Event(kind, at * SECOND_US, "b1") for kind, at in (("broker-down", 1), ("broker-up", 4)))  # type: ignore[arg-type]
+    told = ("; converged 2.0 s after b1 is back", "; converged 3.0 s after the first event")
+    assert [
+        facts(events=[down, up], settled_us=us * SECOND_US).splitlines()[0][-len(text) :]
+        for us, text in zip((5, 3), told, strict=True)
+    ] == list(told)
+    join = Event("join", 4 * SECOND_US, "c", "join c@4s")
+    assert (
+        facts(events=[down, join], settled_us=5 * SECOND_US)
+        .splitlines()[0]
+        .endswith("; converged 2.0 s after the last event")
+    )
 
 
 def test_an_event_without_the_users_words_says_its_time() -> None:
-    assert facts(events=[Event("crash", 3 * SECOND_US, "a", "crash a")]).startswith("group g: crash a at 3s; converged")
+    assert facts(events=[Event("crash", 3 * SECOND_US, "a", "crash a")]).startswith("g, crash a at 3s: ")
 
 
 def test_events_with_the_same_words_are_told_once_and_many_are_counted() -> None:
@@ -58,42 +77,55 @@ def test_events_with_the_same_words_are_told_once_and_many_are_counted() -> None
     ]
     others = [Event("pull-stall", at * SECOND_US, "b", f"pull-stall b@{at}s") for at in (4, 5, 6, 7)]
     first = facts(events=[*restart, *others]).splitlines()[0]
-    assert first == (
-        "group g: restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s, and 2 more; converged 1s after the first event"
-    )
+    assert first.startswith("g, restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s, and 2 more: ")
+    assert first.endswith("; converged 1.0 s after the first event")
 
 
 def test_a_group_that_does_not_settle_is_said_to_be_so() -> None:
-    assert "; not converged 5s after it, where the simulation ends" in facts(settled_us=None)
+    assert "; not converged 5.0 s after it, where the simulation ends" in facts(settled_us=None)
 
 
 def test_nothing_that_changes_is_said_too() -> None:
     report = simulated({"broker-a 0": "aaaa"}, settled_us=0)
-    assert group_report(report).facts[:3] == (
-        "group g: join b@3s; no queue changes its owner",
-        "every queue has an owner all the time",
-        "no queue ever has duplicate owners",
+    assert group_report(report).facts == (
+        "g, join b@3s: no gap; no overlap; no queue changes its owner",
+        "  no queue is taken over, so no message is redelivered · no message waits for a new owner",
     )
 
 
-def test_a_queue_whose_broker_is_gone_is_not_said_to_have_an_owner_all_the_time() -> None:
-    report = simulated({"broker-a 0": "aa...a"}, settled_us=0)
-    assert group_report(report).facts[1] == "every queue has an owner as long as it is there"
-
-
-def test_the_worst_windows_are_named_with_queue_time_and_length() -> None:
-    assert "longest gap: T broker-a 0 for 2s from 3s on; 1 of 2 queues at some time, 2s of queue-time" in facts()
-    assert "longest overlap: T broker-a 1 for 3s from 3s on; 1 of 2 queues" in facts()
+@pytest.mark.parametrize(
+    ("strips", "settled_us", "grave"),
+    [
+        ({"broker-a 0": "aaaa"}, 0, "inOrder"),
+        ({"broker-a 0": "aa  bb"}, SECOND_US, "warning"),
+        ({"broker-a 0": "aa!!bb"}, SECOND_US, "warning"),
+        ({"broker-a 0": "aa##bb"}, SECOND_US, "warning"),
+        ({"broker-a 0": "aa  "}, SECOND_US, "error"),
+        ({"broker-a 0": "aa!!"}, SECOND_US, "error"),
+        ({"broker-a 0": "aa##"}, SECOND_US, "error"),
+        ({"broker-a 0": "aa  bb"}, None, "error"),
+    ],
+)
+def test_what_passes_is_a_warning_and_what_stays_an_error(
+    strips: dict[str, str], settled_us: int | None, grave: str
+) -> None:
+    assert group_report(simulated(strips, settled_us=settled_us)).grave == grave
+    everybody = GroupScenario(broadcasting=True)
+    if "!" in strips["broker-a 0"]:
+        assert group_report(simulated(strips, scenario=everybody)).grave == "inOrder"
 
 
 def test_queues_that_stay_without_owner_are_counted() -> None:
     report = simulated({"broker-a 0": "aaa   ", "broker-a 1": "aaaaaa"})
-    assert "; 1 of 2 queues unassigned at the end; converged" in group_report(report).facts[0]
+    assert (
+        group_report(report).facts[0].startswith("g, join b@3s: 1 of 2 queues unassigned at the end; longest gap 3.0 s")
+    )
 
 
 def test_a_group_that_all_leave_is_not_told_that_nothing_changes() -> None:
     report = simulated({"broker-a 0": "aaa   "}, settled_us=0)
-    assert group_report(report).facts[0].endswith("; 1 of 1 queue unassigned at the end; no queue gets a new owner")
+    assert ": 1 of 1 queue unassigned at the end; " in group_report(report).facts[0]
+    assert group_report(report).facts[0].endswith("; no queue gets a new owner")
     unchanged = simulated({"broker-a 0": "aaaaaa"}, settled_us=0)
     assert group_report(unchanged).facts[0].endswith("; no queue changes its owner")
 
@@ -101,7 +133,7 @@ def test_a_group_that_all_leave_is_not_told_that_nothing_changes() -> None:
 def test_queues_that_stay_with_several_owners_are_in_the_first_line() -> None:
     report = simulated({"broker-a 0": "aaa!!!", "broker-a 1": "aaa   ", "broker-a 2": "aaaaaa"})
     first = group_report(report).facts[0]
-    assert "; 1 of 3 queues unassigned and 1 of 3 queues with duplicate owners at the end; converged" in first
+    assert ": 1 of 3 queues unassigned and 1 of 3 queues with duplicate owners at the end; longest gap" in first
     everybody = simulated({"broker-a 0": "a!!!"}, scenario=GroupScenario((), broadcasting=True))
     assert "at the end" not in group_report(everybody).facts[0]
 
@@ -109,10 +141,10 @@ def test_queues_that_stay_with_several_owners_are_in_the_first_line() -> None:
 @pytest.mark.parametrize(
     ("again", "seconds", "told"),
     [
-        (12, 2.0, "at most 12 messages redelivered; a message waits at most 500ms for a new owner"),
-        (1, 2.0, "at most 1 message redelivered; "),
-        (None, 2.0, "redelivered: at most a queue's last 2s, how many messages is unknown without --rate; "),
-        (0, 0.0, "at most 0 messages redelivered; "),
+        (12, 2.0, "  at most 12 messages redelivered · a message waits up to 500 ms"),
+        (1, 2.0, "at most 1 message redelivered · "),
+        (None, 2.0, "redelivered: at most a queue's last 2.0 s, how many messages is unknown without --rate · "),
+        (0, 0.0, "at most 0 messages redelivered · "),
     ],
 )
 def test_the_bound_of_messages_delivered_again_is_called_one(again: int | None, seconds: float, told: str) -> None:
@@ -121,7 +153,7 @@ def test_the_bound_of_messages_delivered_again_is_called_one(again: int | None, 
 
 
 def test_without_a_takeover_nothing_is_delivered_again() -> None:
-    assert "no queue is taken over: no message is redelivered or waits" in facts()
+    assert "no queue is taken over, so no message is redelivered · no message waits for a new owner" in facts()
 
 
 def test_rules_and_what_was_configured_otherwise_are_told() -> None:
@@ -133,7 +165,9 @@ def test_rules_and_what_was_configured_otherwise_are_told() -> None:
         timers=Timers(heartbeat_us=10 * SECOND_US, pull_delay_us=0),
         seed=9,
     )
-    text = facts(scenario=scenario)
+    shown = group_report(simulated(TWO, scenario=scenario))
+    text = "\n".join(shown.closing)
+    assert "seed" not in "\n".join(shown.facts)
     assert "2 consumers, 2 queues of T; strategy AVG, orderly; client 4.9.7 (rules of 5.5.0 and newer)" in text
     assert (
         "seed 9, trial 0; a request takes about 1ms; a message takes the listener 2ms; CONSUME_FROM_FIRST_OFFSET"
@@ -143,14 +177,14 @@ def test_rules_and_what_was_configured_otherwise_are_told() -> None:
 
 
 def test_default_timers_are_not_told() -> None:
-    assert "timers" not in facts()
+    assert "timers" not in "\n".join(group_report(simulated(TWO)).closing)
 
 
 def test_several_owners_are_no_news_with_broadcasting() -> None:
     report = group_report(simulated({"broker-a 0": "223  3"}, scenario=GroupScenario(broadcasting=True)))
     text = as_plain(report.only(()))
     assert "BROADCASTING" in text
-    assert "longest with several" not in report.facts[2]
+    assert "overlap" not in "".join(report.facts)
     assert [row["state"] for row in rows(report, "windows")] == ["unassigned"]
 
 
@@ -279,8 +313,9 @@ def test_steps_are_there_when_asked_for() -> None:
 def test_trials_have_median_p95_and_worst() -> None:
     spread = trials(20, 19, convergence_ms=(1000, 2000, 3000), longest_gap_ms=(1, 1.5, 2500), redelivered=(0, 1, 7))
     report = group_report(simulated(TWO), trials=spread)
-    assert "19 of 20 trials converged: p50 1s, p95 2s, max 3s (trial 3)" in report.facts
-    assert "longest in a trial: gap p95 1.5ms, max 2.5s; overlap p95 0s, max 0s" in report.facts
+    assert "  19 of 20 trials converged: p50 1.0 s, p95 2.0 s, max 3.0 s (trial 3)" in report.facts
+    assert report.grave == "error"
+    assert "  longest in a trial: gap p95 2 ms, max 2.5 s; overlap p95 0 ms, max 0 ms" in report.facts
     found = {row["name"]: row for row in rows(report, "trials")}
     assert list(found)[:2] == ["convergenceMs", "longestGapMs"]
     assert (found["convergenceMs"]["p95"], found["convergenceMs"]["p95Value"]) == ("2s", "2000")
@@ -295,7 +330,7 @@ def test_trials_have_median_p95_and_worst() -> None:
 
 
 def test_no_trial_that_settled_is_said_plainly() -> None:
-    assert "none of 5 trials converged" in group_report(simulated(TWO), trials=trials(5, 0)).facts
+    assert "  none of 5 trials converged" in group_report(simulated(TWO), trials=trials(5, 0)).facts
 
 
 def test_every_figure_is_in_the_summary_and_in_json() -> None:
@@ -350,7 +385,7 @@ def test_hostile_names_reach_no_format_raw() -> None:
 
 def test_a_group_of_nothing_is_shown_too() -> None:
     report = group_report(simulated({}, events=(), group=None))
-    assert report.facts[0] == "a group: no event; converged 1s after the start"
+    assert report.facts[0] == "the group, no event: no gap; no overlap; converged 1.0 s after the start"
     for section in report.sections:
         as_csv(section)
     as_plain(report)
@@ -358,25 +393,24 @@ def test_a_group_of_nothing_is_shown_too() -> None:
 
 def test_an_outage_is_in_the_first_line_and_told_apart_from_gaps() -> None:
     lines = group_report(simulated({"broker-a 0": "aa####  bb", "broker-a 1": "bbbbbbbbbb"})).facts
-    assert lines[0] == "group g: join b@3s; 1 of 2 queues cannot be read for up to 4s; converged 1s after it"
-    assert (
-        lines[1]
-        == "longest outage: T broker-a 0 for 4s from 2s on; 1 of 2 queues at some time, 4s of queue-time in all"
+    assert lines == (
+        "g, join b@3s: 1 of 2 queues cannot be read for up to 4.0 s; converged 1.0 s after it",
+        (
+            "  longest gap 2.0 s (1 of 2 queues) · no overlap · no queue is taken over, so no message is redelivered · "
+            "a message waits up to 4.0 s"
+        ),
     )
-    assert lines[2].startswith("longest gap: T broker-a 0 for 2s from 6s on; 1 of 2 queues")
-    assert "no queue is taken over: no message is redelivered; a message waits at most 4s to be read" in lines
     over = trials(longest_outage_ms=(1000, 2000, 3000))
     assert (
-        "longest in a trial: outage p95 2s, max 3s; gap p95 0s, max 0s; overlap p95 0s, max 0s"
+        "  longest in a trial: outage p95 2.0 s, max 3.0 s; gap p95 0 ms, max 0 ms; overlap p95 0 ms, max 0 ms"
         in group_report(simulated(TWO), trials=over).facts
     )
 
 
 def test_an_outage_that_is_not_over_has_no_length() -> None:
     text = "\n".join(group_report(simulated({"broker-a 0": "aa####", "broker-a 1": "bbbb##"})).facts)
-    assert "2 of 2 queues cannot be read for up to 4s and more: 2 still cannot at the end" in text
-    assert "every queue has an owner outside of outages" in text
-    assert "nobody reads 2 of 2 queues at the end: messages there wait on" in text
+    assert ": 2 of 2 queues cannot be read for up to 4.0 s and more: 2 still cannot at the end; " in text
+    assert "no consumer reads 2 of 2 queues at the end: messages there wait on" in text
 
 
 def test_outages_are_windows_with_columns_of_their_own() -> None:

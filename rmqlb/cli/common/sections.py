@@ -16,7 +16,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "plan-rebalance": ("groups", "strategies", "consumers", "moves", "queues", "summary"),
     "simulate-rebalance": (
         *("timeline", "windows", "takeovers", "consumers", "events", "trials", "summary"),
-        *("steps", "queues", "intervals"),
+        *("steps", "queues", "intervals", "groups", "producers"),
     ),
     "plan-rollout": ("choices", "order", "stages"),
     "simulate-send": (

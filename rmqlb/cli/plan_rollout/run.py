@@ -14,8 +14,8 @@ from rmqlb.cli.common.fail_on import conditions, judge, require_known
 from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, Gathered, gather, scenario_of
 from rmqlb.cli.common.group_simulation.options import GroupOverTimeOptions, GroupSimulationOptions
 from rmqlb.cli.common.group_simulation.parse_events import NUMBER_AT_ONCE
-from rmqlb.cli.common.inputs import fetch, wanted_for
 from rmqlb.cli.common.options import ReplayOptions
+from rmqlb.cli.common.reading import fetch, wanted_for
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.plan_rollout.options import RolloutOptions

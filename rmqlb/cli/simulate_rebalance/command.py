@@ -2,8 +2,8 @@
 
 from rmqlb.cli.common.group_simulation.options import (
     EventOptions,
-    GroupOverTimeOptions,
     GroupSimulationOptions,
+    GroupsOverTimeOptions,
     MemberOptions,
     MembersStrategy,
     TrialOptions,
@@ -17,7 +17,7 @@ from rmqlb.cli.simulate_rebalance.options import ShowOptions
 def simulate_rebalance(
     *,
     source: SourceOptions,
-    which: GroupOverTimeOptions,
+    which: GroupsOverTimeOptions,
     happens: EventOptions,
     configured: MemberOptions,
     dice: TrialOptions,
@@ -27,7 +27,7 @@ def simulate_rebalance(
     what: ShowOptions,
     replay: ReplayOptions,
 ) -> None:
-    r"""Simulate a group while consumers and brokers come and go: gaps, overlaps and outages of its queues.
+    r"""Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
 
     Examples:
       rmqlb simulate-rebalance -s examples/cluster.json --group order-svc --event 'join 192.0.2.2@inst3@30s'
@@ -39,11 +39,14 @@ def simulate_rebalance(
 
       rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'broker-down broker-b@30s-5m' --orderly
 
+      rmqlb simulate-rebalance -s examples/cluster.json -g '*' --event 'restart-broker broker-b@30s, down 1m'
+
     An event is VERB WHO@TIME, times counting from the start:
       join ID@T\[, strategy S], join N@T with placeholder IDs
       leave ID@T, crash ID@T, host-loss ID@T, pull-stall ID@T
       freeze ID@T or ID@T-T: a stopped process, a long GC pause
       broker-down NAME@T or NAME@T-T\[, with slaves], broker-loss the same
+      restart-broker NAME@T, down TIME\[, with slaves]
       broker-up NAME@T, a new one NAME\[:READ\[:WRITE]]@T
       route-change \[TOPIC:]\[BROKER=]READ\[/WRITE]@T, in queues per broker
       restart ID@T, down TIME\[, as ID]
@@ -64,5 +67,5 @@ def simulate_rebalance(
     """
     from rmqlb.cli.simulate_rebalance.run import run
 
-    options = GroupSimulationOptions(source, which, configured, strategy_options, dice.seed, happens)
-    run(options, strategy, dice, what, replay, Terminal("simulate-rebalance", output))
+    options = GroupSimulationOptions(source, configured, strategy_options, dice.seed, happens)
+    run(options, which, strategy, dice, what, replay, Terminal("simulate-rebalance", output))

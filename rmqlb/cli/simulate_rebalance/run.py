@@ -1,29 +1,31 @@
-"""A group simulated and shown: from the options to the exit code."""
+"""Groups simulated and shown: from the options to the exit code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from msgspec.structs import replace
 
-from rmqlb.cli.common.against import compared, earlier_results
+from rmqlb.cli.common.against import earlier_results
+from rmqlb.cli.common.each_group import EachGroup
 from rmqlb.cli.common.fail_on import conditions, judge, require_known
-from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, Gathered, gather, trials_of
-from rmqlb.cli.common.group_simulation.options import GroupSimulationOptions, TrialOptions
+from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, scenario_of, trials_of
+from rmqlb.cli.common.group_simulation.options import GroupSimulationOptions, GroupsOverTimeOptions, TrialOptions
 from rmqlb.cli.common.options import ReplayOptions
+from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.strategies import Strategies
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.terminal import SnapshotView, Terminal
+from rmqlb.cli.simulate_rebalance.look import Looks, Question
 from rmqlb.cli.simulate_rebalance.options import ShowOptions
-from rmqlb.engine.consume.simulate import simulate_group
-from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, try_on_group, try_on_group_trials
+from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES
 from rmqlb.errors import UsageError
-from rmqlb.model.group_report import GroupReport, GroupTrials
-from rmqlb.views.group.view import group_report
-from rmqlb.views.made_from_view import dated
+from rmqlb.model.finding import Finding
+from rmqlb.model.group_report import GroupReport
+from rmqlb.model.snapshot import Everything
 from rmqlb.views.report import Report
 
 
 def run(
     options: GroupSimulationOptions,
+    groups: GroupsOverTimeOptions,
     strategy: str | None,
     dice: TrialOptions,
     what: ShowOptions,
@@ -31,58 +33,53 @@ def run(
     terminal: Terminal,
 ) -> None:
     """What the command does with its options; everything that needs no source is checked before it is read."""
-    asked = conditions(what.fail_on or (), GROUP_FIGURES)
     trials, trial = trials_of(dice)
-    if what.svg == "-" and what.html == "-":
-        raise UsageError("--svg - and --html - both write to stdout")
+    each = EachGroup(groups, options.source)
+    _check(options, what, several=each.several)
+    strategies = Strategies(options.strategies.strategy_option)
+    question = Question(
+        options,
+        strategies.optional(strategy),
+        strategies,
+        trials,
+        trial,
+        conditions(what.fail_on or (), GROUP_FIGURES),
+        earlier_results(replay.against, options.source.source),
+    )
+    scenario_of(options)
+    everything = "*" in (groups.group or ()) and not groups.topic
+    wanted = replace(each.wanted, several=(), everything=Everything()) if everything else each.wanted
+    snapshot = Reader(options.source, terminal)(wanted)
+    looks = Looks(question, snapshot, terminal, several=each.several, everything=everything)
+    seen = each.look(snapshot, looks.one, looks.joined)
+    require_known(seen.tried, RATE_HINT)
+    _show(seen, (*seen.findings, *looks.findings), looks.simulations[0], what, terminal)
+    judge(seen.tried, terminal)
+
+
+def _check(options: GroupSimulationOptions, what: ShowOptions, *, several: bool) -> None:
     happens = options.happens
     if happens is not None and not happens.event and not happens.all_new and happens.for_ is None:
         hint = "say what does: --event 'join 1@30s', or --all-new for its start"
         raise UsageError("nothing happens to the group", hint=hint)
-    explain, earlier = options.which.explain, earlier_results(replay.against, options.source.source)
-    strategies = Strategies(options.strategies.strategy_option)
-    found = gather(options, strategies.optional(strategy), strategies, terminal)
-    report, spread = _simulated(found, trials, trial, terminal, explain=explain)
-    tried = [
-        try_on_group(condition, report) if spread is None else try_on_group_trials(condition, spread)
-        for condition in asked
-    ]
-    require_known(tried, RATE_HINT)
-    against, moved_on = compared(found.used, earlier, found.members.settings)
+    if what.svg == "-" and what.html == "-":
+        raise UsageError("--svg - and --html - both write to stdout")
+    option = "--svg" if what.svg is not None else "--html" if what.html is not None else None
+    if several and option is not None:
+        raise UsageError(f"{option}: the picture of which group?", hint="name one with --group", code="which-group")
 
-    def shown(explain: bool) -> Report:
-        made = group_report(report, trials=spread, explain=explain, conditions=tried)
-        return dated(made, found.used, against)
 
-    findings = tuple(dict.fromkeys((*moved_on, *found.findings, *report.findings)))
-    _draw(report, shown, what, terminal)
+def _show(
+    seen: SnapshotView, findings: tuple[Finding, ...], simulated: GroupReport, what: ShowOptions, terminal: Terminal
+) -> None:
+    _draw(simulated, seen.report, what, terminal)
     if "-" in (what.svg, what.html):
         terminal.warn(findings)
     else:
-        with terminal.progress(verb="drawing") as progress:
-            progress("the timeline", 0, 0)
-            drawn = shown(explain)
-        terminal.show(drawn, found.snapshot, findings)
-    judge(tried, terminal)
+        terminal.show(seen.report, seen.snapshot, findings)
 
 
-def _simulated(
-    found: Gathered, trials: int | None, trial: int, terminal: Terminal, *, explain: bool
-) -> tuple[GroupReport, GroupTrials | None]:
-    group = found.on_topics
-    asked, states = (group.name, found.members, group.routes, found.scenario), group.states
-    with terminal.progress(verb="simulating") as progress:
-        progress("the group", 0, 0)
-        report = simulate_group(*asked, states=states, trial=trial, explain=explain)
-        if trials is None:
-            return report, None
-        from rmqlb.engine.consume.trials import simulate_group_trials
-
-        count = partial(progress, "trials", total=trials)
-        return report, simulate_group_trials(*asked, trials, states=states, progress=count)
-
-
-def _draw(report: GroupReport, shown: Callable[[bool], Report], what: ShowOptions, terminal: Terminal) -> None:
+def _draw(simulated: GroupReport, shown: Report, what: ShowOptions, terminal: Terminal) -> None:
     if what.svg is None and what.html is None:
         return
     from rmqlb.cli.common.output_files import write_whole
@@ -93,7 +90,7 @@ def _draw(report: GroupReport, shown: Callable[[bool], Report], what: ShowOption
             continue
         with terminal.progress(verb="drawing") as progress:
             progress("the picture", 0, 0)
-            picture = svg_picture(report) if option == "--svg" else html_page(report, shown(bool(report.steps)))
+            picture = svg_picture(simulated) if option == "--svg" else html_page(simulated, shown)
         if path == "-":
             terminal.write(picture)
         else:

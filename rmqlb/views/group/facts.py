@@ -1,6 +1,6 @@
 """The lines above the tables of a group's simulation: what somebody who is woken at night must know first.
 
-Rule of this file: a line says one thing, the bad before the usual; a bound is called one, the unknown is said.
+Rule of this file: the first line is the verdict, the bad before the usual; a bound is called one, the unknown is said.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from rmqlb.model.group_report import FigureSpread, GroupReport, GroupTrials, OwnerState
+from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.group_report import FigureSpread, GroupReport, GroupTrials
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Event, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.times import milliseconds
-from rmqlb.model.words import counted
-from rmqlb.views.group.windows import longest, windows
-from rmqlb.views.report import duration
+from rmqlb.model.words import counted, messages
+from rmqlb.views.report import BETWEEN, about, duration
 
 _MOST_NAMES = 3
 _LONGEST = (("outage", "longest_outage_ms"), ("gap", "longest_gap_ms"), ("overlap", "longest_overlap_ms"))
@@ -22,18 +22,38 @@ _LONGEST = (("outage", "longest_outage_ms"), ("gap", "longest_gap_ms"), ("overla
 _DEFAULTS = Timers()
 
 
-def group_facts(report: GroupReport, trials: GroupTrials | None) -> tuple[str, ...]:
-    """What happened, how bad it was, what came of it for messages, and by whose rules."""
-    group = f"group {report.group}" if report.group else "a group"
-    events = _some(list(dict.fromkeys(map(_event, report.events)))) or "no event"
+def group_facts(report: GroupReport, trials: GroupTrials | None = None) -> tuple[str, ...]:
+    """What happens, how bad it is, and what comes of it for messages."""
+    group = report.group or "the group"
+    events = event_texts(report.events) or "no event"
+    readable = not report.figures.queues_with_outage
+    verdict = (*_at_end(report), *_cannot_be_read(report), *(_windows(report) if readable else ()))
     return (
-        "; ".join((f"{group}: {events}", *_cannot_be_read(report), *_at_end(report), _converged(report))),
-        *_windows(report),
-        _messages(report),
-        *(() if trials is None else _over_trials(trials)),
-        _rules(report),
-        *_clocks(report),
+        f"{group}, {events}: {'; '.join((*verdict, _converged(report)))}",
+        f"  {BETWEEN.join((*(() if readable else _windows(report)), *_messages(report)))}",
+        *(() if trials is None else (f"  {line}" for line in _over_trials(trials))),
     )
+
+
+def parts_of(facts: Sequence[str]) -> list[str]:
+    """What the facts say, a line each, for pictures, which break none."""
+    return [part for fact in facts for part in fact.strip().split(BETWEEN)]
+
+
+def gravity(report: GroupReport, trials: GroupTrials | None = None) -> str:
+    """How grave a simulation is: error of what stays bad, in any trial, warning of what passes, else in order."""
+    f = report.figures
+    overlaps = (0, 0) if report.scenario.broadcasting else (f.queues_with_overlap_at_end, f.queues_with_overlap)
+    if trials is not None and trials.converged < trials.trials:
+        return ERROR
+    if f.convergence_ms is None or f.queues_unread_at_end or f.queues_with_gap_at_end or overlaps[0]:
+        return ERROR
+    return WARNING if f.queues_with_outage or f.queues_with_gap or overlaps[1] else "inOrder"
+
+
+def group_settings(report: GroupReport) -> tuple[str, ...]:
+    """Who was simulated by whose rules."""
+    return (_rules(report), *_clocks(report))
 
 
 def named(queue: MessageQueue) -> str:
@@ -52,6 +72,11 @@ def _event(event: Event) -> str:
     return event.text if event.text not in ("", plain) else f"{plain} at {time(event.at_us)}"
 
 
+def event_texts(events: Iterable[Event]) -> str:
+    """The first few, each once."""
+    return _some(list(dict.fromkeys(map(_event, events))))
+
+
 def _some(texts: Sequence[str]) -> str:
     more = f", and {len(texts) - _MOST_NAMES} more" if len(texts) > _MOST_NAMES else ""
     return ", ".join(texts[:_MOST_NAMES]) + more
@@ -62,12 +87,19 @@ def _converged(report: GroupReport) -> str:
     if convergence_ms is None:
         last = events[-1].at_us if events else 0
         since = "the start" if not events else "it" if len(events) == 1 else "the last event"
-        return f"not converged {time(report.end_us - last)} after {since}, where the simulation ends"
+        lasted = about(milliseconds(report.end_us - last))
+        return f"not converged {lasted} after {since}, where the simulation ends"
     if convergence_ms == 0:
         changes = any(len({one.owners for one in each.intervals}) > 1 for each in report.timelines)
         return "no queue gets a new owner" if changes else "no queue changes its owner"
-    since = "the start" if not events else "it" if len(events) == 1 else "the first event"
-    return f"converged {duration(convergence_ms)} after {since}"
+    if not events:
+        return f"converged {about(convergence_ms)} after the start"
+    after_last = convergence_ms - milliseconds(events[-1].at_us - events[0].at_us)
+    if after_last <= 0:
+        return f"converged {about(convergence_ms)} after the first event"
+    back = events[-1].kind == "broker-up" and any(event.subject == events[-1].subject for event in events[:-1])
+    what = f"{events[-1].subject} is back" if back else "it" if len(events) == 1 else "the last event"
+    return f"converged {about(after_last)} after {what}"
 
 
 def _cannot_be_read(report: GroupReport) -> Iterable[str]:
@@ -75,75 +107,48 @@ def _cannot_be_read(report: GroupReport) -> Iterable[str]:
     if f.queues_with_outage:
         left = f.queues_with_outage_at_end
         rest = f" and more: {'it' if f.queues_with_outage == 1 else left} still cannot at the end" if left else ""
-        yield f"{_of(f.queues_with_outage, report)} cannot be read for up to {duration(f.longest_outage_ms)}{rest}"
+        yield f"{_of(f.queues_with_outage, report)} cannot be read for up to {about(f.longest_outage_ms)}{rest}"
 
 
 def _at_end(report: GroupReport) -> Iterable[str]:
     """What stays bad: a group that has converged may have converged badly. Those that broadcast all own each queue."""
-    last = [one.intervals[-1].state for one in report.timelines if one.intervals]
-    bad = (
-        {"unassigned": "unassigned"}
-        if report.scenario.broadcasting
-        else {"unassigned": "unassigned", "duplicate-owners": "with duplicate owners"}
-    )
-    parts = [f"{_of(last.count(state), report)} {what}" for state, what in bad.items() if state in last]
+    f = report.figures
+    overlaps = 0 if report.scenario.broadcasting else f.queues_with_overlap_at_end
+    bad = ((f.queues_with_gap_at_end, "unassigned"), (overlaps, "with duplicate owners"))
+    parts = [f"{_of(number, report)} {what}" for number, what in bad if number]
     if parts:
         yield f"{' and '.join(parts)} at the end"
 
 
 def _windows(report: GroupReport) -> Iterable[str]:
-    found, f = windows(report), report.figures
-    gone = any(interval.state == "gone" for one in report.timelines for interval in one.intervals)
-    when = "as long as it is there" if gone else "outside of outages" if f.queues_with_outage else "all the time"
-    kinds: list[tuple[OwnerState, str, int, float, str]] = [
-        ("outage", "outage", f.queues_with_outage, f.total_outage_ms, ""),
-        ("unassigned", "gap", f.queues_with_gap, f.total_gap_ms, f"every queue has an owner {when}"),
-        (
-            "duplicate-owners",
-            "overlap",
-            f.queues_with_overlap,
-            f.total_overlap_ms,
-            "no queue ever has duplicate owners",
-        ),
-    ]
-    for state, what, queues, total_ms, otherwise in kinds[:2] if report.scenario.broadcasting else kinds:
-        window = longest(found, state)
-        if window is not None:
-            lasts = f"{named(window.queue)} for {time(window.length_us)} from {time(window.from_us)} on"
-            in_all = f"{duration(total_ms)} of queue-time in all"
-            yield f"longest {what}: {lasts}; {_of(queues, report)} at some time, {in_all}"
-        elif otherwise:
-            yield otherwise
+    """The longest gap and overlap, and of how many queues; with BROADCASTING several owners are as it should be."""
+    f = report.figures
+    kinds = [("gap", f.longest_gap_ms, f.queues_with_gap)]
+    if not report.scenario.broadcasting:
+        kinds.append(("overlap", f.longest_overlap_ms, f.queues_with_overlap))
+    for what, ms, queues in kinds:
+        yield f"longest {what} {about(ms)} ({_of(queues, report)})" if queues else f"no {what}"
 
 
 def _of(number: int, report: GroupReport) -> str:
     return f"{number} of {counted(len(report.timelines), 'queue')}"
 
 
-def _messages(report: GroupReport) -> str:
+def _messages(report: GroupReport) -> Iterable[str]:
     f = report.figures
-    if not f.taken:
-        text = "no queue is taken over: no message is redelivered"
-        return f"{text}; {_waits(report)}" if f.unread_ms else f"{text} or waits"
     behind = max((takeover.redelivered_ms for one in report.timelines for takeover in one.takeovers), default=0)
-    if f.redelivered is not None:
-        text = f"at most {counted(f.redelivered, 'message')} redelivered"
+    if not f.taken:
+        yield "no queue is taken over, so no message is redelivered"
+    elif f.redelivered is not None:
+        yield f"at most {messages(f.redelivered)} redelivered"
     elif behind:
-        text = f"redelivered: at most a queue's last {duration(behind)}, how many messages is unknown without --rate"
+        yield f"redelivered: at most a queue's last {about(behind)}, how many messages is unknown without --rate"
     else:
-        text = "no message redelivered"
-    return f"{text}; {_waits(report)}"
-
-
-def _waits(report: GroupReport) -> str:
-    f = report.figures
+        yield "no message redelivered"
     if f.queues_unread_at_end:
-        return f"nobody reads {_of(f.queues_unread_at_end, report)} at the end: messages there wait on"
-    if not f.unread_ms:
-        return "no message waits for a new owner"
-    return f"a message waits at most {duration(f.unread_ms)} " + (
-        "to be read" if f.queues_with_outage else "for a new owner"
-    )
+        yield f"no consumer reads {_of(f.queues_unread_at_end, report)} at the end: messages there wait on"
+    else:
+        yield f"a message waits up to {about(f.unread_ms)}" if f.unread_ms else "no message waits for a new owner"
 
 
 def _over_trials(trials: GroupTrials) -> Iterable[str]:
@@ -153,14 +158,12 @@ def _over_trials(trials: GroupTrials) -> Iterable[str]:
     elif (spread := found.convergence_ms) is not None:
         some = "" if trials.converged == trials.trials else f"{trials.converged} of "
         yield (
-            f"{some}{trials.trials} trials converged: p50 {duration(spread.p50)}, p95 {duration(spread.p95)}, "
-            f"max {duration(spread.max)} (trial {spread.max_trial})"
+            f"{some}{trials.trials} trials converged: p50 {about(spread.p50)}, p95 {about(spread.p95)}, "
+            f"max {about(spread.max)} (trial {spread.max_trial})"
         )
     spreads: list[tuple[str, FigureSpread]] = [(what, getattr(found, field)) for what, field in _LONGEST]
     parts = [
-        f"{what} p95 {duration(each.p95)}, max {duration(each.max)}"
-        for what, each in spreads
-        if what != "outage" or each.max
+        f"{what} p95 {about(each.p95)}, max {about(each.max)}" for what, each in spreads if what != "outage" or each.max
     ]
     yield f"longest in a trial: {'; '.join(parts)}"
 

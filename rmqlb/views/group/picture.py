@@ -15,6 +15,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.group_report import GroupReport
 from rmqlb.views.formats.people import cell_text, for_people
 from rmqlb.views.formats.text import fit_for_xml
+from rmqlb.views.group.facts import parts_of
 from rmqlb.views.group.svg import drawn
 from rmqlb.views.group.view import group_report
 from rmqlb.views.report import RIGHT, Report, Section
@@ -71,7 +72,7 @@ def _page(report: Report, picture: ET.Element, findings: Iterable[Finding]) -> s
     body = ET.SubElement(root, "body")
     _add(body, "h1", report.facts[0])
     facts = ET.SubElement(body, "ul")
-    for fact in report.facts[1:]:
+    for fact in parts_of(report.facts)[1:]:
         _add(facts, "li", fact)
     for finding in findings:
         _add(facts, "li", finding.line)

@@ -16,8 +16,9 @@ from xml.etree import ElementTree as ET
 from msgspec import Struct
 
 from rmqlb.model.group_report import GroupReport, Interval, QueueTimeline
+from rmqlb.views.formats.palette import COLOURS, INK
 from rmqlb.views.formats.text import clip, fit_for_xml
-from rmqlb.views.group.facts import group_facts, time
+from rmqlb.views.group.facts import group_facts, parts_of, time
 from rmqlb.views.group.strips import SYMBOLS, Strip, begin_of, character, even_edges, strips, symbols
 from rmqlb.views.group.timeline import event_marks, ticks
 from rmqlb.views.report import worst
@@ -36,9 +37,7 @@ _MOST_UNFOLDED = 60
 _TICKS = 8
 _TALL = 600
 _NARROWEST_BAD = 2.5
-_COLOURS = ("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#c9b3e6")
-"""Light enough for dark letters; the colour-blind tell them apart (Paul Tol's light scheme, but for the last)."""
-_GONE, _INK, _PAPER, _RED, _QUIET, _LINE = "#b4b4b4", "#20242a", "#ffffff", "#cc0000", "#5b6470", "#d9dde2"
+_GONE, _PAPER, _RED, _QUIET, _LINE = "#b4b4b4", "#ffffff", "#cc0000", "#5b6470", "#d9dde2"
 _STYLE = (
     "@media (prefers-color-scheme:dark){"
     ".paper{fill:#15181c}.ink{fill:#e3e6ea}.quiet{fill:#9aa4b0}.line{stroke:#3a424c}.event{stroke:#e3e6ea}.bad{stroke:#ff6b6b}}"
@@ -69,9 +68,9 @@ def drawn(report: GroupReport, *, headed: bool) -> ET.Element:
     left = len(every) - len(shown)
     names = _names(report, shown)
     letters = None if report.scenario.broadcasting else symbols(report.members)
-    colours = dict(zip(dict.fromkeys(report.members), cycle(_COLOURS), strict=False))
+    colours = dict(zip(dict.fromkeys(report.members), cycle(COLOURS), strict=False))
     lines = [
-        *(group_facts(report, None)[: 4 if report.figures.queues_with_outage else 3] if headed else ()),
+        *(parts_of(group_facts(report)) if headed else ()),
         *([f"{left} rows that are less bad or not bad at all are left out"] if left else ()),
     ]
     top = _MARGIN + 15 * len(lines) + 40
@@ -128,8 +127,10 @@ def _names(report: GroupReport, shown: Sequence[Strip]) -> list[str]:
 def _legend(letters: Mapping[str, str] | None) -> list[str]:
     """What the picture means, and whose letter is whose as long as that is a help."""
     if letters is None:
-        return ["a number: how many own the queue; red frame: nobody; red crosses: outage; grey: the queue is gone"]
-    lines = ["a letter: its owner; red frame: no owner; hatched: duplicate owners; red crosses: outage; grey: gone"]
+        return ["a number: how many own the queue; red frame: no owner; red crosses: outage; grey: no such queue"]
+    lines = [
+        "a letter: its owner; red frame: no owner; hatched: duplicate owners; red crosses: outage; grey: no such queue"
+    ]
     if len(letters) <= len(SYMBOLS):
         said = [f"{letter} = {clip(fit_for_xml(client_id), _LONGEST_ID)}" for client_id, letter in letters.items()]
         return lines + ["; ".join(said[place : place + 3]) for place in range(0, len(said), 3)]
@@ -180,7 +181,7 @@ def _row(
         elif state == "gone":
             _rect(bar, x, y, width, _BAR, fill=_GONE)
         else:
-            _rect(bar, x, y, width, _BAR, fill=_COLOURS[0] if letters is None else colours[run.shown.owners[0]])
+            _rect(bar, x, y, width, _BAR, fill=COLOURS[0] if letters is None else colours[run.shown.owners[0]])
             if width >= 2 * _CHARACTER:
                 _text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls="")
     row.tail = "\n"
@@ -196,7 +197,7 @@ def _events(root: ET.Element, plane: _Plane, report: GroupReport, bottom: float)
         x = plane.x(event.at_us)
         line = ET.SubElement(root, "g")
         ET.SubElement(line, "title").text = fit_for_xml(f"{time(event.at_us)}: {event.kind} {event.subject}")
-        _line(line, x, y + 3, bottom + 2, _INK, cls="event", dashes="3 2")
+        _line(line, x, y + 3, bottom + 2, INK, cls="event", dashes="3 2")
         labels = (f"{mark} {event.kind}", mark) if mark.isdigit() else (event.kind,)
         label = next((label for label in labels if x - _CHARACTER * len(label) / 2 >= free), None)
         if label is not None:
@@ -208,7 +209,7 @@ def _text(
     parent: ET.Element, x: float, y: float, text: str, *, cls: str = "ink", anchor: str = "start", **more: str
 ) -> None:
     """A text with nothing hostile in it; without a class it stands on a light bar and is dark whatever the page is."""
-    fill = _QUIET if cls == "quiet" else _INK
+    fill = _QUIET if cls == "quiet" else INK
     attributes = {"x": _n(x), "y": _n(y), "fill": fill, **more}
     if cls:
         attributes["class"] = cls
@@ -298,7 +299,7 @@ def _owners(shown: Interval) -> str:
     if shown.state == "unassigned":
         return "no owner"
     if shown.state == "gone":
-        return "gone"
+        return "no such queue"
     if shown.state == "outage" and not shown.owners:
         return "outage, no owner"
     more = f" and {len(shown.owners) - _MOST_NAMED} more" if len(shown.owners) > _MOST_NAMED else ""

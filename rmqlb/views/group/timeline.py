@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from rmqlb.model.group_report import GroupReport
+from rmqlb.model.group_report import GroupReport, OwnerState
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.times import milliseconds
+from rmqlb.views.formats.palette import BAD, WARN, owner_style
 from rmqlb.views.group.strips import SYMBOLS, begin_of, character, events_in, round_edges, strips, symbols
 from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Section, duration, worst
 
@@ -19,9 +20,10 @@ _BETWEEN_TICKS = 9
 _MOST_ROWS = 40
 _MOST_UNFOLDED = 24
 _MOST_NUMBERED = 9
-_LEGEND = "! duplicate owners, blank unassigned, {}. gone, else the owner"
-_BROADCAST_LEGEND = "how many own it, + for many, blank unassigned, {}. gone"
-_OUTAGE = "# outage, "
+_OF_CLUSTERING = "letter = owner, blank = gap, ! = overlap"
+_OF_BROADCASTING = "number = owners, + = 10 or more, blank = gap"
+_OF_STATES: Mapping[OwnerState, str] = {"outage": "# = outage", "gone": ". = no such queue"}
+"""What the legend says of a state that is in the picture."""
 _MINUTE = 60_000_000
 _TICKS = (
     *(step * 10**power for power in range(7) for step in (1, 2, 5)),
@@ -47,6 +49,11 @@ def ticks(begin_us: int, end_us: int, most: int) -> list[int]:
     return list(range(-(-begin_us // step) * step, end_us + 1, step))
 
 
+def letter_styles(letters: Mapping[str, str]) -> dict[str, str]:
+    """Letter → the style of its consumer; letters as `symbols` gives them away."""
+    return {letter: owner_style(place) for place, letter in enumerate(dict.fromkeys(letters.values()))}
+
+
 def event_marks(events: Sequence[Event]) -> list[str]:
     """What marks each event: its number from 1, or `v` when there are too many for a digit."""
     few = len(events) <= _MOST_NUMBERED
@@ -58,8 +65,13 @@ def _drawn(report: GroupReport, length: int) -> Section:
     edges = round_edges(begin_of(report), report.end_us, max(length - 2 * len(_EDGE), 2))
     drawn = strips(report, edges, fold=len(report.timelines) > _MOST_UNFOLDED)
     letters = None if report.scenario.broadcasting else symbols(report.members)
-    outage = any(interval.state == "outage" for strip in drawn for interval in strip.slices)
-    legend = (_BROADCAST_LEGEND if letters is None else _LEGEND).format(_OUTAGE if outage else "")
+    states = {interval.state for strip in drawn for interval in strip.slices}
+    legend = ", ".join(
+        (
+            _OF_CLUSTERING if letters else _OF_BROADCASTING,
+            *(text for state, text in _OF_STATES.items() if state in states),
+        )
+    )
     rows: list[tuple[Cell, ...]] = []
     for strip in drawn:
         queue, shown = strip.timelines[0].queue, "".join(character(interval, letters) for interval in strip.slices)
@@ -75,10 +87,16 @@ def _drawn(report: GroupReport, length: int) -> Section:
     return Section(
         "timeline",
         _title(edges, len(letters or ())) + ("" if fits else f"; {legend}"),
-        (*QUEUE_COLUMNS, Column(legend if fits else "", "strip", "strip")),
+        (
+            *QUEUE_COLUMNS,
+            Column(
+                legend if fits else "", "strip", "strip", styles={**letter_styles(letters or {}), "!": BAD, "#": WARN}
+            ),
+        ),
         (*above, *rows) if drawn else (),
         heads=3,
         brief=brief,
+        scales=len(above),
         draw=lambda other: _drawn(report, other),
     )
 
@@ -86,7 +104,7 @@ def _drawn(report: GroupReport, length: int) -> Section:
 def _title(edges: Sequence[int], members: int) -> str:
     begin, end, length = (duration(milliseconds(us)) for us in (edges[0], edges[-1], edges[1 % len(edges)] - edges[0]))
     repeated = f"; {members} consumers share {len(SYMBOLS)} letters and digits" if members > len(SYMBOLS) else ""
-    return f"timeline from {begin} to {end}, {length} a character{repeated}"
+    return f"timeline from {begin} to {end}, {length} per column{repeated}"
 
 
 def _edged(shown: str) -> str:

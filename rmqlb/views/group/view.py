@@ -9,15 +9,29 @@ from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group_report import FigureSpread, GroupFigures, GroupReport, GroupTrials, Interval
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.times import milliseconds
-from rmqlb.views.group.facts import group_facts, named, time
+from rmqlb.views.group.facts import gravity, group_facts, group_settings, named, time
 from rmqlb.views.group.result import consumer_parts, group_result
 from rmqlb.views.group.strips import SYMBOLS, longest_ms, symbols
-from rmqlb.views.group.timeline import event_marks, timeline_section
+from rmqlb.views.group.timeline import event_marks, letter_styles, timeline_section
 from rmqlb.views.group.windows import Window, windows
-from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Section, duration, labels, rows_of, worst
+from rmqlb.views.report import (
+    NOT_THERE,
+    QUEUE_COLUMNS,
+    Audience,
+    Cell,
+    Column,
+    Report,
+    Section,
+    duration,
+    labels,
+    rows_of,
+    worst,
+)
 
 _MOST_WINDOWS = 30
 _MOST_EVENTS = 20
+_MOST_IN_LEAD = 2
+"""The first line names as many events, and the picture marks where they are."""
 _MOST_CONSUMERS = 40
 _MOST_QUEUES = 40
 _MOST_STEPS = 200
@@ -55,7 +69,10 @@ def group_report(
     explain: bool = False,
     conditions: Sequence[TriedCondition] = (),
 ) -> Report:
-    """The simulation for people and machines; with `explain` both see the steps, and people the takeovers."""
+    """The simulation for people and machines; with `explain` both see the steps, and people the takeovers.
+
+    A screen has the picture, and whose letter is whose; the tables behind it are a script's.
+    """
     sections = (
         timeline_section(report),
         _windows(report),
@@ -68,9 +85,14 @@ def group_report(
         *(() if trials is None else (_trials(trials),)),
         _figures(report.figures, named_only=trials is not None),
     )
-    data = group_result(report, trials, conditions, explain=explain)
     return Report(
-        "rmqlb/simulate-rebalance", data, group_facts(report, trials), sections, member_labels(report.members)
+        "rmqlb/simulate-rebalance",
+        group_result(report, trials, conditions, explain=explain),
+        group_facts(report, trials),
+        sections,
+        member_labels(report.members),
+        grave=gravity(report, trials),
+        closing=group_settings(report),
     )
 
 
@@ -96,7 +118,8 @@ def _windows(report: GroupReport) -> Section:
     title = "gaps" if report.scenario.broadcasting else "gaps, overlaps"
     title += ", outages" if report.figures.queues_with_outage else ""
     longest = f"the {_MOST_WINDOWS} longest"
-    return Section("windows", title, columns, rows_of(columns, found), heads=3, brief=brief, chosen=longest)
+    rows = rows_of(columns, found)
+    return Section("windows", title, columns, rows, heads=3, brief=brief, chosen=longest, audience="scripts")
 
 
 def _length(interval: Interval | Window) -> float:
@@ -179,7 +202,7 @@ def _steps(report: GroupReport) -> Section:
 
 
 def _events(events: Sequence[Event]) -> Section:
-    columns = (
+    columns: tuple[Column, ...] = (
         Column("at", "atMs", "ms", of=lambda event: milliseconds(event.at_us)),
         Column("event", "kind"),
         Column("of", "subject", "clients"),
@@ -196,7 +219,9 @@ def _events(events: Sequence[Event]) -> Section:
     )
     rows = tuple((mark, *row) for mark, row in zip(event_marks(events), rows_of(columns, events), strict=True))
     brief = tuple(range(_MOST_EVENTS)) if len(rows) > _MOST_EVENTS else None
-    return Section("events", "events", (Column("#", "mark"), *columns), rows, heads=3, brief=brief)
+    audience: Audience = "all" if len(events) > _MOST_IN_LEAD else "scripts"
+    columns = (Column("#", "mark"), *columns)
+    return Section("events", "events", columns, rows, heads=3, brief=brief, audience=audience)
 
 
 def _new_queues(what: str, events: Sequence[Event]) -> Column:
@@ -207,33 +232,35 @@ def _new_queues(what: str, events: Sequence[Event]) -> Column:
 
 def _consumers(report: GroupReport) -> Section:
     letters, short = symbols(report.members), member_labels(report.members)
+    concerned = any(event.subject in letters for event in report.events)
     happens: dict[str, list[str]] = {}
     for event in report.events:
         happens.setdefault(event.subject, []).append(f"{event.kind} {time(event.at_us)}")
     columns = (
-        Column("", "letter", of=lambda part: letters[part.client_id]),
+        Column("", "letter", styles=letter_styles(letters), of=lambda part: letters[part.client_id]),
         Column("#", "label", shown=letters != short, of=lambda part: short[part.client_id]),
         Column("consumer", "clientId"),
         Column("before", "queuesAtStart", "number"),
         Column("after", "queuesAtEnd", "number"),
         Column("taken", "taken", "number"),
-        Column("events", "events", of=lambda part: ", ".join(happens.get(part.client_id, ()))),
+        Column("events", "events", shown=concerned, of=lambda part: ", ".join(happens.get(part.client_id, ()))),
     )
     found = consumer_parts(report)
-    concerned = [
+    badness = [
         part.taken + abs(part.queues_at_end - part.queues_at_start) + len(happens.get(part.client_id, ()))
         for part in found
     ]
-    brief = worst(concerned, _MOST_CONSUMERS)
-    title = "consumers, and how many queues they own before and after"
-    return Section("consumers", title, columns, rows_of(columns, found), heads=3, brief=brief)
+    brief = worst(badness, _MOST_CONSUMERS)
+    return Section(
+        "consumers", "consumers: queues before and after", columns, rows_of(columns, found), heads=3, brief=brief
+    )
 
 
 def _figures(figures: GroupFigures, *, named_only: bool) -> Section:
     """One simulation in numbers; CSV has each as a text and as a number."""
     columns = (
         Column("", "figure"),
-        Column("in all", "shown"),
+        Column("value", "shown"),
         Column("", "name", shown=False),
         Column("", "value", "number", shown=False),
     )
@@ -242,7 +269,7 @@ def _figures(figures: GroupFigures, *, named_only: bool) -> Section:
         value = getattr(figures, field)
         shown = _UNSHOWN[field] if value is None else _shown_figure(field, value)
         rows.append((title, shown, _KEYS[field], value))
-    return Section("summary", "summary", columns, tuple(rows), named_only=named_only)
+    return Section("summary", "summary", columns, tuple(rows), named_only=named_only, audience="scripts")
 
 
 def _trials(trials: GroupTrials) -> Section:

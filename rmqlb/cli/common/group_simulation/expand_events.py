@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from rmqlb.cli.common.group_simulation.parse_events import AskedEvent, parse_event
@@ -36,14 +36,28 @@ def events(
     client_ids: Sequence[str],
     routes: Sequence[TopicRouteData],
     strategies: Strategies | None = None,
+    elsewhere: Collection[str] = (),
 ) -> tuple[tuple[Event, ...], tuple[Finding, ...]]:
-    """`--event`, taken apart into what happens to single members (`client_ids`, duplicates kept) and brokers."""
+    """`--event`, taken apart into what happens to single members (`client_ids`, duplicates kept) and brokers.
+
+    Args:
+        elsewhere: brokers that other topics have; what happens to them is no event of these.
+    """
     known = {*client_ids, *(broker.broker_name for route in routes for broker in route.broker_datas)}
     asked = [parse_event(text, known) for text in texts]
-    reading = _Reading(client_ids, routes, strategies or Strategies(), asked)
+    reading = _Reading(client_ids, routes, strategies or Strategies(), asked, elsewhere)
     places = sorted(range(len(asked)), key=lambda place: asked[place].at_us)
     found = {place: reading.take(asked[place]) for place in places}
     return tuple(event for place in range(len(asked)) for event in found[place]), tuple(reading.findings())
+
+
+def events_of_brokers(
+    texts: Sequence[str], routes: Sequence[TopicRouteData], elsewhere: Sequence[TopicRouteData]
+) -> tuple[Event, ...]:
+    """Those that happen to brokers of these routes, whichever group there is."""
+    others = {broker.broker_name for route in (*routes, *elsewhere) for broker in route.broker_datas}
+    of_brokers = [text for text in texts if "broker" in parse_event(text, others).verb]
+    return events(of_brokers, (), routes, elsewhere=others)[0]
 
 
 class _Reading:
@@ -55,7 +69,9 @@ class _Reading:
         routes: Sequence[TopicRouteData],
         strategies: Strategies,
         asked: Iterable[AskedEvent],
+        elsewhere: Collection[str],
     ) -> None:
+        self._elsewhere = elsewhere
         self._beginning = client_ids
         self._labelled = sort_client_ids(set(client_ids))
         self._routes = routes
@@ -77,7 +93,7 @@ class _Reading:
                 taken = tuple(Event(kind, asked.at_us, client_id, asked.text) for client_id in ids)
             case "freeze":
                 taken = tuple(self._freeze(asked))
-            case "broker-down" | "broker-loss" | "broker-up":
+            case "broker-down" | "broker-loss" | "broker-up" | "restart-broker":
                 taken = tuple(self._broker(asked))
             case "route-change":
                 taken = (self._route_change(asked),)
@@ -94,8 +110,8 @@ class _Reading:
             more = f" and {len(self._renamed) - 1} more" if len(self._renamed) > 1 else ""
             yield Finding(
                 "new-ids",
-                f"a restarted process gets a new client ID: {old}{more} comes back as {new}, and may sort elsewhere; "
-                "'same ids' after a comma keeps the ids",
+                f"a restarted process gets a new client ID, and may sort elsewhere: {old}{more} comes back as {new}; "
+                "'same ids' after a comma keeps the IDs",
             )
         for name in self._new_brokers:
             yield Finding("new-broker", f"no topic has a broker {name} yet: it comes up as a new one")
@@ -145,13 +161,16 @@ class _Reading:
                 yield Event("unfreeze", asked.to_us, client_id, asked.text)
 
     def _broker(self, asked: AskedEvent) -> Iterator[Event]:
-        kind: EventKind = asked.verb  # type: ignore[assignment]
+        kind: EventKind = "broker-down" if asked.verb == "restart-broker" else asked.verb  # type: ignore[assignment]
+        back_us = asked.at_us + asked.down_us if asked.down_us else asked.to_us
         name, reads, writes = asked.subject, None, None
         fitting = [name]
         if name not in self._brokers:
             fitting = [broker for broker in self._brokers if fnmatchcase(broker, name)]
+            if not fitting and any(broker == name or fnmatchcase(broker, name) for broker in self._elsewhere):
+                return
             if not fitting and set(name) & set(_GLOB):
-                raise asked.wrong(f"no broker fits {name}", suggestion("brokers", name, self._brokers))
+                raise asked.wrong(f"{name} matches no broker", suggestion("brokers", name, self._brokers))
             if not fitting and kind == "broker-up":
                 new = new_broker(re.sub(r"\s*:\s*", ":", name), asked.option, asked.hint)
                 name, reads, writes = new.name, new.read_queue_nums, new.write_queue_nums
@@ -170,8 +189,8 @@ class _Reading:
                 write_queues=writes,
                 with_slaves=asked.with_slaves,
             )
-            if asked.to_us is not None:
-                yield Event("broker-up", asked.to_us, broker, asked.text)
+            if back_us is not None:
+                yield Event("broker-up", back_us, broker, asked.text)
 
     def _route_change(self, asked: AskedEvent) -> Event:
         where, equals, numbers = asked.subject.rpartition("=")
@@ -233,7 +252,7 @@ class _Reading:
         """Client id → its id afterwards, of those that change."""
         if "as" in asked.others:
             if len(ids) > 1:
-                raise asked.wrong(f"{asked.subject} fits {len(ids)} consumers, and one new id is given")
+                raise asked.wrong(f"{asked.subject} matches {len(ids)} consumers, and one new ID is given")
             self._ids.add(asked.others["as"])
             return {ids[0]: asked.others["as"]}
         if asked.ids == "same":
@@ -267,7 +286,8 @@ class _Reading:
             elif fitting := [client_id for client_id in present if fnmatchcase(client_id, name)]:
                 found += fitting
             elif set(name) & set(_GLOB):
-                raise asked.wrong(f"no consumer that is there then fits {name}", suggestion("consumers", name, present))
+                why = f"{name} matches no consumer that is there then"
+                raise asked.wrong(why, suggestion("consumers", name, present))
             else:
                 found.append(name)
         return found if asked.verb in _ENDS else list(dict.fromkeys(found))

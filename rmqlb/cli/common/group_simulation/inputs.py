@@ -20,6 +20,7 @@ from rmqlb.cli.common.inputs import (
     GroupOnTopics,
     group_on_topics,
 )
+from rmqlb.cli.common.options import GroupOptions
 from rmqlb.cli.common.reading import fetch, wanted_for
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
@@ -45,6 +46,7 @@ from rmqlb.model.group_scenario import (
 from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.made_from import MadeFrom
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot
 
 _CONSUME_FROM = {
@@ -74,39 +76,60 @@ class Gathered(Struct, frozen=True):
         )
 
 
+def scenario_of(options: GroupSimulationOptions) -> GroupScenario:
+    """What the options alone tell, so that a mistake in them needs no source."""
+    configured, happens = options.configured, options.happens or EventOptions()
+    if configured.client is not None:
+        consumer_profile_of(configured.client)
+    if options.source.source == "-" and configured.rates_since == "-":
+        raise UsageError("-s - and --rates-since - both read stdin")
+    return GroupScenario(
+        orderly=configured.orderly,
+        timers=values.timers(configured.timer or ()),
+        latency_us=duration_us(configured.latency, "--latency", zero=True),
+        consume_us=duration_us(configured.consume_time, "--consume-time", zero=True),
+        consume_from=_consume_from(configured.consume_from, CONSUME_FROM_LAST_OFFSET),
+        until_us=None if happens.for_ is None else duration_us(happens.for_, "--for"),
+        all_new=happens.all_new,
+        seed=options.seed,
+    )
+
+
 def gather(
     options: GroupSimulationOptions,
+    which: GroupOptions,
+    snapshot: ClusterSnapshot,
     strategy: str | None,
     strategies: Strategies,
     terminal: Terminal,
     *,
     broadcasting_too: bool = True,
+    elsewhere: Sequence[TopicRouteData] = (),
 ) -> Gathered:
-    """The group and the scenario from the options."""
+    """The group and the scenario from the options.
+
+    Args:
+        elsewhere: routes of other topics that events and rates may be about: they do not happen to this group.
+    """
     configured, happens = options.configured, options.happens or EventOptions()
-    scenario = _scenario(configured, options.seed)
-    until_us = None if happens.for_ is None else duration_us(happens.for_, "--for")
-    if options.source.source == "-" and configured.rates_since == "-":
-        raise UsageError("-s - and --rates-since - both read stdin")
-    snapshot = fetch(options.source, wanted_for(options.source, options.which), terminal)
-    found = group_on_topics(snapshot, options.which, broadcasting_too=broadcasting_too)
+    scenario = scenario_of(options)
+    found = group_on_topics(snapshot, which, broadcasting_too=broadcasting_too)
     broadcasting = happens.broadcasting or found.broadcasting
-    events, of_events = read_events(happens.event or (), found.client_ids, found.routes, strategies)
+    others = {broker.broker_name for route in elsewhere for broker in route.broker_datas}
+    events, of_events = read_events(happens.event or (), found.client_ids, found.routes, strategies, others)
     strategies.must_apply(reported=strategy is None)
     with terminal.progress(verb="looking at") as progress:
         progress(found.title, 0, 0)
         own = strategies.settings_for([route.topic for route in found.routes], found.name)
         members, of_members = _members(found, strategy, own, broadcasting=broadcasting)
-    _within(events, until_us, happens.for_)
+    _within(events, scenario.until_us, happens.for_)
     _require_somebody(found, events, may_join=options.happens is not None)
     scenario, of_clients = _with_clients(scenario, configured, found, events)
     scenario = replace(
         scenario,
         events=events,
         broadcasting=broadcasting,
-        rates=_rates(options, found, snapshot, events, terminal),
-        until_us=until_us,
-        all_new=happens.all_new,
+        rates=_rates(options, which, found, snapshot, events, elsewhere, terminal),
     )
     findings = [*found.findings, *of_members, *of_clients, *of_events]
     if not broadcasting:
@@ -122,20 +145,6 @@ def trials_of(options: TrialOptions) -> tuple[int | None, int]:
     if trials is not None and trial >= trials:
         raise UsageError(f"--trial {options.trial}: there are the trials 0 to {trials - 1}")
     return trials, trial
-
-
-def _scenario(configured: MemberOptions, seed: int) -> GroupScenario:
-    """What the options alone tell, so that a mistake in them needs no source."""
-    if configured.client is not None:
-        consumer_profile_of(configured.client)
-    return GroupScenario(
-        orderly=configured.orderly,
-        timers=values.timers(configured.timer or ()),
-        latency_us=duration_us(configured.latency, "--latency", zero=True),
-        consume_us=duration_us(configured.consume_time, "--consume-time", zero=True),
-        consume_from=_consume_from(configured.consume_from, CONSUME_FROM_LAST_OFFSET),
-        seed=seed,
-    )
 
 
 def _members(
@@ -202,21 +211,28 @@ def _consume_from(typed: str | None, observed: str) -> str:
 
 def _rates(
     options: GroupSimulationOptions,
+    which: GroupOptions,
     found: GroupOnTopics,
     snapshot: ClusterSnapshot,
     events: Sequence[Event],
+    elsewhere: Sequence[TopicRouteData],
     terminal: Terminal,
 ) -> Mapping[MessageQueue, float]:
     configured = options.configured
-    said = values.rates(configured.rate or (), [route.topic for route in found.routes])
-    rates = spread_evenly(said, found.routes, events)
+    topics = dict.fromkeys(route.topic for route in (*found.routes, *elsewhere))
+    rates = spread_evenly(values.rates(configured.rate or (), list(topics)), found.routes, events)
     if configured.rates_since is None:
         return rates
-    return _rates_since(configured.rates_since, options, found, snapshot, terminal) | rates
+    return _rates_since(configured.rates_since, options, which, found, snapshot, terminal) | rates
 
 
 def _rates_since(
-    path: str, options: GroupSimulationOptions, found: GroupOnTopics, snapshot: ClusterSnapshot, terminal: Terminal
+    path: str,
+    options: GroupSimulationOptions,
+    which: GroupOptions,
+    found: GroupOnTopics,
+    snapshot: ClusterSnapshot,
+    terminal: Terminal,
 ) -> dict[MessageQueue, float]:
     option = f"--rates-since {path}"
     if "://" in path:
@@ -224,7 +240,7 @@ def _rates_since(
     if found.group is None:
         raise DataError(f"{option}: the source does not report the group, so that no rate follows")
     group, source = found.group, options.source
-    wanted = replace(wanted_for(source, options.which), group=group.group)
+    wanted = replace(wanted_for(source, which), group=group.group)
     earlier = fetch(replace(source, source=path), wanted, terminal)
     return observed_rates(
         group,

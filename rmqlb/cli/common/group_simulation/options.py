@@ -1,4 +1,4 @@
-"""The options of `simulate-rebalance` and `plan-rollout`: what happens, how the members are configured, and trials."""
+"""The options of `simulate-rebalance` and `plan-rollout`: what happens, how consumers are configured, and trials."""
 
 from typing import Annotated
 
@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from rmqlb.cli.common.options import (
     GroupOptions,
+    GroupsOptions,
     SourceOptions,
     StrategyOptions,
     about_option,
@@ -24,11 +25,19 @@ MembersStrategy = Annotated[
     ),
 ]
 
+Explain = Annotated[bool, shown_option("--explain", help="List what each consumer does when, and why.")]
+
 
 class GroupOverTimeOptions(GroupOptions, frozen=True):
     """Which group, on which topics, with which consumers at the beginning."""
 
-    explain: Annotated[bool, shown_option("--explain", help="List what each consumer does when, and why.")] = False
+    explain: Explain = False
+
+
+class GroupsOverTimeOptions(GroupsOptions, frozen=True):
+    """Which groups, on which topics, with which consumers at the beginning."""
+
+    explain: Explain = False
 
 
 class EventOptions(Struct, frozen=True):
@@ -111,7 +120,6 @@ class GroupSimulationOptions(Struct, frozen=True):
     """What both commands ask of a group, together; `happens` is None of a command that makes its own events."""
 
     source: SourceOptions
-    which: GroupOverTimeOptions
     configured: MemberOptions
     strategies: StrategyOptions
     seed: int

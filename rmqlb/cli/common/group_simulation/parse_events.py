@@ -35,6 +35,7 @@ VERBS: Mapping[str, Verb] = {
     "host-loss": Verb("host-loss '10.0.0.5@*@30s'"),
     "broker-down": Verb("broker-down broker-a@30s or broker-down broker-a@30s-90s", ("with",), has_window=True),
     "broker-loss": Verb("broker-loss broker-a@30s or broker-loss broker-a@30s-90s", ("with",), has_window=True),
+    "restart-broker": Verb("restart-broker broker-a@30s, down 1m", ("down", "with"), ("down",)),
     "broker-up": Verb("broker-up broker-a@90s or broker-up broker-c:8:8@90s for a new one"),
     "route-change": Verb("route-change 12@30s, TOPIC:broker-a=12@30s, or 12/8@30s for 12 read and 8 write queues"),
     "pull-stall": Verb("pull-stall 10.0.0.5@app@30s"),
@@ -169,7 +170,7 @@ def _qualifiers(parts: list[str], asked: AskedEvent) -> dict[str, str]:
         said[name] = value
     for name in VERBS[asked.verb].needed:
         if name not in said:
-            raise asked.wrong("how long is each away?" if name == "down" else "how long from one to the next?")
+            raise asked.wrong("how long is it away?" if name == "down" else "how long from one to the next?")
     return said
 
 

@@ -1,0 +1,240 @@
+"""The simulations of several groups as one report, and of producers of their topics while brokers fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.group_report import GroupFigures, GroupReport
+from rmqlb.model.send_report import FailureReport, SendReport
+from rmqlb.model.words import counted, messages
+from rmqlb.views.group.facts import event_texts, gravity
+from rmqlb.views.group.result import GroupResult
+from rmqlb.views.of_groups import of_groups
+from rmqlb.views.report import BETWEEN, Column, Report, Section, about, percent, rows_of
+from rmqlb.views.send.facts import last_failed_ms, send_gravity
+from rmqlb.views.send.result import SendResult, send_result
+
+_RANKS = (ERROR, WARNING, "inOrder")
+_MOST_ROWS = 20
+
+
+class SimulationsSummary(Struct, frozen=True, rename="camel"):
+    """What happens to all groups, and to producers.
+
+    Attributes:
+        groups: how many.
+        groups_affected: groups of which a queue is in an outage, has a gap, an overlap or no reader at the end, or that
+            do not converge.
+        queues: of all groups; one that two groups read counts twice.
+        queues_with_gap: queues that had no owner at some time.
+        queues_with_overlap: queues that had several.
+        queues_with_outage: queues whose broker could not be read at some time.
+        queues_unread_at_end: queues that no consumer reads at the end.
+        longest_gap_ms: of any group.
+        longest_overlap_ms: of any group.
+        longest_outage_ms: of any group.
+        unread_ms: the longest time in which nobody read a queue: so long a message waits at the most.
+        redelivered: bound of the messages that are redelivered; null when a rate that it needs is unknown.
+        convergence_ms: from the first event until the last group has converged; null when one has not.
+        topics: topics of which producers were simulated.
+        messages: that these sent.
+        lost: of these, lost.
+        retried: of these, with more than one attempt.
+        longest_send_ms: the longest that a message took; null without producers.
+    """
+
+    groups: int
+    groups_affected: int
+    queues: int
+    queues_with_gap: int
+    queues_with_overlap: int
+    queues_with_outage: int
+    queues_unread_at_end: int
+    longest_gap_ms: float
+    longest_overlap_ms: float
+    longest_outage_ms: float
+    unread_ms: float
+    redelivered: int | None
+    convergence_ms: float | None
+    topics: int
+    messages: int
+    lost: int
+    retried: int
+    longest_send_ms: float | None
+
+
+class SimulationOfGroups(Struct, frozen=True):
+    """Several consumer groups over time, and producers while brokers fail.
+
+    Attributes:
+        groups: each group's simulation, as rmqlb/simulate-rebalance has it.
+        producers: a producer of each topic that a failing broker has queues of, as rmqlb/send has it.
+        summary: of all of them.
+    """
+
+    groups: tuple[GroupResult, ...]
+    producers: tuple[SendResult, ...]
+    summary: SimulationsSummary
+
+
+def simulations_report(
+    parts: Sequence[tuple[str, Report]], simulations: Sequence[GroupReport], producers: Sequence[SendReport]
+) -> Report:
+    """The report of several groups: what happens to all, each in a line, the worst first, and the producers."""
+    summary = _summary(simulations, producers)
+    data = SimulationOfGroups(
+        tuple(report.data for _, report in parts if isinstance(report.data, GroupResult)),
+        tuple(send_result(each, [each], [], None, [], None) for each in producers),
+        summary,
+    )
+    ordered = sorted(simulations, key=lambda report: (_RANKS.index(gravity(report)), *_badness(report.figures)))
+    whole = of_groups(parts, "", data, _overview(simulations))
+    of_producers = (_producers(producers),) if producers else ()
+    graves = (whole.grave, *(send_gravity(each.totals) for each in producers))
+    return replace(
+        whole,
+        facts=tuple(_facts(summary, simulations, producers)),
+        sections=(_overview(ordered), *of_producers, *whole.sections[1:]),
+        tables=(*(whole.tables or ()), *of_producers),
+        grave=min(graves, key=_RANKS.index),
+    )
+
+
+def _summary(simulations: Sequence[GroupReport], producers: Sequence[SendReport]) -> SimulationsSummary:
+    figures = [report.figures for report in simulations]
+    redelivered = [each.redelivered for each in figures]
+    converged = [each.convergence_ms for each in figures]
+    sends = [report.totals for report in producers]
+    return SimulationsSummary(
+        groups=len(simulations),
+        groups_affected=sum(gravity(report) != "inOrder" for report in simulations),
+        queues=sum(len(report.timelines) for report in simulations),
+        queues_with_gap=sum(each.queues_with_gap for each in figures),
+        queues_with_overlap=sum(each.queues_with_overlap for each in figures),
+        queues_with_outage=sum(each.queues_with_outage for each in figures),
+        queues_unread_at_end=sum(each.queues_unread_at_end for each in figures),
+        longest_gap_ms=max((each.longest_gap_ms for each in figures), default=0),
+        longest_overlap_ms=max((each.longest_overlap_ms for each in figures), default=0),
+        longest_outage_ms=max((each.longest_outage_ms for each in figures), default=0),
+        unread_ms=max((each.unread_ms for each in figures), default=0),
+        redelivered=None if None in redelivered else sum(each or 0 for each in redelivered),
+        convergence_ms=None if None in converged else max((each or 0 for each in converged), default=0),
+        topics=len(sends),
+        messages=sum(each.messages for each in sends),
+        lost=sum(each.lost for each in sends),
+        retried=sum(each.retried for each in sends),
+        longest_send_ms=max((each.longest_send_ms or 0 for each in sends), default=None),
+    )
+
+
+def _facts(s: SimulationsSummary, simulations: Sequence[GroupReport], producers: Sequence[SendReport]) -> Iterator[str]:
+    events = [event for report in simulations for event in report.events]
+    verdict = [f"{s.groups_affected} of {counted(s.groups, 'group')} affected", *_consumers(s), *_sends(s)]
+    yield f"{event_texts(events) or 'no event'}: {'; '.join(verdict)}"
+    yield f"  consumers: {BETWEEN.join(_more_of_consumers(s))}"
+    if producers:
+        yield f"  producers: {BETWEEN.join(_more_of_producers(s, producers))}"
+
+
+def _consumers(s: SimulationsSummary) -> Iterator[str]:
+    if s.queues_unread_at_end:
+        yield f"{s.queues_unread_at_end} of {counted(s.queues, 'queue')} not read at the end"
+    if s.queues_with_outage:
+        outage = f"cannot be read for up to {about(s.longest_outage_ms)}"
+        yield f"{s.queues_with_outage} of {counted(s.queues, 'queue')} {outage}"
+    elif s.unread_ms:
+        yield f"a message waits up to {about(s.unread_ms)}"
+
+
+def _sends(s: SimulationsSummary) -> Iterator[str]:
+    if s.lost:
+        yield f"{s.lost:,} of {messages(s.messages)} lost ({percent(s.lost / s.messages)})"
+    elif s.topics:
+        yield f"producers of {counted(s.topics, 'topic')} lose no message"
+
+
+def _more_of_consumers(s: SimulationsSummary) -> Iterator[str]:
+    kinds = (("gap", s.longest_gap_ms, s.queues_with_gap), ("overlap", s.longest_overlap_ms, s.queues_with_overlap))
+    for what, ms, queues in kinds:
+        yield f"longest {what} {about(ms)} ({counted(queues, 'queue')})" if queues else f"no {what}"
+    if s.unread_ms:
+        yield f"a message waits up to {about(s.unread_ms)}"
+    if s.redelivered is None:
+        yield "how many messages are redelivered is unknown without --rate"
+    else:
+        yield f"at most {messages(s.redelivered)} redelivered"
+    yield (
+        "not all groups converge"
+        if s.convergence_ms is None
+        else (
+            f"converged {about(s.convergence_ms)} after the first event"
+            if s.convergence_ms
+            else "no queue gets a new owner"
+        )
+    )
+
+
+def _more_of_producers(s: SimulationsSummary, producers: Sequence[SendReport]) -> Iterator[str]:
+    if s.retried:
+        last = max((each for each in map(last_failed_ms, producers) if each is not None), default=None)
+        until = "" if last is None else f", the last at {about(last)}"
+        yield f"{s.retried:,} of {messages(s.messages)} retried ({percent(s.retried / s.messages)}){until}"
+    else:
+        yield f"none of {messages(s.messages)} retried"
+    if s.longest_send_ms is not None:
+        yield f"longest send {about(s.longest_send_ms)}"
+
+
+def _overview(simulations: Sequence[GroupReport]) -> Section:
+    """Each group in a line."""
+    columns = (
+        Column("", "status", "sign", of=gravity),
+        Column("group", "group"),
+        Column("queues", "queues", "number", of=lambda report: len(report.timelines)),
+        Column("in outage", "queuesWithOutage", "number", of=lambda report: report.figures.queues_with_outage),
+        Column("outage", "longestOutageMs", "ms", of=lambda report: report.figures.longest_outage_ms),
+        Column("gap", "longestGapMs", "ms", of=lambda report: report.figures.longest_gap_ms),
+        Column("overlap", "longestOverlapMs", "ms", of=lambda report: report.figures.longest_overlap_ms),
+        Column("waits up to", "unreadMs", "ms", fold=2, of=lambda report: report.figures.unread_ms),
+        Column("redelivered, at most", "redelivered", "number", fold=3, of=lambda report: report.figures.redelivered),
+        Column("converged", "convergenceMs", "ms", fold=1, of=lambda report: report.figures.convergence_ms),
+    )
+    rows = rows_of(columns, simulations)
+    brief = tuple(range(_MOST_ROWS)) if len(rows) > _MOST_ROWS else None
+    return Section("groups", "groups, the worst first", columns, rows, heads=2, brief=brief)
+
+
+def _badness(f: GroupFigures) -> tuple[float, ...]:
+    return -f.queues_unread_at_end, -f.unread_ms, -f.longest_gap_ms, -f.longest_overlap_ms
+
+
+def _producers(producers: Iterable[SendReport]) -> Section:
+    """Each topic in a line, the worst first."""
+    columns = (
+        Column("", "status", "sign", of=lambda report: send_gravity(report.totals)),
+        Column("topic", "topic"),
+        Column("messages", "messages", "number", of=lambda report: report.totals.messages),
+        Column("lost", "lost", "number", of=lambda report: report.totals.lost),
+        Column("retried", "retried", "number", of=lambda report: report.totals.retried),
+        Column("last at", "lastFailedMs", "ms", of=last_failed_ms),
+        Column("longest send", "longestSendMs", "ms", fold=2, of=lambda report: report.totals.longest_send_ms),
+        Column("not in list from", "isolatedMs", "ms", fold=1, of=lambda report: _first(report, "isolated_ms")),
+        Column("used again at", "usedAgainMs", "ms", fold=1, of=lambda report: _first(report, "used_again_ms")),
+    )
+    ordered = sorted(
+        producers, key=lambda report: (-report.totals.lost, -report.totals.retried / (report.totals.messages or 1))
+    )
+    rows = rows_of(columns, ordered)
+    brief = tuple(range(_MOST_ROWS)) if len(rows) > _MOST_ROWS else None
+    return Section("producers", "producers, the worst first", columns, rows, heads=2, brief=brief)
+
+
+def _first(report: SendReport, field: str) -> float | None:
+    """Of the broker that fails first."""
+    failures: tuple[FailureReport, ...] = report.failures
+    found: float | None = getattr(failures[0], field) if failures else None
+    return found
