@@ -50,6 +50,18 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "plan-explained": f"plan-rebalance {EXAMPLE} --group audit-svc --topic OrderEvents --add 10.0.0.9@1 --add 10.0.0.10@1 --explain",
     "plan-compared": f"plan-rebalance {EXAMPLE} --group order-svc --remove-broker broker-b --strategy all --section strategies --section summary",
     "plan-to-strategy": f"plan-rebalance {EXAMPLE} --group bill-svc --to-strategy CONSISTENT_HASH --changed",
+    **{
+        f"plan-screen-{width}": f"plan-rebalance {EXAMPLE} -g order-svc --scale-to 4 -o table"
+        for width in (80, 100, 120)
+    },
+    "plan-unassigned-80": f"plan-rebalance {FAULTS} -g mix-svc --add 1 -o table",
+    "plan-no-one-left-100": f"plan-rebalance {FAULTS} -g slow-svc --scale-to 0 -o table",
+    **{
+        f"plans-of-pattern-{width}": f"plan-rebalance {EXAMPLE} -g '*-svc' --scale-to 5 -o table"
+        for width in (80, 100, 120)
+    },
+    **{f"owners-screen-{width}": f"show-owners {FAULTS} -g mix-svc -o table" for width in (80, 100, 120)},
+    **{f"owners-of-pattern-{width}": f"show-owners {FAULTS} -g '*-svc' --strategy AVG -o table" for width in (80, 120)},
     "plan-queues": f"plan-rebalance {EXAMPLE} --group bill-svc --read-queues broker-a=2 --add-broker broker-c:2 --section queues",
     "plan-scenario": f"plan-rebalance {EXAMPLE} --scenario examples/scenario.yaml --section summary",
     "plan-met": f"plan-rebalance {EXAMPLE} --group bill-svc --add 6 --fail-on 'idle>0' --fail-on 'moved>99%' --section summary",

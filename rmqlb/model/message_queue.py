@@ -75,7 +75,7 @@ def queue_ranges(queues: Iterable[MessageQueue], most: int = 4) -> str:
 
     >>> a, b = ([MessageQueue("T", name, number) for number in (0, 1, 2, 5)] for name in "ab")
     >>> queue_ranges(a), queue_ranges([*b, *a], most=3)
-    ('T a 0-2,5', 'T a 0-2,5; T b 0-2 and 1 more')
+    ('T a 0-2,5', 'T a 0-2,5, b 0-2 and 1 more')
     """
     ranges: list[list[MessageQueue]] = []
     for queue in sort_queues(queues):
@@ -84,10 +84,13 @@ def queue_ranges(queues: Iterable[MessageQueue], most: int = 4) -> str:
             ranges[-1].append(queue)
         else:
             ranges.append([queue])
-    texts: dict[str, list[str]] = {}
+    topics: dict[str, dict[str, list[str]]] = {}
     for first, *others in ranges[:most]:
         ids = f"{first.queue_id}-{others[-1].queue_id}" if others else f"{first.queue_id}"
-        texts.setdefault(f"{first.topic} {first.broker_name}", []).append(ids)
+        topics.setdefault(first.topic, {}).setdefault(first.broker_name, []).append(ids)
     left = sum(map(len, ranges[most:]))
     more = f" and {left} more" if left else ""
-    return "; ".join(f"{name} {','.join(ids)}" for name, ids in texts.items()) + more
+    of_brokers = {
+        topic: [f"{broker} {','.join(ids)}" for broker, ids in brokers.items()] for topic, brokers in topics.items()
+    }
+    return "; ".join(f"{topic} {', '.join(texts)}" for topic, texts in of_brokers.items()) + more

@@ -16,6 +16,7 @@ small example).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,13 +25,13 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from rmqlb.model import times
-from rmqlb.model.finding import ERROR, SEVERITIES, WARNING, Finding
+from rmqlb.model.finding import ERROR, INFO, NO_CODE, SEVERITIES, WARNING, Finding
 
 if TYPE_CHECKING:
     from datetime import datetime
 
 
-Kind = Literal["text", "number", "clients", "change", "label", "ms", "share", "bar", "strip", "sign", "prose"]
+Kind = Literal["text", "number", "clients", "owners", "change", "label", "ms", "share", "bar", "strip", "sign", "prose"]
 RIGHT = ("number", "label", "ms", "share")
 """Kinds whose cells are set to the right."""
 BETWEEN = " · "
@@ -50,7 +51,8 @@ class Column(Struct, frozen=True):
 
     title: str
     key: str  # for CSV, camelCase as in JSON
-    # text; number (to the right); clients (client ids, which a narrow table may abbreviate); label (a number that
+    # text; number (to the right); clients (client ids, which a narrow table may abbreviate); owners (the same of a
+    # queue that has to have one, and red where it has none or several); label (a number that
     # explains such an abbreviation); change (a sign and a word); ms (milliseconds, which people read as `1m30s`); share
     # (a fraction, read as a percentage); bar (a fraction, drawn); strip (a row of a picture, in which each character
     # counts); sign (how grave: a severity or a status); prose (a sentence, which takes several lines of a narrow table
@@ -150,6 +152,8 @@ class Report(Struct, frozen=True):
     def told(self, findings: Iterable[Finding]) -> Report:
         """The report for a screen that tells these findings."""
         ordered = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
+        if self.most_findings is not None:
+            ordered = tuple(_alike_once(ordered))
         gravest = [
             each for each in (ERROR, WARNING) if each == self.grave or any(one.severity == each for one in ordered)
         ]
@@ -169,6 +173,18 @@ def _chosen(sections: Sequence[Section], names: tuple[str, ...], screen: bool, e
     if names or everything:
         return tuple(section.whole() for section in there if everything or section.name in names)
     return tuple(each for each in there if not each.named_only and each.audience in (fitting, "all"))
+
+
+def _alike_once(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Of information with the same code the first, and how much more of it there is."""
+    alike = Counter(finding.code for finding in findings if finding.severity == INFO and finding.code != NO_CODE)
+    for finding in findings:
+        number = alike.get(finding.code, 1) if finding.severity == INFO else 1
+        if number > 1:
+            alike[finding.code] = 0
+            yield replace(finding, message=f"{finding.message} (and {number - 1} more: --all shows all)")
+        elif number:
+            yield finding
 
 
 def _more(sections: Sequence[Section], shown: Sequence[Section]) -> str:

@@ -52,7 +52,9 @@ def cell(column: Column, value: Cell, labels: Mapping[str, str], styled: bool) -
 
 
 def style(column: Column, value: Cell) -> str:
-    """What shows a change, or how grave something is."""
+    """What shows a change, how grave something is, or that a queue has not one owner."""
+    if column.kind == "owners" and isinstance(value, tuple):
+        return "" if len(value) == 1 else SEVERITY_STYLES["error"]
     return {"change": STYLES, "sign": SEVERITY_STYLES}.get(column.kind, {}).get(str(value), "")
 
 

@@ -28,6 +28,7 @@ CELLS: dict[Kind, st.SearchStrategy[Cell]] = {
     **dict.fromkeys(KINDS, NUMBERS),
     "text": TEXTS,
     "clients": st.one_of(st.none(), st.sampled_from(IDS), st.lists(st.sampled_from(IDS), max_size=4).map(tuple)),
+    "owners": st.lists(st.sampled_from(IDS), max_size=3).map(tuple),
     "prose": TEXTS,
     "change": st.sampled_from(tuple(CHANGE_SIGNS)),
     "sign": st.sampled_from(tuple(SIGNS)),

@@ -103,6 +103,18 @@ def test_many_findings_are_counted_and_all_of_them_shown_on_request() -> None:
     assert ("c19 is idle" in whole, "more" in whole) == (True, False)
 
 
+def test_information_of_one_kind_is_said_once() -> None:
+    alike = [Finding("placeholder-ids", f"g{number}: they sort last", severity="info") for number in range(3)]
+    other = Finding("x", "other", severity="info")
+    text = on_a_terminal(REPORT.told([*FINDINGS, *alike, other]), 200)
+    assert f"{LONG} (and 3 more: --all shows all)\n" in text
+    assert ("g0:" in text, "other" in text) == (False, True)
+    whole = on_a_terminal(REPORT.only((), screen=True, everything=True).told(alike), 200)
+    assert whole.count("they sort last") == 3
+    faults = [Finding("y", f"g{number}") for number in range(3)]
+    assert on_a_terminal(REPORT.told(faults), 200).count("! y") == 3
+
+
 def test_markdown_lists_them_and_takes_names_literally() -> None:
     text = as_markdown(REPORT.told((Finding("idle-consumers", "a|b *c* \x1b[2J is idle"),)))
     assert "- ! **idle-consumers** a\\|b \\*c\\* \\\\x1b\\[2J is idle\n" in text

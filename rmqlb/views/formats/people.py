@@ -35,6 +35,7 @@ _LEAST_PROSE = 26  # columns that a sentence takes before others are left out
 _UNKNOWN = "?"
 _NOT_THERE = "-"
 _UNASSIGNED = "(unassigned)"
+_CLIENTS = ("clients", "owners")
 _UNTITLED = ("change", "strip")
 _LONGEST_STRIP = 160
 _SHORTEST_STRIP = 30
@@ -217,7 +218,7 @@ def _cells(
     if known is None:
         return [_cell(column, cell, labels) for column, cell in zip(columns, row, strict=True)]
     return [
-        _cell(column, cell, labels) if column.kind == "clients" or isinstance(cell, tuple) else drawn
+        _cell(column, cell, labels) if column.kind in _CLIENTS or isinstance(cell, tuple) else drawn
         for column, cell, drawn in zip(columns, row, known, strict=True)
     ]
 
@@ -229,12 +230,18 @@ def _cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> Drawn:
     if column.kind == "bar" and isinstance(cell, int | float):
         return Painted(((_blocks_of(cell), _BAR_STYLE),))
     text = clip(cell_text(column, cell, labels), _LONGEST)
-    if style := _STYLES_OF.get(column.kind, {}).get(str(cell), ""):
+    if style := _style(column, cell):
         return Painted(((text, style),), style)
     if column.styles:
         runs = groupby(text, key=lambda character: column.styles.get(character, ""))
         return Painted(tuple(("".join(run), style) for style, run in runs))
     return text
+
+
+def _style(column: Column, cell: Cell) -> str:
+    if column.kind == "owners":
+        return STYLES["error"] if isinstance(cell, tuple) and len(cell) != 1 else ""
+    return _STYLES_OF.get(column.kind, {}).get(str(cell), "")
 
 
 def _blocks_of(share: float) -> str:
@@ -346,6 +353,6 @@ def cell_text(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
         return f"{cell:.2f}"
     if column.kind in ("change", "sign"):
         return f"{CHANGE_SIGNS[str(cell)]} {cell}" if column.kind == "change" else SIGNS[str(cell)]
-    if column.kind == "clients":
+    if column.kind in _CLIENTS:
         return visible(labels.get(str(cell), str(cell)))
     return visible(str(cell))

@@ -11,8 +11,8 @@ from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.owners import OwnersReport, QueueOwners
 from rmqlb.model.words import counted
 from rmqlb.views.owners.headline import basis, observed_queues
-from rmqlb.views.queue_lists import fitting
-from rmqlb.views.report import Column, Section, rows_of
+from rmqlb.views.queue_lists import fitting, lag_text
+from rmqlb.views.report import Column, Kind, Section, rows_of
 
 _ROOM = 24
 _ROOM_OF_MISMATCHES = 8
@@ -48,15 +48,20 @@ def owned_section(report: OwnersReport) -> Section:
     """Who owns what: as observed, or where nothing is, as the first strategy predicts."""
     observed = bool(observed_queues(report))
     rows = list(_owned(report, observed=observed))
+    kind: Kind = "clients" if report.broadcasting else "owners"
     columns = (
         Column("", "severity", "sign", shown=any(each.severity for each in rows)),
-        Column("observed owner" if observed else "predicted owner", "owners", "clients"),
+        Column("observed owner" if observed else "predicted owner", "owners", kind),
         Column("queues", "number", "number", fold=1),
-        Column("lag", "lag", "number", fold=2, shown=any(each.lag for each in rows)),
+        Column(
+            "lag", "lag", "number", fold=2, shown=any(each.lag for each in rows), of=lambda each: lag_text(each.lag)
+        ),
         Column("which", "which", "prose"),
     )
     title = "observed owners" if observed else f"owners that {basis(report).strategy} predicts"
-    brief = fitting([each.which for each in rows], [each.badness for each in rows], _ROOM)
+    brief = fitting(
+        [each.which for each in rows], [each.badness for each in rows], _ROOM, beside=[each.owners for each in rows]
+    )
     return Section("owners", title, columns, rows_of(columns, rows), heads=2, audience="screen", brief=brief)
 
 
@@ -108,11 +113,12 @@ def mismatches_section(report: OwnersReport) -> Section:
     columns = (
         Column("", "severity", "sign"),
         Column("predicted owner", "predicted", "clients"),
-        Column("observed owner", "observed", "clients"),
+        Column("observed owner", "observed", "owners"),
         Column("queues", "number", "number", fold=1),
         Column("which", "which", "prose"),
     )
     number = sum(each.number for each in rows)
-    brief = fitting([each.which for each in rows], [each.number for each in rows], _ROOM_OF_MISMATCHES)
+    ids = [(*each.predicted, *each.observed) for each in rows]
+    brief = fitting([each.which for each in rows], [each.number for each in rows], _ROOM_OF_MISMATCHES, beside=ids)
     title = f"{counted(number, 'queue')} whose observed owner {strategy} does not predict"
     return Section("mismatches", title, columns, rows_of(columns, rows), heads=3, audience="screen", brief=brief)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from rmqlb.model.owners import OwnersReport, QueueOwners
 from rmqlb.views.owners.headline import basis, facts, grave, observed_queues
 from rmqlb.views.owners.screen import mismatches_section, owned_section
-from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
+from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Kind, Report, Rows, Section, labels
 
 
 def owners_report(report: OwnersReport, *, explained: bool = False) -> Report:
@@ -34,11 +34,12 @@ def owners_report(report: OwnersReport, *, explained: bool = False) -> Report:
 
 
 def _queues(report: OwnersReport) -> Section:
+    kind: Kind = "clients" if report.broadcasting else "owners"
     columns = (
         *QUEUE_COLUMNS,
-        Column("observed owner", "ownersObserved", "clients", shown=bool(observed_queues(report))),
+        Column("observed owner", "ownersObserved", kind, shown=bool(observed_queues(report))),
         Column("lag", "lag", "number", shown=any(queue.lag for queue in report.queues)),
-        *(Column(s.strategy, s.strategy, "clients") for s in report.strategies),
+        *(Column(s.strategy, s.strategy, kind) for s in report.strategies),
     )
     rows: list[tuple[Cell, ...]] = [
         (*_name(queue), queue.owners_observed, queue.lag, *queue.owners.values()) for queue in report.queues

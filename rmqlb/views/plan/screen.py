@@ -10,7 +10,7 @@ from rmqlb.model.finding import ERROR, INFO
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.plan import ADDED, REMOVED, SAME, ConsumerPlan, RebalancePlan
 from rmqlb.model.words import counted
-from rmqlb.views.queue_lists import fitting
+from rmqlb.views.queue_lists import fitting, lag_text
 from rmqlb.views.report import Cell, Column, Section, rows_of, worst
 
 _MOST_CONSUMERS = 8
@@ -49,8 +49,22 @@ def consumers_section(plan: RebalancePlan) -> Section:
         ),
         Column("change", "change", of=lambda c: _change(c, _widest(shown))),
         Column("observed", "queuesObserved", "number", shown=_observed_differ(shown), fold=1),
-        Column("lag gained", "lagGained", "number", shown=any(c.lag_gained for c in shown), fold=2),
-        Column("lag lost", "lagLost", "number", shown=any(c.lag_lost for c in shown), fold=3),
+        Column(
+            "lag gained",
+            "lagGained",
+            "number",
+            shown=any(c.lag_gained for c in shown),
+            fold=2,
+            of=lambda c: lag_text(c.lag_gained),
+        ),
+        Column(
+            "lag lost",
+            "lagLost",
+            "number",
+            shown=any(c.lag_lost for c in shown),
+            fold=3,
+            of=lambda c: lag_text(c.lag_lost),
+        ),
         Column("", "note", "prose", shown=any(map(note, shown)), of=note),
     )
     changed = [c.gained + c.lost + (c.queues_after == 0) for c in shown]
@@ -103,15 +117,18 @@ def moves_section(plan: RebalancePlan) -> Section:
     columns = (
         Column("", "severity", "sign", shown=any(each.severity for each in moves)),
         Column("from", "ownersBefore", "clients"),
-        Column("to", "ownersAfter", "clients"),
+        Column("to", "ownersAfter", "clients" if plan.broadcasting else "owners"),
         Column("queues", "queues", "number", of=lambda each: len(each.queues), fold=1),
-        Column("lag", "lag", "number", shown=any(each.lag for each in moves), fold=2),
+        Column(
+            "lag", "lag", "number", shown=any(each.lag for each in moves), fold=2, of=lambda each: lag_text(each.lag)
+        ),
         Column("which", "which", "prose"),
     )
     number = sum(len(each.queues) for each in moves)
     title = f"{counted(number, 'queue')} that change{'s' if number == 1 else ''}"
     badness = [len(each.queues) + (1e6 if each.severity else 0) for each in moves]
-    brief = fitting([each.which for each in moves], badness, _ROOM)
+    ids = [(*each.owners_before, *each.owners_after) for each in moves]
+    brief = fitting([each.which for each in moves], badness, _ROOM, beside=ids)
     return Section("moves", title, columns, rows_of(columns, moves), heads=3, audience="screen", brief=brief)
 
 
@@ -126,7 +143,7 @@ def _grouped(plan: RebalancePlan) -> list[_Moves]:
                 queue = MessageQueue(topic.topic, move.broker_name, move.queue_id)
                 ways.setdefault((before, after), []).append((queue, move.lag))
     found = [
-        _Moves(before, after, tuple(q for q, _ in some), _bad(after, plan), sum(lag or 0 for _, lag in some) or None)
+        _Moves(before, after, tuple(q for q, _ in some), _bad(after, plan), _lag(lag for _, lag in some))
         for (before, after), some in ways.items()
     ]
     return sorted(
@@ -137,6 +154,11 @@ def _grouped(plan: RebalancePlan) -> list[_Moves]:
             _place(each.owners_after, places),
         ),
     )
+
+
+def _lag(lags: Iterable[int | None]) -> int | None:
+    known = list(lags)
+    return None if None in known else sum(lag or 0 for lag in known)
 
 
 def _bad(after: tuple[str, ...], plan: RebalancePlan) -> str | None:

@@ -8,7 +8,7 @@ from rmqlb.model.plan import ADDED, REMOVED, SAME, Move, RebalancePlan, Summary
 from rmqlb.model.words import counted
 from rmqlb.views.plan.headline import facts, grave
 from rmqlb.views.plan.screen import consumers_section, moves_section, note
-from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels, rows_of
+from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Kind, Report, Rows, Section, labels, rows_of
 
 _ALWAYS = (
     "consumers",
@@ -76,13 +76,14 @@ def _shown(plan: RebalancePlan, changed_only: bool) -> Iterator[tuple[str, Move]
 
 def _queues(plan: RebalancePlan, changed_only: bool, explained: bool) -> Section:
     moves = plan.moves
+    kind: Kind = "clients" if plan.broadcasting else "owners"
     differs = any(_before(move) != move.owners_observed is not None for move in moves)
     columns = (
         *QUEUE_COLUMNS,
-        Column("predicted before" if differs else "before", "ownersBefore", "clients", of=_before),
-        Column("predicted after" if differs else "after", "ownersAfter", "clients", of=_after),
+        Column("predicted before" if differs else "before", "ownersBefore", kind, of=_before),
+        Column("predicted after" if differs else "after", "ownersAfter", kind, of=_after),
         Column("change", "change", "change"),
-        Column("observed owner", "ownersObserved", "clients", shown=differs),
+        Column("observed owner", "ownersObserved", kind, shown=differs),
         Column("lag", "lag", "number", shown=any(move.lag is not None for move in moves)),
         Column("why before", "reasonBefore", shown=any(move.reason_before != move.reason_after for move in moves)),
         Column("why", "reasonAfter", shown=explained),
