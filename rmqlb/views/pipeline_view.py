@@ -38,11 +38,7 @@ class PipelineResult(Struct, frozen=True):
 
 def pipeline_report(warehouse: str, stages: Sequence[StageReport]) -> Report:
     """The stages and their tables."""
-    counted = [
-        f"{stage.stage}: " + ", ".join(_counted(number, name) for name, number in stage.counts.items())
-        for stage in stages
-        if stage.counts
-    ]
+    counted = [f"{stage.stage}: {_counts(stage)}" for stage in stages if stage.counts]
     return Report(
         schema="rmqlb/pipeline",
         data=PipelineResult(warehouse, tuple(from_attributes(stage, StageResult) for stage in stages)),
@@ -59,6 +55,12 @@ def _rows(stage: StageResult) -> list[tuple[Cell, ...]]:
         (stage.stage, table.table, table.rows, stage.state, None if index else took)
         for index, table in enumerate(stage.tables)
     ]
+
+
+def _counts(stage: StageReport) -> str:
+    """What is not 0; all of it where nothing is."""
+    counts = {name: number for name, number in stage.counts.items() if number} or stage.counts
+    return ", ".join(_counted(number, name) for name, number in counts.items())
 
 
 _ONE = re.compile(r"\b(cluster|group|consumer|queue|document|mismatch)e?s\b")

@@ -26,7 +26,7 @@ from rmqlb.pipeline.report.frames import Tables
 from rmqlb.pipeline.report.page import Grid
 from rmqlb.pipeline.report.subject_sends import SendTotals
 from rmqlb.pipeline.report.write import ReportSummary, write_report
-from rmqlb.pipeline.schemas import DOCUMENTS, FLEET, QUARANTINE, SCORES, TOPICS, TREND, WHAT_IF, WHAT_IF_SUMMARY
+from rmqlb.pipeline.schemas import DOCUMENTS, FLEET, GROUPS, QUARANTINE, SCORES, TOPICS, TREND, WHAT_IF, WHAT_IF_SUMMARY
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.report_rows import DAY, HOSTILE, KEY, Row, fleet, score, send, what_if, write
 from tests.pipeline_rows.send_shapes import told_of, topic_row
@@ -201,6 +201,7 @@ def test_the_page_has_a_section_for_every_table_and_stands_alone(whole: tuple[Re
     read = parts(page)
     for title in (
         "Clusters",
+        "Groups",
         "Queues unassigned or with duplicate owners",
         "Most imbalanced groups",
         "Imbalance under each strategy",
@@ -365,6 +366,28 @@ def test_groups_whose_observed_owners_differ_from_the_predicted_ones(
     assert said["unassigned"] == "Nothing: under the strategy that each group runs, each queue has one owner."
     assert "Of 6 queues" in said["mismatches"]
     assert "2 had no owner, 1 had several" in said["mismatches"]
+
+
+def test_groups_in_no_figure_have_their_reason_and_a_snapshot_of_one_file_is_named(
+    found: Found, spark: SparkSession, warehouse: Warehouse
+) -> None:
+    groups = [
+        {**KEY, "group": name, "problem": problem}
+        for name, problem in (("a", None), ("refused", None), ("broadcast", "it is BROADCASTING"), ("idle", None))
+    ]
+    refused = {**KEY, "group": "refused", "topic": "t", "strategy": "CONFIG", "reason": "no lists"}
+    write(spark, warehouse, {"groups": (GROUPS, groups)})
+    document = {**KEY, "file": "dumps/a.json", "position": 1}
+    shown = found(scores=[score("a")], refusals=[refused], documents=[document])
+    assert [(one.group, one.reason) for one in shown.left_out or ()] == [
+        ("broadcast", "it is BROADCASTING"),
+        ("idle", "it subscribes to no topic that has a route"),
+        ("refused", "no lists"),
+    ]
+    assert (shown.number_left_out, shown.files) == (3, {"east": "dumps/a.json"})
+    both = found(scores=[score("a")], documents=[document, {**document, "position": 2}])
+    assert both.files == {}
+    assert found(top=1, scores=[score("a")]).number_left_out == 3
 
 
 def test_unknown_owners_are_no_good_news(found: Found) -> None:

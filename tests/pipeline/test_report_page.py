@@ -21,7 +21,7 @@ from rmqlb.pipeline.report.contents import Cluster, Figures, Quarantined, facts,
 from rmqlb.pipeline.report.page import Fact, Grid, Section, cell, page, said
 from rmqlb.pipeline.report.subject_groups import GroupScore, Totals, Worst
 from rmqlb.pipeline.report.subject_history import MovesDay, TrendDay
-from rmqlb.pipeline.report.subject_overview import Beginning, LeftOut
+from rmqlb.pipeline.report.subject_overview import LeftOut
 from rmqlb.pipeline.report.subject_sends import Scenario
 from tests.pipeline.report_rows import DAY, HOSTILE
 
@@ -202,7 +202,7 @@ def found(*groups: GroupScore, files: dict[str, str] | None = None, **lists: tup
     numbers = dict.fromkeys(Totals.__struct_fields__, 0)
     every = {name: lists.get(name, ()) for name in Worst.__struct_fields__ if name not in ("totals", "groups")}
     worst = Worst(Totals(**{**numbers, "groups": 30}), **every, groups=groups)
-    return Figures(worst=worst, beginning=Beginning(files=files or {}))
+    return Figures(worst=worst, files=files or {})
 
 
 STUCK = group("stuck", observed=8, observed_unassigned=3, unassigned=2, lag=90)
@@ -257,13 +257,14 @@ def test_a_group_has_one_row_that_links_to_each_section_that_lists_it() -> None:
 
 
 def test_groups_left_out_are_named_with_their_reason() -> None:
-    left = Beginning((LeftOut("east", "b<r>oadcast", "it is BROADCASTING"),), 8)
-    shown = replace(found(), beginning=left)
+    left = (LeftOut("east", "b<r>oadcast", "it is BROADCASTING"),)
+    shown = replace(found(), left_out=left, number_left_out=8)
     section = next(one for one in sections(shown) if one.name == "left-out")
     assert section.seen == ("8 groups of the snapshots in no figure of this page. The list has the first 1.",)
     assert section.grids[0].rows == (("east", "b<r>oadcast", "it is BROADCASTING"),)
     assert Fact("groups left out", 8) in facts(shown)
-    nothing = replace(found(), beginning=Beginning((), 0))
+    assert "left-out" not in {one.name for one in sections(found())}
+    nothing = replace(found(), left_out=())
     assert "Nothing: every group" in next(one for one in sections(nothing) if one.name == "left-out").seen[0]
 
 
@@ -272,7 +273,7 @@ def test_a_figure_that_ought_to_be_nothing_and_is_not_has_a_sign() -> None:
     sample = found().worst
     assert sample is not None
     worst = replace(sample, totals=Totals(**totals))
-    bad = Figures(worst=worst, beginning=Beginning((), 1), flapping=(), flaps=1, quarantine=(), quarantined=1)
+    bad = Figures(worst=worst, left_out=(), number_left_out=1, flapping=(), flaps=1, quarantine=(), quarantined=1)
     neutral = {"clusters", "groups", "groups left out"}
     assert {fact.what for fact in facts(bad) if not fact.status} == neutral
     assert {fact.status for fact in facts(bad) if fact.what not in neutral} == {"error", "warning"}

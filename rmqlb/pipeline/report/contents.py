@@ -8,7 +8,7 @@ table. A table that is not there has no section. Every order ends in names, so t
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 from pyspark.sql import DataFrame
@@ -63,12 +63,15 @@ class Exported(Struct, frozen=True):
 class Figures(Struct, frozen=True):
     """All that the page shows: None is a table that is not there, an empty tuple one without rows.
 
-    `flaps` and `quarantined` count all rows, of which the page has the first.
+    `flaps`, `quarantined` and `number_left_out` count all rows, of which the page has the first; `files`: cluster → the
+    file that its last snapshot is, where one file is.
     """
 
     clusters: tuple[Cluster, ...] = ()
     worst: groups.Worst | None = None
-    beginning: overview.Beginning | None = None
+    left_out: tuple[overview.LeftOut, ...] | None = None
+    number_left_out: int = 0
+    files: Mapping[str, str] = {}
     strategies: tuple[strategies.StrategyScores, ...] | None = None
     strategy_changes: tuple[changes.StrategyChange, ...] | None = None
     gains: tuple[changes.GroupChange, ...] = ()
@@ -96,11 +99,11 @@ def figures(tables: Tables, top: int, exported: tuple[Exported, ...]) -> Figures
     return Figures(
         clusters=_clusters(tables, runs),
         worst=None if runs is None else groups.worst(tables, runs, top),
-        beginning=None if runs is None else overview.beginning(tables, runs, top),
         strategies=None if scores is None else strategies.strategy_scores(tables, scores),
         quarantine=None if quarantine is None else first(Quarantined, quarantine, top, "file", "position", "reason"),
         quarantined=next((table.rows for table in exported if table.name == QUARANTINE.name), 0),
         tables=exported,
+        **({} if runs is None else overview.beginning(tables, runs, top)),
         **changes.changes(tables, runs, top),
         **sends.sends(tables, top),
         **history.history(tables, top),
@@ -112,7 +115,7 @@ def sections(found: Figures) -> tuple[Section, ...]:
     return (
         *_unless_none(_clusters_section, found.clusters or None),
         *_unless_none(overview.groups, found.worst),
-        *_unless_none(overview.left_out, found.beginning),
+        *_unless_none(overview.left_out, found.left_out, found.number_left_out),
         *_unless_none(groups.unassigned, found.worst),
         *_unless_none(groups.mismatches, found.worst),
         *_unless_none(groups.imbalanced, found.worst),
@@ -160,8 +163,8 @@ def facts(found: Figures) -> tuple[Fact, ...]:
             _bad("idle consumers", totals.idle, "warning"),
             _bad("imbalanced groups", totals.imbalanced, "warning"),
         ]
-    if found.beginning is not None and found.beginning.left_out is not None:
-        shown.append(Fact("groups left out", found.beginning.number_left_out))
+    if found.left_out is not None:
+        shown.append(Fact("groups left out", found.number_left_out))
     if found.flapping is not None:
         shown.append(_bad("flapping groups", found.flaps, "warning"))
     if found.quarantine is not None:
@@ -182,8 +185,7 @@ def _bad(what: str, number: int, status: Status) -> Fact:
 
 def to_do(found: Figures) -> tuple[ToDo, ...]:
     """What to do first."""
-    files = {} if found.beginning is None else found.beginning.files
-    return overview.to_do(found.worst, (one.file for one in found.quarantine or ()), files)
+    return overview.to_do(found.worst, (one.file for one in found.quarantine or ()), found.files)
 
 
 def _clusters(tables: Tables, runs: DataFrame | None) -> tuple[Cluster, ...]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import Struct
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
@@ -37,29 +36,21 @@ class SnapshotFile(Row, frozen=True):
     file: str | None
 
 
-class Beginning(Struct, frozen=True):
-    """What the beginning of the page says beside the groups: `left_out` are the first, `number_left_out` all."""
-
-    left_out: tuple[LeftOut, ...] | None = None
-    number_left_out: int = 0
-    files: Mapping[str, str] = {}
-
-
 # -- reading the tables ------------------------------------------------------------------------------------------------
 
 
-def beginning(tables: Tables, runs: DataFrame, top: int) -> Beginning:
-    """Groups that were dumped and have no row in `runs`, and the files to look at again."""
-    files = _files(tables, runs)
+def beginning(tables: Tables, runs: DataFrame, top: int) -> dict[str, Any]:
+    """The fields of `Figures` about groups of the snapshots without a row in `runs`, and the files to look at again."""
+    found: dict[str, Any] = {"files": _files(tables, runs)}
     groups = tables.last(GROUPS)
     if groups is None:
-        return Beginning(files=files)
+        return found
     left = groups.join(runs.select(*GROUP_IN_SNAPSHOT), list(GROUP_IN_SNAPSHOT), "left_anti")
     refused = tables.warehouse.read_or_empty(tables.spark, REFUSALS)
     refused = refused.groupBy(*GROUP_IN_SNAPSHOT).agg(fn.min("reason").alias("refused"))
     left = left.join(refused, list(GROUP_IN_SNAPSHOT), "left")
     left = left.withColumn("reason", fn.coalesce("problem", "refused", fn.lit(_NO_TOPIC)))
-    return Beginning(first(LeftOut, left, top, "cluster", "group"), left.count(), files)
+    return found | {"left_out": first(LeftOut, left, top, "cluster", "group"), "number_left_out": left.count()}
 
 
 def _files(tables: Tables, runs: DataFrame) -> dict[str, str]:
@@ -199,13 +190,12 @@ def status_of(one: GroupScore) -> Status:
     return "inOrder"
 
 
-def left_out(found: Beginning) -> Section:
-    """The groups that were dumped and that no figure counts, and why."""
+def left_out(found: tuple[LeftOut, ...], number: int) -> Section:
+    """The groups of the snapshots that no figure counts, and why."""
     name, title = "left-out", "Groups left out"
-    if not found.number_left_out:
+    if not number:
         return Section(name, title, (said("Nothing: every group of the snapshots is judged."),))
-    shown = found.left_out or ()
-    grid = grid_of("By cluster and name", shown, names("cluster", "group", "reason"))
-    more = "" if len(shown) == found.number_left_out else f" The list has the first {len(shown):,}."
-    seen = f"{number_of(found.number_left_out, 'group')} of the snapshots in no figure of this page.{more}"
+    grid = grid_of("By cluster and name", found, names("cluster", "group", "reason"))
+    more = "" if len(found) == number else f" The list has the first {len(found):,}."
+    seen = f"{number_of(number, 'group')} of the snapshots in no figure of this page.{more}"
     return Section(name, title, (said(seen),), grids=(grid,))
