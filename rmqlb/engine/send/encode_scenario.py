@@ -67,9 +67,9 @@ def _moderate(simulation: SendSimulation, moments: list[Moment]) -> bool:
     costs = [failure.reaction.cost_us for failure in scenario.failures]
     times = [min((*latency.table, *latency.tail)) for latency in tables] + costs
     cap = scenario.timeout_per_request_ms
-    overshoot, start_at = simulation.overshoot, scenario.start_at or 0
-    given = (scenario.timeout_ms, scenario.retries, 0 if cap is None else cap, start_at, overshoot)
-    if min((*given, *times)) < 0 or start_at > 1 << 30 or simulation.per_ms >= 1 << 31:
+    overshoot = simulation.overshoot
+    given = (scenario.timeout_ms, scenario.retries, 0 if cap is None else cap, overshoot)
+    if min((*given, *times)) < 0 or simulation.per_ms >= 1 << 31:
         return False
     longest = max((*(max((*latency.table, *latency.tail)) for latency in tables), *costs, 1_000_000))
     message = (longest + scenario.timeout_ms * 1000) * clock.ticks_per_us + overshoot
