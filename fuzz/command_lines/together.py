@@ -181,12 +181,8 @@ def conditions_are_met_when_the_figure_says_so(case: Case, ran: Ran, runs: Runs)
         return
     pieces = case.without(*_SHOW, "--fail-on")
     data = runs.json(case, pieces)
-    if data is None or ("groups" in data and case.command != "show-groups"):  # of several groups, likewise
+    if data is None or not _decides_alone(case, data):
         return
-    if data.get("conditions"):
-        return  # the scenario's, beside which ours alone does not decide
-    if case.command == "simulate-send" and data["trials"] is not None:
-        return  # means, of which the JSON has shares
     if case.command == "plan-rebalance" and data["summary"]["movedRange"] is not None:
         yield from _met_in_any_order(data["summary"]["movedRange"], pieces, runs)
         return
@@ -207,6 +203,13 @@ def conditions_are_met_when_the_figure_says_so(case: Case, ran: Ran, runs: Runs)
         shown = inf if told["value"] is None else told["value"]
         if told["met"] != met or f"{shown:.12g}" != f"{value:.12g}":
             yield f"--fail-on {condition}: conditions say {told}"
+
+
+def _decides_alone(case: Case, data: Json) -> bool:
+    """A condition does so with the figures of the JSON: not with several groups, nor beside those of a scenario."""
+    of_several = "groups" in data and case.command != "show-groups"
+    is_mean = case.command == "simulate-send" and data["trials"] is not None  # of which the JSON has shares
+    return not (of_several or is_mean or data.get("conditions"))
 
 
 def _met_in_any_order(moved: Json, pieces: tuple[Piece, ...], runs: Runs) -> Iterator[str]:

@@ -130,6 +130,7 @@ class _SnapshotReader:
         self._clock = clock
         self._progress = progress
         self._slots = threading.BoundedSemaphore(AT_ONCE)
+        self._clients: dict[str, threading.Lock] = {}
         self.found: dict[str, RouteSighting | None] = {}
         self.unread: list[Unread] = []
         self._listed: frozenset[str] = frozenset()  # groups that brokers have listed
@@ -265,7 +266,7 @@ class _SnapshotReader:
             states.update(some)
         answers = self._each(
             "queues of consumers",
-            lambda client_id: self._reads.running_info(group.group, client_id, via[client_id]),
+            lambda client_id: self._running_info(group.group, client_id, via[client_id]),
             sorted(via),
             lambda client_id, why: Unread("member", group.group, why, client_id),
         )
@@ -275,6 +276,16 @@ class _SnapshotReader:
             group, queues=with_owners(states, held, frozenset(via), popped_topics(reports)), reports=reports
         )
         return replace(group, request_modes=request_modes(self._reads.pop_reads, group, via))
+
+    def _running_info(self, group: str, client_id: str, address: str) -> Held:
+        """What a consumer says of itself, asked for by one request at a time, also where it is in several groups.
+
+        A Java client answers on the threads that handle its brokers' answers, as many as it has processors, and asks
+        brokers for offsets that it has not in memory (`DefaultMQPushConsumerImpl.consumerRunningInfo`). When all of
+        them wait for such an answer, it consumes nothing until a timeout of 5 s, for each queue.
+        """
+        with self._clients.setdefault(client_id, threading.Lock()):
+            return self._reads.running_info(group, client_id, address)
 
     def _unlisted(self, group: ConsumerGroup, wanted: Sequence[str]) -> ConsumerGroup:
         """A group of which no broker lists a consumer, with what shows whether it is consumed all the same.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -25,6 +28,7 @@ from rmqlb.sources.source import Refused
 from tests.support.replay_remoting import (
     Answer,
     Replay,
+    Turn,
     cluster,
     refusal,
     refusing,
@@ -274,3 +278,35 @@ def test_concurrency_stays_within_its_bound() -> None:
         source = reads([server.address for server in servers], servers[:1])
         assert len(LiveSource(source).fetch(Wanted(everything=Everything(groups=("none",)))).routes) == 40
     assert 1 <= source.client.most_open <= AT_ONCE
+
+
+def test_a_consumer_of_several_groups_is_asked_for_its_running_information_by_one_request_at_a_time(
+    brokers: tuple[Replay, ...],
+) -> None:
+    """To answer it asks brokers for offsets, on as many threads as it has processors, which their answers need too."""
+    lock, under_way, most, asked = threading.Lock(), Counter[str](), Counter[str](), Counter[str]()
+
+    def slow(turn: Turn) -> None:
+        client_id = turn.request.ext_fields["clientId"]
+        with lock:
+            under_way[client_id] += 1
+            asked[client_id] += 1
+            most[client_id] = max(most[client_id], under_way[client_id])
+        if turn.replay is brokers[1] and asked.total() > 2 and not client_id.endswith(("3", "4")):
+            time.sleep(0.3)  # the first two of audit-svc have left places for order-svc, which has inst0 to inst2 too
+        with lock:
+            under_way[client_id] -= 1
+        turn.write(turn.frame)
+
+    def on_the_first_only(turn: Turn) -> None:
+        missing = turn.request.ext_fields["consumerGroup"] == "order-svc"
+        turn.write(turn.framed(refusal(ResponseCode.CONSUMER_NOT_ONLINE)) if missing else turn.frame)
+
+    for broker in brokers:
+        broker.faults[RequestCode.GET_CONSUMER_RUNNING_INFO] = slow
+    brokers[1].faults[RequestCode.GET_CONSUMER_CONNECTION_LIST] = on_the_first_only
+    for _ in range(4):  # one time in two, two would meet
+        asked.clear()
+        fetch(Wanted(everything=Everything()), *brokers)
+        assert max(asked.values()) > 1
+        assert set(most.values()) == {1}

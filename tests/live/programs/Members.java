@@ -33,6 +33,8 @@ public final class Members {
     private static final String CLIENT_IP = "127.0.0.1";
     /** 30 s when not set: how late a client would learn of its own retry topic, which the first heartbeat creates. */
     private static final int ROUTE_POLL_MILLIS = 2000;
+    /** More than are asked for their running information at once: each waits for a broker's answer on such a thread. */
+    private static final int CALLBACK_THREADS = 32;
 
     private final String nameServer;
     private final String group;
@@ -96,6 +98,7 @@ public final class Members {
         consumer.setClientIP(CLIENT_IP);
         consumer.setInstanceName(name);
         consumer.setPollNameServerInterval(ROUTE_POLL_MILLIS);
+        consumer.setClientCallbackExecutorThreads(CALLBACK_THREADS);
         consumer.setConsumeFromWhere(
             ConsumeFromWhere.valueOf(System.getProperty("members.consumeFrom", "CONSUME_FROM_LAST_OFFSET")));
         if (Boolean.getBoolean("members.assigned")) {
