@@ -195,7 +195,7 @@ _rmqlb_at_simulate_rebalance() {
         --section) _rmqlb_words timeline windows takeovers consumers events trials summary steps queues intervals groups producers; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
-        --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken; return ;;
+        --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken changed-since; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --svg --html --fail-on --scenario --against --help --help-all
 }
@@ -218,7 +218,7 @@ _rmqlb_at_plan_rollout() {
         --strategy|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --restart) _rmqlb_words all; return ;;
         --ids) _rmqlb_words new same; return ;;
-        --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken takes-ms misassigned; return ;;
+        --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken takes-ms misassigned changed-since; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --scenario --against --fail-on --help --help-all
 }
@@ -238,7 +238,7 @@ _rmqlb_at_simulate_send() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients trials spreads lost exceptions; return ;;
         --color) _rmqlb_words auto always never; return ;;
-        --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
+        --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms changed-since 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --scenario --against --topic --help --help-all

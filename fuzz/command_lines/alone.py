@@ -77,7 +77,7 @@ def stderr_is_talk(case: Case, ran: Ran) -> Iterator[str]:
 
 def stdout_is_the_format(case: Case, ran: Ran) -> Iterator[str]:
     """What is on stdout can be read as what it is."""
-    if not ran.stdout or case.has("--help") or _is_picture(case):
+    if not ran.stdout or case.has("--help", "--help-all") or _is_picture(case):
         return
     try:
         read_as(case.format, ran.stdout)
@@ -99,7 +99,7 @@ def json_fits_its_schema(case: Case, ran: Ran) -> Iterator[str]:
 
 def lines_fit_their_schema(case: Case, ran: Ran) -> Iterator[str]:
     """Lines of JSON are objects; of attempts and changes they have their schema's keys."""
-    if case.format != "jsonl" or case.has("--help"):
+    if case.format != "jsonl" or case.has("--help", "--help-all"):
         return
     for line in ran.stdout.splitlines()[:20]:
         value = json.loads(line)
@@ -132,7 +132,7 @@ def cells_are_no_formulas(case: Case, ran: Ran) -> Iterator[str]:
 
 def tables_are_as_wide_as_the_terminal(case: Case, ran: Ran) -> Iterator[str]:
     """No line of a table is longer than COLUMNS."""
-    if case.format != "table" or case.has("--help") or _is_picture(case):
+    if case.format != "table" or case.has("--help", "--help-all") or _is_picture(case):
         return
     for line in ran.stdout.splitlines():
         if width(line.rstrip()) > case.columns:
@@ -165,7 +165,7 @@ ALONE: tuple[Check, ...] = (
 
 def result(case: Case, ran: Ran) -> Any:
     """The JSON or YAML on stdout as a value; None when there is none, or it cannot be read."""
-    if case.format not in ("json", "yaml") or not ran.stdout or case.has("--help") or _is_picture(case):
+    if case.format not in ("json", "yaml") or not ran.stdout or case.has("--help", "--help-all") or _is_picture(case):
         return None
     try:
         return read_as(case.format, ran.stdout)
@@ -215,7 +215,7 @@ def read_table(form: str, text: str) -> list[list[str]]:
 
 
 def _is_table_for_programs(case: Case) -> bool:
-    return case.format in ("csv", "tsv") and not case.has("--help") and not _is_picture(case)
+    return case.format in ("csv", "tsv") and not case.has("--help", "--help-all") and not _is_picture(case)
 
 
 def _is_picture(case: Case) -> bool:

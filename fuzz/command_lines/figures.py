@@ -40,7 +40,6 @@ def figure_places(command: str, data: Json) -> Iterator[tuple[str, float | None]
     """
     if command == "plan-rebalance":
         yield from _of_plan(data["summary"])
-        yield CHANGED_SINCE, None  # what has changed since the result of --against is for tests/cli/test_against.py
     elif command == "show-groups":
         yield from _of_groups(data)
     elif command == "simulate-rebalance":
@@ -49,12 +48,14 @@ def figure_places(command: str, data: Json) -> Iterator[tuple[str, float | None]
         yield from _of_rollout(data)
     else:
         yield from _of_send(data)
+    if command != "show-groups":
+        yield CHANGED_SINCE, None  # what has changed since the result of --against is for tests/cli/test_against.py
 
 
 def _of_plan(summary: Json) -> Iterator[tuple[str, float | None]]:
     """Those of the end are `after`; of moves in excess the fewest possible are taken off."""
     observed = summary["observed"]
-    for name in (each for each in PLAN_FIGURES.names if each != CHANGED_SINCE):
+    for name in _own(PLAN_FIGURES):
         key = _camel(name.removeprefix("observed-"))
         if name == "excess-moves":
             yield name, None if summary["minimumMoves"] is None else summary["moved"] - summary["minimumMoves"]
@@ -79,7 +80,7 @@ def _of_groups(data: Json) -> Iterator[tuple[str, float | None]]:
 
 def _of_group(data: Json) -> Iterator[tuple[str, float | None]]:
     spreads = data["trials"]
-    for name in GROUP_FIGURES.names:
+    for name in _own(GROUP_FIGURES):
         if spreads is None:
             value = data["figures"][_camel(name)]
             endless = value is None if name == "convergence-ms" else _goes_on(name, data["figures"])
@@ -93,7 +94,7 @@ def _of_rollout(data: Json) -> Iterator[tuple[str, float | None]]:
     for choice in data["choices"]:
         if choice["best"]:
             yield "takes-ms", inf if choice["takesMs"] is None else choice["takesMs"]
-            for name in GROUP_FIGURES.names:
+            for name in _own(GROUP_FIGURES):
                 yield from _of_spread(name, choice)
 
 
@@ -117,7 +118,7 @@ def _goes_on(name: str, figures: Json) -> bool:
 
 
 def _of_send(data: Json) -> Iterator[tuple[str, float | None]]:
-    for name in SEND_FIGURES.names:
+    for name in _own(SEND_FIGURES):
         yield name, data["totals"][_camel(name)]
     stored = any(each["stored"] for each in data["brokers"])
     for broker in data["brokers"]:
@@ -126,6 +127,10 @@ def _of_send(data: Json) -> Iterator[tuple[str, float | None]]:
             if name == "share":
                 value = 100 * value if stored else None
             yield f"{name}[{broker['brokerName']}]", value
+
+
+def _own(figures: Figures) -> list[str]:
+    return [name for name in figures.names if name != CHANGED_SINCE]
 
 
 def _camel(name: str) -> str:

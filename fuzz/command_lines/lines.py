@@ -32,7 +32,7 @@ _OFTEN = {
     "plan-rollout": 1,
 }
 """Command → how often; the others once."""
-_SELDOM = ("--help", "--debug", "--watch", "--rounds", "--to", "--redact-map")
+_SELDOM = ("--help", "--help-all", "--debug", "--watch", "--rounds", "--to", "--redact-map")
 
 
 _CONFIGURED = "context: two\ncontexts:\n  one: {source: 'rocketmq://127.0.0.1:1'}\n  two: {source: /nowhere.json}\n"
@@ -69,9 +69,9 @@ class Case(Struct, frozen=True):
         """What comes through the pipe, for `-s -`."""
         return self.made.files[self.made.cluster] if "-" in self.words else b""
 
-    def has(self, option: str) -> bool:
-        """The option is on the line."""
-        return any(piece[0].partition("=")[0] == option for piece in self.pieces)
+    def has(self, *options: str) -> bool:
+        """One of the options is on the line."""
+        return any(piece[0].partition("=")[0] in options for piece in self.pieces)
 
     def value(self, option: str) -> str | None:
         """Its value, the last where there are several."""

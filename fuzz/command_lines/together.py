@@ -88,7 +88,18 @@ class Together(Struct, frozen=True):
         return self.check.__name__
 
 
-_SHOW = ("--output", "--section", "--watch", "--rounds", "--svg", "--html", "--to", "--help", "--redact-map")
+_SHOW = (
+    "--output",
+    "--section",
+    "--watch",
+    "--rounds",
+    "--svg",
+    "--html",
+    "--to",
+    "--help",
+    "--help-all",
+    "--redact-map",
+)
 _RESULTS = tuple(SUMS)
 
 
@@ -322,7 +333,7 @@ def _plain_plan(case: Case) -> tuple[list[str], tuple[Piece, ...]] | None:
     if case.command != "plan-rebalance" or not case.made.is_snapshot or case.topic is None:
         return None
     ids = [each for each in dict.fromkeys(case.made.groups.get(case.group or "", ())) if "," not in each]
-    if not ids or case.has("--help"):
+    if not ids or case.has("--help", "--help-all"):
         return None
     strategy = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")[len(case.words) % 3]
     of_group = (("--group", case.group),) if case.group and len(case.words) % 2 else ()

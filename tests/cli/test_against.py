@@ -72,18 +72,27 @@ def test_a_file_that_is_no_result_is_refused(text: str, tmp_path: Path) -> None:
     assert failed.message.startswith(f"--against {path}: it does not say what it was made from")
 
 
-@pytest.mark.parametrize("earlier", ["plan-rebalance"], indirect=True)
-def test_a_condition_asks_whether_the_cluster_has_moved_on(earlier: str) -> None:
-    asked = (*LINES["plan-rebalance"], "--fail-on", "changed-since>0")
+@pytest.mark.parametrize(("earlier", "name"), [(name, name) for name in LINES], indirect=["earlier"])
+def test_a_condition_asks_whether_the_cluster_has_moved_on(earlier: str, name: str) -> None:
+    asked = (*LINES[name], "--fail-on", "changed-since>0")
     same = run(*asked, "-s", EXAMPLE, "--against", earlier, "-o", "json")
     assert (same.code, json.loads(same.stdout)["data"]["conditions"][0]["value"]) == (0, 0)
     moved = run(*asked, "-s", LATER, "--against", earlier, "-o", "json")
     data = json.loads(moved.stdout)["data"]
-    group = data["against"]["group"]
-    parts = ("joined", "left", "processes", "topicsAdded", "topicsRemoved", "settings")
-    number = sum(len(group[part]) for part in parts) + group["strategyChanged"] + len(data["against"]["topics"])
+    group, number = data["against"]["group"], len(data["against"]["topics"])
+    if group is not None:
+        parts = ("joined", "left", "processes", "topicsAdded", "topicsRemoved", "settings")
+        number += sum(len(group[part]) for part in parts) + group["strategyChanged"]
     assert (moved.code, data["conditions"][0]["value"]) == (3, number)
     assert number > 0
     failed = error_of(run(*asked, "-s", EXAMPLE).stderr)
     assert failed.message == "--fail-on 'changed-since>0': since which result?"
     assert failed.hint == "name it with --against FILE"
+
+
+@pytest.mark.parametrize("earlier", ["simulate-send"], indirect=True)
+def test_attempts_that_are_streamed_are_compared_too(earlier: str) -> None:
+    asked = (*LINES["simulate-send"], "--fail-on", "changed-since>0", "--against", earlier, "-o", "jsonl")
+    assert run(*asked, "-s", EXAMPLE).code == 0
+    moved = run(*asked, "-s", LATER)
+    assert (moved.code, "[moved-on]" in moved.stderr) == (3, True)

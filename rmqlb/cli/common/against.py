@@ -10,8 +10,6 @@ from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.made_from import Against, MadeFrom
 from rmqlb.model.snapshot import suggestion
-from rmqlb.views.made_from_view import dated
-from rmqlb.views.report import Report
 
 MOST_BYTES = 256 << 20
 
@@ -74,11 +72,3 @@ def compared(
         return against, ()
     text = f"the cluster has moved on since {earlier.file}: the result is of the cluster as it is now"
     return against, (Finding("moved-on", text, now.group),)
-
-
-def with_origin(
-    report: Report, now: MadeFrom, earlier: EarlierResults | None, settings: Settings | None = None
-) -> tuple[Report, tuple[Finding, ...]]:
-    """The report with what it was made from, and what changed since an earlier one."""
-    against, findings = compared(now, earlier, settings)
-    return dated(report, now, against), findings

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common.against import earlier_results, with_origin
+from rmqlb.cli.common.against import compared, earlier_results
 from rmqlb.cli.common.amounts import count, duration_us
 from rmqlb.cli.common.fail_on import conditions, judge, require_known
 from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, Gathered, gather, scenario_of
@@ -20,6 +20,7 @@ from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.plan_rollout.options import RolloutOptions
 from rmqlb.engine.consume.events import renamed_apart
+from rmqlb.engine.fail_on_figures.of_against import try_on_against
 from rmqlb.engine.fail_on_figures.of_simulation import ROLLOUT_FIGURES, try_on_rollout
 from rmqlb.engine.rollout.plan import plan_rollout
 from rmqlb.engine.rollout.rollout_model import RolloutRequest
@@ -29,6 +30,7 @@ from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.rollout import PlannedRollout
 from rmqlb.model.snapshot import suggestion
+from rmqlb.views.made_from_view import dated
 from rmqlb.views.rollout_view import rollout_report
 
 _MOST_CHOICES = 12
@@ -65,9 +67,10 @@ def run(
     becomes, of_ids = ids_afterwards(restart or client_ids, client_ids, rollout.ids)
     request = replace(request, restart=restart, becomes=becomes, order=order(rollout.order))
     plan = _planned(found, request, number, terminal)
-    tried = [try_on_rollout(condition, plan) for condition in asked]
+    against, moved_on = compared(found.used, earlier, found.members.settings)
+    tried = [try_on_against(condition, against) or try_on_rollout(condition, plan) for condition in asked]
     require_known(tried, RATE_HINT)
-    report, moved_on = with_origin(rollout_report(plan, conditions=tried), found.used, earlier, found.members.settings)
+    report = dated(rollout_report(plan, conditions=tried), found.used, against)
     findings = tuple(dict.fromkeys((*moved_on, *found.findings, *of_ids, *plan.findings)))
     terminal.show(report, found.snapshot, findings)
     judge(tried, terminal)

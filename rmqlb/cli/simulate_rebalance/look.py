@@ -16,6 +16,7 @@ from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.engine.fail_on_figures.conditions import Condition
+from rmqlb.engine.fail_on_figures.of_against import try_on_against
 from rmqlb.engine.fail_on_figures.of_simulation import try_on_group, try_on_group_trials
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_report import GroupReport, GroupTrials
@@ -67,11 +68,12 @@ class Looks:
             elsewhere=self._elsewhere,
         )
         report, spread = self._simulated(found, explain=which.explain)
+        against, moved_on = compared(found.used, asked.earlier, found.members.settings)
         tried = tuple(
-            try_on_group(condition, report) if spread is None else try_on_group_trials(condition, spread)
+            try_on_against(condition, against)
+            or (try_on_group(condition, report) if spread is None else try_on_group_trials(condition, spread))
             for condition in asked.asked
         )
-        against, moved_on = compared(found.used, asked.earlier, found.members.settings)
         shown = group_report(report, trials=spread, explain=which.explain, conditions=tried)
         self.simulations.append(report)
         self._take(found.on_topics.routes)

@@ -60,7 +60,7 @@ def simulate_send(
     earlier = earlier_results(replay.against, source.source)
     found = gather(source, topic, failing, load, producer, terminal)
     if terminal.format == "jsonl":
-        stream(found, terminal, asked, what)
+        stream(found, terminal, asked, what, earlier)
     else:
         traced = what.trace or "attempts" in (output.section or ())
         write(found, terminal, asked, replace(what, trace=traced), trials, precision, earlier)

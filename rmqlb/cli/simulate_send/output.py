@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common.against import EarlierResults, with_origin
+from rmqlb.cli.common.against import EarlierResults, compared
 from rmqlb.cli.common.fail_on import judge, require_known
 from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.diff.made_from import made_from
 from rmqlb.engine.fail_on_figures.conditions import Condition
+from rmqlb.engine.fail_on_figures.of_against import try_on_against
 from rmqlb.engine.fail_on_figures.of_sends import try_on_send, try_on_trials
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.errors import UsageError
 from rmqlb.model.client_versions import ClientVersions
 from rmqlb.model.condition import TriedCondition
+from rmqlb.model.made_from import MadeFrom
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import SendScenario
+from rmqlb.views.made_from_view import dated
 
 if TYPE_CHECKING:
     from rmqlb.cli.simulate_send.inputs import Gathered
@@ -29,7 +32,13 @@ if TYPE_CHECKING:
 _MOST_KEPT = 2_000_000
 
 
-def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], what: WhatOptions) -> None:
+def stream(
+    found: Gathered,
+    terminal: Terminal,
+    asked: Sequence[Condition],
+    what: WhatOptions,
+    earlier: EarlierResults | None,
+) -> None:
     """Every attempt as a JSON line, as soon as it ends; with --trace every lost message too, after its last attempt."""
     from rmqlb.views.formats.machine import JsonLines
 
@@ -49,8 +58,9 @@ def stream(found: Gathered, terminal: Terminal, asked: Sequence[Condition], what
             progress=lambda sent: progress("messages", sent, total),
         )
     lines.flush()
-    tried = [try_on_send(condition, report) for condition in asked]
-    terminal.warn((*found.findings, *report.findings))
+    against, moved_on = compared(_used(found), earlier)
+    tried = [try_on_against(condition, against) or try_on_send(condition, report) for condition in asked]
+    terminal.warn((*moved_on, *found.findings, *report.findings))
     require_known(tried, _hint(asked, tried))
     judge(tried, terminal)
 
@@ -92,17 +102,22 @@ def write(
             estimates = simulate_trials(
                 found.route, scenario, trials, precision=precision, progress=lambda n: progress("trials", n, trials)
             )
+    against, moved_on = compared(_used(found), earlier)
     tried = [
-        try_on_send(condition, report) if estimates is None else try_on_trials(condition, estimates, report)
+        try_on_against(condition, against)
+        or (try_on_send(condition, report) if estimates is None else try_on_trials(condition, estimates, report))
         for condition in asked
     ]
     require_known(tried, _hint(asked, tried))
     shown = send_report(
         report, others=others, clients=clients, trials=estimates, conditions=tried, trace=what.trace, keys=found.keys
     )
-    shown, moved_on = with_origin(shown, made_from([found.route], taken_at=found.snapshot.taken_at), earlier)
-    terminal.show(shown, found.snapshot, (*moved_on, *found.findings, *report.findings))
+    terminal.show(dated(shown, _used(found), against), found.snapshot, (*moved_on, *found.findings, *report.findings))
     judge(tried, terminal)
+
+
+def _used(found: Gathered) -> MadeFrom:
+    return made_from([found.route], taken_at=found.snapshot.taken_at)
 
 
 def _hint(asked: Sequence[Condition], tried: Sequence[TriedCondition]) -> str:
