@@ -114,7 +114,10 @@ def markdown(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     from rmqlb.views.formats.grid import markdown_table
 
     texts = [[str(cell) for cell in row] for row in rows]
-    return markdown_table(headers, texts, [at > 0 for at in range(len(headers))])
+    lines = markdown_table(headers, texts, [at > 0 for at in range(len(headers))]).splitlines()
+    first, *others = lines[1].strip("|").split("|")
+    lines[1] = "|".join(("", f":{first[1:]}", *(f"{dashes[1:]}:" for dashes in others), ""))
+    return "\n".join(lines)
 
 
 def machine() -> str:

@@ -6,9 +6,7 @@ every command would cost each of them its start-up.
 
 from __future__ import annotations
 
-import re
 from importlib import import_module
-from inspect import cleandoc
 from typing import Any, ClassVar
 
 import typer
@@ -30,10 +28,6 @@ class CommandTree(WithHelpPage, BoundedGroup):
 
     home: ClassVar[str]
     names: ClassVar[tuple[str, ...]]
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.help = flowing(self.help)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(self.names)
@@ -73,15 +67,4 @@ def _load(home: str, name: str) -> click.Command:
         module = import_module(f"{home}.{function}.command")
     single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
     single.command(name, cls=SingleCommand)(getattr(module, function))
-    command = typer.main.get_command(single)
-    command.help = flowing(command.help)
-    return command
-
-
-def flowing(text: str | None) -> str | None:
-    r"""A help whose paragraphs break where the terminal ends, not where the source does; indented lines stay.
-
-    >>> flowing("Say it.\n\nOne\ntwo.\n\nExamples:\n  rmqlb say")
-    'Say it.\n\nOne two.\n\nExamples:\n  rmqlb say'
-    """
-    return text and re.sub(r"(?<=\S)\n(?=\S)", " ", cleandoc(text))
+    return typer.main.get_command(single)

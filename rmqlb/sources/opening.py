@@ -47,8 +47,8 @@ def open_source(text: str, access: Access) -> Source:
         parse_address_map(access.map_address)
     if not text:
         raise UsageError("the source is empty", hint="-s takes a URL, a file, or - for stdin")
-    scheme = re.match(_SCHEME, text)
-    if scheme is None and (almost := re.match(_ALMOST, text)):
+    scheme = re.match(_SCHEME, text) if ":" in text else None
+    if scheme is None and ":" in text and (almost := re.match(_ALMOST, text)):
         begins = "a blank" if text[0].isspace() else almost[0]
         raise UsageError(f"the source begins with {begins}, which is no URL", hint=f"write {almost[1]}://HOST")
     if scheme is None:

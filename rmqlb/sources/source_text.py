@@ -24,8 +24,8 @@ def is_live(text: str | None) -> bool:
     >>> is_live("rocketmq://h:9876"), is_live("HTTP://h"), is_live("cluster.json"), is_live(None)
     (True, True, False, False)
     """
-    match = re.fullmatch(_SCHEME, text or "")
-    return match is not None and match[1].lower() in LIVE_SCHEMES
+    scheme, is_url, _ = (text or "").partition("://")
+    return bool(is_url) and scheme.lower() in LIVE_SCHEMES
 
 
 def user_in(text: str) -> str | None:

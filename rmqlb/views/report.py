@@ -15,7 +15,6 @@ small example).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -77,8 +76,12 @@ QUEUE_COLUMNS = (
 
 def rows_of(columns: Iterable[Column], items: Iterable[object]) -> tuple[tuple[Cell, ...], ...]:
     """A row per item, a cell per column: `queueId` is the item's `queue_id`, where the column does not say how else."""
-    makers = [column.of or attrgetter(re.sub("([A-Z])", r"_\1", column.key).lower()) for column in columns]
+    makers = [column.of or attrgetter(_attribute(column.key)) for column in columns]
     return tuple(tuple(make(item) for make in makers) for item in items)
+
+
+def _attribute(key: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
 
 
 class Section(Struct, frozen=True):

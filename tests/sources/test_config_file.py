@@ -106,7 +106,7 @@ WRONG: dict[str, tuple[str | bytes, str, str | None]] = {
     "a context's key": (
         CTX + "    source-tiemout: 5s",
         ", line 4, contexts.prod.source-tiemout: there is no such key",
-        "did you mean source-timeout?",
+        "did you mean source-timeout or source-retries or source?",
     ),
     "a setting in a context": (
         CTX + "    max-size: 5GB",

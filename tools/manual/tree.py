@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from inspect import cleandoc
 
 import typer
 from msgspec import Struct
@@ -82,7 +83,7 @@ def _page(command: click.Command, path: tuple[str, ...]) -> CommandPage:
         below = tuple(_page(each, (*path, name)) for name, each in found if each is not None and not each.hidden)
     return CommandPage(
         path=path,
-        help=parse_help(command.help or ""),
+        help=parse_help(cleandoc(command.help or "")),
         arguments=tuple(param for param in params if not param.names),
         options=tuple(param for param in params if param.names),
         commands=below,

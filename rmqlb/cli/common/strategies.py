@@ -92,7 +92,7 @@ class Strategies:
 
 def is_file(text: str) -> bool:
     """It is meant as FILE.py:NAME."""
-    return re.fullmatch(_FILE, text) is not None
+    return ".py" in text and re.fullmatch(_FILE, text) is not None
 
 
 def from_file(text: str, option: str, kind: Kind) -> FromFile:

@@ -61,7 +61,7 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False) -> N
 
 def is_grpc(client_id: str) -> bool:
     """The id has the form that 5.x gRPC clients give themselves: host@pid@index@time in base 36."""
-    return re.fullmatch(_GRPC_ID, client_id) is not None
+    return client_id.count("@") > 2 and re.fullmatch(_GRPC_ID, client_id) is not None
 
 
 def member_findings(group: ConsumerGroup) -> Iterator[Finding]:

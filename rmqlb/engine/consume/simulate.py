@@ -129,14 +129,16 @@ class GroupSimulation:
         scenario: GroupScenario,
         *,
         states: States | None = None,
+        checked: bool = False,
     ) -> None:
-        """Check the scenario (raises UsageError)."""
-        _check(scenario)
-        require(members, Members, "Members")
-        check_settings(members.settings)
-        check_routes(routes)
-        require(group, str | None, "group")
-        require(states, Mapping[MessageQueue, QueueState] | None, "states")
+        """Check the scenario (raises UsageError), unless all of it is of rmqlb's own making."""
+        if not checked:
+            _check(scenario)
+            require(members, Members, "Members")
+            check_settings(members.settings)
+            check_routes(routes)
+            require(group, str | None, "group")
+            require(states, Mapping[MessageQueue, QueueState] | None, "states")
         members, scenario = _named(group, members, scenario)
         self._group = group
         self._members = members
@@ -148,7 +150,7 @@ class GroupSimulation:
         self._shares = Shares(members.settings)
         self._lagging = frozenset(queue for queue, state in self._states.items() if (state.lag or 0) > 0)
 
-    def run(self, trial: int = 0, *, explain: bool = False) -> GroupReport:
+    def run(self, trial: int = 0, *, explain: bool = False, gaps_only: bool = False) -> GroupReport:
         require(trial, TrialNumber, "trial")
         scenario = self._scenario
         env = GroupEnvironment(
@@ -158,7 +160,7 @@ class GroupSimulation:
         population.begin(all_new=scenario.all_new)
         population.expect(self._events)
         end = _run(env, QuietTime(env, population.clients), scenario, self._events)
-        lines = timelines(env.log, scenario, self._states, end, self._routes)
+        lines = timelines(env.log, scenario, self._states, end, self._routes, gaps_only=gaps_only)
         settled = env.has_settled()
         return GroupReport(
             group=self._group,

@@ -27,9 +27,18 @@ _COUNTED: tuple[OwnerState, ...] = ("unassigned", "duplicate-owners", "outage") 
 
 
 def timelines(
-    log: EventLog, scenario: GroupScenario, states: States, end_us: int, routes: Sequence[TopicRouteData] = ()
+    log: EventLog,
+    scenario: GroupScenario,
+    states: States,
+    end_us: int,
+    routes: Sequence[TopicRouteData] = (),
+    *,
+    gaps_only: bool = False,
 ) -> tuple[QueueTimeline, ...]:
-    """One line for each queue that was there at any time, in the clients' order; routes are those of the beginning."""
+    """One line for each queue that was there at any time, in the clients' order; routes are those of the beginning.
+
+    With `gaps_only` nobody asks who took it from whom, and what is delivered again.
+    """
     is_new = new_queues(routes)
 
     def start(queue: MessageQueue, *, stored_since: bool) -> StartOffset:
@@ -49,7 +58,7 @@ def timelines(
         _timeline(
             QueueNotes(queue, holds.get(queue, ()), log.there.get(queue, ()), log.served.get(queue, ()), end_us),
             scenario,
-            partial(start, queue),
+            None if gaps_only else partial(start, queue),
         )
         for queue in sort_queues(log.there.keys() | holds.keys())
     )
@@ -83,7 +92,7 @@ def figures(
     )
 
 
-def _timeline(notes: QueueNotes, scenario: GroupScenario, start: Callable[..., StartOffset]) -> QueueTimeline:
+def _timeline(notes: QueueNotes, scenario: GroupScenario, start: Callable[..., StartOffset] | None) -> QueueTimeline:
     owner = _lasting_owner(notes)
     intervals = _intervals(notes) if owner is None else (Interval(0, milliseconds(notes.end_us), "one", (owner,)),)
     lengths: dict[OwnerState, list[int]] = {state: [] for state in _COUNTED}
@@ -95,7 +104,7 @@ def _timeline(notes: QueueNotes, scenario: GroupScenario, start: Callable[..., S
     takeovers: tuple[Takeover, ...] = ()
     if owner is None:
         waits = own_waits(notes) if scenario.broadcasting else waits_of(notes)
-        takeovers = _takeovers(notes, scenario, start, waits)
+        takeovers = () if start is None else _takeovers(notes, scenario, start, waits)
     redelivered = [takeover.redelivered for takeover in takeovers]
     return QueueTimeline(
         topic=notes.queue.topic,

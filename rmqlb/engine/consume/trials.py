@@ -120,7 +120,8 @@ def convergence(
         patience_us=_PATIENCE_US,
     )
     try:
-        trials = simulate_group_trials(None, before.members, before.routes, scenario, _TRIALS, states=states)
+        simulation = GroupSimulation(None, before.members, before.routes, scenario, states=states, checked=True)
+        trials = summarise([simulation.run(trial, gaps_only=True).figures for trial in range(_TRIALS)])
     except RmqlbError:
         return None  # a plan can be of more than a simulation: of a broker without an address, say
     found, all_converged = trials.figures, trials.converged == trials.trials

@@ -22,8 +22,8 @@ from rmqlb.sources.formats.documents import (
     parse_document,
 )
 
-_MQ_TEXT = re.compile(r"MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?[0-9]{1,18})\]", re.DOTALL)
-_MILLISECONDS = re.compile(r"[0-9]{1,18}")
+_MQ_TEXT = r"(?s)MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?[0-9]{1,18})\]"
+_MILLISECONDS = r"[0-9]{1,18}"
 
 
 def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> TopicRouteData:
@@ -172,7 +172,7 @@ def queue_key(key: object, where: str) -> MessageQueue:
         topic, broker_name, queue_id = fields.get("topic"), fields.get("brokerName"), fields.get("queueId")
         if isinstance(topic, str) and isinstance(broker_name, str) and isinstance(queue_id, int):
             return MessageQueue(topic, broker_name, queue_id)
-    match = _MQ_TEXT.fullmatch(key) if isinstance(key, str) else None
+    match = re.fullmatch(_MQ_TEXT, key) if isinstance(key, str) else None
     if not match:
         raise DocumentError(f"{where}: {str(key)[:80]!r} is not a MessageQueue")
     return MessageQueue(match[1], match[2], int(match[3]))
@@ -185,7 +185,7 @@ def group_of(topics: Iterable[str]) -> str | None:
 
 
 def _whole_number(text: str | None) -> int | None:
-    return int(text) if text is not None and _MILLISECONDS.fullmatch(text) else None
+    return int(text) if text is not None and re.fullmatch(_MILLISECONDS, text) else None
 
 
 def _simple_class(text: str | None) -> str | None:

@@ -73,11 +73,11 @@ def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def _check_version(version: object, where: str) -> None:
-    major = re.match(r"[0-9]{1,9}(?=\.|$)", str(version))
-    if not major:
+    major = str(version).partition(".")[0]
+    if not (major.isascii() and major.isdigit() and len(major) < 10):
         problem = f"the snapshot's formatVersion is {str(version)[:40]!r}"
         raise DocumentError(f"{where}: {problem}", hint=f"write {FORMAT_VERSION!r}")
-    if int(major[0]) > int(FORMAT_VERSION.partition(".")[0]):
+    if int(major) > int(FORMAT_VERSION.partition(".")[0]):
         raise DocumentError(
             f"{where}: snapshot format {version} is newer than this program reads ({FORMAT_VERSION})",
             hint="use a newer rmqlb",
