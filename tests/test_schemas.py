@@ -76,10 +76,10 @@ def printed(path: Path) -> str:
 
 
 def test_every_command_has_a_schema_and_every_schema_is_of_commands() -> None:
-    commands = list(leaves(typer.main.get_command(app)))
+    commands = set(leaves(typer.main.get_command(app))) - {"help"}  # which prints a page
     described = {command for result in RESULTS for command in result.commands}
-    assert set(commands) - described == set(), "give its result a shape and a line in rmqlb/cli/results.py"
-    assert described - set(commands) == set()
+    assert commands - described == set(), "give its result a shape and a line in rmqlb/cli/results.py"
+    assert described - commands == set()
 
 
 @pytest.mark.parametrize("name", NAMES)

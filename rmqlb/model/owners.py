@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from rmqlb.model.evenness import Evenness
 from rmqlb.model.group import BROADCASTING
-from rmqlb.model.plan import Evenness
 
 
 class QueueOwners(Struct, frozen=True, rename="camel"):

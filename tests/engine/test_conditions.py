@@ -14,8 +14,9 @@ from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.plan.placeholders import over_places
 from rmqlb.engine.plan.rebalance import plan_rebalance
 from rmqlb.model.diff import DiffSummary
+from rmqlb.model.evenness import QueuesPerConsumer, Spread
 from rmqlb.model.group import QueueState
-from rmqlb.model.plan import ObservedOwners, QueuesPerConsumer, Spread, Summary
+from rmqlb.model.plan import ObservedOwners, Summary
 from tests.support.builders import queues, route, side
 
 SUMMARY = plan_rebalance("g", side("a b", route(x=4)), side("a b c d e", route(x=4))).summary

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
 
-from rmqlb.engine.plan.changes import NewBroker, QueueCount, placeholders
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import SEVERITIES, Severity
 from rmqlb.model.snapshot import suggestion
+
+if TYPE_CHECKING:
+    from rmqlb.engine.plan.changes import NewBroker, QueueCount
 
 _NUMBER = re.compile(r"[+-]?\d+")
 _MOST_PLACEHOLDERS = 100_000
@@ -45,6 +48,8 @@ def members(text: str) -> tuple[tuple[str, ...], bool]:
         return tuple(line for line in lines if line and not line.startswith("#")), False
     value = count_or_id(text, "--consumers")
     if isinstance(value, int):
+        from rmqlb.engine.plan.changes import placeholders
+
         return tuple(placeholders(value)), True
     ids = tuple(part.strip() for part in value.split(","))
     if not all(ids):
@@ -62,6 +67,8 @@ def pair(text: str, option: str) -> tuple[str, str]:
 
 def new_broker(text: str, option: str, hint: str | None = None) -> NewBroker:
     """NAME[:READ[:WRITE]]."""
+    from rmqlb.engine.plan.changes import NewBroker
+
     name, *numbers = text.split(":")
     if not name or len(numbers) > 2:
         raise UsageError(f"{option}: expected NAME, NAME:READ or NAME:READ:WRITE", hint=hint)
@@ -70,6 +77,8 @@ def new_broker(text: str, option: str, hint: str | None = None) -> NewBroker:
 
 def queue_counts(texts: Sequence[str], option: str) -> tuple[QueueCount, ...]:
     """[BROKER=]N, the number of each broker first and those of single ones after it: they go before it."""
+    from rmqlb.engine.plan.changes import QueueCount
+
     counts = []
     for text in texts:
         broker, equals, number = text.rpartition("=")

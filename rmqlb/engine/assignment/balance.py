@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from rmqlb.model.evenness import QueuesPerConsumer, Spread
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import QueuesPerConsumer, Spread
 
 Owners = Mapping[MessageQueue, tuple[str, ...]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -17,9 +18,11 @@ from rmqlb.errors import AllocationError, DataError
 from rmqlb.model.finding import ERROR, INFO, Finding
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
-from rmqlb.model.plan import Origin
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.words import counted
+
+if TYPE_CHECKING:
+    from rmqlb.model.plan import Origin
 
 DEFAULT = "AVG"
 _OVERLAP = "queues can be unassigned or have duplicate owners"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rmqlb.engine.assignment.balance import Owners
-from rmqlb.model.checking import Basis
 from rmqlb.model.finding import ERROR, INFO, Finding
 from rmqlb.model.group import States
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
 from rmqlb.model.words import counted, messages
+
+if TYPE_CHECKING:
+    from rmqlb.model.checking import Basis
 
 _SHOWN = 3
 

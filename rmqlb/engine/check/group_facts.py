@@ -15,9 +15,9 @@ from rmqlb.engine.assignment.detect import Detected, detect_strategy, must_be_se
 from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, popped_topics
 from rmqlb.errors import DataError
 from rmqlb.model.checking import Basis
+from rmqlb.model.evenness import Spread
 from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import Spread
 from rmqlb.model.policy import GROUP, Rule
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot

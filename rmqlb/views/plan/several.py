@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from rmqlb.model.plan import MovedRange, ObservedOwners, RebalancePlan, Spread, Summary
+from rmqlb.model.evenness import Spread
+from rmqlb.model.plan import MovedRange, ObservedOwners, RebalancePlan, Summary
 from rmqlb.model.words import counted
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.plan.headline import grave, imbalance_text, strategies, verdict

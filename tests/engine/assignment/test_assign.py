@@ -9,9 +9,9 @@ from rmqlb import AllocationError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign, why_idle
 from rmqlb.engine.assignment.owners import owners_by_strategy
+from rmqlb.model.evenness import QueuesPerConsumer
 from rmqlb.model.group import QueueState
 from rmqlb.model.owners import ConsumerQueues, OwnersReport, QueueOwners, StrategyOwners
-from rmqlb.model.plan import QueuesPerConsumer
 from tests.support.builders import route
 
 

@@ -11,15 +11,14 @@ from hypothesis import strategies as st
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.balance import minimum_moves, spread
 from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
+from rmqlb.model.evenness import QueuesPerConsumer, Spread
 from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import (
     ConsumerPlan,
     MovedRange,
     ObservedOwners,
-    QueuesPerConsumer,
     RebalancePlan,
-    Spread,
     Summary,
 )
 from tests.support.builders import queues, route, side
