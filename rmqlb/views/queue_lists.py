@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
+from textwrap import wrap
 
 _SCREEN = 100
-_LEAST = 24
-_GAPS = 22
-"""Columns of a sign, two numbers and the blanks between them all."""
+_LEAST = 18
+_UNASSIGNED = ("(unassigned)",)
+_COLUMN = 13
+"""Columns of a number and of the blanks around it and the client IDs."""
 
 
 def lag_text(lag: int | None) -> str | None:
@@ -21,21 +23,28 @@ def lag_text(lag: int | None) -> str | None:
 
 
 def fitting(
-    lists: Sequence[str], badness: Sequence[float], lines: int, *, beside: Iterable[Sequence[str]]
+    lists: Sequence[str],
+    badness: Sequence[float],
+    lines: int,
+    *,
+    beside: Sequence[Iterable[Sequence[str]]],
+    more: int = 4,
 ) -> tuple[int, ...] | None:
     """The places of the rows that fit into so many lines of 100 columns, the worst first; None when all do.
 
-    At least one fits.
+    At least one fits, and none is left out where the line that counts it would be as long.
 
     Args:
-        beside: the client IDs of each row.
+        beside: columns of owners.
+        more: what further columns take.
 
-    >>> fitting(["a", "b" * 140, "c"], [0, 5, 1], 3, beside=["x", "y", "z"])
+    >>> fitting(["a", "b" * 140, "c", "d"], [0, 5, 1, 0], 3, beside=[["xyz"] * 4])
     (1, 2)
-    >>> fitting(["a", "b"], [0, 0], 2, beside=["x", "y"])
+    >>> fitting(["a", "b", "c"], [0, 0, 0], 2, beside=[])
     """
-    a_line = max(_SCREEN - _GAPS - max((len(" ".join(ids)) for ids in beside), default=0), _LEAST)
+    owners = sum(max(len(" ".join(each)) for each in (*column, _UNASSIGNED)) for column in beside)
+    room = max(_SCREEN - _COLUMN - more - owners, _LEAST)
     ordered = sorted(range(len(lists)), key=lambda at: -badness[at])
-    ends = list(accumulate(max(-(-len(lists[at]) // a_line), 1) for at in ordered))
-    room = max(sum(end <= lines for end in ends), 1)
-    return None if room >= len(lists) else tuple(sorted(ordered[:room]))
+    ends = list(accumulate(max(len(wrap(lists[at], room)), 1) for at in ordered))
+    fit = max(sum(end <= lines for end in ends), 1)
+    return None if not ends or ends[-1] <= lines + 1 else tuple(sorted(ordered[:fit]))

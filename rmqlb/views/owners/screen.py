@@ -60,7 +60,7 @@ def owned_section(report: OwnersReport) -> Section:
     )
     title = "observed owners" if observed else f"owners that {basis(report).strategy} predicts"
     brief = fitting(
-        [each.which for each in rows], [each.badness for each in rows], _ROOM, beside=[each.owners for each in rows]
+        [each.which for each in rows], [each.badness for each in rows], _ROOM, beside=[[each.owners for each in rows]]
     )
     return Section("owners", title, columns, rows_of(columns, rows), heads=2, audience="screen", brief=brief)
 
@@ -118,7 +118,7 @@ def mismatches_section(report: OwnersReport) -> Section:
         Column("which", "which", "prose"),
     )
     number = sum(each.number for each in rows)
-    ids = [(*each.predicted, *each.observed) for each in rows]
+    ids = [each.predicted for each in rows], [each.observed for each in rows]
     brief = fitting([each.which for each in rows], [each.number for each in rows], _ROOM_OF_MISMATCHES, beside=ids)
     title = f"{counted(number, 'queue')} whose observed owner {strategy} does not predict"
     return Section("mismatches", title, columns, rows_of(columns, rows), heads=3, audience="screen", brief=brief)

@@ -14,6 +14,8 @@ from rmqlb.views.queue_lists import fitting, lag_text
 from rmqlb.views.report import Cell, Column, Section, rows_of, worst
 
 _MOST_CONSUMERS = 8
+_MOST_NOTABLE = 1_000_000
+"""A consumer that comes, goes or is idle goes before one that only gains and loses queues."""
 _ROOM = 9
 """Lines of the queues that change."""
 _NEW, _GONE = ("(new queue)",), ("(removed)",)
@@ -67,8 +69,8 @@ def consumers_section(plan: RebalancePlan) -> Section:
         ),
         Column("", "note", "prose", shown=any(map(note, shown)), of=note),
     )
-    changed = [c.gained + c.lost + (c.queues_after == 0) for c in shown]
-    brief = worst(changed, _MOST_CONSUMERS) or None
+    changed = [c.gained + c.lost + _MOST_NOTABLE * bool(note(c)) for c in shown]
+    brief = worst(changed, _MOST_CONSUMERS) if len(shown) > _MOST_CONSUMERS + 1 else None
     return Section(
         "consumers", "consumers", columns, rows_of(columns, shown), heads=3, audience="screen",
         brief=brief, chosen="those whose queues change most",
@@ -127,8 +129,9 @@ def moves_section(plan: RebalancePlan) -> Section:
     number = sum(len(each.queues) for each in moves)
     title = f"{counted(number, 'queue')} that change{'s' if number == 1 else ''}"
     badness = [len(each.queues) + (1e6 if each.severity else 0) for each in moves]
-    ids = [(*each.owners_before, *each.owners_after) for each in moves]
-    brief = fitting([each.which for each in moves], badness, _ROOM, beside=ids)
+    ids = [each.owners_before for each in moves], [each.owners_after for each in moves]
+    more = 4 * any(each.severity for each in moves) + 9 * any(each.lag for each in moves)
+    brief = fitting([each.which for each in moves], badness, _ROOM, beside=ids, more=more)
     return Section("moves", title, columns, rows_of(columns, moves), heads=3, audience="screen", brief=brief)
 
 
