@@ -28,7 +28,7 @@ BASIC = {
     "plan-rollout": f"plan-rollout {EXAMPLE} --group order-svc --to-strategy AVG_BY_CIRCLE --pause 20s --trials 5",
     "check": f"check -p examples/policy.yaml {EXAMPLE} --today 2027-01-01",
     "simulate-send": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@#5-#9 --messages 12 --latency 1ms",
-    "context-add": "context add prod -s rocketmq://10.0.0.1:9876 --access-key reader --secret keyring:rmqlb/prod --use",
+    "context-add": "context add prod -s rocketmq://10.0.0.1:9876 --access-key viewer --secret keyring:rmqlb/prod --use",
     "context-list": "context list",
     "context-use": "context use staging",
     "context-show": "context show staging",
@@ -40,10 +40,10 @@ BASIC = {
     "pipeline-generate": "pipeline generate dumps --groups 4 --days 2 --layout json",
 }
 CONTEXTS = """\
-context: dump
+context: saved
 contexts:
-  staging: {source: 'http://10.0.0.2:8082', user: reader, secret: 'env:STAGING_PASSWORD', source-timeout: 9s}
-  dump: {source: /data/cluster.json}
+  staging: {source: 'http://10.0.0.2:8082', user: viewer, secret: 'env:STAGING_PASSWORD', source-timeout: 9s}
+  saved: {source: /data/cluster.json}
 """
 """What the user's file says before a command on contexts."""
 CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items() for fmt in FORMATS} | {

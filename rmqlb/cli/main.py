@@ -46,7 +46,7 @@ def main(
 ) -> None:
     """Know, before it happens, what a RocketMQ cluster's clients will do with their queues.
 
-    A source (-s) is the NameServers' or a Dashboard's URL, a dump file, or - for stdin. rmqlb only reads; it changes
+    A source (-s) is the NameServers' or a Dashboard's URL, a file, or - for stdin. rmqlb only reads; it changes
     nothing.
 
     Examples:

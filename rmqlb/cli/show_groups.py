@@ -51,7 +51,7 @@ def show_groups(
       rmqlb show-groups -s examples/cluster.json --severity warning --fail-on 'groups-with-errors>0'
 
     A group is in order when each queue has one owner, as observed or as its consumers' strategy gives it. It is unknown
-    when that cannot be told, as for consumption by POP. --section findings lists all findings.
+    when that cannot be known, as for consumption by POP. --section findings lists all findings.
 
     A running cluster's brokers are asked for each group's consumers and offsets, and each consumer for its queues.
 

@@ -153,7 +153,7 @@ class ConsumerProcess(Struct, frozen=True, rename="camel"):
         client_id: its client ID.
         processes: how many processes carry it.
         addresses: of its connections, broker by broker; of processes that share a client ID and a host only those of
-            one broker, for the others cannot be told apart.
+            one broker, for the others cannot be distinguished.
         language: of its client library; null when it is not known.
         version: of its client library; null when it is not known.
         consume_type: push, pull, lite-pull, assign (it assigns itself queues), pop or grpc (its ID is one of gRPC's

@@ -24,11 +24,11 @@ _MORE_VARIABLES = (
     ("RMQLB_NO_CACHE", "When it is not empty: names are not kept for completion."),
     ("NO_COLOR", "When it is not empty: no colour, unless --color says otherwise."),
     ("FORCE_COLOR", "When it is not empty: colour in pipes too; 0 is no colour."),
-    ("RMQLB_PAGER", "Shows tables that are longer than the terminal; cat is none. Else PAGER, else less -FRX."),
-    ("XDG_CONFIG_HOME", "Where rmqlb/config.yaml is; else ~/.config."),
+    ("RMQLB_PAGER", "Shows tables that are longer than the terminal; cat is none. Otherwise PAGER, then less -FRX."),
+    ("XDG_CONFIG_HOME", "Where rmqlb/config.yaml is; default ~/.config."),
     (
         "XDG_CACHE_HOME",
-        "Where rmqlb/names is, the names of topics and groups that completion offers; else ~/.cache.",
+        "Where rmqlb/names is, the names of topics and groups that completion offers; default ~/.cache.",
     ),
 )
 

@@ -15,7 +15,7 @@ source-timeout: 10s
 contexts:
   prod:
     source: rocketmq://10.0.0.1:9876,10.0.0.2:9876
-    access-key: reader
+    access-key: viewer
     secret: keyring:rmqlb/prod
   staging:
     source: https://mq.example:8082
@@ -34,7 +34,7 @@ _KINDS = {
     "texts": "list of texts",
 }
 _MEANINGS = {
-    "output": f"{', '.join(FORMATS)}; default table on a terminal, else plain. A command that cannot write it writes "
+    "output": f"{', '.join(FORMATS)}; default table on a terminal, otherwise plain. A command that cannot write it writes "
     "its own.",
     "source": "Where the cluster is: rocketmq://HOST:9876,... for NameServers, http(s)://... for a Dashboard, or a "
     "file. The only key that must be there.",
@@ -88,13 +88,13 @@ def config_page(program: CommandPage) -> Page:
     page.paragraph(Marked(", ".join(allowed[:-1]) + f" and {allowed[-1]}, with the same meaning."))
     page.paragraph(
         "A project file belongs to whoever wrote the repository that it lies in, so it chooses among the user's "
-        "contexts and how results look. It cannot say where to connect, who logs in or how much is read; it is passed "
-        "over when it belongs to another user."
+        "contexts and how results look. It cannot say where to connect, who logs in or how much is read; it is ignored "
+        "when it belongs to another user."
     )
     page.heading("Files")
     page.item(
         italic("~/.config/rmqlb/config.yaml"),
-        "The user file. Nobody else may change it, nor read it when it says where a secret is: mode 600.",
+        "The user file. No other user may change it, nor read it when it says where a secret is: mode 600.",
     )
     page.item(italic(PROJECT_FILE), "A project file.")
     page.see_also(

@@ -23,7 +23,7 @@ def add(
     """Name an endpoint: its source, who logs in, and where the secret is.
 
     Examples:
-      rmqlb context add prod -s 'rocketmq://10.0.0.1:9876,10.0.0.2:9876' --access-key reader --secret keyring:rmqlb/prod
+      rmqlb context add prod -s 'rocketmq://10.0.0.1:9876,10.0.0.2:9876' --access-key viewer --secret keyring:rmqlb/prod
 
       rmqlb context add staging -s https://mq.example:8082 --user admin --secret file:~/.mq-staging --use
 

@@ -234,7 +234,7 @@ def _check(scenario: GroupScenario) -> None:
     _check_pauses(scenario)
     for queue, rate in scenario.rates.items():
         if rate < 0:
-            raise UsageError(f"{rate} messages a second into {queue} make no sense")
+            raise UsageError(f"{rate} messages per second into {queue} make no sense")
 
 
 def _check_pauses(scenario: GroupScenario) -> None:

@@ -142,7 +142,7 @@ class DataItem(CamelStruct, frozen=True):
         topics: topic by topic.
         groups: group by group.
         unread: what could not be read.
-        notes: what its reader should know; every command repeats them. Not there when there are none.
+        notes: what its users should know; every command repeats them. Not there when there are none.
     """
 
     topics: list[TopicItem] = []

@@ -188,7 +188,7 @@ def _clocks(report: GroupReport) -> Iterable[str]:
     if s.consume_from != CONSUME_FROM_LAST_OFFSET:
         parts.append(s.consume_from)
     if s.all_new:
-        parts.append("all members start at 0s")
+        parts.append("all consumers start at 0s")
     yield "; ".join(parts)
     timers = [(name, getattr(s.timers, field), getattr(_DEFAULTS, field)) for name, field in TIMER_NAMES.items()]
     given = [

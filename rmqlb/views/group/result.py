@@ -37,18 +37,18 @@ class TimersInMs(Struct, frozen=True, rename="camel"):
         route_poll_ms: how often a client asks for routes.
         heartbeat_ms: how often it sends heartbeats.
         persist_ms: how often it stores offsets.
-        pull_delay_ms: its first pull of a queue comes so long after it took it.
-        pull_idle_ms: a queue without a pull for so long is given up and taken anew.
-        pull_hold_ms: a broker holds a pull that finds nothing for so long.
+        pull_delay_ms: the time from taking a queue to its first pull.
+        pull_idle_ms: a queue without a pull for that time is given up and taken again.
+        pull_hold_ms: for how long a broker holds a pull that finds nothing.
         lock_renewal_ms: how often orderly consumers renew the broker's locks.
-        lock_life_ms: a lock that is not renewed for so long goes to another client.
+        lock_life_ms: a lock that is not renewed for that time goes to another client.
         lock_retry_ms: a client that got no lock rebalances again after it.
         unlock_delay_ms: delayed unlock, and giving a queue up by force.
         release_wait_ms: how long a client waits for its listener before it gives a queue up.
         channel_expiry_ms: a broker forgets a client without heartbeats after it.
         broker_scan_ms: how often it looks for such clients.
         socket_idle_ms: a broker closes a silent connection after it.
-        notify_batch_ms: a broker collects notices of changed members for so long.
+        notify_batch_ms: for how long a broker collects notices of changed consumers.
         rpc_timeout_ms: a client gives a silent broker up after it.
         nameserver_expiry_ms: a NameServer drops a broker without registration after it.
         nameserver_scan_ms: how often it looks for such brokers.
@@ -93,7 +93,7 @@ class SimulatedGroup(Struct, frozen=True, rename="camel"):
         orderly: the listener is orderly, so that queues are locked at the broker.
         broadcasting: BROADCASTING instead of CLUSTERING.
         consume_from_where: where a queue without an offset is begun.
-        consumer_type: which of RocketMQ's consumers the members are.
+        consumer_type: which of RocketMQ's kinds the consumers are.
         consumer_types: client id → which it is, of those that are known one by one.
         timers: every clock.
         latency_ms: a request's way to a server and back.
@@ -101,7 +101,7 @@ class SimulatedGroup(Struct, frozen=True, rename="camel"):
         rates: queues whose rate is known.
         until_ms: where the simulation ends; null when the group has converged.
         patience_ms: how long after the last event it ends at the latest.
-        all_new: the members start with the simulation.
+        all_new: the consumers start with the simulation.
         seed: of everything random.
     """
 

@@ -27,7 +27,7 @@ class SimulationsSummary(Struct, frozen=True, rename="camel"):
 
     Attributes:
         groups: how many.
-        groups_affected: groups of which a queue is in an outage, has a gap, an overlap or no reader at the end, or that
+        groups_affected: groups of which a queue is in an outage, has a gap, an overlap or is unread at the end, or that
             do not converge.
         queues: of all groups; one that two groups read counts twice.
         queues_with_gap: queues that had no owner at some time.
@@ -37,7 +37,7 @@ class SimulationsSummary(Struct, frozen=True, rename="camel"):
         longest_gap_ms: of any group.
         longest_overlap_ms: of any group.
         longest_outage_ms: of any group.
-        unread_ms: the longest time in which nobody read a queue: so long a message waits at the most.
+        unread_ms: the longest time in which no consumer read a queue: the longest wait of a message.
         redelivered: bound of the messages that are redelivered; null when a rate that it needs is unknown.
         convergence_ms: from the first event until the last group has converged; null when one has not.
         topics: topics of which producers were simulated.

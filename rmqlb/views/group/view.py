@@ -44,7 +44,7 @@ FIGURES: tuple[tuple[str, str], ...] = (
     ("total overlap", "total_overlap_ms"),
     ("longest outage", "longest_outage_ms"),
     ("total outage", "total_outage_ms"),
-    ("longest without a reader", "unread_ms"),
+    ("longest unread", "unread_ms"),
     ("redelivered, at most", "redelivered"),
     ("queues with a gap", "queues_with_gap"),
     ("queues with an overlap", "queues_with_overlap"),
@@ -52,7 +52,7 @@ FIGURES: tuple[tuple[str, str], ...] = (
     ("queues with a gap at the end", "queues_with_gap_at_end"),
     ("queues with an overlap at the end", "queues_with_overlap_at_end"),
     ("queues with an outage at the end", "queues_with_outage_at_end"),
-    ("queues without a reader at the end", "queues_unread_at_end"),
+    ("queues unread at the end", "queues_unread_at_end"),
     ("queues taken", "taken"),
     ("rebalances", "rebalances"),
 )

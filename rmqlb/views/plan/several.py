@@ -31,7 +31,7 @@ class PlansSummary(Struct, frozen=True, rename="camel"):
         unassigned: queues without an owner afterwards.
         duplicate_owners: queues with duplicate owners afterwards.
         lag_unassigned: messages waiting in the queues without an owner afterwards; null when not known for all of them.
-        lag_removed: likewise in the queues that exist only before.
+        lag_removed: messages waiting in the queues that exist only before.
     """
 
     groups: int
