@@ -34,8 +34,8 @@ _KINDS = {
     "texts": "list of texts",
 }
 _MEANINGS = {
-    "output": f"{', '.join(FORMATS)}; default table on a terminal, otherwise plain. A command that cannot write it writes "
-    "its own.",
+    "output": f"{', '.join(FORMATS)}; default: table on a terminal, plain in a pipe. A command that cannot write it "
+    "writes its own.",
     "source": "Where the cluster is: rocketmq://HOST:9876,... for NameServers, http(s)://... for a Dashboard, or a "
     "file. The only key that must be there.",
     "secret": "Where the password or the secret key is: file:PATH, whose first line it is, env:NAME for an environment "

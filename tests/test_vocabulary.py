@@ -1,0 +1,164 @@
+"""One word for one thing: no text that a person sees has a word that rmqlb does not use.
+
+Seen are help, man pages and completions, README and docs, messages and headings, explanations, keys and values of JSON,
+the starter policy, examples and the pages. Comments and the names of code are not looked at here.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from rmqlb.cli.results import RESULTS
+from rmqlb.views.json_schema import json_schema
+from tests.support.pages import ROOT
+
+NOT_WORDS: Mapping[str, str] = {
+    r"members?": "consumer; process, where several share a client ID",
+    r"readers?": "consumer",
+    r"deal(s|t|ing)?": "a strategy predicts owners, assigns queues",
+    r"anew": "again",
+    r"owners? seen|seen owners?|unlike seen|seen otherwise": "observed owner; mismatch",
+    r"drift(s|ed)?": "mismatch",
+    r"unowned|nobody|without a reader": "unassigned; no consumer",
+    r"multiply owned": "with duplicate owners",
+    r"shared (client )?ids?": "duplicate client ID",
+    r"skew|lopsided|most ?/ ?mean|max ?/ ?mean": "imbalance",
+    r"(queues|messages) a (consumer|member|broker|second|minute)|rounds a minute": "per",
+    r"no even plan|evenest": "minimum moves; balanced",
+    r"settle[sd]?|settling": "converges, convergence time",
+    r"window without owner": "gap",
+    r"delivered again": "redelivered",
+    r"made[ -]up|make up": "placeholder; synthetic",
+    r"producers? sees?": "writable queues",
+    r"extra attempts?|further tries": "retries",
+    r"avoided": "isolated",
+    r"dumps?": "snapshot; file",
+    r"(put|set) aside|passed over": "quarantined; skipped",
+    r"violat(e|es|ed|ion|ions)": "failed",
+    r"heals?|healed|mend(s|ed|ing)?|befalls?|cures?|cured": "corrects, is the remedy",
+    r"is none that|whole or not at all|of its own making|at the worst|in vain": "say what is",
+    r"likewise|thereof|therein|whence|lest|albeit|amiss|whither|thereby|henceforth": "the same; plain words",
+    r"(?<=or )else|(?<=[,;:(] )else": "otherwise",
+    r"fits? (nothing|no)|nothing fits": "matches nothing",
+    r"not told|untold|(did|do|does) not tell|cannot be told|tells? nothing": "reported; unknown",
+    r"so long(?! as)": "from then on; for that time",
+    r"lasts? so many": "plain words",
+}
+"""What rmqlb does not say, as a pattern, and what it says."""
+
+RIGHT: Mapping[str, str] = {
+    r"\bMembers\b|\bmembers\b(?= =|, \[route\])": "the class of the Python API, and a variable that holds one",
+    r"(?<=[\"'|(`])members?(?=[\"'|)`])|\bmembers? \\?\|": "kinds of unread parts, in snapshots of 1.0 too",
+    r"\bdump\b(?=[\"'|,}]|$| +(ConsumerGroup|or dashboard))|kind[\"']?: dump": "the kind of a source in JSON",
+    r"\bdump/": "a folder of the code",
+    r"\bthread dump\b": "what Java calls it",
+    r"\bdumps\b(?=[/\"'\\]| --|$| -w)|(?<=-w warehouse )dumps|(?<=/)dumps|(?<=generate )dumps": "the folder of an example",
+}
+"""Pattern of what is right although a word of `NOT_WORDS` is in it, and why."""
+
+_GLOBS = (
+    *("man/**/*", "completions/*", "README.md", "docs/**/*.md", "docs/**/*.svg", "examples/*"),
+    *("tests/golden/**/*.txt", "rmqlb/**/*.toml", "rmqlb/**/*.yaml", "rmqlb/**/*.html"),
+)
+_WORDS = {word: re.compile(rf"(?<![\w-])(?:{word})(?![\w])", re.IGNORECASE) for word in NOT_WORDS}
+_RIGHT = re.compile("|".join(RIGHT))
+_NAME = re.compile(r"[\w.:-]*")
+
+
+def wrong_words(text: str) -> list[str]:
+    """What stands in a line that rmqlb does not say, and what it says instead."""
+    rest = _RIGHT.sub("", text)
+    return [f"{found[0]} (say: {NOT_WORDS[word]})" for word, one in _WORDS.items() if (found := one.search(rest))]
+
+
+def sentences(source: str) -> Iterator[tuple[int, str]]:
+    """The texts of a module, by their lines: not its docstrings, and no single names, which are keys and kinds."""
+    tree = ast.parse(source)
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in alone:
+            yield from [] if _NAME.fullmatch(node.value) else [(node.lineno, node.value)]
+
+
+def key_words(key: str) -> str:
+    """A key of JSON as words.
+
+    >>> key_words("maxQueuesPerConsumer")
+    'max queues per consumer'
+    """
+    return re.sub("([A-Z])", r" \1", key).lower()
+
+
+def _keys(schema: object) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from schema.get("properties", ())
+        for value in schema.values():
+            yield from _keys(value)
+    elif isinstance(schema, list):
+        for item in schema:
+            yield from _keys(item)
+
+
+def _found(place: str, lines: Iterator[tuple[int, str]]) -> Iterator[str]:
+    for number, line in lines:
+        for word in wrong_words(line):
+            yield f"{place}:{number}: {word}: {line.strip()[:100]}"
+
+
+@pytest.mark.parametrize("glob", _GLOBS)
+def test_what_is_written_for_people_has_only_our_words(glob: str) -> None:
+    paths = sorted(path for path in ROOT.glob(glob) if path.is_file())
+    assert paths
+    found = [
+        each
+        for path in paths
+        for each in _found(str(path.relative_to(ROOT)), enumerate(path.read_text("utf-8").splitlines(), 1))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_messages_and_headings_have_only_our_words() -> None:
+    paths = sorted((ROOT / "rmqlb").rglob("*.py"))
+    found = [each for path in paths for each in _found(str(path.relative_to(ROOT)), sentences(path.read_text("utf-8")))]
+    assert not found, "\n".join(found)
+
+
+def test_keys_of_json_are_our_words() -> None:
+    keys = {key for result in RESULTS for key in _keys(json_schema(result))}
+    assert "duplicateOwners" in keys
+    assert {key: words for key in keys if (words := wrong_words(key_words(key)))} == {}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "3 members own a queue", "owner seen", "4 queues (nobody)", "the queues are dealt out", "likewise afterwards",
+        "it names itself anew", "settled after 2 s", "the group is lopsided", "else the owner; else none", "1 limit violated",
+        "a dump of the cluster", "2 documents put aside", "a made-up ID", "read by nobody", "notify nobody", "matches or else",
+        "producers see 4 queues", "Mend the policy", "not told by brokers", "delivered again", "no group fits nothing",
+    ],
+)  # fmt: skip
+def test_a_planted_word_is_found(planted: str) -> None:
+    assert wrong_words(f"  in a line, {planted}.")
+    module = f'"""nobody"""\nraise ValueError(f"{{x}}: {planted}")\n'
+    assert [number for number, text in sentences(module) if wrong_words(text)] == [2]
+
+
+def test_what_is_right_is_passed() -> None:
+    for line in (
+        'Members(("a", "b"), "AVG")', '"kind": "dump"', "otherwise unknown",
+        "as long as it lasts", "broker-a     elsewhere", "several processes share a client ID", "skewed Skewed",
+    ):  # fmt: skip
+        assert not wrong_words(line), line
+    assert not list(sentences('"""Nobody."""\nkind = "members"\n'))
+
+
+@pytest.mark.parametrize("right", RIGHT)
+def test_each_exception_is_needed(right: str) -> None:
+    """An exception that no text needs any more goes."""
+    texts = (path.read_text("utf-8") for glob in _GLOBS for path in sorted(ROOT.glob(glob)) if path.is_file())
+    assert any(re.search(right, line) for text in texts for line in text.splitlines())
