@@ -182,7 +182,7 @@ class OutputOptions(Struct, frozen=True):
             "--output",
             metavar="FORMAT",
             envvar="RMQLB_OUTPUT",
-            help="table, plain, json, yaml, csv, tsv, markdown, some jsonl; default: table on a terminal, plain in a pipe.",
+            help="table, plain, json, yaml, csv, tsv, markdown, some jsonl; default: table, in a pipe plain.",
         ),
     ] = None
     section: Annotated[
