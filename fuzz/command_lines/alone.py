@@ -32,6 +32,12 @@ _TALK = re.compile(
 _FORMULA = re.compile(r" *[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?%?|-?(inf|nan)")
 _FAILED = (2, 4, 5)
+_COLOUR = re.compile("\x1b\\[[0-9;]*m")
+
+
+def _uncoloured(case: Case, text: str) -> str:
+    """The text without the colours that the line asks for."""
+    return _COLOUR.sub("", text) if case.value("--color") == "always" else text
 
 
 def nothing_escapes(case: Case, ran: Ran) -> Iterator[str]:
@@ -77,7 +83,7 @@ def stderr_is_talk(case: Case, ran: Ran) -> Iterator[str]:
 
 def stdout_is_the_format(case: Case, ran: Ran) -> Iterator[str]:
     """What is on stdout can be read as what it is."""
-    if not ran.stdout or case.has("--help", "--help-all") or _is_picture(case):
+    if not ran.stdout or case.is_page or _is_picture(case):
         return
     try:
         read_as(case.format, ran.stdout)
@@ -99,7 +105,7 @@ def json_fits_its_schema(case: Case, ran: Ran) -> Iterator[str]:
 
 def lines_fit_their_schema(case: Case, ran: Ran) -> Iterator[str]:
     """Lines of JSON are objects; of attempts and changes they have their schema's keys."""
-    if case.format != "jsonl" or case.has("--help", "--help-all"):
+    if case.format != "jsonl" or case.is_page:
         return
     for line in ran.stdout.splitlines()[:20]:
         value = json.loads(line)
@@ -115,7 +121,7 @@ def text_is_harmless(case: Case, ran: Ran) -> Iterator[str]:
     """No control, direction or invisible character stands raw on stdout or stderr."""
     usual = "\t\n" if case.format == "tsv" else "\r\n" if case.format == "csv" else "\n"
     for where, text in (("stdout", ran.stdout), ("stderr", ran.stderr)):
-        bare = text.translate(dict.fromkeys(map(ord, usual)))
+        bare = _uncoloured(case, text).translate(dict.fromkeys(map(ord, usual)))
         if visible(bare) != bare:
             yield f"{where} has a raw character: {next(c for c in bare if visible(c) != c)!r}"
 
@@ -132,9 +138,9 @@ def cells_are_no_formulas(case: Case, ran: Ran) -> Iterator[str]:
 
 def tables_are_as_wide_as_the_terminal(case: Case, ran: Ran) -> Iterator[str]:
     """No line of a table is longer than COLUMNS."""
-    if case.format != "table" or case.has("--help", "--help-all") or _is_picture(case):
+    if case.format != "table" or case.is_page or _is_picture(case):
         return
-    for line in ran.stdout.splitlines():
+    for line in _uncoloured(case, ran.stdout).splitlines():
         if width(line.rstrip()) > case.columns:
             yield f"a line takes {width(line.rstrip())} columns of {case.columns}: {line!r}"
             return
@@ -165,7 +171,7 @@ ALONE: tuple[Check, ...] = (
 
 def result(case: Case, ran: Ran) -> Any:
     """The JSON or YAML on stdout as a value; None when there is none, or it cannot be read."""
-    if case.format not in ("json", "yaml") or not ran.stdout or case.has("--help", "--help-all") or _is_picture(case):
+    if case.format not in ("json", "yaml") or not ran.stdout or case.is_page or _is_picture(case):
         return None
     try:
         return read_as(case.format, ran.stdout)
@@ -215,7 +221,7 @@ def read_table(form: str, text: str) -> list[list[str]]:
 
 
 def _is_table_for_programs(case: Case) -> bool:
-    return case.format in ("csv", "tsv") and not case.has("--help", "--help-all") and not _is_picture(case)
+    return case.format in ("csv", "tsv") and not case.is_page and not _is_picture(case)
 
 
 def _is_picture(case: Case) -> bool:

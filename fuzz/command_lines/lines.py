@@ -16,8 +16,8 @@ from tools.manual.values import value_of
 Piece = tuple[str, ...]
 """Words of the command line that belong together."""
 
-ASIDE = frozenset({"pipeline"})
-"""Commands that are not run here: they start Spark, and have tests of their own."""
+ASIDE = frozenset({"pipeline", "help"})
+"""Commands that are not run here: they start Spark and have tests of their own, or print no result."""
 _OFTEN = {
     "plan-rebalance": 6,
     "simulate-rebalance": 5,
@@ -32,7 +32,9 @@ _OFTEN = {
     "plan-rollout": 1,
 }
 """Command → how often; the others once."""
-_SELDOM = ("--help", "--help-all", "--debug", "--watch", "--rounds", "--to", "--redact-map")
+PAGES = ("--help", "--help-all", "--print-policy")
+"""Options that print a page, whatever else there is on the line."""
+_SELDOM = (*PAGES, "--debug", "--watch", "--rounds", "--to", "--redact-map")
 
 
 _CONFIGURED = "context: two\ncontexts:\n  one: {source: 'rocketmq://127.0.0.1:1'}\n  two: {source: /nowhere.json}\n"
@@ -72,6 +74,11 @@ class Case(Struct, frozen=True):
     def has(self, *options: str) -> bool:
         """One of the options is on the line."""
         return any(piece[0].partition("=")[0] in options for piece in self.pieces)
+
+    @property
+    def is_page(self) -> bool:
+        """What is printed is no result."""
+        return self.has(*PAGES)
 
     def value(self, option: str) -> str | None:
         """Its value, the last where there are several."""
@@ -138,7 +145,7 @@ def _needed(at: Setting, command: CommandPage) -> Iterator[Piece]:
                 yield "--topic", at.topic
             else:
                 yield from _given(at, command, option)
-    if names.get("--group") and names["--group"].metavar == "GROUP":
+    if names.get("--group") and names["--group"].metavar in ("GROUP", "GROUP|GLOB"):
         yield from _about_a_group(at)
     elif not at.made.is_snapshot and "--topic" in names and not names["--topic"].required:
         yield "--topic", at.topic or "Topic"

@@ -321,6 +321,9 @@ BY_METAVAR: Mapping[str, Maker] = {
     "GLOB": lambda at: at.one("*", f"{_topic(at)[:3]}*", "none*", at.group or "g*"),
     "TOPIC": _topic,
     "GROUP": lambda at: at.mostly(tuple(at.made.groups), "no-such-group"),
+    "GROUP|GLOB": lambda at: at.seldom(
+        at.one("*", f"{(at.group or 'g')[:2]}*"), at.mostly(tuple(at.made.groups), "none")
+    ),
     "CONDITION": _condition,
     "'VERB WHO@TIME'": _event,
     "TIME|never": lambda at: at.one("never", "1s", "30s"),

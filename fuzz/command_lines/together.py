@@ -22,7 +22,7 @@ from fuzz.command_lines.alone import (
     text_is_harmless,
 )
 from fuzz.command_lines.figures import FIGURES, figure_places
-from fuzz.command_lines.lines import Case, Piece
+from fuzz.command_lines.lines import PAGES, Case, Piece
 from fuzz.command_lines.options import PLACEHOLDER
 from fuzz.command_lines.running import Ran
 from fuzz.command_lines.sums import SUMS
@@ -88,18 +88,7 @@ class Together(Struct, frozen=True):
         return self.check.__name__
 
 
-_SHOW = (
-    "--output",
-    "--section",
-    "--watch",
-    "--rounds",
-    "--svg",
-    "--html",
-    "--to",
-    "--help",
-    "--help-all",
-    "--redact-map",
-)
+_SHOW = ("--output", "--section", "--watch", "--rounds", "--svg", "--html", "--to", *PAGES, "--redact-map")
 _RESULTS = tuple(SUMS)
 
 
@@ -333,7 +322,7 @@ def _plain_plan(case: Case) -> tuple[list[str], tuple[Piece, ...]] | None:
     if case.command != "plan-rebalance" or not case.made.is_snapshot or case.topic is None:
         return None
     ids = [each for each in dict.fromkeys(case.made.groups.get(case.group or "", ())) if "," not in each]
-    if not ids or case.has("--help", "--help-all"):
+    if not ids or case.is_page:
         return None
     strategy = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")[len(case.words) % 3]
     of_group = (("--group", case.group),) if case.group and len(case.words) % 2 else ()

@@ -293,6 +293,7 @@ def test_a_topic_that_does_not_exist_takes_the_template() -> None:
 
 
 MISTAKES = [
+    (("-o", "jsonl", "--section", "totals"), 2, "--section chooses tables, and -o jsonl shows none", "leave one"),
     (
         ("--fail", "broker-c"),
         2,

@@ -107,7 +107,8 @@ def fitting(section: Section, labels: Mapping[str, str], console: Console) -> Re
     if 0 < len(keep) < len(section.columns):
         columns = tuple(section.columns[at] for at in keep)
         rows = tuple(tuple(row[at] for at in keep) for row in section.rows)
-        return fitting(Section(section.name, section.title, columns, rows, heads=section.heads), labels, console)
+        bare = Section(section.name, section.title, columns, rows, heads=section.heads, scales=section.scales)
+        return fitting(bare, labels, console)
     for tight in (False, True):
         labelled = table(section, labels, narrow=True, tight=tight)
         if width(labelled, console) <= console.width:

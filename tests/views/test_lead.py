@@ -121,6 +121,7 @@ def test_markdown_lists_them_and_takes_names_literally() -> None:
 
 
 def test_hostile_names_are_harmless() -> None:
+    assert max(map(len, on_a_terminal(REPORT.told((Finding("duplicate-client-id", "two"),)), 20).splitlines())) <= 20
     shown = on_a_terminal(REPORT.told((Finding("x\x1b[1m", "a\u202eb\r\n✗ fake", severity="error"),)), 80)
     assert "✗ x\\x1b[1m  a\\u202eb\\r\\n✗ fake\n" in shown
 

@@ -58,6 +58,7 @@ class Terminal:
             from rmqlb.cli.common.sections import check_sections
 
             check_sections(command, options.section)
+            self._check_lines()
 
     def show(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> None:
         """Write the result to stdout, and its findings to stderr unless they are part of the format."""
@@ -81,8 +82,7 @@ class Terminal:
     def chosen(self, report: Report, findings: Iterable[Finding] = ()) -> Report:
         """What is shown of a report, with the findings that the format tells itself."""
         wanted = tuple(self._options.section or ())
-        if wanted and self.format == "jsonl":
-            raise UsageError("--section chooses tables, and -o jsonl shows none", hint="leave one of them out")
+        self._check_lines()
         names = tuple(section.name for section in report.sections)
         for name in wanted:
             if name not in names:
@@ -90,6 +90,10 @@ class Terminal:
         screen = self.format in SCREENS
         chosen = report.only(wanted, screen=screen, everything=self._options.all and self.format in FOR_PEOPLE)
         return chosen.told(findings) if screen and not self._options.quiet else chosen
+
+    def _check_lines(self) -> None:
+        if self._options.section and self.format == "jsonl":
+            raise UsageError("--section chooses tables, and -o jsonl shows none", hint="leave one of them out")
 
     def warn(self, findings: Iterable[Finding]) -> None:
         """Findings on stderr."""

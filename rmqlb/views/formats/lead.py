@@ -41,7 +41,7 @@ def print_lead(report: Report, console: Console) -> None:
                 [(SIGNS[finding.severity] + " ", style), (code.ljust(widest) * bool(code), style)], text, "", console
             )
         else:
-            _print([(f"{SIGNS[finding.severity]} {code}", style)], "", "", console)
+            _print([(SIGNS[finding.severity] + " ", style)], code, style, console)
             _print([("  ", "")], text, "", console)
     if left := len(report.findings) - len(shown):
         _print([("  ", "")], _and_more(left), "", console)

@@ -78,7 +78,7 @@ def _page(report: Report, picture: ET.Element, findings: Iterable[Finding]) -> s
         _add(facts, "li", finding.line)
     ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}).append(picture)
     for section in sorted(report.sections, key=lambda section: section.name in _LAST):
-        if section.name not in _UNSHOWN:
+        if section.name not in _UNSHOWN and section.audience != "screen":
             _table(body, section if len(section.rows) > _MOST_ROWS else section.whole())
     for line in report.closing:
         _add(body, "p", line, {"class": "quiet"})

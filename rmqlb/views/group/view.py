@@ -80,9 +80,9 @@ def group_report(
         _takeovers(report, named_only=not explain),
         *([_steps(report)] if explain else ()),
         _intervals(report),
-        _events(report.events),
+        _events(report),
         _consumers(report),
-        *(() if trials is None else (_trials(trials),)),
+        *(() if trials is None else (_trials(trials, screen=True), _trials(trials, screen=False))),
         _figures(report.figures, named_only=trials is not None),
     )
     return Report(
@@ -201,7 +201,9 @@ def _steps(report: GroupReport) -> Section:
     return Section("steps", "what happens and why", columns, rows_of(columns, report.steps), brief=brief)
 
 
-def _events(events: Sequence[Event]) -> Section:
+def _events(report: GroupReport) -> Section:
+    """A screen has them where the first line cannot name all, and the table of consumers does not."""
+    events, consumers = report.events, set(report.members)
     columns: tuple[Column, ...] = (
         Column("at", "atMs", "ms", of=lambda event: milliseconds(event.at_us)),
         Column("event", "kind"),
@@ -219,7 +221,8 @@ def _events(events: Sequence[Event]) -> Section:
     )
     rows = tuple((mark, *row) for mark, row in zip(event_marks(events), rows_of(columns, events), strict=True))
     brief = tuple(range(_MOST_EVENTS)) if len(rows) > _MOST_EVENTS else None
-    audience: Audience = "all" if len(events) > _MOST_IN_LEAD else "scripts"
+    is_known = len(events) <= _MOST_IN_LEAD or all(event.subject in consumers for event in events)
+    audience: Audience = "scripts" if is_known else "all"
     columns = (Column("#", "mark"), *columns)
     return Section("events", "events", columns, rows, heads=3, brief=brief, audience=audience)
 
@@ -272,8 +275,8 @@ def _figures(figures: GroupFigures, *, named_only: bool) -> Section:
     return Section("summary", "summary", columns, tuple(rows), named_only=named_only, audience="scripts")
 
 
-def _trials(trials: GroupTrials) -> Section:
-    """What many simulations say; CSV has numbers beside the texts."""
+def _trials(trials: GroupTrials, *, screen: bool) -> Section:
+    """What many simulations say; CSV has numbers beside the texts, and a screen only what is not 0 in all of them."""
     texts = ("p50", "p95", "max")
     columns = (
         Column("", "figure"),
@@ -285,14 +288,14 @@ def _trials(trials: GroupTrials) -> Section:
     rows: list[tuple[Cell, ...]] = []
     for title, field in FIGURES:
         spread: FigureSpread | None = getattr(trials.figures, field)
-        if spread is not None:
+        if spread is not None and (spread.max or not screen):
             values = (spread.p50, spread.p95, spread.max)
             shown = tuple(_shown_figure(field, value) for value in values)
             rows.append((title, *shown, spread.max_trial, _KEYS[field], *values))
     title = f"{trials.trials} trials"
     if trials.converged < trials.trials:
         title += f", {trials.trials - trials.converged} of which did not converge"
-    return Section("trials", title, columns, tuple(rows), heads=1)
+    return Section("trials", title, columns, tuple(rows), heads=1, audience="screen" if screen else "scripts")
 
 
 def _shown_figure(field: str, value: float) -> str:
