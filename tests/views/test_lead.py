@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from rich.console import Console
@@ -92,6 +93,13 @@ def test_a_finding_does_not_make_a_verdict_better() -> None:
         report = Report("rmqlb/test", {}, ("x",), (), grave=grave)
         assert report.told(FINDINGS[:2]).grave == grave
     assert report.told(FINDINGS[2:3]).grave == "warning"
+
+
+@pytest.mark.parametrize("width", range(20, 40))
+def test_a_number_stays_with_its_unit(width: int) -> None:
+    text = on_a_terminal(Report("rmqlb/test", {}, ("it converges in about 1.1 s, at most 56 ms later",), ()), width)
+    assert " ".join(text.split()) == "it converges in about 1.1 s, at most 56 ms later"
+    assert not re.search(r"(?m)\d$", text)
 
 
 def test_many_findings_are_counted_and_all_of_them_shown_on_request() -> None:

@@ -153,7 +153,7 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
 def describe(changes: Changes) -> tuple[str, ...]:
     """The change in words, one line a part."""
     lines = [f"{old} is replaced by {new}" for old, new in changes.replace]
-    lines += [f"remove {item if isinstance(item, str) else counted(item, 'last consumer')}" for item in changes.remove]
+    lines += [f"remove {item if isinstance(item, str) else _the_last(item)}" for item in changes.remove]
     lines += [f"add {item if isinstance(item, str) else counted(item, 'placeholder consumer')}" for item in changes.add]
     if changes.scale_to is not None:
         lines.append(f"scale to {counted(changes.scale_to, 'consumer')}")
@@ -164,6 +164,10 @@ def describe(changes: Changes) -> tuple[str, ...]:
     if changes.to_strategy:
         lines.append(f"to strategy {changes.to_strategy}")
     return tuple(lines)
+
+
+def _the_last(number: int) -> str:
+    return f"the last {counted(number, 'consumer')}" if number != 1 else "the last consumer"
 
 
 def _no_contradiction(changes: Changes) -> None:

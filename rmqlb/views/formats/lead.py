@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _LONGEST_FACT = 1_000
 """A sentence with names in it that people still read; in a pipe nothing is cut."""
+_GLUE = "\ufdd0"
+"""In the place of the blank between a number and its unit, which no line ends with; it is no character."""
 _LEAST_SENTENCE = 40
 """Columns beside the codes; where there are fewer, sentences stand below them."""
 
@@ -91,6 +94,8 @@ def _print(before: Sequence[tuple[str, str]], text: str, style: str, console: Co
     from rmqlb.views.formats.framed import wrapped
 
     indent = sum(columns(part) for part, _ in before)
-    lines = wrapped([(text, style)], max(console.width - indent, 1), console, strip=True)
+    kept = text if _GLUE in text else re.sub(r"(\d) (ms|s)\b", rf"\1{_GLUE}\2", text)
+    lines = wrapped([(kept, style)], max(console.width - indent, 1), console, strip=True)
     for at, line in enumerate(lines):
-        console.print(Text.assemble(*(before if not at else [(" " * indent, "")]), *line), soft_wrap=True)
+        parts = [(part if kept == text else part.replace(_GLUE, " "), how) for part, how in line]
+        console.print(Text.assemble(*(before if not at else [(" " * indent, "")]), *parts), soft_wrap=True)

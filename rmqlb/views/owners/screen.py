@@ -66,7 +66,7 @@ def owned_section(report: OwnersReport) -> Section:
 
 
 def _owned(report: OwnersReport, *, observed: bool) -> Iterator[_Owned]:
-    """What nobody or several own first, then consumer by consumer, those without a queue last."""
+    """Unassigned queues and those with duplicate owners first, then consumer by consumer, idle ones last."""
     strategy = basis(report).strategy
     owned: dict[tuple[str, ...], list[QueueOwners]] = {}
     for queue in report.queues:

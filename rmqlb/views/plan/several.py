@@ -31,7 +31,7 @@ class PlansSummary(Struct, frozen=True, rename="camel"):
         unassigned: queues without an owner afterwards.
         duplicate_owners: queues with duplicate owners afterwards.
         lag_unassigned: messages waiting in the queues without an owner afterwards; null when not known for all of them.
-        lag_removed: messages waiting in the queues that exist only before.
+        lag_removed: messages waiting in the queues that exist only before; null when not known for all of them.
     """
 
     groups: int
@@ -142,7 +142,7 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
 
 
 def _range(ranges: Sequence[MovedRange | None]) -> MovedRange | None:
-    """Each group's new members sort on their own: the fewest of each may come together."""
+    """Each group's new consumers sort on their own: the fewest of each may come together."""
     known = [each for each in ranges if each is not None]
     if len(known) < len(ranges):
         return None

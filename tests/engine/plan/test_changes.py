@@ -204,7 +204,7 @@ def test_a_change_reads_as_words() -> None:
     assert describe(Changes(scale_to=1)) == ("scale to 1 consumer",)
     assert describe(changes) == (
         "a is replaced by b",
-        "remove 1 last consumer",
+        "remove the last consumer",
         "add x",
         "add 2 placeholder consumers",
         "remove broker o",
