@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from rmqlb.engine.allocate import allocate
-from rmqlb.engine.allocate.rules import SIMPLE, WRAPPERS
+from rmqlb.engine.allocate.rules import class_of
 from rmqlb.model.message_queue import MessageQueue
 from tools.manual.roff import Page
 
@@ -159,7 +159,7 @@ def picture(name: str) -> list[str]:
 
 def _strategy(page: Page, name: str) -> None:
     case = CASES[name]
-    strategy = WRAPPERS[name] if name in WRAPPERS else SIMPLE[name]
+    strategy = class_of(name)
     page.subheading(name)
     rule = _prose(import_module(strategy.__module__).__doc__ or "")[0].removeprefix(f"{name}: ")
     page.paragraph(rule[:1].upper() + rule[1:])

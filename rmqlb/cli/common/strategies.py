@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rmqlb.cli.common.strategy_options import OPTION, must_apply, parse_strategy_options, pins, virtual_nodes, zones
 from rmqlb.engine.allocate import full_name, names_inside
-from rmqlb.engine.allocate.custom import with_function
 from rmqlb.engine.allocate.rules import WRAPPERS
-from rmqlb.engine.allocate.strategy import DEFAULT_VIRTUAL_NODES, Settings
-from rmqlb.engine.user_functions import STRATEGY, FromFile, Kind
+from rmqlb.engine.allocate.strategy import DEFAULT_VIRTUAL_NODES, Settings, with_function
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import suggestion
+
+if TYPE_CHECKING:
+    from rmqlb.engine.user_functions import FromFile, Kind
 
 _FILE = r"(?s)(?P<path>.+\.py)(?::(?P<name>.*))?"
 _LONGEST_FILE = 1024 * 1024
@@ -42,6 +44,8 @@ class Strategies:
         if dash and outer.upper() in WRAPPERS and is_file(text):
             return f"{outer.upper()}-{self._name(rest, option)}"
         if is_file(text):
+            from rmqlb.engine.user_functions import STRATEGY
+
             name, self.settings = with_function(from_file(text, option, STRATEGY), self.settings)
             return name
         full_name(text.upper(), self.settings)
@@ -50,7 +54,8 @@ class Strategies:
     @property
     def sources(self) -> tuple[str, ...]:
         """The texts of all files that were named, which are run."""
-        return tuple(function.source for function in self.settings.custom.values() if isinstance(function, FromFile))
+        files = (getattr(function, "source", None) for function in self.settings.custom.values())
+        return tuple(text for text in files if isinstance(text, str))
 
     def must_apply(self, *, reported: bool) -> None:
         """Refuse options at which no strategy looks; `reported`: consumers may run others than those named."""
@@ -97,6 +102,7 @@ def is_file(text: str) -> bool:
 
 def from_file(text: str, option: str, kind: Kind) -> FromFile:
     """FILE.py:NAME: the function of the file, whose code is run."""
+    from rmqlb.engine.user_functions import FromFile
     from rmqlb.sources.user_files.send_inputs import read_text
 
     match = re.fullmatch(_FILE, text)

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from rmqlb.engine.allocate.custom import CustomStrategy, with_function
-from rmqlb.engine.allocate.rules import NAMES, PINNED, RULES, SIMPLE, WRAPPERS
+from rmqlb.engine.allocate.rules import NAMES, PINNED, RULES, SIMPLE, WRAPPERS, class_of
 from rmqlb.engine.allocate.strategy import (
     DEFAULT_VIRTUAL_NODES,
     ConfigLists,
@@ -16,6 +15,7 @@ from rmqlb.engine.allocate.strategy import (
     StrategyClass,
     StrategyFunction,
     Zones,
+    with_function,
 )
 from rmqlb.engine.arguments import items, require, shown
 from rmqlb.errors import UsageError
@@ -40,15 +40,17 @@ def strategy_class(name: str, settings: Settings | None = None) -> StrategyClass
     settings = settings or Settings()
     *outer, innermost = names_inside(name, settings)
     if innermost in settings.custom:
+        from rmqlb.engine.allocate.custom import CustomStrategy
+
         found: StrategyClass = partial(CustomStrategy, innermost, settings.custom[innermost])
     elif innermost in SIMPLE:
-        found = SIMPLE[innermost]
+        found = class_of(innermost)
     else:
         raise UsageError(f"unknown strategy {innermost[:100]}", hint=_similar(innermost), code="unknown-strategy")
     if len(outer) > _MOST_WRAPPERS:
         raise UsageError(f"strategy {name[:40]}…: more than {_MOST_WRAPPERS} strategies around another")
     for wrapper in reversed(outer):
-        found = partial(WRAPPERS[wrapper], found)
+        found = partial(class_of(wrapper), found)
     return found
 
 

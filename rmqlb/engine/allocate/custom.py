@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
-from rmqlb.engine.user_functions import STRATEGY, as_function, kind_of, name_for, quietly, shortened, thrown
+from rmqlb.engine.user_functions import kind_of, quietly, shortened, thrown
 from rmqlb.errors import AllocationError, DataError
 from rmqlb.model.message_queue import MessageQueue
 
@@ -91,12 +89,3 @@ class CustomStrategy:
 
     def _wrong(self, what: str, hint: str) -> DataError:
         return DataError(f"strategy {self._name} {what}", hint=hint, code="custom-answer")
-
-
-def with_function(strategy: str | StrategyFunction, settings: Settings) -> tuple[str, Settings]:
-    """The strategy by name, and settings that know the function behind it (raises UsageError)."""
-    if isinstance(strategy, str):
-        return strategy, settings
-    function = as_function(strategy, STRATEGY)
-    name = name_for(strategy, settings.custom, function)
-    return name, replace(settings, custom={**settings.custom, name: function})

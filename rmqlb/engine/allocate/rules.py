@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
 from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.engine.allocate.avg import Averagely
-from rmqlb.engine.allocate.avg_by_circle import AveragelyByCircle
-from rmqlb.engine.allocate.config import ByConfig
-from rmqlb.engine.allocate.consistent_hash import ConsistentHash
-from rmqlb.engine.allocate.machine_room import ByMachineRoom
-from rmqlb.engine.allocate.machine_room_nearby import MachineRoomNearby
-from rmqlb.engine.allocate.pin import pin
-from rmqlb.engine.allocate.pin_over_all import pin_over_all
-from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyClass
+from rmqlb.engine.allocate.strategy import Settings, Strategy
 
 
 class Needs(Struct, frozen=True):
@@ -34,8 +28,9 @@ class Rule(Struct, frozen=True, kw_only=True):
     decides: Literal["place", "name", "machine", "hash"]
     java_class: str | None  # the simple name that its clients report; None where RocketMQ has none
     needs: Needs | None  # None when it needs nothing; it is then compared wherever strategies are
-    alone: StrategyClass | None = None  # its class
-    around: Callable[..., Strategy] | None = None  # of a wrapper instead: the class inside, and what that one takes
+    # its class, as MODULE.NAME of this folder: a command runs one or two of them, and imports no others
+    alone: str | None = None
+    around: str | None = None  # of a wrapper instead, which takes the class inside, and what that one takes
 
 
 _ZONES = Needs(
@@ -45,36 +40,45 @@ _ZONES = Needs(
 _MACHINES = Needs("--strategy-option host=IP or pin=TOPIC=IP", lambda given: given.pins or given.hosts)
 
 RULES: Mapping[str, Rule] = {
-    "AVG": Rule(alone=Averagely, decides="place", java_class="AllocateMessageQueueAveragely", needs=None),
+    "AVG": Rule(alone="avg.Averagely", decides="place", java_class="AllocateMessageQueueAveragely", needs=None),
     "AVG_BY_CIRCLE": Rule(
-        alone=AveragelyByCircle, decides="place", java_class="AllocateMessageQueueAveragelyByCircle", needs=None
+        alone="avg_by_circle.AveragelyByCircle",
+        decides="place",
+        java_class="AllocateMessageQueueAveragelyByCircle",
+        needs=None,
     ),
     "CONFIG": Rule(
-        alone=ByConfig,
+        alone="config.ByConfig",
         decides="name",
         java_class="AllocateMessageQueueByConfig",
         needs=Needs("--strategy-option queues=FILE", lambda given: given.config),
     ),
     "MACHINE_ROOM": Rule(
-        alone=ByMachineRoom,
+        alone="machine_room.ByMachineRoom",
         decides="place",
         java_class="AllocateMessageQueueByMachineRoom",
         needs=Needs("--strategy-option idc=ROOM", lambda given: given.consumer_idcs),
     ),
     "CONSISTENT_HASH": Rule(
-        alone=ConsistentHash, decides="hash", java_class="AllocateMessageQueueConsistentHash", needs=None
+        alone="consistent_hash.ConsistentHash",
+        decides="hash",
+        java_class="AllocateMessageQueueConsistentHash",
+        needs=None,
     ),
     "MACHINE_ROOM_NEARBY": Rule(
-        around=MachineRoomNearby, decides="name", java_class="AllocateMachineRoomNearby", needs=_ZONES
+        around="machine_room_nearby.MachineRoomNearby",
+        decides="name",
+        java_class="AllocateMachineRoomNearby",
+        needs=_ZONES,
     ),
-    "PIN": Rule(around=pin, decides="machine", java_class=None, needs=_MACHINES),
-    "PIN_OVER_ALL": Rule(around=pin_over_all, decides="machine", java_class=None, needs=_MACHINES),
+    "PIN": Rule(around="pin.pin", decides="machine", java_class=None, needs=_MACHINES),
+    "PIN_OVER_ALL": Rule(around="pin_over_all.pin_over_all", decides="machine", java_class=None, needs=_MACHINES),
 }
 """By RocketMQ's own names, in the order in which they are told."""
 
 NAMES = tuple(RULES)
-SIMPLE: Mapping[str, StrategyClass] = {name: rule.alone for name, rule in RULES.items() if rule.alone is not None}
-WRAPPERS = {name: rule.around for name, rule in RULES.items() if rule.around is not None}
+SIMPLE = tuple(name for name, rule in RULES.items() if rule.alone is not None)
+WRAPPERS = tuple(name for name, rule in RULES.items() if rule.around is not None)
 WITHOUT_SETTINGS = tuple(name for name, rule in RULES.items() if rule.needs is None)
 PINNED = tuple(name for name, rule in RULES.items() if rule.decides == "machine")
 """Those that look at a consumer's machine."""
@@ -83,3 +87,11 @@ BY_PLACE = tuple(name for name, rule in RULES.items() if rule.decides == "place"
 HASHING = tuple(name for name, rule in RULES.items() if rule.decides == "hash")
 """Those for which other names are other owners."""
 JAVA_CLASSES = {rule.java_class: name for name, rule in RULES.items() if rule.java_class is not None}
+
+
+@cache
+def class_of(name: str) -> Callable[..., Strategy]:
+    """The class of a strategy, or what makes a wrapper's object."""
+    module, _, found = (RULES[name].alone or RULES[name].around or "").partition(".")
+    made: Callable[..., Strategy] = getattr(import_module(f"rmqlb.engine.allocate.{module}"), found)
+    return made

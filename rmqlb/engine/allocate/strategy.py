@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
 from rmqlb.errors import AllocationError
 from rmqlb.model.limits import MOST_VIRTUAL_NODES
@@ -48,6 +49,17 @@ class Settings(Struct, frozen=True):
     # name → the function behind it, of strategies that users write
     custom: Mapping[str, StrategyFunction] = field(default_factory=dict)
     group: str = ""  # the group's name, which such a function is given
+
+
+def with_function(strategy: str | StrategyFunction, settings: Settings) -> tuple[str, Settings]:
+    """The strategy by name, and settings that know the function behind it (raises UsageError)."""
+    if isinstance(strategy, str):
+        return strategy, settings
+    from rmqlb.engine.user_functions import STRATEGY, as_function, name_for
+
+    function = as_function(strategy, STRATEGY)
+    name = name_for(strategy, settings.custom, function)
+    return name, replace(settings, custom={**settings.custom, name: function})
 
 
 class Strategy(Protocol):

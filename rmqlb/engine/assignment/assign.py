@@ -9,8 +9,7 @@ from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
 
 from rmqlb.engine.allocate import custom_inside, full_name, prepare, unset_options
-from rmqlb.engine.allocate.custom import with_function
-from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyFunction
+from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyFunction, with_function
 from rmqlb.engine.arguments import require
 from rmqlb.engine.assignment.balance import Owners
 from rmqlb.errors import AllocationError

@@ -8,7 +8,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import check_settings
-from rmqlb.engine.allocate.custom import with_function
+from rmqlb.engine.allocate.strategy import with_function
 from rmqlb.engine.arguments import check_routes, require
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.client import Client
