@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from textwrap import wrap
 
+from rmqlb.views.report import Cell, Column, attribute_of
+
 _SCREEN = 100
 _LEAST = 18
 _UNASSIGNED = ("(unassigned)",)
@@ -13,13 +15,15 @@ _COLUMN = 13
 """Columns of a number and of the blanks around it and the client IDs."""
 
 
-def lag_text(lag: int | None) -> str | None:
-    """Messages not yet read, as a screen shows them.
+def lag_column(title: str, key: str, items: Sequence[object], fold: int) -> Column:
+    """Messages not yet read, with their thousands apart; seen where there are any."""
+    field = attribute_of(key)
 
-    >>> lag_text(1500), lag_text(None)
-    ('1,500', None)
-    """
-    return None if lag is None else f"{lag:,}"
+    def text(item: object) -> Cell:
+        lag = getattr(item, field)
+        return None if lag is None else f"{lag:,}"
+
+    return Column(title, key, "number", shown=any(getattr(item, field) for item in items), fold=fold, of=text)
 
 
 def fitting(

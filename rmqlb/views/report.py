@@ -76,11 +76,12 @@ QUEUE_COLUMNS = (
 
 def rows_of(columns: Iterable[Column], items: Iterable[object]) -> tuple[tuple[Cell, ...], ...]:
     """A row per item, a cell per column: `queueId` is the item's `queue_id`, where the column does not say how else."""
-    makers = [column.of or attrgetter(_attribute(column.key)) for column in columns]
+    makers = [column.of or attrgetter(attribute_of(column.key)) for column in columns]
     return tuple(tuple(make(item) for make in makers) for item in items)
 
 
-def _attribute(key: str) -> str:
+def attribute_of(key: str) -> str:
+    """The attribute that a key of the JSON stands for: `queueId` is `queue_id`."""
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
 
 

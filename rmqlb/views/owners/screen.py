@@ -11,7 +11,7 @@ from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.owners import OwnersReport, QueueOwners
 from rmqlb.model.words import counted
 from rmqlb.views.owners.headline import basis, observed_queues
-from rmqlb.views.queue_lists import fitting, lag_text
+from rmqlb.views.queue_lists import fitting, lag_column
 from rmqlb.views.report import Column, Kind, Section, rows_of
 
 _ROOM = 24
@@ -53,9 +53,7 @@ def owned_section(report: OwnersReport) -> Section:
         Column("", "severity", "sign", shown=any(each.severity for each in rows)),
         Column("observed owner" if observed else "predicted owner", "owners", kind),
         Column("queues", "number", "number", fold=1),
-        Column(
-            "lag", "lag", "number", fold=2, shown=any(each.lag for each in rows), of=lambda each: lag_text(each.lag)
-        ),
+        lag_column("lag", "lag", rows, fold=2),
         Column("which", "which", "prose"),
     )
     title = "observed owners" if observed else f"owners that {basis(report).strategy} predicts"

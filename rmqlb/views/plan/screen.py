@@ -10,7 +10,7 @@ from rmqlb.model.finding import ERROR, INFO
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.plan import ADDED, REMOVED, SAME, ConsumerPlan, RebalancePlan
 from rmqlb.model.words import counted
-from rmqlb.views.queue_lists import fitting, lag_text
+from rmqlb.views.queue_lists import fitting, lag_column
 from rmqlb.views.report import Cell, Column, Section, rows_of, worst
 
 _MOST_CONSUMERS = 8
@@ -39,34 +39,19 @@ def consumers_section(plan: RebalancePlan) -> Section:
     """The consumers; of many those whose queues change most."""
     shown = plan.consumers
     places = {consumer.client_id: at for at, consumer in enumerate(shown)}
-    wide = [
-        max((len(str(getattr(each, name))) for each in shown), default=1) for name in ("queues_before", "queues_after")
-    ]
+    before, after, lost = (
+        max((len(str(getattr(each, name))) for each in shown), default=1)
+        for name in ("queues_before", "queues_after", "lost")
+    )
     columns = (
         Column("", "severity", "sign", shown=any(map(_severity, shown)), of=_severity),
         Column("#", "index", "label", of=lambda c: places[c.client_id]),
         Column("consumer", "clientId"),
-        Column(
-            "queues", "queues", "number", of=lambda c: f"{c.queues_before:>{wide[0]}} → {c.queues_after:>{wide[1]}}"
-        ),
-        Column("change", "change", of=lambda c: _change(c, _widest(shown))),
+        Column("queues", "queues", "number", of=lambda c: f"{c.queues_before:>{before}} → {c.queues_after:>{after}}"),
+        Column("change", "change", of=lambda c: _change(c, lost + 1)),
         Column("observed", "queuesObserved", "number", shown=_observed_differ(shown), fold=1),
-        Column(
-            "lag gained",
-            "lagGained",
-            "number",
-            shown=any(c.lag_gained for c in shown),
-            fold=2,
-            of=lambda c: lag_text(c.lag_gained),
-        ),
-        Column(
-            "lag lost",
-            "lagLost",
-            "number",
-            shown=any(c.lag_lost for c in shown),
-            fold=3,
-            of=lambda c: lag_text(c.lag_lost),
-        ),
+        lag_column("lag gained", "lagGained", shown, fold=2),
+        lag_column("lag lost", "lagLost", shown, fold=3),
         Column("", "note", "prose", shown=any(map(note, shown)), of=note),
     )
     changed = [c.gained + c.lost + _MOST_NOTABLE * bool(note(c)) for c in shown]
@@ -81,13 +66,9 @@ def _observed_differ(consumers: Iterable[ConsumerPlan]) -> bool:
     return any(c.queues_observed not in (None, c.queues_before) for c in consumers)
 
 
-def _widest(consumers: Iterable[ConsumerPlan]) -> int:
-    return max((len(f"-{c.lost}") for c in consumers if c.lost), default=0)
-
-
 def _change(consumer: ConsumerPlan, wide: int) -> str:
     lost, gained = f"-{consumer.lost}" * bool(consumer.lost), f"+{consumer.gained}" * bool(consumer.gained)
-    return f"{lost:>{wide}} {gained}".rstrip() if wide else gained
+    return f"{lost:>{wide}} {gained}".rstrip()
 
 
 def _severity(consumer: ConsumerPlan) -> Cell:
@@ -121,9 +102,7 @@ def moves_section(plan: RebalancePlan) -> Section:
         Column("from", "ownersBefore", "clients"),
         Column("to", "ownersAfter", "clients" if plan.broadcasting else "owners"),
         Column("queues", "queues", "number", of=lambda each: len(each.queues), fold=1),
-        Column(
-            "lag", "lag", "number", shown=any(each.lag for each in moves), fold=2, of=lambda each: lag_text(each.lag)
-        ),
+        lag_column("lag", "lag", moves, fold=2),
         Column("which", "which", "prose"),
     )
     number = sum(len(each.queues) for each in moves)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from rmqlb.model.plan import MovedRange, ObservedOwners, RebalancePlan, Summary
 from rmqlb.model.words import counted
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.plan.headline import grave, imbalance_text, strategies, verdict
-from rmqlb.views.report import Cell, Column, Report, Section, about, rows_of
+from rmqlb.views.report import Cell, Column, Report, Section, about, attribute_of, rows_of
 
 
 class PlansSummary(Struct, frozen=True, rename="camel"):
@@ -92,7 +91,7 @@ def _groups(plans: Sequence[RebalancePlan]) -> Section:
 
 def _figure(title: str, key: str, summaries: Sequence[Summary], fold: int) -> Column:
     """A figure that people see where it is not 0 in each group."""
-    field = re.sub("([A-Z])", r"_\1", key).lower()
+    field = attribute_of(key)
     shown = any(getattr(summary, field) for summary in summaries)
     return Column(title, key, "number", fold=fold, shown=shown, of=lambda plan: getattr(plan.summary, field))
 
