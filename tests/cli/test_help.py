@@ -55,8 +55,7 @@ def test_help_says_what_the_command_is_for_with_examples_before_its_own_options(
         assert (re.search(rf"^  (-\w, )?{option.names[-1]}\b(?!-)", page, re.MULTILINE) is not None) == (
             is_own or (option.names[-1] == "--source" and option.panel != "Source")
         ), option.names
-    if not command.commands:
-        assert page.endswith(f"\nAll options: {command.typed} --help-all\n")
+    assert page.endswith(f"\nAll options: {command.typed} --help-all\n")
 
 
 @each_command

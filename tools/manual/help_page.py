@@ -59,10 +59,8 @@ def _last(command: CommandPage, common: Iterable[OptionPage]) -> list[str]:
     shown = [text.format(named[name]) for name, text in COMMON.items() if name in named]
     lines = ["", *_wrapped("Common: " + "  ".join(shown), "        ")] if shown else [""]
     if command.commands:
-        lines.append(f"More: {command.typed} COMMAND --help, and of all this {command.typed} --help-all")
-    else:
-        lines.append(f"All options: {command.typed} --help-all")
-    return lines
+        lines.append(f"Of a command: {command.typed} COMMAND --help")
+    return [*lines, f"All options: {command.typed} --help-all"]
 
 
 def _examples(command: CommandPage) -> Iterator[str]:
