@@ -135,6 +135,8 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "check.junit": f"check -p examples/policy.yaml {EXAMPLE} --today 2026-12-31 -o junit",
     "check.sarif": f"check -p examples/policy.yaml {EXAMPLE} --today 2026-12-31 -o sarif",
     "check-narrow": f"check -p examples/policy.yaml {EXAMPLE} --today 2026-12-31 -o table",
+    "check-built-in": "check -s examples/four-groups.yaml --today 2026-12-31 -o table",
+    "check-policy": "check --print-policy",
     "help-check": "check --help",
     "schema-of-the-error": "schema rmqlb/error",
     "schema-keys": "schema pipeline generate -o markdown",

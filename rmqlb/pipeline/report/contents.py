@@ -217,7 +217,7 @@ def _clusters_section(found: tuple[Cluster, ...]) -> Section:
         names("cluster"),
         counts("snapshots"),
         words(("first", "first_date"), ("last", "last_date")),
-        counts("groups", "consumers", "queues", "idle", "unassigned"),
+        counts("groups", "consumers", "queues", ("idle predicted", "idle"), ("unassigned predicted", "unassigned")),
     )
     seen = "Queues are counted once for each group that reads them, consumers once for each group they are in."
     return Section("clusters", "Clusters", (said(seen),), grids=(grid,))

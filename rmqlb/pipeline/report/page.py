@@ -32,7 +32,7 @@ Column = tuple[str, Kind, str | Callable[[Any], Any]]
 """A column's title, its kind, and the field of a row that it shows, or what makes its cells of a row."""
 _LONGEST = 48
 """Characters of a name in a table."""
-_SIDES = {"name": "t", "word": "w", "status": "w", "links": "t"}
+_SIDES = {"name": "t", "word": "w", "status": "w", "links": "l"}
 """Kind → class of its cells; those of numbers are `n`."""
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.frames import Row, Tables, first
-from rmqlb.pipeline.report.page import Section, Status, ToDo, counts, decimals, grid_of, names, said, words
+from rmqlb.pipeline.report.page import Section, Status, ToDo, counts, decimals, grid_of, names, said
 from rmqlb.pipeline.report.subject_groups import GroupScore, Worst
 from rmqlb.pipeline.report.subject_strategies import IMBALANCED
 from rmqlb.pipeline.report.text import number_of
@@ -167,17 +167,24 @@ def groups(found: Worst) -> Section:
             listed.setdefault((one.cluster, one.group), []).append((section, text))
     shown, whole = len(found.groups), found.totals.groups
     grid = grid_of(
-        "The worst first; unassigned and with duplicate owners as predicted, mismatches as observed",
+        "The worst first; queues unassigned and with duplicate owners as observed or as predicted, whichever is more",
         found.groups,
         (("", "status", status_of),),
         names("cluster", "group"),
-        words("strategy"),
-        counts("consumers", "queues", "lag", "unassigned", "duplicate_owners", "mismatches", "idle"),
-        decimals("imbalance"),
         (("see", "links", lambda one: tuple(listed.get((one.cluster, one.group), ()))),),
+        counts(
+            "consumers", "queues", "lag", ("unassigned", lambda one: _more(one.unassigned, one.observed_unassigned))
+        ),
+        counts(("duplicate owners", lambda one: _more(one.duplicate_owners, one.observed_duplicate_owners)), "idle"),
+        decimals("imbalance"),
     )
     rest = "" if shown == whole else f", of which the list has the first {shown:,}; the table scores has all"
     return Section("groups", "Groups", (said(f"{number_of(whole, 'group')}{rest}."),), grids=(grid,))
+
+
+def _more(predicted: int | None, observed: int | None) -> int | None:
+    known = [number for number in (predicted, observed) if number is not None]
+    return max(known, default=None)
 
 
 def status_of(one: GroupScore) -> Status:
