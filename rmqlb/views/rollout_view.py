@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from msgspec.structs import replace
@@ -50,11 +50,11 @@ def _facts(rollout: Rollout) -> tuple[str, ...]:
     best = _best(rollout)
     if best is None:
         return (f"{group}, {what}: no way was tried",)
-    harmless = changes and not rollout.misassigned
+    harmless, costs = changes and not rollout.misassigned, list(_costs(best))
     return (
         f"{group}, {what}: {_verdict(rollout, best, changes=changes)}",
         f"  recommended: {_how(best)}{BETWEEN}{_takes(best)}",
-        f"  {_costs(best)}",
+        *((f"  {BETWEEN.join(costs)}",) if costs else ()),
         *(("  in no mixed stage is a queue unassigned or with duplicate owners",) if harmless else ()),
     )
 
@@ -107,17 +107,14 @@ def _longest(choice: RolloutChoice) -> tuple[tuple[str, FigureSpread], ...]:
     return ("gap", choice.figures.longest_gap_ms), ("overlap", choice.figures.longest_overlap_ms)
 
 
-def _costs(choice: RolloutChoice) -> str:
-    parts = [f"longest {what} {_within(spread)}" for what, spread in _longest(choice)]
+def _costs(choice: RolloutChoice) -> Iterator[str]:
+    """What the longest times of the first line are in most trials, where that is less, and what is redelivered."""
+    for what, spread in _longest(choice):
+        if about(spread.p95) != about(spread.max):
+            yield f"longest {what} {about(spread.p95)} in 95 % of trials"
     redelivered = choice.figures.redelivered
     if redelivered is not None:
-        parts.append(f"at most {messages(int(redelivered.max))} redelivered in any trial")
-    return f"in 95 % of trials: {BETWEEN.join(parts)}"
-
-
-def _within(spread: FigureSpread) -> str:
-    p95, largest = about(spread.p95), about(spread.max)
-    return p95 if p95 == largest else f"{p95} (max {largest})"
+        yield f"at most {messages(int(redelivered.max))} redelivered in any trial"
 
 
 def _choices(choices: Sequence[RolloutChoice]) -> Section:

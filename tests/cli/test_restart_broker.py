@@ -12,6 +12,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, run
+from tests.support.replay_remoting import cluster
 
 SOURCE = ("simulate-rebalance", "-s", EXAMPLE)
 RESTART = ("--event", "restart-broker broker-b@30s, down 1m")
@@ -182,3 +183,15 @@ def test_a_scenario_may_have_groups_and_the_restart(tmp_path: Path) -> None:
         "simulate-rebalance: {group: '*-svc', event: ['restart-broker broker-b@30s, down 1m']}", encoding="utf-8"
     )
     assert data("--scenario", str(path)) == data("-g", "*", *RESTART)
+
+
+def test_a_running_cluster_is_read_once_for_groups_and_producers() -> None:
+    with cluster() as (a, b):
+        at = ("-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped)
+        ran = run("simulate-rebalance", *at, "-g", "*", *RESTART, "-o", "json")
+    assert ran.code == ExitCode.OK, ran.stderr
+    found = json.loads(ran.stdout)["data"]
+    assert {"order-svc", "audit-svc"} <= {group["group"] for group in found["groups"]}
+    assert found["summary"]["groupsAffected"] >= 2
+    assert found["producers"]
+    assert all(each["failures"][0]["brokerName"] == "broker-b" for each in found["producers"])

@@ -105,7 +105,7 @@ def _taken(taken: FailureReport) -> str:
     if taken.used_again_after_ms is not None:
         text += f"; used again {about(taken.used_again_after_ms)} after it is back"
     elif taken.ended_ms is not None and (taken.failed or taken.isolated_ms is not None):
-        text += "; not used again"
+        text += "; not used again by the end"
     return text
 
 
