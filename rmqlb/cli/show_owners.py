@@ -99,13 +99,18 @@ def _owners(found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", exp
 
     from rmqlb.engine.assignment.assign import Members
     from rmqlb.engine.assignment.consumers import reported_strategies
+    from rmqlb.engine.assignment.detect import mixed_mismatches
     from rmqlb.engine.assignment.owners import owners_by_strategy
 
     shown = names[:1] if found.broadcasting else names
     members = Members(found.client_ids, names[0], own, subscribed=found.subscribed, broadcasting=found.broadcasting)
     report = owners_by_strategy(found.name, found.routes, members, shown, states=found.states, explain=explain)
-    reported = {} if found.assumed or found.group is None else Counter(reported_strategies(found.group).values())
-    return replace(report, strategies_reported=dict(Counter(reported).most_common()))
+    reported = {} if found.assumed or found.group is None else reported_strategies(found.group)
+    return replace(
+        report,
+        strategies_reported=dict(Counter(reported.values()).most_common()),
+        mixed_mismatches=mixed_mismatches(reported, found.routes, members, found.states),
+    )
 
 
 def _findings(

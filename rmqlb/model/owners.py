@@ -70,6 +70,9 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
         queues: queue by queue, in the clients' order; behind them those that only a CONFIG list names.
         strategies: strategy by strategy.
         strategies_reported: strategy → number of consumers that report it; empty where none does.
+        mixed_mismatches: queues whose observed owners are not those that the consumers' different strategies together
+            give, one that reports none taken to run the most frequent; null when they report the same one, or one that
+            needs settings, or no owner is observed.
     """
 
     group: str | None
@@ -78,6 +81,7 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
     queues: tuple[QueueOwners, ...]
     strategies: tuple[StrategyOwners, ...]
     strategies_reported: Mapping[str, int] = {}
+    mixed_mismatches: int | None = None
 
     @property
     def broadcasting(self) -> bool:

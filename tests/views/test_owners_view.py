@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rmqlb.model.owners import OwnersReport
 from rmqlb.views.owners.view import owners_report
-from tests.cli.run import EXAMPLE, run
+from tests.cli.run import EXAMPLE, ROOT, run
 from tests.views.shown import on_a_terminal
 
 
@@ -168,3 +168,25 @@ def test_hostile_names_and_narrow_screens(width: int) -> None:
         text = on_a_terminal(report, width)
         assert "\x1b" not in text
         assert max(map(len, text.splitlines())) <= width
+
+
+def test_strategies_that_differ_are_held_against_what_is_observed_together() -> None:
+    line = ("show-owners", "-s", str(ROOT / "examples" / "four-groups.yaml"), "-g", "mix-svc")
+    assert run(*line).stdout.splitlines()[0] == (
+        "mix-svc, 2 consumers: 2 of 8 queues are unassigned; 2 of 8 queues have duplicate owners; all observed owners as "
+        "AVG and AVG_BY_CIRCLE together predict"
+    )
+    data = json.loads(run(*line, "-o", "json").stdout)["data"]
+    assert (data["mixedMismatches"], data["strategiesReported"]) == (0, {"AVG": 1, "AVG_BY_CIRCLE": 1})
+    alike = json.loads(run("show-owners", "-s", EXAMPLE, "-g", "order-svc", "-o", "json").stdout)["data"]
+    assert alike["mixedMismatches"] is None
+
+
+def test_what_strategies_together_do_not_predict_is_counted() -> None:
+    data = json.loads(run("show-owners", "-s", "-", "-o", "json", stdin=snapshot("a", "b", "b", "")).stdout)["data"]
+    mixed = data | {"strategiesReported": {"AVG": 1, "AVG_BY_CIRCLE": 1}, "mixedMismatches": 3}
+    report = owners_report(msgspec.convert(mixed, OwnersReport))
+    assert report.facts[0].endswith(
+        "observed owners of 3 of 4 queues differ from the prediction of AVG and AVG_BY_CIRCLE together"
+    )
+    assert "mismatches" not in [section.name for section in report.sections]

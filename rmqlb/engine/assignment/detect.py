@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from rmqlb.engine.allocate import custom_inside, unset_options
 from rmqlb.engine.allocate.rules import NAMES, PINNED, WITHOUT_SETTINGS, WRAPPERS
@@ -108,6 +109,24 @@ def mismatches(predicted: Owners, states: States) -> list[MessageQueue]:
     """The queues whose observed owners are not the predicted ones."""
     observed = observed_owners(states)
     return [queue for queue, owners in predicted.items() if queue in observed and observed[queue] != owners]
+
+
+def mixed_mismatches(
+    reported: Mapping[str, str], routes: Sequence[TopicRouteData], members: Members, states: States
+) -> int | None:
+    """How many observed owners differ where each consumer runs its own strategy.
+
+    None where all run the same one, one of them needs settings or is not known, or no owner is observed.
+
+    Args:
+        reported: client ID → the strategy that it reports; a consumer that reports none is taken to run the usual one.
+    """
+    names = {*reported.values()}
+    if len(names) < 2 or not names <= {*WITHOUT_SETTINGS} or not observed_owners(states):
+        return None
+    usual = Counter(reported.values()).most_common(1)[0][0]
+    mixed = replace(members, strategy=usual, strategy_of=reported)
+    return len(mismatches(owners_at_rest(routes, mixed), states))
 
 
 def mismatch_findings(predicted: Owners, strategy: str, states: States) -> Iterator[Finding]:

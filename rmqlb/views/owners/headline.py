@@ -30,6 +30,14 @@ def basis(report: OwnersReport) -> StrategyOwners:
     return min(report.strategies, key=lambda each: each.mismatches or 0)
 
 
+def predicted_by(report: OwnersReport) -> tuple[str, int | None]:
+    """Whose prediction the observed owners are held against, and how many differ: the mix's, where it is known."""
+    if report.mixed_mismatches is not None:
+        return f"{' and '.join(report.strategies_reported)} together", report.mixed_mismatches
+    compared = basis(report)
+    return compared.strategy, compared.mismatches
+
+
 def grave(report: OwnersReport) -> str:
     """How grave it is: red where a queue has not one owner, yellow where others than predicted own some."""
     observed = observed_queues(report)
@@ -38,7 +46,7 @@ def grave(report: OwnersReport) -> str:
         return ERROR
     if not observed:
         return ERROR if any(s.unassigned or s.duplicate_owners for s in report.strategies) else ""
-    return WARNING if compared.mismatches else "inOrder"
+    return WARNING if predicted_by(report)[1] else "inOrder"
 
 
 def facts(report: OwnersReport) -> tuple[str, ...]:
@@ -73,13 +81,14 @@ def _verdict(report: OwnersReport) -> Iterator[str]:
     one = f"each of {counted(queues, 'queue')} has one observed owner" if not report.broadcasting else ""
     if len(observed) < queues:
         one = f"owners of {_of(len(observed), queues)} are observed, each has one"
-    if compared.mismatches:
-        text = (
-            f"observed owners of {_of(compared.mismatches, queues)} differ from the prediction of {compared.strategy}"
-        )
-        yield from ([text] if unassigned or several or not one else [one, text])
-    elif not unassigned and not several and one:
-        yield f"{one}, as {compared.strategy} predicts"
+    name, mismatches = predicted_by(report)
+    bad = unassigned or several
+    if mismatches:
+        text = f"observed owners of {_of(mismatches, queues)} differ from the prediction of {name}"
+        yield from ([text] if bad or not one else [one, text])
+    elif one:
+        predict = "predicts" if report.mixed_mismatches is None else "predict"
+        yield f"{'all observed owners' if bad else f'{one},'} as {name} {predict}"
 
 
 def _predicted(report: OwnersReport) -> Iterator[str]:
@@ -125,7 +134,8 @@ def _strategies(report: OwnersReport) -> Iterator[str]:
         yield f"strategy {next(iter(reported))}, reported by {by}"
     elif reported:
         yield f"strategies {', '.join(f'{name} ({n})' for name, n in reported.items())}, reported by {by}"
-    others = [s for s in report.strategies if s.mismatches is not None and s is not basis(report)]
+    mixed, compared = report.mixed_mismatches is not None, basis(report)
+    others = [s for s in report.strategies if s.mismatches is not None and (mixed or s is not compared)]
     fitting = [s.strategy for s in others if not s.mismatches]
     if fitting:
         yield f"{', '.join(fitting)} predict{'s' * (len(fitting) == 1)} the same owners"
@@ -147,7 +157,7 @@ def summed_mismatches(reports: Sequence[OwnersReport]) -> str:
     """Whether the observed owners of several groups are the predicted ones."""
     queues = sum(len(report.queues) for report in reports)
     observed = [report for report in reports if observed_queues(report)]
-    mismatches = sum(basis(report).mismatches or 0 for report in observed)
+    mismatches = sum(predicted_by(report)[1] or 0 for report in observed)
     if mismatches:
         return f"observed owners of {_of(mismatches, queues)} differ from the prediction"
     if not observed:

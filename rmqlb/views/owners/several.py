@@ -10,7 +10,15 @@ from msgspec import Struct
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.words import counted
 from rmqlb.views.of_groups import of_groups
-from rmqlb.views.owners.headline import bad_owners, basis, grave, observed_queues, summed_bad, summed_mismatches
+from rmqlb.views.owners.headline import (
+    bad_owners,
+    basis,
+    grave,
+    observed_queues,
+    predicted_by,
+    summed_bad,
+    summed_mismatches,
+)
 from rmqlb.views.report import Column, Report, Section, rows_of
 
 
@@ -83,7 +91,7 @@ def _groups(reports: Sequence[OwnersReport]) -> Section:
         Column(
             "duplicate owners", "duplicateOwners", "number", shown=any(b[1] for b in bad), of=lambda r: bad_owners(r)[1]
         ),
-        Column("mismatches", "mismatches", "number", fold=1, of=lambda report: basis(report).mismatches),
+        Column("mismatches", "mismatches", "number", fold=1, of=lambda report: predicted_by(report)[1]),
         Column("idle", "idle", "number", fold=3, of=lambda report: basis(report).idle),
         Column("imbalance", "imbalance", "number", fold=2, of=lambda report: basis(report).imbalance),
         Column("strategy", "strategy", fold=5, of=lambda report: basis(report).strategy),

@@ -14,7 +14,7 @@ def owners_report(report: OwnersReport, *, explained: bool = False) -> Report:
     """The report; a screen has a line per consumer, or where nothing is observed per strategy, if there are several."""
     observed = bool(observed_queues(report))
     compared = not observed and len(report.strategies) > 1
-    mismatches = [mismatches_section(report)] if basis(report).mismatches else []
+    mismatches = [mismatches_section(report)] if basis(report).mismatches and report.mixed_mismatches is None else []
     tables = (_queues(report), *([_reasons(report)] if explained else []), _consumers(report), _summary(report))
     asked_for = ("summary", "reasons") if compared else ("reasons",)
     of_scripts = [each if each.name in asked_for else replace(each, audience="scripts") for each in tables]

@@ -22,12 +22,13 @@ from rmqlb.engine.assignment.detect import (
     detect_strategy,
     fitting_strategies,
     mismatch_findings,
+    mixed_mismatches,
     must_be_set,
     not_shown,
 )
 from rmqlb.model.finding import INFO, Finding
-from rmqlb.model.group import ConsumerGroup, MemberReport
-from tests.support.builders import HERE, group, route
+from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
+from tests.support.builders import HERE, group, queues, route
 
 
 def codes(seen: ConsumerGroup) -> list[str]:
@@ -321,3 +322,19 @@ def test_of_several_that_fit_without_the_default_it_is_the_first() -> None:
     members = Members(("a", "b"), "AVG")
     assert fitting_strategies([route(y=4)], members, seen.queues) == ("AVG_BY_CIRCLE", "CONSISTENT_HASH")
     assert detect_strategy(None, seen, [route(y=4)], members).strategy == "AVG_BY_CIRCLE"
+
+
+def test_different_strategies_are_held_against_the_observed_owners_together() -> None:
+    """AVG gives a the queues 0 and 1, AVG_BY_CIRCLE gives b the queues 1 and 3; the other way round 0, 2 and 2, 3."""
+    routes, ids = [route(b=4)], ("a", "b")
+    both = {"a": "AVG", "b": "AVG_BY_CIRCLE"}
+    observed = {
+        queue: QueueState(frozenset(owners.split()))
+        for queue, owners in zip(queues(4, "b"), ("a", "a b", "", "b"), strict=True)
+    }
+    members = Members(ids, "CONSISTENT_HASH")
+    assert mixed_mismatches(both, routes, members, observed) == 0
+    assert mixed_mismatches({"a": "AVG_BY_CIRCLE", "b": "AVG"}, routes, members, observed) == 2
+    assert mixed_mismatches({"a": "AVG", "b": "AVG"}, routes, members, observed) is None
+    assert mixed_mismatches({"a": "AVG", "b": "CONFIG"}, routes, members, observed) is None
+    assert mixed_mismatches(both, routes, members, {}) is None
