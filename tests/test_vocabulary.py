@@ -44,9 +44,9 @@ NOT_WORDS: Mapping[str, str] = {
     r"likewise|thereof|therein|whence|lest|albeit|amiss|whither|thereby|henceforth": "the same; plain words",
     r"(?<=or )else|(?<=[,;:(] )else": "otherwise",
     r"fits? (nothing|no)|nothing fits": "matches nothing",
-    r"not told|untold|(did|do|does) not tell|cannot be told|tells? nothing": "reported; unknown",
+    r"not told|untold|not tell|cannot be told|tells? nothing|told apart|tells? them apart": "reported; unknown",
     r"so long(?! as)": "from then on; for that time",
-    r"lasts? so many": "plain words",
+    r"slip of the pen|somebody|everybody|hurts?|lasts? so many": "plain words",
 }
 """What rmqlb does not say, as a pattern, and what it says."""
 

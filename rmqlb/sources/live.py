@@ -243,7 +243,7 @@ class _SnapshotReader:
         if not answers:
             refusals = [part.reason for part in self.unread if (part.kind, part.name) == ("members", group)]
             reason = refusals[-1] if refusals else "there is no broker to ask"
-            raise EndpointError(f"{self._reads.endpoint}: no broker tells the consumers of group {group}: {reason}")
+            raise EndpointError(f"{self._reads.endpoint}: no broker reports the consumers of group {group}: {reason}")
         if group not in self._listed and not self._reads.has_group(group):
             raise DataError(
                 f"group {group} is not known at {self._reads.endpoint}",

@@ -35,7 +35,7 @@ class ContextEntry(Struct, frozen=True, rename="camel"):
         ca_file: PEM file of the CAs that are trusted.
         client_cert: PEM file of the certificate to show.
         client_key: PEM file of its key.
-        tls_name: the name that every server's certificate bears.
+        tls_name: the name in every server's certificate.
         map_address: addresses to reach at others, FROM=TO.
         source_timeout: timeout of one request, as written.
         source_retries: retries of a read on transient errors.

@@ -188,7 +188,7 @@ def test_no_broker_that_answers_is_an_error() -> None:
     with dashboard(replay):
         error = error_of(replay.url, G)
     assert isinstance(error, EndpointError)
-    assert error.message == f"{replay.url}: no broker tells the consumers of group g: connect to B failed"
+    assert error.message == f"{replay.url}: no broker reports the consumers of group g: connect to B failed"
 
 
 def test_a_cluster_without_brokers_is_an_error() -> None:

@@ -308,5 +308,5 @@ def test_a_group_that_nobody_can_be_asked_about_has_a_reason_of_its_own() -> Non
         unread = fetch(replay, Wanted(everything=Everything())).unread
     assert [part.reason.removeprefix(replay.url) for part in unread] == [
         "it is listed and has no route",
-        ": no broker tells the consumers of group g: there is no broker to ask",
+        ": no broker reports the consumers of group g: there is no broker to ask",
     ]

@@ -93,9 +93,7 @@ class SourceOptions(Struct, frozen=True):
     )
     tls_name: Annotated[
         str | None,
-        native_option(
-            metavar="NAME", help="The name that every server's certificate bears, when it is not the host's."
-        ),
+        native_option(metavar="NAME", help="The name that in every server's certificate, when it is not the host's."),
     ] = None
     active_context: ActiveContext | None = None
     ignored_context_note: str | None = None

@@ -47,7 +47,7 @@ class EndpointOptions(Struct, frozen=True):
         str | None, endpoint_option(metavar="FILE", help="Its PEM key, when that is another file.")
     ] = None
     tls_name: Annotated[
-        str | None, endpoint_option(metavar="NAME", help="The name that every server's certificate bears.")
+        str | None, endpoint_option(metavar="NAME", help="The name that in every server's certificate.")
     ] = None
     map_address: Annotated[
         list[str] | None, endpoint_option(metavar="FROM=TO", help="Reach this address at another; repeatable.")

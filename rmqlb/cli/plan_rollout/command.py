@@ -32,7 +32,7 @@ def plan_rollout(
         Option(metavar="CONDITION", help="Exit 3 when the best choice meets it: 'misassigned>0'; repeatable."),
     ] = None,
 ) -> None:
-    """Find the order and the pause of a rolling restart, or of a change of strategy, that hurt least.
+    """Find the order and the pause of a rolling restart, or of a change of strategy, with the least gaps and overlaps.
 
     Examples:
       rmqlb plan-rollout -s examples/cluster.json --group order-svc --pause 30s,60s

@@ -60,7 +60,7 @@ class LoadOptions(Struct, frozen=True):
             "--for",
             metavar="TIME",
             help="No message starts after this time. Default while brokers fail, without --messages: until route polls "
-            "have told the producer of each failure and its end, at 10 messages per second if there is no --rate.",
+            "have shown the producer each failure and its end, at 10 messages per second if there is no --rate.",
         ),
     ] = None
     threads: Annotated[

@@ -55,7 +55,7 @@ def observed_rates(
     later, earlier = taken
     if later is None or earlier is None:
         which = f"{where} does" if earlier is None else "the source does"
-        raise DataError(f"{which} not tell when it was taken, so that no rate follows", hint="say it: --rate R")
+        raise DataError(f"{which} not report when it was taken, so that no rate follows", hint="say it: --rate R")
     length = (later - earlier).total_seconds()
     if length <= 0:
         raise DataError(

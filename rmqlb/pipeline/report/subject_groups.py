@@ -168,7 +168,7 @@ def unassigned(found: Worst) -> Section:
     )
     advice = (
         "give each process its own client ID, and let all consumers of a group subscribe to the same topics; these are "
-        "the usual causes. rmqlb show-owners tells which queues of a group it is."
+        "the usual causes. rmqlb show-owners shows which queues of a group it is."
     )
     return Section(name, title, (said(seen),), advice, (picture,), (grid,))
 

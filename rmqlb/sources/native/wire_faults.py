@@ -95,5 +95,5 @@ def _tls_error(where: str, error: Exception) -> EndpointError | None:
 def _unverified(where: str, error: ssl.SSLCertVerificationError) -> EndpointError:
     hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
     if error.verify_code in _WRONG_NAME:
-        hint = "if this is the server, say with --tls-name which name its certificate bears"
+        hint = "if this is the server, say with --tls-name which name is in its certificate"
     return EndpointError(f"{where}: TLS failed: {error.verify_message.rstrip('.')}", hint=hint, code="tls-failed")

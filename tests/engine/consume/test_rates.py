@@ -66,8 +66,8 @@ def test_queues_after_one_whose_end_is_unknown_have_rates_too(
 @pytest.mark.parametrize(
     ("now", "then", "taken", "error"),
     [
-        (ends(100), ends(40), (MINUTE, None), "then.json does not tell when it was taken"),
-        (ends(100), ends(40), (None, EARLIER), "the source does not tell when it was taken"),
+        (ends(100), ends(40), (MINUTE, None), "then.json does not report when it was taken"),
+        (ends(100), ends(40), (None, EARLIER), "the source does not report when it was taken"),
         (ends(100), ends(40), (EARLIER, EARLIER), "then.json is not earlier than the source"),
         (ends(100), ends(40), (EARLIER, MINUTE), "2026-01-01T00:01:00Z"),
         (ends(40), ends(100), (MINUTE, EARLIER), "queue broker-a:0 of T ends at 40, and in then.json at 100"),
