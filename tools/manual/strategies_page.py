@@ -47,7 +47,7 @@ CASES: Mapping[str, Case] = {
         "consumer may get nothing: `rmqlb show-owners --strategy-option virtual-nodes=N` shows how uneven it is here."
     ),
     "CONFIG": Case(
-        "Where an operator decides by hand which consumer reads what, and keeps it right. A queue that is in no list is "
+        "Where an operator decides by hand which consumer reads what, and keeps it right. A queue in no list is "
         "unassigned, one in two lists has two owners, and no consumer takes the place of one that is lost.",
         settings={
             "config": {
