@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.words import counted
@@ -80,20 +81,28 @@ def _compared(reports: Sequence[OwnersReport]) -> Iterator[str]:
 
 
 def _groups(reports: Sequence[OwnersReport]) -> Section:
-    bad = [bad_owners(report) for report in reports]
     columns = (
         Column("", "severity", "sign", of=lambda report: grave(report) or None),
         Column("group", "group"),
         Column("consumers", "consumers", "number", of=lambda report: len(set(report.sorted_consumers))),
         Column("queues", "queues", "number", of=lambda report: len(report.queues)),
         Column("observed", "queuesObserved", "number", fold=4, of=lambda report: len(observed_queues(report))),
-        Column("unassigned", "unassigned", "number", shown=any(b[0] for b in bad), of=lambda r: bad_owners(r)[0]),
-        Column(
-            "duplicate owners", "duplicateOwners", "number", shown=any(b[1] for b in bad), of=lambda r: bad_owners(r)[1]
-        ),
+        Column("unassigned", "unassigned", "number", of=lambda report: bad_owners(report)[0]),
+        Column("duplicate owners", "duplicateOwners", "number", of=lambda report: bad_owners(report)[1]),
         Column("mismatches", "mismatches", "number", fold=1, of=lambda report: predicted_by(report)[1]),
         Column("idle", "idle", "number", fold=3, of=lambda report: basis(report).idle),
         Column("imbalance", "imbalance", "number", fold=2, of=lambda report: basis(report).imbalance),
-        Column("strategy", "strategy", fold=5, of=lambda report: basis(report).strategy),
+        Column("strategy", "strategy", fold=5, of=_strategy),
     )
-    return Section("groups", "groups", columns, rows_of(columns, reports))
+    rows = rows_of(columns, reports)
+    figures = ("queuesObserved", "unassigned", "duplicateOwners", "mismatches", "idle")
+    shown = (
+        replace(column, shown=column.key not in figures or any(cells))
+        for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
+    )
+    return Section("groups", "groups", tuple(shown), rows)
+
+
+def _strategy(report: OwnersReport) -> str:
+    reported = report.strategies_reported
+    return ", ".join(reported) if len(reported) > 1 else basis(report).strategy
