@@ -66,9 +66,9 @@ def explanation_report(
     chosen = tuple(catalogue[code] for code in codes)
     columns = (
         Column("code", "code"),
-        Column("kind", "kind"),
+        Column("kind", "kind", fold=1),
         Column("exit code", "exitCode", "number", shown=False),
-        Column("it means", "means"),
+        Column("it means", "means", "prose"),
         Column("why", "why", shown=False),
         Column("what to do", "todo", shown=False),
     )

@@ -42,8 +42,8 @@ def schemas_report(results: Sequence[Result]) -> Report:
     columns = (
         Column("schema", "schema"),
         Column("format", "formatVersion", shown=False),
-        Column("commands", "commands"),
-        Column("what it is", "meaning"),
+        Column("commands", "commands", fold=1),
+        Column("what it is", "meaning", "prose"),
     )
     schemas = tuple(ResultSchema(each.name, FORMAT_VERSION, each.commands, each.meaning) for each in results)
     rows = tuple((each.schema, each.format_version, ", ".join(each.commands), each.meaning) for each in schemas)
@@ -56,9 +56,9 @@ def keys_report(schema: Schema) -> Report:
     """A schema's keys, one a row, as `data.topics[].queues[].lag`."""
     columns = (
         Column("key", "key"),
-        Column("type", "type"),
+        Column("type", "type", fold=1),
         Column("", "required", shown=False),
-        Column("meaning", "meaning"),
+        Column("meaning", "meaning", "prose"),
     )
     section = Section("keys", "keys", columns, tuple(_rows(schema, schema["$defs"], "")), heads=1)
     facts = (f"{schema['title']}: {schema['description']}",)
