@@ -190,3 +190,9 @@ def test_what_strategies_together_do_not_predict_is_counted() -> None:
         "observed owners of 3 of 4 queues differ from the prediction of AVG and AVG_BY_CIRCLE together"
     )
     assert "mismatches" not in [section.name for section in report.sections]
+
+
+def test_of_many_topics_some_are_named() -> None:
+    data = json.loads(run("show-owners", "-s", "-", "-o", "json", stdin=snapshot("a", "a", "b", "b")).stdout)["data"]
+    report = owners_report(msgspec.convert(data | {"topics": [f"T{number}" for number in range(30)]}, OwnersReport))
+    assert report.facts[1].startswith("  30 topics T0, T1, T2 and 27 more · ")

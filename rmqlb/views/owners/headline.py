@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.owners import OwnersReport, QueueOwners, StrategyOwners
 from rmqlb.model.words import counted
+from rmqlb.views.diff.words import listed
 from rmqlb.views.report import BETWEEN
 
 
@@ -114,7 +115,7 @@ def _of(number: int, queues: int) -> str:
 
 
 def _of_what(report: OwnersReport) -> Iterator[str]:
-    yield f"{counted(len(report.topics), 'topic')} {', '.join(report.topics)}"
+    yield f"{counted(len(report.topics), 'topic')} {listed(report.topics)}"
     lags = [queue.lag for queue in report.queues]
     known = [lag for lag in lags if lag is not None]
     if known:
