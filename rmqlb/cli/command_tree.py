@@ -53,7 +53,7 @@ def grouped(name: str, home: str, names: tuple[str, ...]) -> typer.Typer:
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
-        rich_markup_mode="rich",
+        rich_markup_mode=None,
         context_settings=CONTEXT,
     )
 
@@ -65,6 +65,6 @@ def _load(home: str, name: str) -> click.Command:
         return typer.main.get_command(module.app)
     if not hasattr(module, function):
         module = import_module(f"{home}.{function}.command")
-    single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
+    single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode=None)
     single.command(name, cls=SingleCommand)(getattr(module, function))
     return typer.main.get_command(single)

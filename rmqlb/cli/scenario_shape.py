@@ -68,7 +68,7 @@ def _type(option: TyperOption) -> Any:
 
 def _sentence(text: str) -> str:
     """The help in a line, without what escapes brackets from markup."""
-    line = " ".join(text.replace("\\[", "[").split())
+    line = " ".join(text.split())
     return line if line.endswith(".") else f"{line}."
 
 

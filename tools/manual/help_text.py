@@ -36,7 +36,7 @@ def parse_help(text: str) -> HelpText:
     >>> parse_help("Say it.\n\nExamples:\n  rmqlb say\n  --loud\n\nExit codes: 0 done, 2 usage.").examples
     ('rmqlb say --loud',)
     """
-    first, *others = [block for block in re.split(r"\n[ \t]*\n", text.replace("\\[", "[").strip()) if block.strip()]
+    first, *others = [block for block in re.split(r"\n[ \t]*\n", text.strip()) if block.strip()]
     details: list[str | Listing] = []
     examples: list[str] = []
     exit_codes: tuple[tuple[int, str], ...] = ()

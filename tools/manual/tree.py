@@ -96,7 +96,7 @@ def _option(param: click.Parameter) -> OptionPage:
     return OptionPage(
         names=tuple(sorted(param.opts, key=len)) if is_option else (),
         metavar=None if is_flag else _metavar(param),
-        help=" ".join((getattr(param, "help", None) or "").replace("\\[", "[").split()),
+        help=" ".join((getattr(param, "help", None) or "").split()),
         panel=getattr(param, "rich_help_panel", None) or OPTIONS,
         default=_default(param, is_flag),
         variable=param.envvar if isinstance(param.envvar, str) else None,

@@ -14,9 +14,9 @@ app = grouped("pipeline", "rmqlb.cli.pipeline", COMMANDS)
 
 @app.callback()
 def pipeline() -> None:
-    r"""Judge a whole fleet of groups and topics on Spark, stage by stage.
+    """Judge a whole fleet of groups and topics on Spark, stage by stage.
 
     Every group under every strategy, after every change, with every broker lost; every topic's producers; and how
     ownership moved from snapshot to snapshot. Each stage reads and writes tables in a warehouse, a folder of Parquet
-    files; run does them all. It needs the extra packages of rmqlb\[pipeline].
+    files; run does them all. It needs the extra packages of rmqlb[pipeline].
     """

@@ -38,7 +38,7 @@ class StageOptions(Struct, frozen=True):
         spark_option(
             metavar="URL",
             envvar="RMQLB_SPARK_MASTER",
-            help="local\\[N], spark://HOST:7077, yarn, k8s://…, or sc://HOST:15002 for Spark Connect.",
+            help="local[N], spark://HOST:7077, yarn, k8s://…, or sc://HOST:15002 for Spark Connect.",
         ),
     ] = "local[*]"
     conf: Annotated[list[str] | None, spark_option(metavar="KEY=VALUE", help="A setting of Spark's; repeatable.")] = (

@@ -27,7 +27,7 @@ def simulate_rebalance(
     what: ShowOptions,
     replay: ReplayOptions,
 ) -> None:
-    r"""Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
+    """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
 
     Examples:
       rmqlb simulate-rebalance -s examples/cluster.json --group order-svc --event 'join 192.0.2.2@inst3@30s'
@@ -42,16 +42,16 @@ def simulate_rebalance(
       rmqlb simulate-rebalance -s examples/cluster.json -g '*' --event 'restart-broker broker-b@30s, down 1m'
 
     An event is VERB WHO@TIME, times counting from the start:
-      join ID@T\[, strategy S], join N@T with placeholder IDs
+      join ID@T[, strategy S], join N@T with placeholder IDs
       leave ID@T, crash ID@T, host-loss ID@T, pull-stall ID@T
       freeze ID@T or ID@T-T: a stopped process, a long GC pause
-      broker-down NAME@T or NAME@T-T\[, with slaves], broker-loss the same
-      restart-broker NAME@T, down TIME\[, with slaves]
-      broker-up NAME@T, a new one NAME\[:READ\[:WRITE]]@T
-      route-change \[TOPIC:]\[BROKER=]READ\[/WRITE]@T, in queues per broker
-      restart ID@T, down TIME\[, as ID]
-      rolling-restart ID…@T, every TIME, down TIME\[, at once N]
-      strategy-change S@T, every TIME, down TIME\[, order ID…]
+      broker-down NAME@T or NAME@T-T[, with slaves], broker-loss the same
+      restart-broker NAME@T, down TIME[, with slaves]
+      broker-up NAME@T, a new one NAME[:READ[:WRITE]]@T
+      route-change [TOPIC:][BROKER=]READ[/WRITE]@T, in queues per broker
+      restart ID@T, down TIME[, as ID]
+      rolling-restart ID…@T, every TIME, down TIME[, at once N]
+      strategy-change S@T, every TIME, down TIME[, order ID…]
 
     ID may be a pattern, or #N, the N-th of the first consumers from 0 on.
     Restarts may end in ', by crash', ', new ids' and ', same ids'.

@@ -25,7 +25,7 @@ def simulate_send(
     replay: ReplayOptions,
     topic: Annotated[str | None, Option("-t", "--topic", metavar="TOPIC", help="The topic that is sent to.")] = None,
 ) -> None:
-    r"""Simulate which queues a producer picks while brokers fail, what it retries, and whom it isolates.
+    """Simulate which queues a producer picks while brokers fail, what it retries, and whom it isolates.
 
     Examples:
       rmqlb simulate-send -s examples/cluster.json --topic OrderEvents --fail broker-b
@@ -36,7 +36,7 @@ def simulate_send(
 
       rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail 'broker-*@#45-#60' --messages 100 -o jsonl
 
-    A failure is BROKER\[@FROM-TO]\[:KIND]. FROM and TO are times (45s, 1m30s) or message numbers (#45); KIND is
+    A failure is BROKER[@FROM-TO][:KIND]. FROM and TO are times (45s, 1m30s) or message numbers (#45); KIND is
     refused (the default), timeout, slow=800ms, read-only, a store status or a response code by RocketMQ's name or
     number.
 

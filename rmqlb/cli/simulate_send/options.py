@@ -135,5 +135,5 @@ class WhatOptions(Struct, frozen=True):
     ] = None
     fail_on: Annotated[
         list[str] | None,
-        shown_option(metavar="CONDITION", help="Exit 3 when it is met: 'lost>0', 'share\\[broker-a]>60%'; repeatable."),
+        shown_option(metavar="CONDITION", help="Exit 3 when it is met: 'lost>0', 'share[broker-a]>60%'; repeatable."),
     ] = None
