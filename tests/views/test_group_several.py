@@ -98,3 +98,13 @@ def test_hostile_names_reach_no_format_raw() -> None:
     for text in texts:
         assert visible(text.replace("\n", "")) == text.replace("\n", "")
     assert json.loads(as_json(report.data)) == yaml.safe_load(as_yaml(report.data))
+
+
+def test_of_many_groups_a_screen_has_the_worst_and_says_where_the_others_are() -> None:
+    many = [replace(GAP, group=f"g{number:02}") for number in range(20)]
+    assert "--section groups" not in on_a_terminal(shown(*many), 80)
+    text = on_a_terminal(shown(*many, CALM, STAYS), 80)
+    assert "and 2 more: --section groups shows all" in text
+    assert "stays" in text
+    assert "calm" not in text
+    assert all(each in on_a_terminal(shown(*many, CALM, STAYS), 80, "groups") for each in ("calm", "g19"))

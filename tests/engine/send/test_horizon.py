@@ -45,6 +45,8 @@ def lasts(failure: Failure, **changes: Any) -> float:
         (failing(SLOW, 10, 50), 50 + 30),
         (failing(READ_ONLY, 10), 30 + 30),
         (Failure("b", REFUSED, Moment(message=301), None, 0), 60 + 30),  # that starts at 30 s
+        (Failure("b", REFUSED, Moment(message=300), None, 0), 30 + 30),  # that starts 0.1 s before it
+        (Failure("b", SLOW, Moment(message=1), Moment(message=51), None), 5 + 30),
     ],
 )
 def test_it_lasts_until_the_producer_knows_and_a_poll_more(failure: Failure, seconds: float) -> None:
