@@ -30,8 +30,9 @@ from rmqlb.model.message_queue import MessageQueue
 MORE = 2.35
 """From 2n to 4n as much comes as twice from n to 2n, and a little for how the queues fall; of a square it is 4."""
 SMALL = {"topics": Size(8), "consumers": Size(1, 32, 1, 16), "brokers": Size(2, 3, 8, 4)}
-LARGE = {"topics": Size(16, 4, 2, 8), "consumers": Size(1, 100, 1, 512), "brokers": Size(2, 4, 16, 8)}
-"""Too large for a plan to be simulated, or tried with newcomers at every place: both are left out from some size on."""
+LARGE = {"topics": Size(16, 4, 2, 8), "consumers": Size(1, 100, 1, 2048), "brokers": Size(2, 4, 16, 8)}
+"""Too large for a plan to be simulated, or tried with newcomers at every place: both are left out from some size on. There are
+many queues per consumer: of few, the lists of those that move are other ones at each size."""
 OF_COMMANDS = [
     pytest.param(command, dimension, size, id=f"{command}-{dimension}")
     for command, sizes in {"show-owners": SMALL, "plan-rebalance": LARGE, "simulate-rebalance": SMALL}.items()
