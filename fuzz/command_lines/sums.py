@@ -191,10 +191,21 @@ def _groups_and_producers_add_up(data: Json) -> Iterator[str]:
         yield from differ(name, summary[name], sum(each[name] for each in figures))
     for name in ("longestGapMs", "longestOverlapMs", "longestOutageMs", "unreadMs"):
         yield from differ(name, summary[name], max((each[name] for each in figures), default=0))
+    misassigned = sum(map(_misassigned_throughout, data["groups"]))
+    yield from differ("queuesMisassignedThroughout", summary["queuesMisassignedThroughout"], misassigned)
     for producer in data["producers"]:
         yield from (f"producers of {producer['topic']}: {sentence}" for sentence in send_adds_up(producer))
     for name in ("messages", "lost", "retried"):
         yield from differ(name, summary[name], sum(each["totals"][name] for each in data["producers"]))
+
+
+def _misassigned_throughout(data: Json) -> int:
+    """Queues without one owner at both ends; with BROADCASTING several are as it should be."""
+    bad = {"unassigned"} if data["scenario"]["broadcasting"] else {"unassigned", "duplicate-owners"}
+    ends = [
+        (each["intervals"][0]["state"], each["intervals"][-1]["state"]) for each in data["queues"] if each["intervals"]
+    ]
+    return sum(first in bad and last in bad for first, last in ends)
 
 
 def rollout_adds_up(data: Json) -> Iterator[str]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.send.producers import failures_of, producers_of
 from rmqlb.model.group_report import GroupReport
-from rmqlb.model.group_scenario import SECOND_US, Event
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import SendScenario
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
@@ -54,8 +54,8 @@ def test_the_worst_is_first_and_colours_the_verdict() -> None:
 
 def test_the_first_line_sums_up_everything() -> None:
     assert shown(CALM, GAP, OUTAGE, STAYS, sends=producers(b=2)).facts[0] == (
-        "join b@3s: 3 of 4 groups affected; 1 of 6 queues not read at the end; 2 of 6 queues cannot be read for up to "
-        "4.0 s; 600 of 900 messages lost (66.7%)"
+        "join b@3s: 3 of 4 groups affected; 2 of 6 queues cannot be read for up to 4.0 s; 1 of 6 queues not read at the "
+        "end; 600 of 900 messages lost (66.7%)"
     )
     assert shown(CALM, GAP, sends=producers()).facts[0] == (
         "join b@3s: 1 of 2 groups affected; producers of 1 topic lose no message"
@@ -63,6 +63,23 @@ def test_the_first_line_sums_up_everything() -> None:
     assert shown(CALM).facts == (
         "no event: 0 of 1 group affected",
         "  consumers: no gap · no overlap · at most 0 messages redelivered · no queue gets a new owner",
+    )
+
+
+def test_what_was_bad_before_is_told_apart() -> None:
+    before = simulated(
+        {"broker-a 0": "   ", "broker-a 1": "!!!", "broker-a 2": "a  ", "broker-a 3": " aa"}, group="before"
+    )
+    first, _ = shown(CALM, before).facts
+    assert first.endswith(
+        "; 2 of 5 queues not read at the end; 2 of 5 queues without one owner from the start to the end"
+    )
+    assert json.loads(as_json(shown(before).data))["summary"]["queuesMisassignedThroughout"] == 2
+    everybody = replace(before, scenario=GroupScenario(broadcasting=True))
+    assert json.loads(as_json(shown(everybody).data))["summary"]["queuesMisassignedThroughout"] == 1
+    assert (
+        ": 2 of 4 queues unassigned and 1 of 4 queues with duplicate owners at the end, 2 of them from the start; "
+        in (group_report(before).facts[0])
     )
 
 

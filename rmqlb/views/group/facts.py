@@ -116,8 +116,16 @@ def _at_end(report: GroupReport) -> Iterable[str]:
     overlaps = 0 if report.scenario.broadcasting else f.queues_with_overlap_at_end
     bad = ((f.queues_with_gap_at_end, "unassigned"), (overlaps, "with duplicate owners"))
     parts = [f"{_of(number, report)} {what}" for number, what in bad if number]
+    before = misassigned_throughout(report)
     if parts:
-        yield f"{' and '.join(parts)} at the end"
+        yield f"{' and '.join(parts)} at the end" + (f", {before} of them from the start" if before else "")
+
+
+def misassigned_throughout(report: GroupReport) -> int:
+    """Queues without an owner, or with duplicate owners, when the simulation begins and when it ends."""
+    bad = {"unassigned"} if report.scenario.broadcasting else {"unassigned", "duplicate-owners"}
+    ends = [(one.intervals[0].state, one.intervals[-1].state) for one in report.timelines if one.intervals]
+    return sum(first in bad and last in bad for first, last in ends)
 
 
 def _windows(report: GroupReport) -> Iterable[str]:

@@ -11,7 +11,7 @@ from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group_report import GroupFigures, GroupReport
 from rmqlb.model.send_report import FailureReport, SendReport
 from rmqlb.model.words import counted, messages
-from rmqlb.views.group.facts import event_texts, gravity
+from rmqlb.views.group.facts import event_texts, gravity, misassigned_throughout
 from rmqlb.views.group.result import GroupResult
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.report import BETWEEN, Column, Report, Section, about, percent, rows_of
@@ -20,6 +20,9 @@ from rmqlb.views.send.result import SendResult, send_result
 
 _RANKS = (ERROR, WARNING, "inOrder")
 _MOST_ROWS = 20
+_SUMMED = ("queues_with_gap", "queues_with_overlap", "queues_with_outage", "queues_unread_at_end")
+_LONGEST = ("longest_gap_ms", "longest_overlap_ms", "longest_outage_ms", "unread_ms")
+_SENT = ("messages", "lost", "retried")
 
 
 class SimulationsSummary(Struct, frozen=True, rename="camel"):
@@ -34,6 +37,8 @@ class SimulationsSummary(Struct, frozen=True, rename="camel"):
         queues_with_overlap: queues that had several.
         queues_with_outage: queues whose broker could not be read at some time.
         queues_unread_at_end: queues that no consumer reads at the end.
+        queues_misassigned_throughout: queues that are unassigned or have duplicate owners at the beginning and at the
+            end: the events are not why.
         longest_gap_ms: of any group.
         longest_overlap_ms: of any group.
         longest_outage_ms: of any group.
@@ -54,6 +59,7 @@ class SimulationsSummary(Struct, frozen=True, rename="camel"):
     queues_with_overlap: int
     queues_with_outage: int
     queues_unread_at_end: int
+    queues_misassigned_throughout: int
     longest_gap_ms: float
     longest_overlap_ms: float
     longest_outage_ms: float
@@ -113,21 +119,14 @@ def _summary(simulations: Sequence[GroupReport], producers: Sequence[SendReport]
         groups=len(simulations),
         groups_affected=sum(gravity(report) != "inOrder" for report in simulations),
         queues=sum(len(report.timelines) for report in simulations),
-        queues_with_gap=sum(each.queues_with_gap for each in figures),
-        queues_with_overlap=sum(each.queues_with_overlap for each in figures),
-        queues_with_outage=sum(each.queues_with_outage for each in figures),
-        queues_unread_at_end=sum(each.queues_unread_at_end for each in figures),
-        longest_gap_ms=max((each.longest_gap_ms for each in figures), default=0),
-        longest_overlap_ms=max((each.longest_overlap_ms for each in figures), default=0),
-        longest_outage_ms=max((each.longest_outage_ms for each in figures), default=0),
-        unread_ms=max((each.unread_ms for each in figures), default=0),
+        queues_misassigned_throughout=sum(map(misassigned_throughout, simulations)),
         redelivered=None if None in redelivered else sum(each or 0 for each in redelivered),
-        convergence_ms=None if None in converged else max((each or 0 for each in converged), default=0),
+        convergence_ms=None if None in converged else max(each or 0 for each in converged),
         topics=len(sends),
-        messages=sum(each.messages for each in sends),
-        lost=sum(each.lost for each in sends),
-        retried=sum(each.retried for each in sends),
         longest_send_ms=max((each.longest_send_ms or 0 for each in sends), default=None),
+        **{name: sum(getattr(each, name) for each in figures) for name in _SUMMED},
+        **{name: max(getattr(each, name) for each in figures) for name in _LONGEST},
+        **{name: sum(getattr(each, name) for each in sends) for name in _SENT},
     )
 
 
@@ -141,13 +140,15 @@ def _facts(s: SimulationsSummary, simulations: Sequence[GroupReport], producers:
 
 
 def _consumers(s: SimulationsSummary) -> Iterator[str]:
-    if s.queues_unread_at_end:
-        yield f"{s.queues_unread_at_end} of {counted(s.queues, 'queue')} not read at the end"
+    queues = counted(s.queues, "queue")
     if s.queues_with_outage:
-        outage = f"cannot be read for up to {about(s.longest_outage_ms)}"
-        yield f"{s.queues_with_outage} of {counted(s.queues, 'queue')} {outage}"
+        yield f"{s.queues_with_outage} of {queues} cannot be read for up to {about(s.longest_outage_ms)}"
     elif s.unread_ms:
         yield f"a message waits up to {about(s.unread_ms)}"
+    if s.queues_unread_at_end:
+        yield f"{s.queues_unread_at_end} of {queues} not read at the end"
+    if s.queues_misassigned_throughout:
+        yield f"{s.queues_misassigned_throughout} of {queues} without one owner from the start to the end"
 
 
 def _sends(s: SimulationsSummary) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import groupby
 
 from rmqlb.model.group_report import GroupReport, Interval, OfQueue, OwnerState, QueueTimeline
@@ -35,11 +34,6 @@ def windows(report: GroupReport) -> list[Window]:
         bad += ("duplicate-owners",)
     found = [window for timeline in report.timelines for window in _windows(timeline, bad)]
     return sorted(found, key=lambda window: window.from_ms)
-
-
-def longest(found: Sequence[Window], state: OwnerState) -> Window | None:
-    """The longest in that state, of equals the first; None without any."""
-    return max((window for window in found if window.state == state), key=lambda window: window.length_us, default=None)
 
 
 def _windows(timeline: QueueTimeline, bad: tuple[OwnerState, ...]) -> list[Window]:
