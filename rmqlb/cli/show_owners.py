@@ -116,7 +116,7 @@ def _owners(found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", exp
 def _findings(
     found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", *, is_named: bool, explain: bool
 ) -> "Iterator[Finding]":
-    from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
+    from rmqlb.cli.common.strategies import own_findings
     from rmqlb.engine.assignment.consumers import broadcasting_finding, sort_findings
     from rmqlb.engine.assignment.detect import not_shown, observed_owners
     from rmqlb.engine.assignment.owner_findings import owner_findings
@@ -129,8 +129,7 @@ def _findings(
         observed = observed_owners(found.states)
         owners = {queue: observed[queue] for queue in queues if queue in observed}
         yield from owner_findings(owners, found.title, found.name, "observed", found.states)
-    yield from custom_findings(names, queues, found.client_ids, own)
-    yield from pin_findings(names, queues, found.client_ids, own)
+    yield from own_findings(names, queues, found.client_ids, own)
     if found.group and not (found.assumed or found.broadcasting or is_named):
         yield from not_shown(found.group, names)
     if explain:

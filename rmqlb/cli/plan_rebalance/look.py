@@ -18,10 +18,9 @@ from rmqlb.cli.common.inputs import (
 )
 from rmqlb.cli.common.options import GroupOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader
-from rmqlb.cli.common.strategies import Strategies
+from rmqlb.cli.common.strategies import Strategies, own_findings
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.plan_rebalance.options import PlanOptions
-from rmqlb.engine.allocate import is_pinned
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
@@ -186,21 +185,10 @@ def _plan(
     if joiners and not found.broadcasting:
         findings.append(placeholder_finding((plan.summary.moved, plan.summary.moved_range)))
     for side in (before, after):
-        findings += _strategy_findings(side)
+        queues = [queue for route in side.routes for queue in route.subscribe_queues()]
+        findings += own_findings([side.members.name], queues, side.members.client_ids, side.members.settings)
     findings += _more_findings(found, before, after, explain)
     return plan, before, places, tuple(dict.fromkeys(findings))
-
-
-def _strategy_findings(side: Side) -> tuple[Finding, ...]:
-    """What there is to say of a strategy that a user wrote, or that pins topics to machines."""
-    members = side.members
-    if not members.settings.custom and not is_pinned(members.name, members.settings):
-        return ()
-    from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
-
-    queues = [queue for route in side.routes for queue in route.subscribe_queues()]
-    asked = [members.name], queues, members.client_ids, members.settings
-    return *custom_findings(*asked), *pin_findings(*asked)
 
 
 def _over_time(
