@@ -13,6 +13,7 @@ import pytest
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, run
 from tests.support.replay_remoting import cluster
+from tests.support.schemas import problems
 
 SOURCE = ("simulate-rebalance", "-s", EXAMPLE)
 RESTART = ("--event", "restart-broker broker-b@30s, down 1m")
@@ -23,6 +24,7 @@ def result(*args: str, code: int = 0) -> dict[str, Any]:
     ran = run(*SOURCE, *args, "-o", "json")
     assert ran.code == code, ran.stderr
     document: dict[str, Any] = json.loads(ran.stdout)
+    assert not problems(document)
     return document
 
 
