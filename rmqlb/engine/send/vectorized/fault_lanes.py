@@ -54,7 +54,7 @@ class FaultLanes(PerLane):
         if last is None or (stage == "scan" and self._scan_last == "ignore"):
             return accepted
         if stage == "scan" and self._scan_last == "same":
-            accepted &= (last < 0) | (brokers == last)
+            accepted &= brokers == last
         else:
             accepted &= brokers != last
         return accepted
