@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from benchmarks.measuring import clean_environment
 
 OURS, STANDARD, OTHERS = "rmqlb", "standard library", "others"
-SHOWN = (OURS, "typer", "rich", "msgspec", "yaml", STANDARD, OTHERS)
+SHOWN = (OURS, "typer", "rich", "msgspec", "tabulate", "yaml", STANDARD, OTHERS)
 _PREFIX = "import time:"
 
 

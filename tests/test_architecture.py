@@ -33,6 +33,7 @@ MAY_IMPORT = {
 LIVES_IN = {
     "typer": {"cli"},
     "rich": {"views", "cli"},
+    "tabulate": {"views"},
     "httpx": {"sources"},
     "httpcore": {"sources"},
     "msgspec": {"decoding", "model", "engine", "sources", "views", "cli", "pipeline"},
@@ -86,7 +87,7 @@ def test_imports_follow_the_arrows(path: Path) -> None:
 
 def test_the_arrows_are_really_read() -> None:
     found = {name.partition(".")[0] for path in modules() for name in imports(path)}
-    assert {"rmqlb", "typer", "httpx", "msgspec", "yaml", "rich", "numpy"} <= found
+    assert {"rmqlb", "typer", "httpx", "msgspec", "yaml", "rich", "tabulate", "numpy"} <= found
 
 
 def test_the_public_names_are_these() -> None:
@@ -153,7 +154,7 @@ def loaded_after(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
-HEAVY = {"httpx", "rich.table", "yaml", "importlib.metadata", "pydantic", "concurrent.futures", "numpy"}
+HEAVY = {"httpx", "rich.table", "yaml", "tabulate", "importlib.metadata", "pydantic", "concurrent.futures", "numpy"}
 
 
 def test_version_loads_nothing_heavy() -> None:
@@ -163,6 +164,13 @@ def test_version_loads_nothing_heavy() -> None:
 def test_a_plan_as_json_from_a_dump_loads_only_what_it_needs() -> None:
     example = ROOT.parent / "examples" / "cluster.json"
     assert not loaded_after("plan-rebalance", "-s", str(example), "-g", "order-svc", "--add", "1", "-o", "json") & HEAVY
+
+
+def test_tabulate_is_loaded_without_the_metadata_of_all_packages() -> None:
+    example = ROOT.parent / "examples" / "cluster.json"
+    loaded = loaded_after("show-route", "-s", str(example), "-o", "plain")
+    assert loaded & HEAVY == {"tabulate"}
+    assert not {"wcwidth", "email"} & loaded
 
 
 def on_arrays(path: Path) -> bool:
