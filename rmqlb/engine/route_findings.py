@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from rmqlb.model.finding import Finding
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
+from rmqlb.model.words import counted
 
 
 def sighting_findings(sighting: RouteSighting) -> Iterator[Finding]:
     """A finding when NameServers do not agree: clients that ask different ones share the queues differently."""
     if sighting.others:
         views = ", ".join(
-            f"{one.seen.where}: {len(one.route.subscribe_queues())} read queues" for one in (sighting, *sighting.others)
+            f"{one.seen.where}: {counted(len(one.route.subscribe_queues()), 'readable queue')}"
+            for one in (sighting, *sighting.others)
         )
         yield Finding("routes-differ", f"NameServers give different routes of topic {sighting.route.topic} ({views})")
 
@@ -81,11 +83,11 @@ def _permissions(name: str, data: QueueData, sent_to: bool | None, *, is_static:
 def _queues(name: str, data: QueueData, ordered: int | None) -> Iterator[Finding]:
     """Queues that only one side uses; whatever an order config says, brokers refuse sends to a queue they lack."""
     reads, writes = data.read_queue_nums, data.write_queue_nums
-    below, above = f"{writes} write but {reads} read queues", f"{reads} read but {writes} write queues"
+    below, above = f"{writes} writable but {reads} readable queues", f"{reads} readable but {writes} writable queues"
     if ordered is not None:
         writes = min(ordered, max(reads, writes))
-        below = f"{writes} queues in the order config but {reads} read queues"
-        above = f"{reads} read queues but {writes} in the order config"
+        below = f"{writes} queues in the order config but {reads} readable queues"
+        above = f"{reads} readable queues but {writes} in the order config"
     if reads < writes:
         unread = _span(reads, writes)
         yield Finding("read-below-write", f"{name} has {below}: messages in {unread} are read by no consumer")

@@ -42,7 +42,7 @@ def test_each_oddity_has_its_code() -> None:
 def test_the_message_says_which_queues_nobody_reads() -> None:
     data = broken(QueueData("a", 2, 4, 6), BrokerData("c", "a", {0: "a:1"}))
     assert [f.message for f in route_findings(data)] == [
-        "broker a of topic T has 4 write but 2 read queues: messages in queues 2-3 are read by no consumer"
+        "broker a of topic T has 4 writable but 2 readable queues: messages in queues 2-3 are read by no consumer"
     ]
 
 
@@ -53,10 +53,10 @@ def told(data: TopicRouteData) -> list[str]:
 def test_a_single_queue_is_no_span() -> None:
     master = BrokerData("c", "a", {0: "a:1"})
     assert told(broken(QueueData("a", 3, 4, 6), master)) == [
-        "has 4 write but 3 read queues: messages in queue 3 are read by no consumer"
+        "has 4 writable but 3 readable queues: messages in queue 3 are read by no consumer"
     ]
     assert told(broken(QueueData("a", 1, 0, 6), master)) == [
-        "has 1 read but 0 write queues: queue 0 gets no new messages"
+        "has 1 readable but 0 writable queues: queue 0 gets no new messages"
     ]
 
 
@@ -72,7 +72,7 @@ ORDER = "topic T has an order config: producers take their queues from it, whate
             QueueData("a", 4, 8, 6),
             "a:6;z:1",
             [
-                "has 6 queues in the order config but 4 read queues: messages in queues 4-5 are read by no consumer",
+                "has 6 queues in the order config but 4 readable queues: messages in queues 4-5 are read by no consumer",
                 ORDER,
             ],
         ),
@@ -80,7 +80,7 @@ ORDER = "topic T has an order config: producers take their queues from it, whate
         (
             QueueData("a", 4, 4, 4),
             "z:1",
-            ["has 4 read queues but 0 in the order config: queues 0-3 get no new messages", ORDER],
+            ["has 4 readable queues but 0 in the order config: queues 0-3 get no new messages", ORDER],
         ),
         (
             QueueData("a", 4, 4, 6),
@@ -120,7 +120,7 @@ def test_name_servers_that_do_not_agree_are_a_finding() -> None:
     assert [(f.code, f.message) for f in sighting_findings(sighting)] == [
         (
             "routes-differ",
-            "NameServers give different routes of topic T (NameServer x: 8 read queues, NameServer y: 4 read queues)",
+            "NameServers give different routes of topic T (NameServer x: 8 readable queues, NameServer y: 4 readable queues)",
         )
     ]
     assert list(sighting_findings(other)) == []
