@@ -87,6 +87,15 @@ def test_lost_messages_are_red_although_the_groups_are_well() -> None:
     report = shown(CALM, sends=producers(b=2))
     assert report.grave == "error"
     assert report.facts[2].startswith("  producers: 600 of 900 messages retried (66.7%), the last at ")
+    assert report.facts[2].endswith(" · longest send 3 ms")
+    assert "producers" not in "".join(shown(CALM).facts)
+
+
+def test_each_groups_own_tables_are_there_for_those_who_ask() -> None:
+    sections = shown(CALM, GAP).only(("timeline", "consumers"), screen=True).sections
+    assert [section.title.partition(" ")[0] + section.name for section in sections] == [
+        *("calm:timeline", "calm:consumers", "gap:timeline", "gap:consumers")
+    ]
 
 
 def test_one_group_that_does_not_converge_has_no_time_for_all() -> None:

@@ -83,6 +83,8 @@ def test_events_with_the_same_words_are_told_once_and_many_are_counted() -> None
 
 def test_a_group_that_does_not_settle_is_said_to_be_so() -> None:
     assert "; not converged 5.0 s after it, where the simulation ends" in facts(settled_us=None)
+    two = [Event("join", at * SECOND_US, f"c{at}", f"join c{at}@{at}s") for at in (1, 6)]
+    assert "; not converged 2.0 s after the last event, where" in facts(settled_us=None, events=two)
 
 
 def test_nothing_that_changes_is_said_too() -> None:
@@ -178,6 +180,8 @@ def test_rules_and_what_was_configured_otherwise_are_told() -> None:
 
 def test_default_timers_are_not_told() -> None:
     assert "timers" not in "\n".join(group_report(simulated(TWO)).closing)
+    assert "start at 0s" not in "\n".join(group_report(simulated(TWO)).closing)
+    assert "start at 0s" in "\n".join(group_report(simulated(TWO, scenario=GroupScenario(all_new=True))).closing)
 
 
 def test_several_owners_are_no_news_with_broadcasting() -> None:

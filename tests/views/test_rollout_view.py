@@ -98,11 +98,8 @@ def test_a_choice_that_does_not_settle_says_so() -> None:
 def test_the_best_is_the_one_that_is_marked() -> None:
     shown = rollout_report(rollout(choice(), choice("c b a", name="reversed", at_once=2, best=True)))
     assert shown.facts[1].startswith("  recommended: order reversed, 2 at a time, every 30s")
-    assert [(row["clientId"], row["downAtMs"], row["upAtMs"]) for row in rows(shown, "order")] == [
-        ("c", "0", "15000"),
-        ("b", "0", "15000"),
-        ("a", "30000", "45000"),
-    ]
+    found = [(row["place"], row["clientId"], row["downAtMs"], row["upAtMs"]) for row in rows(shown, "order")]
+    assert found == [("1", "c", "0", "15000"), ("2", "b", "0", "15000"), ("3", "a", "30000", "45000")]
 
 
 def test_what_mixed_strategies_do_is_in_the_first_line() -> None:
