@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rmqlb.engine.allocate.rules import NAMES
@@ -238,6 +238,7 @@ def read_or_refused(text: str) -> Policy | None:
 
 
 @given(VALUES)
+@example({"\n": None})
 def test_whatever_stands_in_a_policy_it_is_read_or_refused(value: object) -> None:
     policy = read_or_refused(json.dumps(value))
     if policy is not None:

@@ -103,5 +103,10 @@ def shown(value: object) -> str:
 
 
 def _path_text(path: Path) -> str:
-    parts = (f"[{step}]" if isinstance(step, int) else f".{str(step)[:80]}" for step in path)
+    """The path in one line, whatever its keys hold."""
+    parts = (f"[{step}]" if isinstance(step, int) else f".{_in_a_line(step)[:80]}" for step in path)
     return "".join(parts).removeprefix(".")
+
+
+def _in_a_line(key: str) -> str:
+    return key if key.isprintable() else repr(key)[1:-1]
