@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 
 from rmqlb.engine.allocate.strategy import Settings
@@ -174,3 +175,14 @@ def test_an_error_that_is_not_sparks_is_left_alone(error: Exception) -> None:
     assert plain_error(error, "spark.log") is None
     with pytest.raises(type(error)), plain_errors("spark.log"):
         raise error
+
+
+@pytest.mark.parametrize(
+    "said", ["py4j.reflection does not exist in the JVM", "Job 3 cancelled because SparkContext was shut down"]
+)
+def test_what_java_logged_before_it_ended_is_the_cause(said: str, tmp_path: Path) -> None:
+    log = tmp_path / "spark.log"
+    log.write_text("java.lang.OutOfMemoryError: Java heap space\n")
+    error = plain_error(Py4JError(said), str(log))
+    assert error is not None
+    assert error.message == "Spark ran out of memory: Java heap space"

@@ -20,6 +20,8 @@ _JAVA_NAME = r"(?:[a-z_][\w$]*\.)+[A-Z][\w$]*"
 _STATEMENT = re.compile(rf"^(?:Caused by: )?(?:{_JAVA_NAME}(?:: |$))+")
 _RAISED = re.compile(r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)
 _NOISE = re.compile(r"\s*(?:SQLSTATE: \w+;?|Driver stacktrace:)\s*$")
+_GONE = re.compile(r"SparkContext was shut down|a stopped SparkContext|^py4j\.\S+ does not exist in the JVM$")
+"""What is said of a Java that has ended or is ending, and nothing of why."""
 _LONGEST = 400  # characters of Spark's own sentence
 _LAST_WORDS = 200_000  # bytes
 
@@ -115,7 +117,7 @@ def plain_error(error: BaseException, log_file: str | None) -> RmqlbError | None
         return None
     where = f"the whole story is in {log_file}" if log_file else "the whole story is in Spark's log"
     text = _text(error)
-    if text is None or "SparkContext was shut down" in text or "a stopped SparkContext" in text:
+    if text is None or _GONE.search(text):
         gone = RmqlbError("Spark has stopped before its work was done", hint=f"often memory ran out; {where}")
         return _known(text or "", where) or _known(_end_of(log_file), where) or gone
     return _ours(text) or _known(text, where) or RmqlbError(f"Spark failed: {_cause(text)}", hint=where)
