@@ -50,7 +50,7 @@ def main(
     nothing.
 
     Examples:
-      rmqlb show-owners -s examples/cluster.json --group bill-svc
+      rmqlb show-groups -s examples/cluster.json
 
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
 
