@@ -12,6 +12,24 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def of_all(number: int, whole: int, noun: str = "queue") -> str:
+    """How many of what there is.
+
+    >>> of_all(3, 25), of_all(1, 1, "consumer")
+    ('3 of 25 queues', '1 of 1 consumer')
+    """
+    return f"{number} of {counted(whole, noun)}"
+
+
+def all_or_some(number: int, whole: int, noun: str = "queue") -> str:
+    """The same, where it may be all of several.
+
+    >>> all_or_some(3, 3), all_or_some(2, 3), all_or_some(1, 1)
+    ('all 3 queues', '2 of 3 queues', '1 of 1 queue')
+    """
+    return f"all {counted(whole, noun)}" if number == whole > 1 else of_all(number, whole, noun)
+
+
 def times(number: int) -> str:
     """How often.
 

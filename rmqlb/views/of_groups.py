@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.views.report import Cell, Column, Report, Rows, Section, labels
+from rmqlb.views.report import Cell, Column, Report, Rows, Section, first_places, labels
 
 _GROUP = Column("group", "group")
 _GRAVE = ("error", "warning", "", "inOrder")
@@ -46,7 +46,7 @@ def of_groups(parts: Sequence[tuple[str, Report]], headline: str, data: Struct, 
 def _worst_first(groups: Section, graves: Sequence[str]) -> Section:
     ordered = sorted(range(len(graves)), key=lambda at: _GRAVE.index(graves[at]))
     rows = tuple(groups.rows[at] for at in ordered)
-    return replace(groups, rows=rows, brief=tuple(range(_MOST_GROUPS)) if len(rows) > _MOST_GROUPS else None)
+    return replace(groups, rows=rows, brief=first_places(len(rows), _MOST_GROUPS))
 
 
 def _each(parts: Sequence[tuple[str, Report]], shown: Mapping[str, str]) -> Iterator[Section]:

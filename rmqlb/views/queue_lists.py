@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from textwrap import wrap
 
+from rmqlb.model.finding import ERROR, Severity
 from rmqlb.views.report import Cell, Column, attribute_of
 
 _SCREEN = 100
@@ -24,6 +25,16 @@ def lag_column(title: str, key: str, items: Sequence[object], fold: int) -> Colu
         return None if lag is None else f"{lag:,}"
 
     return Column(title, key, "number", shown=any(getattr(item, field) for item in items), fold=fold, of=text)
+
+
+def severity_of(owners: Sequence[str], *, broadcasting: bool) -> Severity | None:
+    """How grave the owners of a queue are: an error where there is none, or several of which one has to be."""
+    return ERROR if not owners or (len(owners) > 1 and not broadcasting) else None
+
+
+def place_of(owners: Iterable[str], places: Mapping[str, int]) -> tuple[int, ...]:
+    """Where a queue with these owners stands among others, in the order of consumers; what is none stands last."""
+    return tuple(places.get(owner, len(places)) for owner in owners)
 
 
 def fitting(

@@ -219,6 +219,15 @@ def labels(client_ids: Iterable[str]) -> dict[str, str]:
     return {client_id: f"#{index}" for index, client_id in enumerate(client_ids)}
 
 
+def first_places(number: int, most: int) -> tuple[int, ...] | None:
+    """The places of the first so many of a number of rows; None when there are no more.
+
+    >>> first_places(3, 2), first_places(2, 2)
+    ((0, 1), None)
+    """
+    return tuple(range(most)) if number > most else None
+
+
 def worst(badness: Sequence[float], most: int) -> tuple[int, ...] | None:
     """The places of the worst so many, in the order in which they stand; None when there are no more.
 

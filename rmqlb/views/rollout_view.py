@@ -14,7 +14,19 @@ from rmqlb.model.group_report import FigureSpread
 from rmqlb.model.rollout import Rollout, RolloutChoice
 from rmqlb.model.times import milliseconds
 from rmqlb.model.words import counted, messages
-from rmqlb.views.report import BETWEEN, NOT_THERE, Cell, Column, Report, Section, about, duration, labels, rows_of
+from rmqlb.views.report import (
+    BETWEEN,
+    NOT_THERE,
+    Cell,
+    Column,
+    Report,
+    Section,
+    about,
+    duration,
+    first_places,
+    labels,
+    rows_of,
+)
 
 _MOST_CHOICES = 20
 _MOST_STAGES = 40
@@ -136,7 +148,7 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
         Column("", "trials", "number", shown=False),
         Column("", "best", shown=False, of=lambda choice: "best" if choice.best else ""),
     )
-    brief = tuple(range(_MOST_CHOICES)) if len(choices) > _MOST_CHOICES else None
+    brief = first_places(len(choices), _MOST_CHOICES)
     title = "ways tried, the best first (p95 of gaps and overlaps of a queue, and summed over queues)"
     rows = rows_of(columns, choices)
     return Section("choices", title, columns, rows, heads=1, brief=brief, audience="scripts")
@@ -164,7 +176,7 @@ def _order(rollout: Rollout) -> Section:
             (place, places.get(client_id), client_id, milliseconds(down), milliseconds(down + best.down_us))
             for place, (client_id, down) in enumerate(zip(best.order, times, strict=True), start=1)
         )
-    brief = tuple(range(_MOST_MEMBERS)) if len(rows) > _MOST_MEMBERS else None
+    brief = first_places(len(rows), _MOST_MEMBERS)
     return Section(
         "order", "recommended restart order (T+0: the first consumer stops)", columns, rows, heads=3, brief=brief
     )
@@ -177,7 +189,7 @@ def _stages(rollout: Rollout) -> Section:
         Column("duplicate owners", "duplicateOwners", "number"),
         Column("unassigned", "unassigned", "number"),
     )
-    brief = tuple(range(_MOST_STAGES)) if len(rollout.stages) > _MOST_STAGES else None
+    brief = first_places(len(rollout.stages), _MOST_STAGES)
     title = f"stages at rest, while {rollout.strategy_before} and {rollout.strategy_after} are mixed"
     rows = rows_of(columns, rollout.stages)
     return Section("stages", title, columns, rows, heads=2, brief=brief, audience="scripts")

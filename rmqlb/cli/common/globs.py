@@ -31,9 +31,7 @@ def in_vain_of(
         told: whether names may stand in findings.
         but: of RocketMQ's own, which are left out: how not.
     """
-    for name in globs:
-        if name not in present and not is_pattern(name):
-            raise _not_found(kind, f"{name}: it is not in {endpoint}", name, present)
+    _must_be_there(kind, globs, present, endpoint)
     return [
         Finding(
             "matches-nothing",
@@ -52,11 +50,19 @@ def each_matches(
     endpoint: str,
 ) -> None:
     """DataError for a name or a pattern that matches nothing."""
-    in_vain_of(kind, globs, present, taken, endpoint)
+    _must_be_there(kind, globs, present, endpoint)
     for glob in globs:
         if not any(fnmatchcase(name, glob) for name in taken):
             own = _own_left_out(kind, glob, present)
             raise _not_found(kind, f"{glob}: it matches no {kind} of {endpoint}{own}", glob, present)
+
+
+def _must_be_there(
+    kind: Literal["topic", "group"], globs: Collection[str], present: Collection[str], endpoint: str
+) -> None:
+    for name in globs:
+        if name not in present and not is_pattern(name):
+            raise _not_found(kind, f"{name}: it is not in {endpoint}", name, present)
 
 
 def _own_left_out(kind: str, glob: str, present: Collection[str], but: str = "") -> str:

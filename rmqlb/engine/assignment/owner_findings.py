@@ -9,7 +9,7 @@ from rmqlb.engine.assignment.balance import Owners
 from rmqlb.model.finding import ERROR, INFO, Finding
 from rmqlb.model.group import States
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
-from rmqlb.model.words import counted, messages
+from rmqlb.model.words import counted, messages, of_all
 
 if TYPE_CHECKING:
     from rmqlb.model.checking import Basis
@@ -48,4 +48,4 @@ def idle_findings(idle: tuple[str, ...], title: str, group: str | None) -> Itera
 
 
 def _of(some: list[MessageQueue], owners: Owners) -> str:
-    return f"{len(some)} of {counted(len(owners), 'queue')}"
+    return of_all(len(some), len(owners))

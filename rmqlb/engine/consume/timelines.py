@@ -22,6 +22,7 @@ from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.times import milliseconds, milliseconds_if_known
+from rmqlb.model.unknown import sum_if_known
 
 _COUNTED: tuple[OwnerState, ...] = ("unassigned", "duplicate-owners", "outage")  # states that should not be
 
@@ -68,7 +69,6 @@ def figures(
     lines: Sequence[QueueTimeline], log: EventLog, first_us: int, *, settled: bool, broadcasting: bool = False
 ) -> GroupFigures:
     """A simulation in numbers, from when the first event was."""
-    redelivered = [line.redelivered for line in lines]
     at_end = Counter(line.intervals[-1].state for line in lines if line.intervals)
     return GroupFigures(
         convergence_ms=milliseconds(max(log.last_change_us - first_us, 0)) if settled else None,
@@ -79,7 +79,7 @@ def figures(
         longest_outage_ms=max((line.longest_outage_ms for line in lines), default=0),
         total_outage_ms=milliseconds(sum(line.outage_us for line in lines)),
         unread_ms=max((line.unread_ms for line in lines), default=0),
-        redelivered=None if None in redelivered else sum(number or 0 for number in redelivered),
+        redelivered=sum_if_known(line.redelivered for line in lines),
         queues_with_gap=sum(1 for line in lines if line.total_gap_ms),
         queues_with_overlap=sum(1 for line in lines if line.total_overlap_ms),
         queues_with_outage=sum(1 for line in lines if line.total_outage_ms),
@@ -105,7 +105,6 @@ def _timeline(notes: QueueNotes, scenario: GroupScenario, start: Callable[..., S
     if owner is None:
         waits = own_waits(notes) if scenario.broadcasting else waits_of(notes)
         takeovers = () if start is None else _takeovers(notes, scenario, start, waits)
-    redelivered = [takeover.redelivered for takeover in takeovers]
     return QueueTimeline(
         topic=notes.queue.topic,
         broker_name=notes.queue.broker_name,
@@ -118,7 +117,7 @@ def _timeline(notes: QueueNotes, scenario: GroupScenario, start: Callable[..., S
         longest_outage_ms=milliseconds(max(outages, default=0)),
         unread_ms=milliseconds(max((end - begin for begin, end in waits), default=0)),
         unread_at_end=any(end == notes.end_us for _, end in waits),
-        redelivered=None if None in redelivered else sum(number or 0 for number in redelivered),
+        redelivered=sum_if_known(takeover.redelivered for takeover in takeovers),
         intervals=intervals,
         takeovers=takeovers,
     )

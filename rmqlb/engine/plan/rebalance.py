@@ -32,6 +32,7 @@ from rmqlb.model.plan import (
     TopicPlan,
 )
 from rmqlb.model.route import TopicRouteData
+from rmqlb.model.unknown import sum_if_known
 
 
 class Side(Struct, frozen=True):
@@ -143,7 +144,7 @@ def _summary(
     after = spread(merged(becomes), ids_after, broadcasting=everybody)
     return Summary(
         moved=changes[MOVED],
-        minimum_moves=None if None in least else sum(number or 0 for number in least),
+        minimum_moves=sum_if_known(least),
         newly_assigned=changes[ASSIGNED],
         newly_unassigned=changes[UNASSIGNED],
         added=changes[ADDED],
@@ -186,8 +187,7 @@ def _ids(assignments: list[Assignment]) -> tuple[str, ...]:
 
 def _lag(moves: Iterable[Move]) -> int | None:
     """Messages waiting in the queues; a queue that is new has none yet."""
-    lags = [move.lag for move in moves if move.change != ADDED]
-    return None if None in lags else sum(lag or 0 for lag in lags)
+    return sum_if_known(move.lag for move in moves if move.change != ADDED)
 
 
 def _consumers(

@@ -29,6 +29,7 @@ from rmqlb.views.report import (
     Rows,
     Section,
     duration,
+    first_places,
     rows_of,
     worst,
 )
@@ -63,7 +64,7 @@ def diff_report(diff: SnapshotDiff) -> Report:
                 "queues whose owners no change explains",
                 *_queue_table(odd),
                 heads=4,
-                brief=tuple(range(_MOST_ROWS)) if len(odd) > _MOST_ROWS else None,
+                brief=first_places(len(odd), _MOST_ROWS),
                 chosen=f"the first {_MOST_ROWS}",
             )
         ),

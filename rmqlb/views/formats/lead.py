@@ -15,7 +15,7 @@ from rmqlb.views.report import BETWEEN, Report
 if TYPE_CHECKING:
     from rich.console import Console
 
-_LONGEST_FACT = 1_000
+LONGEST_FACT = 1_000
 """A sentence with names in it that people still read; in a pipe nothing is cut."""
 _GLUE = "\ufdd0"
 """In the place of the blank between a number and its unit, which no line ends with; it is no character."""
@@ -26,7 +26,7 @@ _LEAST_SENTENCE = 40
 def print_lead(report: Report, console: Console) -> None:
     """The facts, the first of them coloured, and the findings, as wide as the terminal allows."""
     for at, fact in enumerate(report.facts):
-        text = clip(visible(fact.strip()), _LONGEST_FACT)
+        text = clip(visible(fact.strip()), LONGEST_FACT)
         style = "" if at else STYLES.get(report.grave, "bold")
         indent = "  " if fact.startswith(" ") else ""
         for line in _broken(text, console.width - len(indent)):
@@ -38,7 +38,7 @@ def print_lead(report: Report, console: Console) -> None:
     widest = max(map(columns, codes), default=0) + 2
     for finding, code in zip(shown, codes, strict=True):
         style = STYLES.get(finding.severity, "")
-        text = clip(visible(finding.message), _LONGEST_FACT)
+        text = clip(visible(finding.message), LONGEST_FACT)
         if not code or console.width - 2 - widest >= _LEAST_SENTENCE:
             _print(
                 [(SIGNS[finding.severity] + " ", style), (code.ljust(widest) * bool(code), style)], text, "", console

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rmqlb.views.formats.grid import markdown_table, plain_table
-from rmqlb.views.formats.lead import markdown_lead, print_lead
+from rmqlb.views.formats.lead import LONGEST_FACT, markdown_lead, print_lead
 from rmqlb.views.formats.palette import owner_styles
 from rmqlb.views.formats.signs import SIGNS, STYLES
 from rmqlb.views.formats.text import clip, safe_markdown, visible
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _STYLES = {"moved": "yellow", "assigned": "green", "unassigned": "bold red", "added": "green", "removed": "dim"}
 _STYLES_OF = {"change": _STYLES, "sign": STYLES}
 _LONGEST = 200
-_LONGEST_FACT = 1_000
 """A sentence with names in it that people still read; in a pipe nothing is cut."""
 _BAR = 20
 _BAR_STYLE = "default on default"
@@ -57,9 +56,9 @@ def print_tables(report: Report, console: Console) -> None:
     if report.closing:
         console.print()
     for line in report.closing:
-        console.print(Text(clip(visible(line), _LONGEST_FACT), style="dim"))
+        console.print(Text(clip(visible(line), LONGEST_FACT), style="dim"))
     if report.more:
-        console.print(Text(f"\n{clip(visible(report.more), _LONGEST_FACT)}"))
+        console.print(Text(f"\n{clip(visible(report.more), LONGEST_FACT)}"))
 
 
 def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:

@@ -13,7 +13,7 @@ from rmqlb.model.group_report import FigureSpread, GroupReport, GroupTrials
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Event, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.times import milliseconds
-from rmqlb.model.words import counted, messages
+from rmqlb.model.words import counted, messages, of_all
 from rmqlb.views.report import BETWEEN, about, duration
 
 _MOST_NAMES = 3
@@ -139,7 +139,7 @@ def _windows(report: GroupReport) -> Iterable[str]:
 
 
 def _of(number: int, report: GroupReport) -> str:
-    return f"{number} of {counted(len(report.timelines), 'queue')}"
+    return of_all(number, len(report.timelines))
 
 
 def _messages(report: GroupReport) -> Iterable[str]:

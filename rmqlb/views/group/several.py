@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group_report import GroupFigures, GroupReport
 from rmqlb.model.send_report import FailureReport, SendReport
-from rmqlb.model.words import counted, messages
+from rmqlb.model.unknown import sum_if_known
+from rmqlb.model.words import counted, messages, of_all
 from rmqlb.views.group.facts import event_texts, gravity, misassigned_throughout
 from rmqlb.views.group.result import GroupResult
 from rmqlb.views.of_groups import of_groups
-from rmqlb.views.report import BETWEEN, Column, Report, Section, about, percent, rows_of
+from rmqlb.views.report import BETWEEN, Column, Report, Section, about, first_places, percent, rows_of
 from rmqlb.views.send.facts import last_failed_ms, send_gravity
 from rmqlb.views.send.result import SendResult, send_result
 
@@ -112,7 +113,6 @@ def simulations_report(
 
 def _summary(simulations: Sequence[GroupReport], producers: Sequence[SendReport]) -> SimulationsSummary:
     figures = [report.figures for report in simulations]
-    redelivered = [each.redelivered for each in figures]
     converged = [each.convergence_ms for each in figures]
     sends = [report.totals for report in producers]
     return SimulationsSummary(
@@ -120,7 +120,7 @@ def _summary(simulations: Sequence[GroupReport], producers: Sequence[SendReport]
         groups_affected=sum(gravity(report) != "inOrder" for report in simulations),
         queues=sum(len(report.timelines) for report in simulations),
         queues_misassigned_throughout=sum(map(misassigned_throughout, simulations)),
-        redelivered=None if None in redelivered else sum(each or 0 for each in redelivered),
+        redelivered=sum_if_known(each.redelivered for each in figures),
         convergence_ms=None if None in converged else max(each or 0 for each in converged),
         topics=len(sends),
         longest_send_ms=max((each.longest_send_ms or 0 for each in sends), default=None),
@@ -132,7 +132,7 @@ def _summary(simulations: Sequence[GroupReport], producers: Sequence[SendReport]
 
 def _facts(s: SimulationsSummary, simulations: Sequence[GroupReport], producers: Sequence[SendReport]) -> Iterator[str]:
     events = [event for report in simulations for event in report.events]
-    verdict = [f"{s.groups_affected} of {counted(s.groups, 'group')} affected", *_consumers(s), *_sends(s)]
+    verdict = [f"{of_all(s.groups_affected, s.groups, 'group')} affected", *_consumers(s), *_sends(s)]
     yield f"{event_texts(events) or 'no event'}: {'; '.join(verdict)}"
     yield f"  consumers: {BETWEEN.join(_more_of_consumers(s))}"
     if producers:
@@ -140,15 +140,14 @@ def _facts(s: SimulationsSummary, simulations: Sequence[GroupReport], producers:
 
 
 def _consumers(s: SimulationsSummary) -> Iterator[str]:
-    queues = counted(s.queues, "queue")
     if s.queues_with_outage:
-        yield f"{s.queues_with_outage} of {queues} cannot be read for up to {about(s.longest_outage_ms)}"
+        yield f"{of_all(s.queues_with_outage, s.queues)} cannot be read for up to {about(s.longest_outage_ms)}"
     elif s.unread_ms:
         yield f"a message waits up to {about(s.unread_ms)}"
     if s.queues_unread_at_end:
-        yield f"{s.queues_unread_at_end} of {queues} not read at the end"
+        yield f"{of_all(s.queues_unread_at_end, s.queues)} not read at the end"
     if s.queues_misassigned_throughout:
-        yield f"{s.queues_misassigned_throughout} of {queues} without one owner from the start to the end"
+        yield f"{of_all(s.queues_misassigned_throughout, s.queues)} without one owner from the start to the end"
 
 
 def _sends(s: SimulationsSummary) -> Iterator[str]:
@@ -205,7 +204,7 @@ def _overview(simulations: Sequence[GroupReport]) -> Section:
         Column("converged", "convergenceMs", "ms", fold=1, of=lambda report: report.figures.convergence_ms),
     )
     rows = rows_of(columns, simulations)
-    brief = tuple(range(_MOST_ROWS)) if len(rows) > _MOST_ROWS else None
+    brief = first_places(len(rows), _MOST_ROWS)
     return Section("groups", "groups, the worst first", columns, rows, heads=2, brief=brief)
 
 
@@ -230,7 +229,7 @@ def _producers(producers: Iterable[SendReport]) -> Section:
         producers, key=lambda report: (-report.totals.lost, -report.totals.retried / (report.totals.messages or 1))
     )
     rows = rows_of(columns, ordered)
-    brief = tuple(range(_MOST_ROWS)) if len(rows) > _MOST_ROWS else None
+    brief = first_places(len(rows), _MOST_ROWS)
     return Section("producers", "producers, the worst first", columns, rows, heads=2, brief=brief)
 
 

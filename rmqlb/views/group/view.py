@@ -23,6 +23,7 @@ from rmqlb.views.report import (
     Report,
     Section,
     duration,
+    first_places,
     labels,
     rows_of,
     worst,
@@ -197,7 +198,7 @@ def _steps(report: GroupReport) -> Section:
         Column("", "text"),
         Column("queues", "queues", shown=False, of=lambda step: "; ".join(map(named, step.queues))),
     )
-    brief = tuple(range(_MOST_STEPS)) if len(report.steps) > _MOST_STEPS else None
+    brief = first_places(len(report.steps), _MOST_STEPS)
     return Section("steps", "what happens and why", columns, rows_of(columns, report.steps), brief=brief)
 
 
@@ -220,7 +221,7 @@ def _events(report: GroupReport) -> Section:
         Column("as written", "text", shown=False),
     )
     rows = tuple((mark, *row) for mark, row in zip(event_marks(events), rows_of(columns, events), strict=True))
-    brief = tuple(range(_MOST_EVENTS)) if len(rows) > _MOST_EVENTS else None
+    brief = first_places(len(rows), _MOST_EVENTS)
     is_known = len(events) <= _MOST_IN_LEAD or all(event.subject in consumers for event in events)
     audience: Audience = "scripts" if is_known else "all"
     columns = (Column("#", "mark"), *columns)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rmqlb.model.finding import SEVERITIES, Finding
 from rmqlb.model.groups import ConsumerProcess, GroupState
-from rmqlb.model.words import counted, messages
+from rmqlb.model.words import counted, messages, of_all
 
 _COUNTED = {
     "unassigned-queues": ("unassigned", "unassigned"),
@@ -59,7 +59,7 @@ def _brief(findings: Sequence[Finding], state: GroupState) -> str:
     code = findings[0].code
     if code in _COUNTED:
         number, queues = getattr(state, _COUNTED[code][0]), state.queues
-        return counted(number, "queue") if queues is None else f"{number} of {counted(queues, 'queue')}"
+        return counted(number, "queue") if queues is None else of_all(number, queues)
     if code in _OF_CONSUMERS:
         return some([client_id for one in findings for client_id in one.consumers])
     return ", ".join(state.strategies) if code == "mixed-strategies" else ""

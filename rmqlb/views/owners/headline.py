@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.owners import OwnersReport, QueueOwners, StrategyOwners
-from rmqlb.model.words import counted
+from rmqlb.model.words import all_or_some, counted, of_all
 from rmqlb.views.diff.words import listed
 from rmqlb.views.report import BETWEEN
 
@@ -73,23 +73,27 @@ def _verdict(report: OwnersReport) -> Iterator[str]:
     compared = basis(report)
     if report.broadcasting:
         yield f"BROADCASTING, each consumer reads every queue{'' if compared.mismatches else ', as observed'}"
-    if unassigned:
-        yield f"{_of(unassigned, queues)} {'is' if unassigned == 1 else 'are'} unassigned"
-    if several:
-        yield f"{_of(several, queues)} {'has' if several == 1 else 'have'} duplicate owners"
+    yield from _bad(unassigned, several, queues)
     if number := compared.queues_of_duplicate_client_ids:
-        yield f"{_of(number, queues)} {'is' if number == 1 else 'are'} read by several processes of one client ID"
+        yield f"{of_all(number, queues)} {'is' if number == 1 else 'are'} read by several processes of one client ID"
     one = f"each of {counted(queues, 'queue')} has one observed owner" if not report.broadcasting else ""
     if len(observed) < queues:
-        one = f"owners of {_of(len(observed), queues)} are observed, each has one"
+        one = f"owners of {of_all(len(observed), queues)} are observed, each has one"
     name, mismatches = predicted_by(report)
     bad = unassigned or several
     if mismatches:
-        text = f"observed owners of {_of(mismatches, queues)} differ from the prediction of {name}"
+        text = f"observed owners of {of_all(mismatches, queues)} differ from the prediction of {name}"
         yield from ([text] if bad or not one else [one, text])
     elif one:
         predict = "predicts" if report.mixed_mismatches is None else "predict"
         yield f"{'all observed owners' if bad else f'{one},'} as {name} {predict}"
+
+
+def _bad(unassigned: int, several: int, queues: int) -> Iterator[str]:
+    if unassigned:
+        yield f"{of_all(unassigned, queues)} {'is' if unassigned == 1 else 'are'} unassigned"
+    if several:
+        yield f"{of_all(several, queues)} {'has' if several == 1 else 'have'} duplicate owners"
 
 
 def _predicted(report: OwnersReport) -> Iterator[str]:
@@ -104,14 +108,10 @@ def _predicted(report: OwnersReport) -> Iterator[str]:
         if numbers:
             bad = True
             queues = len(report.queues)
-            yield f"predicted {what}: {', '.join(f'{_of(number, queues)} under {name}' for number, name in numbers)}"
+            yield f"predicted {what}: {', '.join(f'{of_all(number, queues)} under {name}' for number, name in numbers)}"
     if not bad:
         names = ", ".join(s.strategy for s in report.strategies)
         yield f"each of {counted(len(report.queues), 'queue')} gets one owner under {names} (no owner is observed)"
-
-
-def _of(number: int, queues: int) -> str:
-    return f"{number} of {counted(queues, 'queue')}"
 
 
 def _of_what(report: OwnersReport) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _strategies(report: OwnersReport) -> Iterator[str]:
     """What consumers report, and how many observed owners differ from each strategy."""
     reported, consumers = report.strategies_reported, len(set(report.sorted_consumers))
     told = sum(reported.values())
-    by = f"all {told} consumers" if told == consumers > 1 else f"{told} of {counted(consumers, 'consumer')}"
+    by = all_or_some(told, consumers, "consumer")
     if len(reported) == 1:
         yield f"strategy {next(iter(reported))}, reported by {by}"
     elif reported:
@@ -148,10 +148,7 @@ def summed_bad(reports: Sequence[OwnersReport]) -> Iterator[str]:
     numbers = [bad_owners(report) for report in reports]
     queues = sum(len(report.queues) for report in reports)
     unassigned, several = (sum(each[at] for each in numbers) for at in (0, 1))
-    if unassigned:
-        yield f"{_of(unassigned, queues)} {'is' if unassigned == 1 else 'are'} unassigned"
-    if several:
-        yield f"{_of(several, queues)} {'has' if several == 1 else 'have'} duplicate owners"
+    yield from _bad(unassigned, several, queues)
 
 
 def summed_mismatches(reports: Sequence[OwnersReport]) -> str:
@@ -160,7 +157,7 @@ def summed_mismatches(reports: Sequence[OwnersReport]) -> str:
     observed = [report for report in reports if observed_queues(report)]
     mismatches = sum(predicted_by(report)[1] or 0 for report in observed)
     if mismatches:
-        return f"observed owners of {_of(mismatches, queues)} differ from the prediction"
+        return f"observed owners of {of_all(mismatches, queues)} differ from the prediction"
     if not observed:
         return f"{counted(queues, 'queue')}, no owner is observed"
     number = sum(len(observed_queues(report)) for report in observed)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.owners import OwnersReport, QueueOwners
+from rmqlb.model.unknown import sum_if_known
 from rmqlb.model.words import counted
 from rmqlb.views.owners.headline import basis, observed_queues
-from rmqlb.views.queue_lists import fitting, lag_column
+from rmqlb.views.queue_lists import fitting, lag_column, place_of, severity_of
 from rmqlb.views.report import Column, Kind, Section, rows_of
 
 _ROOM = 24
@@ -32,8 +33,7 @@ class _Owned(Struct, frozen=True):
 
     @property
     def lag(self) -> int | None:
-        lags = [queue.lag for queue in self.queues if queue.lag is not None]
-        return sum(lags) if len(lags) == self.number else None
+        return sum_if_known(queue.lag for queue in self.queues)
 
     @property
     def which(self) -> str:
@@ -71,19 +71,14 @@ def _owned(report: OwnersReport, *, observed: bool) -> Iterator[_Owned]:
         owners = queue.owners_observed if observed else queue.owners[strategy]
         owned.setdefault(_UNKNOWN if owners is None else owners, []).append(queue)
     places = {client_id: at for at, client_id in enumerate(dict.fromkeys(report.sorted_consumers))}
-    found = [_Owned(owners, tuple(queues), _severity(owners, report)) for owners, queues in owned.items()]
-    yield from sorted(found, key=lambda each: (each.severity != ERROR, _place(each.owners, places)))
+    found = [
+        _Owned(owners, tuple(queues), severity_of(owners, broadcasting=report.broadcasting))
+        for owners, queues in owned.items()
+    ]
+    yield from sorted(found, key=lambda each: (each.severity != ERROR, place_of(each.owners, places)))
     if _UNKNOWN not in owned:
         owning = {owner for owners in owned for owner in owners}
         yield from (_Owned((client_id,), (), INFO) for client_id in places if client_id not in owning)
-
-
-def _severity(owners: tuple[str, ...], report: OwnersReport) -> Severity | None:
-    return ERROR if not owners or (len(owners) > 1 and not report.broadcasting) else None
-
-
-def _place(owners: Sequence[str], places: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(places.get(owner, len(places)) for owner in owners)
 
 
 def _listed(queues: Sequence[QueueOwners]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.plan import SAME, MovedRange, RebalancePlan, Summary
-from rmqlb.model.words import counted, messages
+from rmqlb.model.words import all_or_some, counted, messages, of_all
 from rmqlb.views.report import BETWEEN, about
 
 
@@ -42,19 +42,19 @@ def _bad(s: Summary) -> Iterator[str]:
         yield _unassigned(s)
     if s.duplicate_owners:
         verb = "has" if s.duplicate_owners == 1 else "have"
-        yield f"{_of(s.duplicate_owners, s.after.queues)} {verb} duplicate owners"
+        yield f"{of_all(s.duplicate_owners, s.after.queues)} {verb} duplicate owners"
     if number := s.after.queues_of_duplicate_client_ids:
         verb = "is" if number == 1 else "are"
-        yield f"{_of(number, s.after.queues)} {verb} read by several processes of one client ID"
+        yield f"{of_all(number, s.after.queues)} {verb} read by several processes of one client ID"
     if s.removed:
         verb = "is" if s.removed == 1 else "are"
         left = f" with {messages(s.lag_removed, 'unread ')}" if s.lag_removed else ""
-        yield f"{_of(s.removed, s.before.queues)} {verb} removed{left}"
+        yield f"{of_all(s.removed, s.before.queues)} {verb} removed{left}"
 
 
 def _unassigned(s: Summary) -> str:
     number, queues = s.unassigned, s.after.queues
-    whole = f"all {queues} queues" if number == queues > 1 else _of(number, queues)
+    whole = all_or_some(number, queues)
     before = s.before.unassigned
     verb = ("becomes" if number == 1 else "become") if not before else ("is" if number == 1 else "are")
     was = f" ({before} before the change)" if before else ""
@@ -90,11 +90,7 @@ def _observed(s: Summary) -> Iterator[str]:
         if number
     ]
     so = f", {' and '.join(bad)}" if bad else ""
-    yield f"observed owners of {_of(seen.mismatches, seen.queues)} differ from the prediction before the change{so}"
-
-
-def _of(number: int, queues: int) -> str:
-    return f"{number} of {counted(queues, 'queue')}"
+    yield f"observed owners of {of_all(seen.mismatches, seen.queues)} differ from the prediction before the change{so}"
 
 
 def grave(plan: RebalancePlan) -> str:
@@ -167,7 +163,7 @@ def _strategy(plan: RebalancePlan) -> str:
     consumers, told = plan.summary.before.consumers, sum(plan.strategies_reported.values())
     origin = {"observed": ", fits the observed owners", "assumed": ", assumed"}.get(plan.strategy_origin, "")
     if told:
-        by = f"all {told} consumers" if told == consumers > 1 else f"{told} of {counted(consumers, 'consumer')}"
+        by = all_or_some(told, consumers, "consumer")
         origin = f", reported by {by}"
     return f"{'strategies' if len(plan.strategies_reported) > 1 else 'strategy'} {strategies(plan)}{origin}"
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from msgspec import Struct
 
 from rmqlb.model.finding import ERROR, INFO
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.plan import ADDED, REMOVED, SAME, ConsumerPlan, RebalancePlan
+from rmqlb.model.unknown import sum_if_known
 from rmqlb.model.words import counted
-from rmqlb.views.queue_lists import fitting, lag_column
+from rmqlb.views.queue_lists import fitting, lag_column, place_of, severity_of
 from rmqlb.views.report import Cell, Column, Section, rows_of, worst
 
 _MOST_CONSUMERS = 8
@@ -125,27 +126,20 @@ def _grouped(plan: RebalancePlan) -> list[_Moves]:
                 queue = MessageQueue(topic.topic, move.broker_name, move.queue_id)
                 ways.setdefault((before, after), []).append((queue, move.lag))
     found = [
-        _Moves(before, after, tuple(q for q, _ in some), _bad(after, plan), _lag(lag for _, lag in some))
+        _Moves(
+            before,
+            after,
+            tuple(q for q, _ in some),
+            severity_of(after, broadcasting=plan.broadcasting),
+            sum_if_known(lag for _, lag in some),
+        )
         for (before, after), some in ways.items()
     ]
     return sorted(
         found,
         key=lambda each: (
             each.severity != ERROR,
-            _place(each.owners_before, places),
-            _place(each.owners_after, places),
+            place_of(each.owners_before, places),
+            place_of(each.owners_after, places),
         ),
     )
-
-
-def _lag(lags: Iterable[int | None]) -> int | None:
-    known = list(lags)
-    return None if None in known else sum(lag or 0 for lag in known)
-
-
-def _bad(after: tuple[str, ...], plan: RebalancePlan) -> str | None:
-    return ERROR if not after or (len(after) > 1 and not plan.broadcasting) else None
-
-
-def _place(owners: tuple[str, ...], places: Mapping[str, int]) -> tuple[int, ...]:
-    return tuple(places.get(owner, len(places)) for owner in owners)

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from rmqlb.model.evenness import Spread
 from rmqlb.model.plan import MovedRange, ObservedOwners, RebalancePlan, Summary
+from rmqlb.model.unknown import sum_if_known
 from rmqlb.model.words import counted
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.plan.headline import grave, imbalance_text, strategies, verdict
@@ -117,7 +118,7 @@ _SUMMED_OF_SPREADS = ("queues", "idle", "unassigned", "duplicate_owners", "queue
 
 def _total(summaries: Sequence[Summary]) -> Summary:
     observed = [summary.observed for summary in summaries if summary.observed is not None]
-    known: dict[str, Any] = {name: _sum(getattr(each, name) for each in summaries) for name in _SUMMED_IF_KNOWN}
+    known: dict[str, Any] = {name: sum_if_known(getattr(each, name) for each in summaries) for name in _SUMMED_IF_KNOWN}
     return Summary(
         **_sums(summaries, _SUMMED),
         **known,
@@ -133,11 +134,6 @@ def _total(summaries: Sequence[Summary]) -> Summary:
 
 def _sums(parts: Sequence[Struct], names: Iterable[str]) -> dict[str, Any]:
     return {name: sum(getattr(part, name) for part in parts) for name in names}
-
-
-def _sum(numbers: Iterable[int | None]) -> int | None:
-    known = list(numbers)
-    return None if None in known else sum(number or 0 for number in known)
 
 
 def _range(ranges: Sequence[MovedRange | None]) -> MovedRange | None:

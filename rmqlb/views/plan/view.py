@@ -37,25 +37,18 @@ _FIGURES = {
 def plan_report(plan: RebalancePlan, *, changed_only: bool = False, explained: bool = False) -> Report:
     """The plan for people and machines; with `changed_only` scripts have only the queues that change."""
     moves = moves_section(plan)
-    sections = (
-        *([_comparisons(plan)] if len(plan.comparison) > 1 else []),
-        consumers_section(plan),
-        *([moves] if moves.rows else []),
-        _queues(plan, changed_only, explained),
-        _consumers(plan),
-        _summary(plan.summary),
-    )
-    queues, consumers, summary = sections[-3:]
+    compared = [_comparisons(plan)] if len(plan.comparison) > 1 else []
+    queues, consumers, summary = _queues(plan, changed_only, explained), _consumers(plan), _summary(plan.summary)
     listed = labels(consumer.client_id for consumer in plan.consumers)
     rows = [({"topic": topic}, move) for topic, move in _shown(plan, changed_only)]
     return Report(
         schema="rmqlb/plan",
         data=plan,
         facts=facts(plan, explained=explained),
-        sections=sections,
+        sections=(*compared, consumers_section(plan), *([moves] if moves.rows else []), queues, consumers, summary),
         labels=listed,
         rows=Rows(("topic", "brokerName", "queueId"), rows),
-        tables=(queues, consumers, *sections[: len(plan.comparison) > 1], summary),
+        tables=(queues, consumers, *compared, summary),
         grave=grave(plan),
         more=_more(plan),
     )
@@ -63,9 +56,8 @@ def plan_report(plan: RebalancePlan, *, changed_only: bool = False, explained: b
 
 def _more(plan: RebalancePlan) -> str:
     kept = sum(move.change == SAME for move in plan.moves)
-    keep = f"{counted(kept, 'queue')} keep{'s' if kept == 1 else ''} {'its' if kept == 1 else 'their'} owner; " * bool(
-        kept
-    )
+    verb = "keeps its" if kept == 1 else "keep their"
+    keep = f"{counted(kept, 'queue')} {verb} owner; " if kept else ""
     return f"{keep}--all lists every queue, --explain says why, -o json has everything"
 
 
