@@ -144,7 +144,7 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
     message_model: str | None = None  # CLUSTERING or BROADCASTING, or None
     consume_from_where: str | None = None
     topics: tuple[str, ...] | None = None  # topics of the group's subscription, `%RETRY%` included, or None
-    # the consumers as each broker lists them; None when nobody asked, `()` when no broker knows the group
+    # the consumers as each broker lists them; None when no broker was asked, `()` when no broker knows the group
     views: tuple[MemberView, ...] | None = None
     queues: States = field(default_factory=dict)
     # what consumers say of themselves, by client id; a consumer that did not answer is absent

@@ -17,35 +17,49 @@ _GRAVE = ("error", "warning", "", "inOrder")
 _MOST_GROUPS = 20
 
 
-def of_groups(parts: Sequence[tuple[str, Report]], headline: str, data: Struct, groups: Section) -> Report:
+def of_groups(
+    parts: Sequence[tuple[str, Report]],
+    facts: Sequence[str],
+    data: Struct,
+    groups: Section,
+    *,
+    order: Sequence[tuple[float, ...]] | None = None,
+    beside: Sequence[Section] = (),
+) -> Report:
     """The report of several groups.
 
     Args:
-        headline: what becomes of all of them.
+        facts: what becomes of all of them.
         groups: a line each, in the order of `parts`.
+        order: of each group, the worse the less; None is how grave its report is.
+        beside: tables below the one of groups.
     """
     shown = labels(dict.fromkeys(client_id for _, report in parts for client_id in report.labels))
     kinds = {section.name: section for _, report in reversed(parts) for section in _tables(report)}
     details = [line for _, report in parts for line in (*report.facts, *(f"  {line}" for line in report.closing))]
-    grave = min((report.grave for _, report in parts), key=_GRAVE.index)
+    graves = [report.grave for _, report in parts]
     first = parts[0][1]
     return Report(
         schema=f"{first.schema}-of-groups",
         data=data,
-        facts=(headline,),
+        facts=tuple(facts),
         details=tuple(details),
-        sections=(_worst_first(groups, [report.grave for _, report in parts]), *_each(parts, shown)),
+        sections=(_worst_first(groups, order or [(rank(grave),) for grave in graves]), *beside, *_each(parts, shown)),
         labels=shown,
         rows=_rows(parts),
-        tables=(*(_joined(parts, section) for section in kinds.values()), groups),
-        grave=grave,
+        tables=(*(_joined(parts, section) for section in kinds.values()), groups, *beside),
+        grave=min(graves, key=rank),
         more="--all shows every group's tables, -g GROUP those of one",
     )
 
 
-def _worst_first(groups: Section, graves: Sequence[str]) -> Section:
-    ordered = sorted(range(len(graves)), key=lambda at: _GRAVE.index(graves[at]))
-    rows = tuple(groups.rows[at] for at in ordered)
+def rank(grave: str) -> int:
+    """How grave something is as a number, the worse the less."""
+    return _GRAVE.index(grave)
+
+
+def _worst_first(groups: Section, order: Sequence[tuple[float, ...]]) -> Section:
+    rows = tuple(groups.rows[at] for at in sorted(range(len(order)), key=order.__getitem__))
     return replace(groups, rows=rows, brief=first_places(len(rows), _MOST_GROUPS))
 
 

@@ -49,7 +49,7 @@ def test_consumers_of_a_pattern_are_nobodys() -> None:
 
 
 def with_offline_group(tmp_path: Path) -> tuple[str, str]:
-    """The example with a group that nobody runs."""
+    """The example with a group without a consumer."""
     document = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
     document["data"]["groups"].append({"group": "gone-svc", "topics": ["Skewed"], "views": [], "queues": []})
     path = tmp_path / "cluster.json"

@@ -104,7 +104,7 @@ def test_without_a_failing_broker_there_are_no_producers() -> None:
 
 
 def two_clusters(folder: Path) -> str:
-    """bill-svc reads another topic, on other brokers; nobody reads a third one."""
+    """bill-svc reads another topic, on other brokers; no group reads a third one."""
     document = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
     (skewed,) = (each for each in document["data"]["topics"] if each["topic"] == "Skewed")
     text = json.dumps(skewed).replace("broker-", "other-").replace("Skewed", "Bills")

@@ -90,7 +90,7 @@ class QueueNotes(Struct, frozen=True, eq=False):
 
 
 def waits_of(notes: QueueNotes) -> list[Span]:
-    """The stretches in which nobody reads the queue: so long a message in it waits at the most.
+    """The stretches in which no consumer reads the queue: so long a message in it waits at the most.
 
     It is not read when nobody owns it, before an owner's first pull, while its broker is away, when pulls are lost. A
     wait without an end lasts until the simulation ends; one that ends because the queue is removed is none.

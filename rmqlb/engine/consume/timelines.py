@@ -38,7 +38,7 @@ def timelines(
 ) -> tuple[QueueTimeline, ...]:
     """One line for each queue that was there at any time, in the clients' order; routes are those of the beginning.
 
-    With `gaps_only` nobody asks who took it from whom, and what is delivered again.
+    With `gaps_only` only gaps are looked for, not who took it from whom or what is delivered again.
     """
     is_new = new_queues(routes)
 

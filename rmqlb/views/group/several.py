@@ -7,19 +7,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group_report import GroupFigures, GroupReport
-from rmqlb.model.send_report import FailureReport, SendReport
+from rmqlb.model.send_report import SendReport
 from rmqlb.model.unknown import sum_if_known
 from rmqlb.model.words import counted, messages, of_all
 from rmqlb.views.group.facts import event_texts, gravity, misassigned_throughout
 from rmqlb.views.group.result import GroupResult
-from rmqlb.views.of_groups import of_groups
-from rmqlb.views.report import BETWEEN, Column, Report, Section, about, first_places, percent, rows_of
-from rmqlb.views.send.facts import last_failed_ms, send_gravity
+from rmqlb.views.of_groups import of_groups, rank
+from rmqlb.views.report import BETWEEN, Column, Report, Section, about, first_places, rows_of
+from rmqlb.views.send.facts import last_failed_ms, send_gravity, some_messages
 from rmqlb.views.send.result import SendResult, send_result
 
-_RANKS = (ERROR, WARNING, "inOrder")
 _MOST_ROWS = 20
 _SUMMED = ("queues_with_gap", "queues_with_overlap", "queues_with_outage", "queues_unread_at_end")
 _LONGEST = ("longest_gap_ms", "longest_overlap_ms", "longest_outage_ms", "unread_ms")
@@ -98,17 +96,15 @@ def simulations_report(
         tuple(send_result(each, [each], [], None, [], None) for each in producers),
         summary,
     )
-    ordered = sorted(simulations, key=lambda report: (_RANKS.index(gravity(report)), *_badness(report.figures)))
-    whole = of_groups(parts, "", data, _overview(simulations))
-    of_producers = (_producers(producers),) if producers else ()
-    graves = (whole.grave, *(send_gravity(each.totals) for each in producers))
-    return replace(
-        whole,
-        facts=tuple(_facts(summary, simulations, producers)),
-        sections=(_overview(ordered), *of_producers, *whole.sections[1:]),
-        tables=(*(whole.tables or ()), *of_producers),
-        grave=min(graves, key=_RANKS.index),
+    whole = of_groups(
+        parts,
+        tuple(_facts(summary, simulations, producers)),
+        data,
+        _overview(simulations),
+        order=[(rank(gravity(report)), *_badness(report.figures)) for report in simulations],
+        beside=(_producers(producers),) if producers else (),
     )
+    return replace(whole, grave=min((whole.grave, *(send_gravity(each.totals) for each in producers)), key=rank))
 
 
 def _summary(simulations: Sequence[GroupReport], producers: Sequence[SendReport]) -> SimulationsSummary:
@@ -152,7 +148,7 @@ def _consumers(s: SimulationsSummary) -> Iterator[str]:
 
 def _sends(s: SimulationsSummary) -> Iterator[str]:
     if s.lost:
-        yield f"{s.lost:,} of {messages(s.messages)} lost ({percent(s.lost / s.messages)})"
+        yield some_messages(s.lost, s.messages, "lost")
     elif s.topics:
         yield f"producers of {counted(s.topics, 'topic')} lose no message"
 
@@ -182,7 +178,7 @@ def _more_of_producers(s: SimulationsSummary, producers: Sequence[SendReport]) -
     if s.retried:
         last = max((each for each in map(last_failed_ms, producers) if each is not None), default=None)
         until = "" if last is None else f", the last at {about(last)}"
-        yield f"{s.retried:,} of {messages(s.messages)} retried ({percent(s.retried / s.messages)}){until}"
+        yield some_messages(s.retried, s.messages, "retried") + until
     else:
         yield f"none of {messages(s.messages)} retried"
     if s.longest_send_ms is not None:
@@ -203,9 +199,7 @@ def _overview(simulations: Sequence[GroupReport]) -> Section:
         Column("redelivered, at most", "redelivered", "number", fold=3, of=lambda report: report.figures.redelivered),
         Column("converged", "convergenceMs", "ms", fold=1, of=lambda report: report.figures.convergence_ms),
     )
-    rows = rows_of(columns, simulations)
-    brief = first_places(len(rows), _MOST_ROWS)
-    return Section("groups", "groups, the worst first", columns, rows, heads=2, brief=brief)
+    return Section("groups", "groups, the worst first", columns, rows_of(columns, simulations), heads=2)
 
 
 def _badness(f: GroupFigures) -> tuple[float, ...]:
@@ -234,7 +228,5 @@ def _producers(producers: Iterable[SendReport]) -> Section:
 
 
 def _first(report: SendReport, field: str) -> float | None:
-    """Of the broker that fails first."""
-    failures: tuple[FailureReport, ...] = report.failures
-    found: float | None = getattr(failures[0], field) if failures else None
-    return found
+    """A time of the broker that fails first."""
+    return getattr(report.failures[0], field) if report.failures else None

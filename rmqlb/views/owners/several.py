@@ -65,7 +65,7 @@ def owners_of_groups(parts: Sequence[tuple[str, Report]], reports: Sequence[Owne
     )
     verdict = "; ".join((*summed_bad(reports), *_compared(reports), summed_mismatches(reports)))
     headline = f"{counted(summary.groups, 'group')}: {verdict}"
-    return of_groups(parts, headline, OwnersOfGroups(tuple(reports), summary), _groups(reports))
+    return of_groups(parts, [headline], OwnersOfGroups(tuple(reports), summary), _groups(reports))
 
 
 def _compared(reports: Sequence[OwnersReport]) -> Iterator[str]:

@@ -66,7 +66,7 @@ def plans_report(parts: Sequence[tuple[str, Report]], plans: Sequence[RebalanceP
     names = set(PlansSummary.__struct_fields__) - {"groups", "queues"}
     numbers = {name: getattr(total, name) for name in names}
     data = PlanOfGroups(tuple(plans), PlansSummary(groups=len(plans), queues=total.after.queues, **numbers))
-    return of_groups(parts, f"{counted(len(plans), 'group')}: {verdict(total)}", data, _groups(plans))
+    return of_groups(parts, [f"{counted(len(plans), 'group')}: {verdict(total)}"], data, _groups(plans))
 
 
 def _groups(plans: Sequence[RebalancePlan]) -> Section:

@@ -46,6 +46,11 @@ def failure_kind(failure: Failure) -> str:
     return f"slow ({duration(reaction.cost_us / 1000)})" if reaction.kind == "slow" else reaction.name
 
 
+def some_messages(number: int, of: int, what: str) -> str:
+    """How many messages of how many, as a share too."""
+    return f"{number:,} of {messages(of)} {what} ({percent(number / of)})"
+
+
 def last_failed_ms(report: SendReport) -> float | None:
     """When the last attempt began that failed because of a failing broker; None when none did."""
     return max((each.last_failed_ms for each in report.failures if each.last_failed_ms is not None), default=None)
@@ -70,8 +75,7 @@ def _lost(totals: SendTotals) -> Iterator[str]:
     elif totals.lost == totals.messages:
         yield f"all {messages(totals.messages)} lost" if totals.messages > 1 else "the message is lost"
     elif totals.lost:
-        share = percent(totals.lost / totals.messages)
-        yield f"{totals.lost:,} of {messages(totals.messages)} lost ({share})"
+        yield some_messages(totals.lost, totals.messages, "lost")
     else:
         yield f"no message of {totals.messages:,} lost"
     if totals.duplicated:

@@ -1,4 +1,4 @@
-"""How long sends are simulated when nobody says it: until the producer knows of everything that failed."""
+"""How long sends are simulated when no length is given: until the producer knows of everything that failed."""
 
 from __future__ import annotations
 

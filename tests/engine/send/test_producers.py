@@ -82,7 +82,7 @@ def test_rates_are_of_topics_and_otherwise_assumed() -> None:
 
 
 def test_a_topic_of_one_broker_loses_what_is_sent_meanwhile() -> None:
-    """A client keeps the last route that it had, and finds nobody there until the broker is back."""
+    """A client keeps the last route that it had, and finds no broker there until the broker is back."""
     (bills,) = told(BILLS)
     assert bills.totals.lost == pytest.approx(600, abs=1)
     (orders,) = told(ORDERS)

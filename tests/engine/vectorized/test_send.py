@@ -350,7 +350,7 @@ def test_a_run_is_how_far_the_next_queue_of_another_broker_is(brokers: list[int]
 
 
 def test_a_success_isolates_by_the_highest_threshold_that_it_reaches() -> None:
-    """A broken millisecond does not count; durations of 0 isolate nobody."""
+    """A broken millisecond does not count; durations of 0 isolate no broker."""
     plan = lanes(route(a=1), SendScenario(rate=Fraction(3))).plan  # type: ignore[union-attr]
     assert plan.ticks == 3
     tables = SendTables(replace(plan, thresholds=((50, 0), (550, 2000), (1800, 5000))))

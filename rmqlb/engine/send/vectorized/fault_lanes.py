@@ -90,7 +90,7 @@ class FaultLanes(PerLane):
             self.first[places[hit]] = now[hit]
 
     def succeed(self, brokers: Ints, lanes: Ints, now: Ints) -> None:
-        """Attempts have ended well, and quickly enough to isolate nobody."""
+        """Attempts have ended well, and quickly enough to isolate no broker."""
         cells = brokers * self.lanes + lanes
         if self._strategy == "filter":
             self._reach[cells] = True
