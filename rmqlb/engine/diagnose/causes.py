@@ -1,0 +1,217 @@
+"""Rules for what makes consumers compute shares that do not add up: each is a hypothesis that predicts owners."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from rmqlb.engine.assignment.consumers import other_subscriptions
+from rmqlb.engine.diagnose.evidence import FORGETS_MS, GroupEvidence
+from rmqlb.engine.diagnose.hypotheses import DUPLICATE, MIXED, SPLIT, SUBSCRIPTIONS, UNREACHABLE, Cause, Hypotheses
+from rmqlb.engine.diagnose.rule import ComesOf
+from rmqlb.errors import DataError
+from rmqlb.model.diagnosis import Evidence, GroupFinding
+from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
+from rmqlb.model.group import MemberView
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.words import counted, messages
+
+
+def duplicate_client_ids(case: Hypotheses) -> Iterator[GroupFinding]:
+    """Several channels with one client ID at one broker: each process takes the place of the first."""
+    evidence = case.evidence
+    for client_id in sort_client_ids(each for each, number in _processes(evidence).items() if number > 1):
+        yield _finding(
+            case,
+            DUPLICATE,
+            severity=ERROR if evidence.facts.apart is None else WARNING,
+            consumers=(client_id,),
+            facts=[_addresses(evidence, view, client_id) for view in evidence.views if _is_twice(view, client_id)],
+            meaning=f"{evidence.processes[client_id]} processes read the same queues under one client ID",
+            remedy="Give each process its own instanceName, or do not set it.",
+        )
+    evidence.must_be_all_lists()
+
+
+def split_consumer_view(case: Hypotheses) -> Iterator[GroupFinding]:
+    """Brokers list different consumers, so that consumers share the queues by different lists."""
+    evidence = case.evidence
+    if len(evidence.sharing_views) > 1 and evidence.group.has_split_view:
+        if UNREACHABLE in case.present:
+            raise ComesOf((UNREACHABLE,))
+        listed = [Counter(view.client_ids) for view in evidence.views]
+        ids = [each for each in evidence.processes if len({counts[each] for counts in listed}) > 1]
+        passes = SPLIT not in case.explanation and evidence.is_younger_than(FORGETS_MS)
+        yield _finding(
+            case,
+            SPLIT,
+            severity=INFO if passes else None,
+            consumers=tuple(sort_client_ids(ids)),
+            facts=[_listed(evidence, view) for view in evidence.views],
+            meaning="consumers that ask different brokers share the queues by different lists of consumers",
+            remedy="Look again after two minutes; if it stays, look for what keeps these consumers from the brokers "
+            "that do not list them.",
+        )
+    evidence.must_be_all_lists()
+
+
+def broker_unreachable(case: Hypotheses) -> Iterator[GroupFinding]:
+    """A broker does not list a consumer that others list, and the consumer owns none of its queues there."""
+    evidence = case.evidence
+    if len(evidence.sharing_views) > 1 and evidence.group.has_split_view:
+        if UNREACHABLE not in case.suspected:
+            raise DataError("brokers list different consumers, and the owners of some queues are unknown")
+        if UNREACHABLE in case.explanation:
+            cut = case.cut_off
+            yield _finding(
+                case,
+                UNREACHABLE,
+                consumers=tuple(cut),
+                facts=[
+                    *(_listed(evidence, view) for view in evidence.views),
+                    *(_owned_there(evidence, client_id, brokers) for client_id, brokers in cut.items()),
+                ],
+                meaning=f"{_pairs(cut)}: its queues there are read by no consumer",
+                remedy="Look at the network between these consumers and the brokers that do not list them.",
+            )
+        elif case.smallest is None:
+            raise DataError("brokers list different consumers, and no prediction gives the observed owners")
+    evidence.must_be_all_lists()
+
+
+def mixed_strategies(case: Hypotheses) -> Iterator[GroupFinding]:
+    """Consumers run different strategies, whose shares overlap and leave gaps."""
+    evidence = case.evidence
+    _ = evidence.sharing_views
+    names = Counter(evidence.strategies.values())
+    if len(names) > 1:
+        usual = names.most_common(1)[0][0]
+        yield _finding(
+            case,
+            MIXED,
+            consumers=tuple(sort_client_ids(i for i, name in evidence.strategies.items() if name != usual)),
+            facts=[evidence.seen(f"strategy of {i}", name) for i, name in evidence.strategies.items()],
+            meaning="shares of different strategies overlap and leave queues out",
+            remedy=f"Let all consumers run the same strategy; most run {usual}.",
+        )
+    evidence.must_be_of_all(evidence.strategies, "strategy")
+
+
+def mixed_sdks(case: Hypotheses) -> Iterator[GroupFinding]:
+    """Consumers use client libraries of different languages, whose defaults and rules differ."""
+    evidence = case.evidence
+    languages = {
+        connection.client_id: connection.language
+        for view in evidence.views
+        for connection in view.connections
+        if connection.language is not None
+    }
+    numbers = Counter(languages.values())
+    if len(numbers) > 1:
+        usual = numbers.most_common(1)[0][0]
+        others = sort_client_ids(i for i, language in languages.items() if language != usual)
+        yield GroupFinding(
+            "mixed-sdks",
+            WARNING,
+            evidence.group.group,
+            consumers=tuple(others),
+            evidence=tuple(evidence.seen(f"language of {i}", language) for i, language in sorted(languages.items())),
+            consequence="Client libraries differ in their default strategy; shares may not add up.",
+            remedy=f"Use one client library in a group; most consumers use {usual}.",
+        )
+    evidence.must_be_of_all(languages, "language")
+
+
+def subscription_mismatch(case: Hypotheses) -> Iterator[GroupFinding]:
+    """Consumers subscribe to different topics: the share of one that does not read a topic stays unassigned."""
+    evidence = case.evidence
+    _ = evidence.sharing_views
+    if len(set(evidence.subscriptions.values())) > 1:
+        passes = SUBSCRIPTIONS not in case.explanation and evidence.is_younger_than(FORGETS_MS)
+        yield _finding(
+            case,
+            SUBSCRIPTIONS,
+            severity=INFO if passes else None,
+            consumers=other_subscriptions(evidence.group),
+            facts=[
+                evidence.seen(f"topics of {i}", ", ".join(sorted(topics)))
+                for i, topics in evidence.subscriptions.items()
+            ],
+            meaning="a consumer that does not subscribe to a topic leaves its share of it unassigned",
+            remedy="Give all consumers of the group the same subscriptions, or other topics another group.",
+        )
+    evidence.must_be_of_all(evidence.subscriptions, "subscription")
+
+
+def _finding(
+    case: Hypotheses,
+    cause: Cause,
+    *,
+    severity: Severity | None = None,
+    consumers: tuple[str, ...],
+    facts: Sequence[Evidence],
+    meaning: str,
+    remedy: str,
+) -> GroupFinding:
+    """The finding of a cause, as grave as what comes of it unless that is given."""
+    queues = _queues(case, cause)
+    topics = {queue.topic for queue in queues}
+    return GroupFinding(
+        cause,
+        severity or (ERROR if queues else WARNING),
+        case.evidence.group.group,
+        next(iter(topics)) if len(topics) == 1 else None,
+        queues,
+        consumers,
+        tuple(facts),
+        _consequence(case.evidence, meaning, queues),
+        remedy,
+        case.explains(cause),
+    )
+
+
+def _queues(case: Hypotheses, cause: Cause) -> tuple[MessageQueue, ...]:
+    try:
+        return case.queues_of(cause)
+    except DataError:
+        return ()
+
+
+def _consequence(evidence: GroupEvidence, meaning: str, queues: tuple[MessageQueue, ...]) -> str:
+    text = meaning[0].upper() + meaning[1:]
+    if not queues:
+        return f"{text}."
+    waiting = evidence.lag(queues)
+    left = f"; {messages(waiting)} unread there" if waiting else ""
+    return f"{text}: {counted(len(queues), 'queue')} without exactly one owner{left}."
+
+
+def _processes(evidence: GroupEvidence) -> Counter[str]:
+    _ = evidence.views  # raises where nothing is listed
+    return evidence.processes
+
+
+def _is_twice(view: MemberView, client_id: str) -> bool:
+    return view.client_ids.count(client_id) > 1
+
+
+def _addresses(evidence: GroupEvidence, view: MemberView, client_id: str) -> Evidence:
+    channels = [each for each in view.connections if each.client_id == client_id]
+    known = sorted(each.client_addr for each in channels if each.client_addr is not None)
+    text = f"channels of {client_id}" + (f" from {', '.join(known)}" if known else "")
+    return evidence.seen(text, len(channels), threshold=2, by=view.seen)
+
+
+def _listed(evidence: GroupEvidence, view: MemberView) -> Evidence:
+    return evidence.seen(
+        f"consumers that {view.broker_addr or view.seen.where} lists", ", ".join(view.client_ids), by=view.seen
+    )
+
+
+def _owned_there(evidence: GroupEvidence, client_id: str, brokers: frozenset[str]) -> Evidence:
+    owned = sum(client_id in its and queue.broker_name in brokers for queue, its in evidence.observed.items())
+    return evidence.seen(f"queues of {client_id} at {', '.join(sorted(brokers))}", owned)
+
+
+def _pairs(cut: Mapping[str, frozenset[str]]) -> str:
+    return "; ".join(f"{client_id} does not reach {', '.join(sorted(its))}" for client_id, its in cut.items())

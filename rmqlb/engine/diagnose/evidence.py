@@ -1,0 +1,176 @@
+"""What the rules look at, of one group of a snapshot.
+
+Rule of this file: evidence that the snapshot lacks raises DataError, which makes a rule's answer "unknown";
+DoesNotApply says that there is nothing to look for in such a group. No default stands for what was not observed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+
+from msgspec import Struct
+
+from rmqlb.engine.assignment.balance import Owners
+from rmqlb.engine.assignment.consumers import reported_strategies, subscriptions
+from rmqlb.engine.assignment.detect import observed_owners
+from rmqlb.engine.check.group_facts import GroupFacts
+from rmqlb.errors import DataError
+from rmqlb.model.diagnosis import Evidence
+from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup, MemberView, Seen
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.times import utc_text
+from rmqlb.model.words import counted
+
+CONVERGES_MS = 50_000
+"""A consumer hears of a new queue within 30 s (route poll) and rebalances within 20 s more."""
+FORGETS_MS = 120_000
+"""A broker forgets a silent client after 120 s (`ConsumerManager.CHANNEL_EXPIRED_TIMEOUT`)."""
+
+
+class DoesNotApply(Exception):
+    """What a rule looks for cannot be the case in such a group; the argument says why."""
+
+
+class GroupEvidence(Struct, dict=True, eq=False):
+    """One group of a snapshot, and the group as an earlier look saw it."""
+
+    facts: GroupFacts
+    earlier: ConsumerGroup | None = None
+
+    @cached_property
+    def group(self) -> ConsumerGroup:
+        """The group (raises DataError when it could not be read)."""
+        return self.facts.group
+
+    @cached_property
+    def views(self) -> tuple[MemberView, ...]:
+        """The lists of consumers that brokers gave, at least one of which has a consumer (raises DataError)."""
+        if self.group.views is None:
+            raise DataError("its consumers are unknown")
+        if not self.group.client_ids:
+            if self.facts.untold is not None:
+                raise DataError(self.facts.untold)
+            raise DoesNotApply("no consumer is online")
+        return self.group.views
+
+    @cached_property
+    def sharing_views(self) -> tuple[MemberView, ...]:
+        """The same, of a group whose consumers share the queues among themselves."""
+        views = self.views
+        if self.facts.apart is not None:
+            raise DoesNotApply(self.facts.apart)
+        return views
+
+    @cached_property
+    def processes(self) -> Counter[str]:
+        """Client ID → how many processes have it, as the broker says that lists most of them."""
+        return Counter(self.group.client_ids or ())
+
+    def must_be_all_lists(self) -> None:
+        """Refuse to answer (DataError) as long as some broker of the group's topics has not listed its consumers."""
+        if self.facts.untold is not None:
+            raise DataError(self.facts.untold)
+        listed = {self.broker_name(view) for view in self.views}
+        silent = sorted(self.broker_names - listed)
+        if silent:
+            raise DataError(f"the consumers that broker {silent[0]} lists are unknown")
+
+    @cached_property
+    def broker_names(self) -> frozenset[str]:
+        """The brokers of the topics' queues (raises DataError)."""
+        return frozenset(queue.broker_name for route in self.routes for queue in route.subscribe_queues())
+
+    def broker_name(self, view: MemberView) -> str | None:
+        """The broker that gave the list; None when its address is in no route."""
+        for route in self.routes:
+            for broker in route.broker_datas:
+                if view.broker_addr in broker.broker_addrs.values():
+                    return broker.broker_name
+        return None
+
+    @cached_property
+    def topics(self) -> tuple[str, ...]:
+        """All topics to which some consumer subscribes: brokers list those of the last heartbeat (raises DataError)."""
+        own = self.group.own_topics
+        if own is None:
+            raise DataError("its topics are unknown")
+        return tuple(sorted(set(own).union(*self.subscriptions.values())))
+
+    @cached_property
+    def routes(self) -> tuple[TopicRouteData, ...]:
+        """The routes of these topics (raises DataError)."""
+        own = {route.topic: route for route in self.facts.routes}
+        found = []
+        for topic in self.topics:
+            if topic in own:
+                found.append(own[topic])
+            elif topic in self.facts.snapshot.routes:
+                found.append(self.facts.snapshot.routes[topic].route)
+            else:
+                raise DataError(f"the route of topic {topic} is not known")
+        return tuple(found)
+
+    @cached_property
+    def queues(self) -> tuple[MessageQueue, ...]:
+        """The queues that its consumers can read (raises DataError)."""
+        return tuple(queue for route in self.routes for queue in route.subscribe_queues())
+
+    @cached_property
+    def observed(self) -> Owners:
+        """Queue → its owners, of the queues whose owners were observed."""
+        owners = observed_owners(self.group.queues)
+        return {queue: its for queue, its in owners.items() if not queue.topic.startswith(RETRY_PREFIX)}
+
+    def must_be_observed(self) -> None:
+        """Refuse to answer (DataError) as long as some queue's owners are unknown."""
+        unknown = sum(queue not in self.observed for queue in self.queues)
+        if unknown:
+            raise DataError(f"the owners of {counted(unknown, 'queue')} are unknown")
+
+    @cached_property
+    def strategies(self) -> Mapping[str, str]:
+        """Client ID → the strategy that it reports, of the consumers that brokers list."""
+        reported = reported_strategies(self.group)
+        return {client_id: name for client_id, name in reported.items() if client_id in self.processes}
+
+    @cached_property
+    def subscriptions(self) -> Mapping[str, frozenset[str]]:
+        """Client ID → the topics that it reports, of the same consumers."""
+        return {i: topics for i, topics in subscriptions(self.group).items() if i in self.processes}
+
+    def must_be_of_all(self, known: Mapping[str, object], what: str) -> None:
+        """Refuse to answer (DataError) when this is not known of each consumer, or there may be others."""
+        silent = [client_id for client_id in self.processes if client_id not in known]
+        if silent:
+            raise DataError(f"the {what} of {counted(len(silent), 'consumer')} is unknown: {silent[0]} did not report")
+        self.must_be_all_lists()
+
+    def youngest_ms(self) -> float | None:
+        """How long the consumer has run that started last; None when that is unknown."""
+        at = self.group.seen.at or self.facts.snapshot.taken_at
+        starts = [self.group.reports[i].started_at for i in self.processes if i in self.group.reports]
+        known = [start for start in starts if start is not None]
+        if at is None or not known:
+            return None
+        return at.timestamp() * 1000 - max(known)
+
+    def is_younger_than(self, ms: float) -> bool:
+        """Some consumer is known to have started that recently, so that the others may not have followed yet."""
+        age = self.youngest_ms()
+        return age is not None and age < ms
+
+    def lag(self, queues: tuple[MessageQueue, ...]) -> int:
+        """Messages not yet read in these queues, as far as they are known."""
+        states = self.group.without_foreign_offsets.queues
+        return sum(states[queue].lag or 0 for queue in queues if queue in states)
+
+    def seen(
+        self, fact: str, value: str | int, *, threshold: str | int | None = None, by: Seen | None = None
+    ) -> Evidence:
+        """A fact with where and when it was observed."""
+        where = by or self.group.seen
+        at = where.at or self.group.seen.at or self.facts.snapshot.taken_at
+        return Evidence(fact, value, threshold, where.where, None if at is None else utc_text(at))

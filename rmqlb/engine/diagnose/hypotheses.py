@@ -1,0 +1,238 @@
+"""Which causes, taken together, give each queue the owners that it is observed to have.
+
+Rule of this file: a cause is suspected by direct evidence only. Of all combinations of suspected causes that reproduce
+every observed owner, the smallest is the explanation; of equals the first in the order of `CAUSES`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import combinations
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.balance import Owners
+from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.errors import AllocationError, DataError, RmqlbError
+from rmqlb.model.diagnosis import Explains
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+
+Cause = Literal[
+    "duplicate-client-id",
+    "mixed-strategies",
+    "subscription-mismatch",
+    "broker-unreachable-from-consumer",
+    "split-consumer-view",
+]
+DUPLICATE: Cause = "duplicate-client-id"
+MIXED: Cause = "mixed-strategies"
+SUBSCRIPTIONS: Cause = "subscription-mismatch"
+UNREACHABLE: Cause = "broker-unreachable-from-consumer"
+SPLIT: Cause = "split-consumer-view"
+CAUSES: tuple[Cause, ...] = (DUPLICATE, MIXED, SUBSCRIPTIONS, UNREACHABLE, SPLIT)
+
+Causes = tuple[Cause, ...]
+_Shares = dict[tuple[str, str], frozenset[MessageQueue]]  # (topic, client ID) → its queues; who has none is absent
+
+
+class Hypotheses(Struct, dict=True, eq=False):
+    """What a group's consumers would own with any of the causes that are suspected."""
+
+    evidence: GroupEvidence
+
+    @cached_property
+    def suspected(self) -> Causes:
+        """The causes that some direct evidence speaks for, in the order of `CAUSES`."""
+        evidence = self.evidence
+        lists_differ = evidence.group.has_split_view
+        speaks = {
+            DUPLICATE: any(number > 1 for number in evidence.processes.values()),
+            MIXED: len(set(evidence.strategies.values())) > 1,
+            SUBSCRIPTIONS: len(set(evidence.subscriptions.values())) > 1,
+            # Which broker a consumer does not reach is seen by the queues that it lacks, so all must be known.
+            UNREACHABLE: lists_differ and bool(self.cut_off) and all(q in evidence.observed for q in evidence.queues),
+            SPLIT: lists_differ,
+        }
+        return tuple(cause for cause in CAUSES if speaks[cause])
+
+    @cached_property
+    def cut_off(self) -> Mapping[str, frozenset[str]]:
+        """Client ID → the brokers that do not list it although others do."""
+        found: dict[str, frozenset[str]] = {}
+        for view in self.evidence.views:
+            name = self.evidence.broker_name(view)
+            for client_id in self.evidence.processes.keys() - set(view.client_ids) if name is not None else ():
+                found[client_id] = found.get(client_id, frozenset()) | {name or ""}
+        return {client_id: found[client_id] for client_id in sort_client_ids(found)}
+
+    @cached_property
+    def smallest(self) -> Causes | None:
+        """The fewest causes that reproduce all observed owners; None when none do (raises DataError).
+
+        () says that each owner is the one that a group without any fault would have.
+        """
+        return next((causes for causes in self._combinations() if self._reproduces_or_fails(causes)), None)
+
+    @cached_property
+    def explanation(self) -> Causes:
+        """The same; () too where that is not known."""
+        try:
+            return self.smallest or ()
+        except RmqlbError:
+            return ()
+
+    @cached_property
+    def present(self) -> Causes:
+        """The suspected causes but those that come of another one, or that the owners speak against."""
+        found = [cause for cause in self.suspected if cause != UNREACHABLE or cause in self.explanation]
+        return tuple(cause for cause in found if cause != SPLIT or UNREACHABLE not in found)
+
+    def possible(self, causes: Causes) -> tuple[Owners, ...]:
+        """The owners when these causes are there and no other; one for each list that a consumer may have got.
+
+        Raises:
+            DataError: something that decides the owners is unknown.
+            AllocationError: every client throws then.
+        """
+        members = self._members(causes)
+        return tuple(self._owners(members, ids, causes) for ids in self._lists(causes))
+
+    def reproduces(self, causes: Causes) -> bool:
+        """Each consumer owns of each topic what one of the possible predictions gives it (raises as `possible`)."""
+        known = {queue for queue in self.evidence.queues if queue in self.evidence.observed}
+        if not known:
+            raise DataError("no owner was observed")
+        observed = _shares({queue: self.evidence.observed[queue] for queue in known})
+        predicted = [_shares({q: its for q, its in owners.items() if q in known}) for owners in self.possible(causes)]
+        keys = set(observed).union(*predicted)
+        return all(any(observed.get(key) == shares.get(key) for shares in predicted) for key in keys)
+
+    def explains(self, cause: Cause) -> Explains:
+        """How much of what is observed the cause explains."""
+        try:
+            reproduces = self.reproduces(self._acting) if self.smallest is not None else False
+        except RmqlbError:
+            reproduces = None
+        after = self._without(cause)
+        if after is None:
+            return Explains(reproduces)
+        if len(after) > 1:  # brokers still disagree
+            return Explains(reproduces, fixes_all=False)
+        unassigned, several = (sum(is_bad(its) for its in after[0].values()) for is_bad in (_is_empty, _is_several))
+        return Explains(reproduces, not unassigned and not several, unassigned, several)
+
+    def queues_of(self, cause: Cause) -> tuple[MessageQueue, ...]:
+        """The queues without exactly one owner that have one by prediction with the cause gone."""
+        after = self._without(cause)
+        if after is None or len(after) > 1:
+            return ()
+        left = {queue for queue, owners in after[0].items() if len(owners) != 1}
+        return tuple(
+            sort_queues(queue for queue, owners in self._now().items() if len(owners) != 1 and queue not in left)
+        )
+
+    @property
+    def _acting(self) -> Causes:
+        """What is there now: the causes that are present, without lists that differ where the owners need none."""
+        acting = {*self.present, *self.explanation}
+        if self._is_explained and SPLIT not in self.explanation:
+            acting.discard(SPLIT)
+        return tuple(cause for cause in CAUSES if cause in acting)
+
+    @cached_property
+    def _is_explained(self) -> bool:
+        try:
+            return self.smallest is not None
+        except RmqlbError:
+            return False
+
+    def _now(self) -> Owners:
+        """The owners as observed, otherwise as predicted with all that is present."""
+        queues = self.evidence.queues
+        if any(queue in self.evidence.observed for queue in queues):
+            return {queue: self.evidence.observed[queue] for queue in queues if queue in self.evidence.observed}
+        try:
+            owners = self.possible(self._acting)
+        except RmqlbError:
+            return {}
+        return owners[0] if len(owners) == 1 else {}
+
+    def _without(self, cause: Cause) -> tuple[Owners, ...] | None:
+        """What is possible with the cause gone; None where that cannot be predicted."""
+        gone = {cause, SPLIT} if cause == UNREACHABLE else {cause}
+        try:
+            return self.possible(tuple(each for each in self._acting if each not in gone))
+        except RmqlbError:
+            return None
+
+    def _combinations(self) -> Iterator[Causes]:
+        for number in range(len(self.suspected) + 1):
+            yield from combinations(self.suspected, number)
+
+    def _reproduces_or_fails(self, causes: Causes) -> bool:
+        try:
+            return self.reproduces(causes)
+        except AllocationError:  # clients throw then, and keep what they have
+            return False
+
+    def _members(self, causes: Causes) -> Members:
+        members, _ = self.evidence.facts.members
+        return replace(
+            members,
+            strategy_of=members.strategy_of if MIXED in causes else {},
+            subscribed=self.evidence.subscriptions if SUBSCRIPTIONS in causes else {},
+        )
+
+    def _lists(self, causes: Causes) -> tuple[tuple[str, ...], ...]:
+        if SPLIT in causes:
+            return tuple(dict.fromkeys(view.client_ids for view in self.evidence.views))
+        return (tuple(self.evidence.processes.elements()),)
+
+    def _owners(self, members: Members, ids: tuple[str, ...], causes: Causes) -> Owners:
+        real = {each: each for each in ids} if DUPLICATE in causes else _with_own_ids(ids)
+        if DUPLICATE not in causes:
+            members = replace(
+                members,
+                strategy_of={new: members.strategy_for(old) for new, old in real.items()}
+                if members.strategy_of
+                else {},
+                subscribed={n: members.subscribed[old] for n, old in real.items() if old in members.subscribed},
+            )
+            ids = tuple(real)
+        cut = self.cut_off if UNREACHABLE in causes else {}
+        return {
+            queue: tuple(real[owner] for owner in its if queue.broker_name not in cut.get(real[owner], ()))
+            for queue, its in owners_at_rest(self.evidence.routes, replace(members, client_ids=ids)).items()
+        }
+
+
+def _with_own_ids(ids: tuple[str, ...]) -> dict[str, str]:
+    """An ID of its own for each process → the ID that it has now."""
+    numbers: Counter[str] = Counter()
+    real: dict[str, str] = {}
+    for client_id in ids:
+        numbers[client_id] += 1
+        own = client_id if numbers[client_id] == 1 else f"{client_id}#{numbers[client_id]}"
+        real[own] = client_id
+    return real
+
+
+def _shares(owners: Owners) -> _Shares:
+    found: dict[tuple[str, str], set[MessageQueue]] = {}
+    for queue, its in owners.items():
+        for client_id in its:
+            found.setdefault((queue.topic, client_id), set()).add(queue)
+    return {key: frozenset(queues) for key, queues in found.items()}
+
+
+def _is_empty(owners: tuple[str, ...]) -> bool:
+    return not owners
+
+
+def _is_several(owners: tuple[str, ...]) -> bool:
+    return len(owners) > 1

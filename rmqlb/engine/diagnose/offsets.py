@@ -1,0 +1,43 @@
+"""Rules for how far the group has read, which need an earlier look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rmqlb.engine.diagnose.evidence import DoesNotApply
+from rmqlb.engine.diagnose.hypotheses import Hypotheses
+from rmqlb.errors import DataError
+from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.finding import WARNING
+from rmqlb.model.group import BROADCASTING
+from rmqlb.model.message_queue import MessageQueue, sort_queues
+from rmqlb.model.words import counted, messages
+
+
+def offset_rewound(case: Hypotheses) -> Iterator[GroupFinding]:
+    """The group's offset is smaller than it was: messages are delivered again."""
+    evidence = case.evidence
+    if evidence.group.message_model == BROADCASTING:
+        raise DoesNotApply("a BROADCASTING group keeps its offsets at its consumers")
+    if evidence.earlier is None:
+        raise DataError("one look shows no change of offsets")
+    back: dict[MessageQueue, int] = {}
+    for queue, was in evidence.earlier.queues.items():
+        state = evidence.group.queues.get(queue)
+        if state is None or was.consumer_offset is None or state.consumer_offset is None:
+            raise DataError("some offsets are known of one look only")
+        if max(was.consumer_offset, 0) > max(state.consumer_offset, 0):
+            back[queue] = was.consumer_offset - max(state.consumer_offset, 0)
+    if back:
+        yield GroupFinding(
+            "offset-rewound",
+            WARNING,
+            evidence.group.group,
+            queues=tuple(sort_queues(back)),
+            evidence=tuple(
+                evidence.seen(f"messages back in {q.topic} {q.broker_name}:{q.queue_id}", back[q], threshold=1)
+                for q in sort_queues(back)
+            ),
+            consequence=f"{messages(sum(back.values()))} of {counted(len(back), 'queue')} redelivered.",
+            remedy="If no one has reset the offsets, look for consumers that store offsets over each other's.",
+        )

@@ -1,0 +1,137 @@
+"""Rules for the owners themselves; what a cause explains is not listed as a cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rmqlb.engine.assignment.balance import counts
+from rmqlb.engine.diagnose.evidence import CONVERGES_MS, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.hypotheses import Hypotheses
+from rmqlb.engine.diagnose.rule import ComesOf
+from rmqlb.errors import DataError
+from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.words import counted, messages
+
+_BAD = ("unassigned-queues", "duplicate-owners")
+_LOOK_AGAIN = "Look again after 50 s: a change of consumers or queues has reached all of them by then."
+
+
+def unassigned_queues(case: Hypotheses) -> Iterator[GroupFinding]:
+    """No consumer reads these queues, and nothing that was found explains it."""
+    queues = _bad(case, lambda owners: not owners)
+    if queues:
+        evidence = case.evidence
+        waiting = evidence.lag(queues)
+        yield GroupFinding(
+            "unassigned-queues",
+            _severity(evidence, ERROR),
+            evidence.group.group,
+            _topic(queues),
+            queues,
+            evidence=(evidence.seen("queues without an owner", len(queues), threshold=1),),
+            consequence=f"{counted(len(queues), 'queue')} unassigned; {messages(waiting)} unread there.",
+            remedy=_LOOK_AGAIN,
+        )
+
+
+def duplicate_owners(case: Hypotheses) -> Iterator[GroupFinding]:
+    """Several consumers read these queues, and nothing that was found explains it."""
+    queues = _bad(case, lambda owners: len(owners) > 1)
+    if queues:
+        evidence = case.evidence
+        ids = {client_id for queue in queues for client_id in evidence.observed[queue]}
+        yield GroupFinding(
+            "duplicate-owners",
+            _severity(evidence, ERROR),
+            evidence.group.group,
+            _topic(queues),
+            queues,
+            tuple(sort_client_ids(ids)),
+            (evidence.seen("queues with two or more owners", len(queues), threshold=1),),
+            f"{counted(len(queues), 'queue')} with duplicate owners, each of which delivers the same messages.",
+            _LOOK_AGAIN,
+        )
+
+
+def mismatch(case: Hypotheses) -> Iterator[GroupFinding]:
+    """Each queue has one owner, but no prediction gives these."""
+    evidence = case.evidence
+    _must_share(evidence)
+    if case.smallest is not None:
+        evidence.must_be_observed()
+        return
+    bad = {_BAD[len(owners) > 1] for owners in evidence.observed.values() if len(owners) != 1}
+    if bad:
+        raise ComesOf(tuple(sorted(bad)))
+    evidence.must_be_of_all(evidence.strategies, "strategy")
+    evidence.must_be_of_all(evidence.subscriptions, "subscription")
+    members, basis = evidence.facts.members
+    if basis == "assumed":
+        raise DataError("the strategy of its consumers is unknown")
+    (predicted, *_) = case.possible(case.present)
+    differ = [queue for queue, owners in predicted.items() if evidence.observed.get(queue, owners) != owners]
+    yield GroupFinding(
+        "mismatch",
+        _severity(evidence, WARNING),
+        evidence.group.group,
+        _topic(tuple(differ)),
+        tuple(sort_queues(differ)),
+        evidence=(evidence.seen(f"queues with other owners than {members.name} predicts", len(differ), threshold=1),),
+        consequence="The owners are not those of any prediction; what decides them is not all known.",
+        remedy=_LOOK_AGAIN,
+    )
+
+
+def more_consumers_than_queues(case: Hypotheses) -> Iterator[GroupFinding]:
+    """Consumers without a queue, since no topic has as many queues as the group has consumers."""
+    evidence = case.evidence
+    _ = evidence.sharing_views
+    most = max(len(route.subscribe_queues()) for route in evidence.routes)
+    consumers = len(evidence.processes)
+    if evidence.facts.untold is not None:
+        raise DataError(evidence.facts.untold)
+    if consumers <= most:
+        return
+    numbers = counts(evidence.facts.ownership.owners, evidence.processes)
+    idle = tuple(sort_client_ids(client_id for client_id, number in numbers.items() if not number))
+    if idle:
+        yield GroupFinding(
+            "more-consumers-than-queues",
+            INFO,
+            evidence.group.group,
+            consumers=idle,
+            evidence=(evidence.seen("consumers", consumers, threshold=most + 1),),
+            consequence=f"{counted(len(idle), 'consumer')} idle: a queue has one owner.",
+            remedy="Nothing is wrong; more queues would let all consumers work.",
+        )
+
+
+def _must_share(evidence: GroupEvidence) -> None:
+    """Refuse groups whose queues have no single owners; those of which no consumer is known have bad ones for sure."""
+    if evidence.facts.apart is not None:
+        raise DoesNotApply(evidence.facts.apart)
+    if evidence.group.client_ids == () and evidence.facts.untold is None:
+        raise DoesNotApply("no consumer is online")
+
+
+def _bad(case: Hypotheses, is_bad: Callable[[tuple[str, ...]], bool]) -> tuple[MessageQueue, ...]:
+    """The queues whose observed owners are so; raises where none are known to be, and not all owners are known."""
+    evidence = case.evidence
+    _must_share(evidence)
+    queues = tuple(sort_queues(q for q in evidence.queues if q in evidence.observed and is_bad(evidence.observed[q])))
+    if not queues:
+        evidence.must_be_observed()
+    elif case.explanation:
+        raise ComesOf(case.explanation)
+    return queues
+
+
+def _severity(evidence: GroupEvidence, otherwise: Severity) -> Severity:
+    return INFO if evidence.is_younger_than(CONVERGES_MS) else otherwise
+
+
+def _topic(queues: tuple[MessageQueue, ...]) -> str | None:
+    topics = {queue.topic for queue in queues}
+    return topics.pop() if len(topics) == 1 else None

@@ -1,0 +1,123 @@
+"""A group of running processes, and the snapshot that somebody takes of it: each process computes its own share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from rmqlb.engine.allocate.rules import JAVA_CLASSES
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.assign import Members, assign
+from rmqlb.engine.check.group_facts import gaps
+from rmqlb.engine.diagnose.diagnose import diagnose
+from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.overview.groups import facts_of
+from rmqlb.model.diagnosis import Diagnosis
+from rmqlb.model.finding import INFO
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
+from tests.support.builders import route
+
+CLASSES = {name: java for java, name in JAVA_CLASSES.items()}
+AT = datetime(2026, 11, 21, 2, tzinfo=UTC)
+TWO_BROKERS = (route(a=4, b=4),)
+
+
+class Process(Struct, frozen=True):
+    """A running consumer.
+
+    Attributes:
+        client_id: which others may have, too.
+        strategy: that it runs.
+        topics: to which it subscribes.
+        asks: the broker whose list of consumers it got.
+        unlisted: brokers that do not list it.
+        cut: brokers that it does not reach, so that it reads no queue there; those do not list it either.
+        language: of its client library.
+        age_s: for how long it has run.
+    """
+
+    client_id: str
+    strategy: str = "AVG"
+    topics: tuple[str, ...] = ("T",)
+    asks: str = "a"
+    unlisted: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
+    language: str = "JAVA"
+    age_s: int = 3600
+
+
+def running(*processes: Process, routes: Sequence[TopicRouteData] = TWO_BROKERS, lag: int = 10) -> ClusterSnapshot:
+    """What is seen of a group g of these processes on these topics; messages wait in queues without an owner."""
+    brokers = sorted({queue.broker_name for each in routes for queue in each.subscribe_queues()})
+    lists = {broker: _listed(broker, processes) for broker in brokers}
+    held: dict[MessageQueue, set[str]] = {queue: set() for each in routes for queue in each.subscribe_queues()}
+    for process in processes:
+        for queue in _share(process, lists, routes):
+            held[queue].add(process.client_id)
+    group = ConsumerGroup(
+        "g",
+        Seen("the cluster", AT),
+        consume_type="CONSUME_PASSIVELY",
+        message_model="CLUSTERING",
+        topics=tuple(sorted({topic for process in processes for topic in process.topics})) or ("T",),
+        views=tuple(
+            MemberView(tuple(lists[broker]), Seen(f"broker {broker}", AT), f"{broker}:10911")
+            for broker in brokers
+            if processes
+        ),
+        queues={q: QueueState(frozenset(its), 1000, 1000 if its else 1000 - lag) for q, its in held.items()},
+        reports={process.client_id: _report(process) for process in reversed(processes)},
+        request_modes={},
+        polling_num=0,
+    )
+    return ClusterSnapshot(
+        "test",
+        "the cluster",
+        AT,
+        {each.topic: RouteSighting(each, Seen("the cluster")) for each in routes},
+        {"g": group},
+    )
+
+
+def diagnosed(snapshot: ClusterSnapshot, name: str = "g", earlier: ConsumerGroup | None = None) -> Diagnosis:
+    facts = facts_of(snapshot, gaps(snapshot), name, Settings())
+    return diagnose(GroupEvidence(facts, earlier))
+
+
+def grave(found: Diagnosis) -> list[str]:
+    """The codes of what is not only good to know, the likeliest cause first."""
+    return [finding.code for finding in found.findings if finding.severity != INFO]
+
+
+def _listed(broker: str, processes: Iterable[Process]) -> list[Connection]:
+    return [
+        Connection(process.client_id, f"192.0.2.{place}:{40000 + ord(broker[0])}", process.language, "V5_5_0")
+        for place, process in enumerate(processes)
+        if broker not in {*process.unlisted, *process.cut}
+    ]
+
+
+def _share(
+    process: Process, lists: dict[str, list[Connection]], routes: Iterable[TopicRouteData]
+) -> Iterable[MessageQueue]:
+    members = Members(tuple(each.client_id for each in lists[process.asks]), process.strategy)
+    for each in routes:
+        if each.topic in process.topics:
+            owners = assign(each, members).owners
+            yield from (q for q, its in owners.items() if process.client_id in its and q.broker_name not in process.cut)
+
+
+def _report(process: Process) -> MemberReport:
+    return MemberReport(
+        process.client_id,
+        topics=frozenset(process.topics),
+        strategy_class=CLASSES[process.strategy],
+        client_rebalance=True,
+        consumer_type="push",
+        started_at=int((AT.timestamp() - process.age_s) * 1000),
+    )

@@ -1,0 +1,283 @@
+"""Each fault is named first, its consequences are not causes, and what is healthy has no finding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
+from rmqlb.engine.diagnose.rules import RULES
+from rmqlb.model.diagnosis import Diagnosis, GroupFinding
+from rmqlb.model.group import BROADCASTING, CONSUME_POP
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+from rmqlb.sources.dump.source import DumpSource
+from tests.engine.diagnose.running import Process, diagnosed, grave, running
+from tests.support.builders import route, short
+
+SECOND_TOPIC = (route(a=4, b=4), route("U", a=4, b=4))
+BOTH = ("T", "U")
+
+FAULTS: Mapping[str, ClusterSnapshot] = {
+    "duplicate-client-id": running(Process("x"), Process("x"), Process("y")),
+    "mixed-strategies": running(Process("x"), Process("y", "AVG_BY_CIRCLE")),
+    "subscription-mismatch": running(Process("x", topics=BOTH), Process("y"), routes=SECOND_TOPIC),
+    "split-consumer-view": running(Process("x"), Process("y", asks="b", unlisted=("a",))),
+    "broker-unreachable-from-consumer": running(Process("x"), Process("y", cut=("b",))),
+    "no-consumer-online": running(),
+}
+"""Code → a group that has what the code means, and no other fault."""
+
+
+def changed(snapshot: ClusterSnapshot, **changes: object) -> ClusterSnapshot:
+    return replace(snapshot, groups={"g": replace(snapshot.groups["g"], **changes)})
+
+
+def finding(found: Diagnosis, code: str) -> GroupFinding:
+    (one,) = (each for each in found.findings if each.code == code)
+    return one
+
+
+@pytest.mark.parametrize("code", FAULTS)
+def test_a_fault_is_named_first_and_alone(code: str) -> None:
+    found = diagnosed(FAULTS[code])
+    assert grave(found) == [code]
+    assert found.findings[0].severity == "error"
+    assert found.outcome == "found"
+
+
+@pytest.mark.parametrize("code", [code for code in FAULTS if code != "no-consumer-online"])
+def test_acting_on_a_single_cause_fixes_all(code: str) -> None:
+    explains = finding(diagnosed(FAULTS[code]), code).explains
+    assert explains is not None
+    assert (explains.reproduces, explains.fixes_all) == (True, True)
+    assert (explains.unassigned_after, explains.duplicate_owners_after) == (0, 0)
+
+
+@pytest.mark.parametrize("code", FAULTS)
+def test_each_rule_answers_once(code: str) -> None:
+    found = diagnosed(FAULTS[code])
+    lists = ({f.code for f in found.findings}, {c.code for c in found.consequences}, set(found.checked))
+    undecided = ({u.code for u in found.unknown}, {u.code for u in found.not_applicable})
+    answered = [code for codes in (*lists, *undecided) for code in codes]
+    assert sorted(answered) == sorted(rule.code for rule in RULES)
+
+
+def test_two_processes_with_one_id_leave_the_second_share_unassigned() -> None:
+    found = diagnosed(FAULTS["duplicate-client-id"])
+    cause = finding(found, "duplicate-client-id")
+    # Eight queues on x, x, y: 3, 3, 2. Both processes x take the first three.
+    assert (cause.topic, short(list(cause.queues)), cause.consumers) == ("T", ["a3", "b0", "b1"], ("x",))
+    assert [(e.value, e.threshold, e.source, e.at) for e in cause.evidence] == [
+        (2, 2, "broker a", "2026-11-21T02:00:00Z"),
+        (2, 2, "broker b", "2026-11-21T02:00:00Z"),
+    ]
+    assert cause.evidence[0].fact == "channels of x from 192.0.2.0:40097, 192.0.2.1:40097"
+    assert cause.consequence.endswith(": 3 queues without exactly one owner; 30 messages unread there.")
+    assert [(each.code, each.causes) for each in found.consequences] == [
+        ("unassigned-queues", ("duplicate-client-id",)),
+    ]
+
+
+def test_mixed_strategies_name_who_differs_and_which_queues() -> None:
+    cause = finding(diagnosed(FAULTS["mixed-strategies"]), "mixed-strategies")
+    # x by AVG: a0-a3; y by circle: a1, a3, b1, b3.
+    assert (cause.consumers, short(list(cause.queues))) == (("y",), ["a1", "a3", "b0", "b2"])
+    assert [(e.fact, e.value) for e in cause.evidence] == [
+        ("strategy of x", "AVG"),
+        ("strategy of y", "AVG_BY_CIRCLE"),
+    ]
+
+
+def test_a_split_view_says_what_each_broker_lists() -> None:
+    cause = finding(diagnosed(FAULTS["split-consumer-view"]), "split-consumer-view")
+    # Broker a lists x alone, so that x takes all; y takes its half by the list of broker b.
+    assert (cause.consumers, short(list(cause.queues))) == (("y",), ["b0", "b1", "b2", "b3"])
+    assert [(e.value, e.source) for e in cause.evidence] == [("x", "broker a"), ("x, y", "broker b")]
+
+
+def test_a_split_view_comes_of_a_broker_that_a_consumer_does_not_reach() -> None:
+    found = diagnosed(FAULTS["broker-unreachable-from-consumer"])
+    cause = finding(found, "broker-unreachable-from-consumer")
+    assert (cause.consumers, short(list(cause.queues))) == (("y",), ["b0", "b1", "b2", "b3"])
+    assert {each.code: each.causes for each in found.consequences} == {
+        "split-consumer-view": ("broker-unreachable-from-consumer",),
+        "unassigned-queues": ("broker-unreachable-from-consumer",),
+    }
+
+
+def test_a_topic_that_a_consumer_does_not_read_has_its_share_unassigned() -> None:
+    cause = finding(diagnosed(FAULTS["subscription-mismatch"]), "subscription-mismatch")
+    assert (cause.topic, cause.consumers) == ("U", ("y",))
+    assert short(list(cause.queues)) == ["b0", "b1", "b2", "b3"]
+
+
+TWO_FAULTS = {
+    "an ID twice, mixed strategies": (
+        running(Process("x"), Process("x"), Process("y", "AVG_BY_CIRCLE"), Process("z")),
+        {"duplicate-client-id", "mixed-strategies"},
+    ),
+    "an ID twice, other topics": (
+        running(Process("x", topics=BOTH), Process("x", topics=BOTH), Process("y"), routes=SECOND_TOPIC),
+        {"duplicate-client-id", "subscription-mismatch"},
+    ),
+    "mixed strategies, other topics": (
+        running(Process("x", topics=BOTH), Process("y", "AVG_BY_CIRCLE"), routes=SECOND_TOPIC),
+        {"mixed-strategies", "subscription-mismatch"},
+    ),
+    "an ID twice, a broker not reached": (
+        running(Process("x"), Process("x"), Process("y"), Process("z", cut=("b",))),
+        {"duplicate-client-id", "broker-unreachable-from-consumer"},
+    ),
+    "mixed strategies, lists that differ": (
+        running(Process("x"), Process("y", "AVG_BY_CIRCLE", asks="b", unlisted=("a",))),
+        {"mixed-strategies", "split-consumer-view"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TWO_FAULTS)
+def test_two_faults_at_once_are_both_named(name: str) -> None:
+    snapshot, codes = TWO_FAULTS[name]
+    found = diagnosed(snapshot)
+    assert set(grave(found)) == codes
+    for cause in found.findings:
+        assert cause.explains is not None
+        assert cause.explains.reproduces is True
+    assert not any(cause.explains and cause.explains.fixes_all for cause in found.findings)
+
+
+def test_the_groups_of_the_examples() -> None:
+    snapshot = DumpSource("examples/four-groups.yaml").fetch(Wanted(everything=Everything()))
+    assert {name: grave(diagnosed(snapshot, name)) for name in snapshot.groups} == {
+        "calm-svc": [],
+        "dup-svc": ["duplicate-client-id"],
+        "mix-svc": ["mixed-strategies"],
+        "slow-svc": [],
+    }
+
+
+def test_owners_that_nothing_explains_are_said_as_they_are() -> None:
+    snapshot = running(Process("x"), Process("y"))
+    queues = dict(snapshot.groups["g"].queues)
+    first, second = sorted(queues)[:2]
+    queues[first] = replace(queues[first], owners=frozenset(), consumer_offset=400)
+    queues[second] = replace(queues[second], owners=frozenset("xy"))
+    found = diagnosed(changed(snapshot, queues=queues))
+    assert grave(found) == ["unassigned-queues", "duplicate-owners"]
+    assert finding(found, "unassigned-queues").consequence == "1 queue unassigned; 600 messages unread there."
+    assert finding(found, "duplicate-owners").consumers == ("x", "y")
+    assert [(each.code, each.causes) for each in found.consequences] == [
+        ("mismatch", ("duplicate-owners", "unassigned-queues"))
+    ]
+
+
+def test_a_group_that_has_just_changed_is_to_wait() -> None:
+    snapshot = running(Process("x"), Process("y", age_s=49))
+    queues = {queue: replace(state, owners=frozenset("x")) for queue, state in snapshot.groups["g"].queues.items()}
+    found = diagnosed(changed(snapshot, queues=queues))
+    assert [(each.code, each.severity) for each in found.findings] == [("mismatch", "info")]
+    older = running(Process("x"), Process("y", age_s=50))
+    assert grave(diagnosed(changed(older, queues=queues))) == ["mismatch"]
+
+
+def test_lists_that_differ_without_consequence_are_a_warning_once_brokers_had_their_time() -> None:
+    def severity(age_s: int) -> list[tuple[str, str]]:
+        found = diagnosed(running(Process("x", asks="b"), Process("y", asks="b", unlisted=("a",), age_s=age_s)))
+        return [(each.code, each.severity) for each in found.findings]
+
+    assert severity(119) == [("split-consumer-view", "info")]
+    assert severity(120) == [("split-consumer-view", "warning")]
+
+
+def test_more_consumers_than_queues_are_idle_and_nothing_is_wrong() -> None:
+    found = diagnosed(running(*map(Process, "uvwxyz"), routes=(route(a=2, b=2),)))
+    assert grave(found) == []
+    cause = finding(found, "more-consumers-than-queues")
+    assert (cause.consumers, cause.evidence[0].value, cause.evidence[0].threshold) == (("y", "z"), 6, 5)
+
+
+def test_another_language_is_a_warning() -> None:
+    found = diagnosed(running(Process("x"), Process("y", language="GO"), Process("z")))
+    assert grave(found) == ["mixed-sdks"]
+    assert found.findings[0].consumers == ("y",)
+
+
+def test_nobody_online_is_as_grave_as_what_waits() -> None:
+    def severity(lag: int | None) -> str:
+        snapshot = running(lag=lag or 0)
+        states = snapshot.groups["g"].queues.items()
+        queues = {q: state if lag is not None else replace(state, broker_offset=None) for q, state in states}
+        return finding(diagnosed(changed(snapshot, queues=queues)), "no-consumer-online").severity
+
+    assert [severity(lag) for lag in (10, 0, None)] == ["error", "info", "warning"]
+
+
+def test_a_group_behind_a_proxy_has_consumers() -> None:
+    found = diagnosed(changed(running(), polling_num=2))
+    assert [(each.code, each.severity) for each in found.findings] == [("behind-proxy", "info")]
+    assert "no-consumer-online" in {each.code for each in found.not_applicable}
+
+
+def test_grpc_clients_beside_others_take_a_share_that_no_consumer_reads() -> None:
+    found = diagnosed(running(Process("x"), Process("host@1@0@abc1")))
+    assert grave(found)[0] == "behind-proxy"
+    assert finding(found, "behind-proxy").consumers == ("host@1@0@abc1",)
+
+
+def test_pop_has_no_owners_to_be_wrong() -> None:
+    found = diagnosed(changed(running(Process("x"), Process("y")), consume_type=CONSUME_POP))
+    assert [each.code for each in found.findings] == ["pop-consumption"]
+    assert {"unassigned-queues", "mixed-strategies"} <= {each.code for each in found.not_applicable}
+
+
+def test_broadcasting_consumers_own_every_queue_rightly() -> None:
+    snapshot = running(Process("x"), Process("y"))
+    queues = {queue: replace(state, owners=frozenset("xy")) for queue, state in snapshot.groups["g"].queues.items()}
+    found = diagnosed(changed(snapshot, message_model=BROADCASTING, queues=queues))
+    assert found.findings == ()
+
+
+def test_offsets_that_went_back_need_an_earlier_look() -> None:
+    snapshot = running(Process("x"))
+    earlier = snapshot.groups["g"]
+    first = min(earlier.queues)
+    queues = {**earlier.queues, first: replace(earlier.queues[first], consumer_offset=960)}
+    found = diagnosed(changed(snapshot, queues=queues), earlier=earlier)
+    assert (grave(found), found.findings[0].queues, found.findings[0].evidence[0].value) == (
+        ["offset-rewound"],
+        (first,),
+        40,
+    )
+    assert "offset-rewound" in diagnosed(snapshot, earlier=earlier).checked
+    assert "offset-rewound" in {each.code for each in diagnosed(snapshot).unknown}
+
+
+def test_what_the_snapshot_does_not_hold_is_unknown_and_never_in_order() -> None:
+    found = diagnosed(running(Process("x"), Process("y")))
+    assert found.outcome == "unknown"
+    reasons = {each.code: each.reason for each in found.unknown}
+    assert reasons["lock-lost"] == "the snapshot has no process queues of its consumers"
+
+
+healthy_groups = st.builds(
+    lambda ids, strategy, routes: running(
+        *(Process(i, strategy, tuple(each.topic for each in routes)) for i in ids), routes=routes
+    ),
+    st.lists(st.text("abcxyz019.@", min_size=1, max_size=6), min_size=1, max_size=8, unique=True),
+    st.sampled_from(WITHOUT_SETTINGS),
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=3).map(
+        lambda sizes: tuple(route(f"T{n}", a=a, b=b) for n, (a, b) in enumerate(sizes))
+    ),
+)
+
+
+@given(healthy_groups)
+@settings(max_examples=150)
+def test_a_healthy_group_has_no_finding_above_info(snapshot: ClusterSnapshot) -> None:
+    found = diagnosed(snapshot)
+    assert grave(found) == []
+    assert {"duplicate-client-id", "split-consumer-view", "unassigned-queues", "mismatch"} <= set(found.checked)

@@ -1,0 +1,136 @@
+"""Evidence taken away makes an answer unknown: never in order, and never another cause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from rmqlb.model.diagnosis import Diagnosis
+from rmqlb.model.group import ConsumerGroup, MemberReport
+from rmqlb.model.snapshot import ClusterSnapshot, Unread
+from tests.engine.diagnose.running import diagnosed, grave
+from tests.engine.diagnose.test_diagnose import FAULTS, TWO_FAULTS
+
+Withhold = Callable[[ClusterSnapshot], ClusterSnapshot]
+
+
+def of_group(change: Callable[[ConsumerGroup], ConsumerGroup]) -> Withhold:
+    return lambda snapshot: replace(snapshot, groups={name: change(g) for name, g in snapshot.groups.items()})
+
+
+def of_reports(takes: Callable[[str], bool], **changes: object) -> Withhold:
+    def change(report: MemberReport) -> MemberReport:
+        return replace(report, **changes) if takes(report.client_id) else report
+
+    return of_group(lambda g: replace(g, reports={i: change(report) for i, report in g.reports.items()}))
+
+
+def of_queues(broker: str, **changes: object) -> Withhold:
+    return of_group(
+        lambda g: replace(
+            g,
+            queues={q: replace(s, **changes) if q.broker_name in broker else s for q, s in g.queues.items()},
+        )
+    )
+
+
+def of_connections(**changes: object) -> Withhold:
+    def change(g: ConsumerGroup) -> ConsumerGroup:
+        views = g.views or ()
+        bare = (replace(view, connections=tuple(replace(c, **changes) for c in view.connections)) for view in views)
+        return replace(g, views=None if g.views is None else tuple(bare))
+
+    return of_group(change)
+
+
+def list_of(broker: str) -> Withhold:
+    """The broker does not answer who the consumers are."""
+
+    def withhold(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+        def change(g: ConsumerGroup) -> ConsumerGroup:
+            kept = (view for view in g.views or () if view.broker_addr != f"{broker}:10911")
+            return replace(g, views=None if g.views is None else tuple(kept))
+
+        unread = Unread("members", "g", "timed out", broker)
+        return replace(of_group(change)(snapshot), unread=(*snapshot.unread, unread))
+
+    return withhold
+
+
+def answer_of(client_id: str) -> Withhold:
+    """The consumer does not say what it runs and owns: what it may own besides is unknown."""
+
+    def change(g: ConsumerGroup) -> ConsumerGroup:
+        if client_id not in g.reports:
+            return g
+        reports = {i: report for i, report in g.reports.items() if i != client_id}
+        queues = {}
+        for queue, state in g.queues.items():
+            left = (state.owners or frozenset()) - {client_id}
+            queues[queue] = replace(state, owners=left or None)
+        return replace(g, reports=reports, queues=queues)
+
+    return of_group(change)
+
+
+def route_of(topic: str) -> Withhold:
+    def withhold(snapshot: ClusterSnapshot) -> ClusterSnapshot:
+        routes = {name: sighting for name, sighting in snapshot.routes.items() if name != topic}
+        return replace(snapshot, routes=routes, unread=(*snapshot.unread, Unread("route", topic, "timed out")))
+
+    return withhold
+
+
+PIECES: Mapping[str, Withhold] = {
+    "all lists": of_group(lambda g: replace(g, views=None)),
+    "list of a": list_of("a"),
+    "list of b": list_of("b"),
+    "answer of x": answer_of("x"),
+    "answer of y": answer_of("y"),
+    "strategies": of_reports(lambda _: True, strategy_class=None),
+    "strategy of y": of_reports(lambda i: i == "y", strategy_class=None),
+    "subscriptions": of_reports(lambda _: True, topics=None),
+    "subscription of y": of_reports(lambda i: i == "y", topics=None),
+    "start times": of_reports(lambda _: True, started_at=None),
+    "rebalance": of_reports(lambda _: True, client_rebalance=None),
+    "owners": of_queues("ab", owners=None),
+    "owners at b": of_queues("b", owners=None),
+    "offsets": of_queues("ab", consumer_offset=None, broker_offset=None),
+    "addresses": of_connections(client_addr=None),
+    "languages": of_connections(language=None, version=None),
+    "topics": of_group(lambda g: replace(g, topics=None)),
+    "kind": of_group(lambda g: replace(g, consume_type=None, message_model=None)),
+    "modes": of_group(lambda g: replace(g, request_modes=None)),
+    "waiting requests": of_group(lambda g: replace(g, polling_num=None)),
+    "route of T": route_of("T"),
+    "route of U": route_of("U"),
+}
+FAULTY = {**FAULTS, **{name: snapshot for name, (snapshot, _) in TWO_FAULTS.items()}}
+
+
+def in_order(found: Diagnosis) -> set[str]:
+    return {*found.checked, *(each.code for each in found.not_applicable)}
+
+
+@given(st.sampled_from(sorted(FAULTY)), st.lists(st.sampled_from(sorted(PIECES)), min_size=1, max_size=4, unique=True))
+@settings(max_examples=600)
+def test_withheld_evidence_gives_the_same_answer_or_unknown(name: str, pieces: list[str]) -> None:
+    whole = diagnosed(FAULTY[name])
+    snapshot = FAULTY[name]
+    for piece in pieces:
+        snapshot = PIECES[piece](snapshot)
+    found = diagnosed(snapshot)
+    symptoms = {each.code for each in whole.consequences} | {"unassigned-queues", "duplicate-owners"}
+    assert set(grave(found)) <= {*grave(whole), *symptoms}
+    assert in_order(found).isdisjoint(grave(whole))
+    assert found.outcome != "inOrder"
+
+
+def test_each_piece_of_each_fault_alone() -> None:
+    for name, faulty in FAULTY.items():
+        causes = set(grave(diagnosed(faulty)))
+        for piece, withhold in PIECES.items():
+            assert in_order(diagnosed(withhold(faulty))).isdisjoint(causes), (name, piece)
