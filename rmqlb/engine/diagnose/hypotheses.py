@@ -7,7 +7,7 @@ every observed owner, the smallest is the explanation; of equals the first in th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import Literal
@@ -37,6 +37,7 @@ SPLIT: Cause = "split-consumer-view"
 CAUSES: tuple[Cause, ...] = (DUPLICATE, MIXED, SUBSCRIPTIONS, UNREACHABLE, SPLIT)
 
 Causes = tuple[Cause, ...]
+_NONE: frozenset[MessageQueue] = frozenset()
 _Shares = dict[tuple[str, str], frozenset[MessageQueue]]  # (topic, client ID) → its queues; who has none is absent
 
 
@@ -44,6 +45,10 @@ class Hypotheses(Struct, dict=True, eq=False):
     """What a group's consumers would own with any of the causes that are suspected."""
 
     evidence: GroupEvidence
+
+    @cached_property
+    def _known(self) -> dict[Causes, tuple[Owners, ...]]:
+        return {}
 
     @cached_property
     def suspected(self) -> Causes:
@@ -99,8 +104,10 @@ class Hypotheses(Struct, dict=True, eq=False):
             DataError: something that decides the owners is unknown.
             AllocationError: every client throws then.
         """
-        members = self._members(causes)
-        return tuple(self._owners(members, ids, causes) for ids in self._lists(causes))
+        if causes not in self._known:
+            members = self._members(causes)
+            self._known[causes] = tuple(self._owners(members, ids, causes) for ids in self._lists(causes))
+        return self._known[causes]
 
     def reproduces(self, causes: Causes) -> bool:
         """Each consumer owns of each topic what one of the possible predictions gives it (raises as `possible`)."""
@@ -110,7 +117,14 @@ class Hypotheses(Struct, dict=True, eq=False):
         observed = _shares({queue: self.evidence.observed[queue] for queue in known})
         predicted = [_shares({q: its for q, its in owners.items() if q in known}) for owners in self.possible(causes)]
         keys = set(observed).union(*predicted)
-        return all(any(observed.get(key) == shares.get(key) for shares in predicted) for key in keys)
+        return all(
+            _fits(
+                observed.get(key, _NONE),
+                [shares.get(key, _NONE) for shares in predicted],
+                self.evidence.processes[key[1]],
+            )
+            for key in keys
+        )
 
     def explains(self, cause: Cause) -> Explains:
         """How much of what is observed the cause explains."""
@@ -128,13 +142,16 @@ class Hypotheses(Struct, dict=True, eq=False):
 
     def queues_of(self, cause: Cause) -> tuple[MessageQueue, ...]:
         """The queues without exactly one owner that have one by prediction with the cause gone."""
-        after = self._without(cause)
-        if after is None or len(after) > 1:
+        now, after = self._now(), self._without(cause)
+        if after is None:
             return ()
-        left = {queue for queue, owners in after[0].items() if len(owners) != 1}
-        return tuple(
-            sort_queues(queue for queue, owners in self._now().items() if len(owners) != 1 and queue not in left)
-        )
+        bad = {queue for queue, owners in now.items() if len(owners) != 1}
+        if len(after) == 1:
+            return tuple(sort_queues(queue for queue in bad if len(after[0].get(queue, ())) == 1))
+        # Brokers still disagree: what the cause does to a queue by the list of one of them counts.
+        pairs = list(zip(self.possible(self._acting), after, strict=True))
+        changed = (q for q in bad if any(len(was[q]) != 1 and len(becomes[q]) == 1 for was, becomes in pairs))
+        return tuple(sort_queues(changed))
 
     @property
     def _acting(self) -> Causes:
@@ -220,6 +237,14 @@ def _with_own_ids(ids: tuple[str, ...]) -> dict[str, str]:
         own = client_id if numbers[client_id] == 1 else f"{client_id}#{numbers[client_id]}"
         real[own] = client_id
     return real
+
+
+def _fits(observed: frozenset[MessageQueue], possible: Sequence[frozenset[MessageQueue]], processes: int) -> bool:
+    """The share is a possible one; of processes with one ID each may have another."""
+    if processes < 2:
+        return observed in possible
+    fitting = [share for share in possible if share <= observed]
+    return bool(fitting) and observed == _NONE.union(*fitting)
 
 
 def _shares(owners: Owners) -> _Shares:
