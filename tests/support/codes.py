@@ -37,7 +37,13 @@ def error_classes() -> dict[str, type[RmqlbError]]:
 
 
 def used_codes() -> Iterator[Used]:
-    """The code of every finding and error."""
+    """The code of every finding and error; a finding that says what an error says has the error's code."""
+    found = list(_all_codes())
+    errors = {each.code for each in found if each.kind == "error"}
+    yield from (each for each in found if each.kind == "error" or each.code not in errors)
+
+
+def _all_codes() -> Iterator[Used]:
     yield Used("error", OUTPUT_LOST, ExitCode.UNEXPECTED, "cli/error_boundary.py")
     for each in error_classes().values():
         if "code" not in vars(each):
@@ -53,6 +59,9 @@ def _of_call(node: ast.Call, name: str, where: str) -> Iterator[Used]:
     keyword = next((each.value for each in node.keywords if each.arg == "code"), None)
     if name == "Finding" and not _is_anothers(keyword or node.args[0]):
         for code in _literals(keyword or node.args[0], where):
+            yield Used("finding", code, None, where)
+    elif name == "DiagnosisRule":
+        for code in _literals(node.args[0], where):
             yield Used("finding", code, None, where)
     elif name in error_classes() and keyword is not None and not _is_anothers(keyword):
         for code in _literals(keyword, where):

@@ -20,13 +20,14 @@ from rmqlb.model.words import counted, messages
 def duplicate_client_ids(case: Hypotheses) -> Iterator[GroupFinding]:
     """Several channels with one client ID at one broker: each process takes the place of the first."""
     evidence = case.evidence
-    for client_id in sort_client_ids(each for each, number in _processes(evidence).items() if number > 1):
+    views = evidence.views
+    for client_id in sort_client_ids(each for each, number in evidence.processes.items() if number > 1):
         yield _finding(
             case,
             DUPLICATE,
             severity=ERROR if evidence.facts.apart is None else WARNING,
             consumers=(client_id,),
-            facts=[_addresses(evidence, view, client_id) for view in evidence.views if _is_twice(view, client_id)],
+            facts=[_addresses(evidence, view, client_id) for view in views if _is_twice(view, client_id)],
             meaning=f"{evidence.processes[client_id]} processes read the same queues under one client ID",
             remedy="Give each process its own instanceName, or do not set it.",
         )
@@ -36,7 +37,8 @@ def duplicate_client_ids(case: Hypotheses) -> Iterator[GroupFinding]:
 def split_consumer_view(case: Hypotheses) -> Iterator[GroupFinding]:
     """Brokers list different consumers, so that consumers share the queues by different lists."""
     evidence = case.evidence
-    if len(evidence.sharing_views) > 1 and evidence.group.has_split_view:
+    evidence.must_share()
+    if evidence.group.has_split_view:
         if UNREACHABLE in case.present:
             raise ComesOf((UNREACHABLE,))
         listed = [Counter(view.client_ids) for view in evidence.views]
@@ -47,7 +49,7 @@ def split_consumer_view(case: Hypotheses) -> Iterator[GroupFinding]:
             SPLIT,
             severity=INFO if passes else None,
             consumers=tuple(sort_client_ids(ids)),
-            facts=[_listed(evidence, view) for view in evidence.views],
+            facts=[each for view in evidence.views for each in (_listed(evidence, view), *_fitting(case, view))],
             meaning="consumers that ask different brokers share the queues by different lists of consumers",
             remedy="Look again after two minutes; if it stays, look for what keeps these consumers from the brokers "
             "that do not list them.",
@@ -58,7 +60,8 @@ def split_consumer_view(case: Hypotheses) -> Iterator[GroupFinding]:
 def broker_unreachable(case: Hypotheses) -> Iterator[GroupFinding]:
     """A broker does not list a consumer that others list, and the consumer owns none of its queues there."""
     evidence = case.evidence
-    if len(evidence.sharing_views) > 1 and evidence.group.has_split_view:
+    evidence.must_share()
+    if evidence.group.has_split_view:
         if UNREACHABLE not in case.suspected:
             raise DataError("brokers list different consumers, and the owners of some queues are unknown")
         if UNREACHABLE in case.explanation:
@@ -82,7 +85,7 @@ def broker_unreachable(case: Hypotheses) -> Iterator[GroupFinding]:
 def mixed_strategies(case: Hypotheses) -> Iterator[GroupFinding]:
     """Consumers run different strategies, whose shares overlap and leave gaps."""
     evidence = case.evidence
-    _ = evidence.sharing_views
+    evidence.must_share()
     names = Counter(evidence.strategies.values())
     if len(names) > 1:
         usual = names.most_common(1)[0][0]
@@ -125,7 +128,7 @@ def mixed_sdks(case: Hypotheses) -> Iterator[GroupFinding]:
 def subscription_mismatch(case: Hypotheses) -> Iterator[GroupFinding]:
     """Consumers subscribe to different topics: the share of one that does not read a topic stays unassigned."""
     evidence = case.evidence
-    _ = evidence.sharing_views
+    evidence.must_share()
     if len(set(evidence.subscriptions.values())) > 1:
         passes = SUBSCRIPTIONS not in case.explanation and evidence.is_younger_than(FORGETS_MS)
         yield _finding(
@@ -186,11 +189,6 @@ def _consequence(evidence: GroupEvidence, meaning: str, queues: tuple[MessageQue
     return f"{text}: {counted(len(queues), 'queue')} without exactly one owner{left}."
 
 
-def _processes(evidence: GroupEvidence) -> Counter[str]:
-    _ = evidence.views  # raises where nothing is listed
-    return evidence.processes
-
-
 def _is_twice(view: MemberView, client_id: str) -> bool:
     return view.client_ids.count(client_id) > 1
 
@@ -206,6 +204,14 @@ def _listed(evidence: GroupEvidence, view: MemberView) -> Evidence:
     return evidence.seen(
         f"consumers that {view.broker_addr or view.seen.where} lists", ", ".join(view.client_ids), by=view.seen
     )
+
+
+def _fitting(case: Hypotheses, view: MemberView) -> Iterator[Evidence]:
+    """How many consumers own what they would by this list, where that can be predicted."""
+    fitting = case.owning_by(view.client_ids)
+    if fitting is not None:
+        text = f"consumers with the owners that the list of {view.broker_addr or view.seen.where} gives"
+        yield case.evidence.seen(text, fitting, by=view.seen)
 
 
 def _owned_there(evidence: GroupEvidence, client_id: str, brokers: frozenset[str]) -> Evidence:

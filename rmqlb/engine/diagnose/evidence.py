@@ -56,13 +56,10 @@ class GroupEvidence(Struct, dict=True, eq=False):
             raise DoesNotApply("no consumer is online")
         return self.group.views
 
-    @cached_property
-    def sharing_views(self) -> tuple[MemberView, ...]:
-        """The same, of a group whose consumers share the queues among themselves."""
-        views = self.views
-        if self.facts.apart is not None:
-            raise DoesNotApply(self.facts.apart)
-        return views
+    def must_share(self) -> None:
+        """Refuse groups of which no consumer is known, and those whose consumers do not share their queues."""
+        if not self.views or self.facts.apart is not None:
+            raise DoesNotApply(self.facts.apart or "no consumer is online")
 
     @cached_property
     def processes(self) -> Counter[str]:

@@ -126,6 +126,21 @@ class Hypotheses(Struct, dict=True, eq=False):
             for key in keys
         )
 
+    def owning_by(self, client_ids: tuple[str, ...]) -> int | None:
+        """How many of these consumers own what they would by this list; None where that cannot be predicted."""
+        try:
+            causes = tuple(cause for cause in self._acting if cause != SPLIT)
+            predicted = _shares(self._owners(self._members(causes), client_ids, causes))
+        except RmqlbError:
+            return None
+        if any(queue not in self.evidence.observed for queue in self.evidence.queues):
+            return None
+        observed = _shares({queue: self.evidence.observed[queue] for queue in self.evidence.queues})
+        topics = [route.topic for route in self.evidence.routes]
+        return sum(
+            all(observed.get((t, i)) == predicted.get((t, i)) for t in topics) for i in dict.fromkeys(client_ids)
+        )
+
     def explains(self, cause: Cause) -> Explains:
         """How much of what is observed the cause explains."""
         try:

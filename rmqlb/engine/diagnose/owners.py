@@ -87,7 +87,7 @@ def mismatch(case: Hypotheses) -> Iterator[GroupFinding]:
 def more_consumers_than_queues(case: Hypotheses) -> Iterator[GroupFinding]:
     """Consumers without a queue, since no topic has as many queues as the group has consumers."""
     evidence = case.evidence
-    _ = evidence.sharing_views
+    evidence.must_share()
     most = max(len(route.subscribe_queues()) for route in evidence.routes)
     consumers = len(evidence.processes)
     if evidence.facts.untold is not None:

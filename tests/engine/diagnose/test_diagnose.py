@@ -96,7 +96,13 @@ def test_a_split_view_says_what_each_broker_lists() -> None:
     cause = finding(diagnosed(FAULTS["split-consumer-view"]), "split-consumer-view")
     # Broker a lists x alone, so that x takes all; y takes its half by the list of broker b.
     assert (cause.consumers, short(list(cause.queues))) == (("y",), ["b0", "b1", "b2", "b3"])
-    assert [(e.value, e.source) for e in cause.evidence] == [("x", "broker a"), ("x, y", "broker b")]
+    # x owns what the list of broker a gives it; by that of broker b it would own half, and y the other half, as it does.
+    assert [(e.value, e.source) for e in cause.evidence] == [
+        ("x", "broker a"),
+        (1, "broker a"),
+        ("x, y", "broker b"),
+        (1, "broker b"),
+    ]
 
 
 def test_a_split_view_comes_of_a_broker_that_a_consumer_does_not_reach() -> None:
@@ -276,7 +282,7 @@ healthy_groups = st.builds(
 
 
 @given(healthy_groups)
-@settings(max_examples=150)
+@settings(max_examples=100)
 def test_a_healthy_group_has_no_finding_above_info(snapshot: ClusterSnapshot) -> None:
     found = diagnosed(snapshot)
     assert grave(found) == []

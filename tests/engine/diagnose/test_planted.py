@@ -60,7 +60,7 @@ def check(snapshot: ClusterSnapshot, *faults: str) -> None:
     st.data(),
     st.sampled_from(["duplicate-client-id", "mixed-strategies", "subscription-mismatch", "split-consumer-view"]),
 )
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_a_planted_fault_is_found_and_no_other(data: st.DataObject, fault: str) -> None:
     snapshot = data.draw(planted(fault))
     check(snapshot, fault)
@@ -78,7 +78,7 @@ def test_a_planted_fault_is_found_and_no_other(data: st.DataObject, fault: str) 
         unique=True,
     ),
 )
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_two_planted_faults_are_both_found_and_no_other(data: st.DataObject, faults: list[str]) -> None:
     check(data.draw(planted(*faults)), *faults)
 
