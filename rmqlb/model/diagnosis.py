@@ -31,10 +31,10 @@ class Evidence(Struct, frozen=True, rename="camel"):
 
 
 class Explains(Struct, frozen=True, rename="camel"):
-    """What the prediction says of a cause; each value is null where it cannot be predicted or owners are unknown.
+    """What the prediction says of a cause; null is what cannot be predicted, as where something unknown acts too.
 
     Attributes:
-        reproduces: the causes found together predict exactly the observed owners.
+        reproduces: the causes found together predict exactly the observed owners; null when none were observed.
         fixes_all: with this cause gone, each queue has one owner by prediction.
         unassigned_after: unassigned queues by prediction with this cause gone.
         duplicate_owners_after: queues with duplicate owners by prediction with this cause gone.

@@ -141,6 +141,14 @@ class Hypotheses(Struct, dict=True, eq=False):
             all(observed.get((t, i)) == predicted.get((t, i)) for t in topics) for i in dict.fromkeys(client_ids)
         )
 
+    def gives(self, queue: MessageQueue, owners: tuple[str, ...]) -> bool:
+        """The causes that are present give the queue these owners, whatever they give others."""
+        try:
+            predicted = self.possible(self.present) if self.present else ()
+        except RmqlbError:
+            return False
+        return len(predicted) == 1 and predicted[0].get(queue) == owners
+
     def explains(self, cause: Cause) -> Explains:
         """How much of what is observed the cause explains."""
         try:
@@ -148,7 +156,7 @@ class Hypotheses(Struct, dict=True, eq=False):
         except RmqlbError:
             reproduces = None
         after = self._without(cause)
-        if after is None:
+        if after is None or reproduces is False:  # something else is there, of which it is unknown what it does
             return Explains(reproduces)
         if len(after) > 1:  # brokers still disagree
             return Explains(reproduces, fixes_all=False)

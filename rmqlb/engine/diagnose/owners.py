@@ -117,15 +117,19 @@ def _must_share(evidence: GroupEvidence) -> None:
 
 
 def _bad(case: Hypotheses, is_bad: Callable[[tuple[str, ...]], bool]) -> tuple[MessageQueue, ...]:
-    """The queues whose observed owners are so; raises where none are known to be, and not all owners are known."""
+    """The queues whose observed owners are so and that no cause explains (raises as a rule does)."""
     evidence = case.evidence
     _must_share(evidence)
     queues = tuple(sort_queues(q for q in evidence.queues if q in evidence.observed and is_bad(evidence.observed[q])))
     if not queues:
         evidence.must_be_observed()
-    elif case.explanation:
+        return ()
+    if case.explanation:
         raise ComesOf(case.explanation)
-    return queues
+    left = tuple(queue for queue in queues if not case.gives(queue, evidence.observed[queue]))
+    if not left:
+        raise ComesOf(case.present)
+    return left
 
 
 def _severity(evidence: GroupEvidence, otherwise: Severity) -> Severity:

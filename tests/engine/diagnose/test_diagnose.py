@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.diagnose.rules import RULES
-from rmqlb.model.diagnosis import Diagnosis, GroupFinding
+from rmqlb.model.diagnosis import Diagnosis, Explains, GroupFinding
 from rmqlb.model.group import BROADCASTING, CONSUME_POP
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.sources.dump.source import DumpSource
@@ -179,6 +179,28 @@ def test_owners_that_nothing_explains_are_said_as_they_are() -> None:
     assert [(each.code, each.causes) for each in found.consequences] == [
         ("mismatch", ("duplicate-owners", "unassigned-queues"))
     ]
+
+
+def test_a_cause_that_does_not_reproduce_the_owners_promises_nothing() -> None:
+    """A queue that a fault of an unknown kind leaves unassigned stands beside the cause that was found."""
+    snapshot = FAULTS["duplicate-client-id"]
+    queues = dict(snapshot.groups["g"].queues)
+    first = min(queues)
+    queues[first] = replace(queues[first], owners=frozenset())
+    found = diagnosed(changed(snapshot, queues=queues))
+    assert grave(found) == ["duplicate-client-id", "unassigned-queues"]
+    assert finding(found, "duplicate-client-id").explains == Explains(reproduces=False)
+    assert finding(found, "unassigned-queues").queues == (first,)
+
+
+def test_without_observed_owners_the_prediction_says_what_a_cause_does() -> None:
+    snapshot = FAULTS["duplicate-client-id"]
+    queues = {queue: replace(state, owners=None) for queue, state in snapshot.groups["g"].queues.items()}
+    found = diagnosed(changed(snapshot, queues=queues))
+    cause = finding(found, "duplicate-client-id")
+    assert cause.explains == Explains(None, True, 0, 0)
+    assert short(list(cause.queues)) == ["a3", "b0", "b1"]
+    assert {"unassigned-queues", "duplicate-owners", "mismatch"} <= {each.code for each in found.unknown}
 
 
 def test_a_group_that_has_just_changed_is_to_wait() -> None:
