@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.diagnose.rules import RULES
 from rmqlb.model.diagnosis import Diagnosis, Explains, GroupFinding
-from rmqlb.model.group import BROADCASTING, CONSUME_POP
+from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.sources.dump.source import DumpSource
 from tests.engine.diagnose.running import Process, diagnosed, grave, running
@@ -76,7 +76,10 @@ def test_two_processes_with_one_id_leave_the_second_share_unassigned() -> None:
         (2, 2, "broker b", "2026-11-21T02:00:00Z"),
     ]
     assert cause.evidence[0].fact == "channels of x from 192.0.2.0:40097, 192.0.2.1:40097"
-    assert cause.consequence.endswith(": 3 queues without exactly one owner; 30 messages unread there.")
+    assert cause.consequence == (
+        "2 processes read the same queues under one client ID: 3 queues without exactly one owner; "
+        "30 messages unread there."
+    )
     assert [(each.code, each.causes) for each in found.consequences] == [
         ("unassigned-queues", ("duplicate-client-id",)),
     ]
@@ -96,6 +99,7 @@ def test_a_split_view_says_what_each_broker_lists() -> None:
     cause = finding(diagnosed(FAULTS["split-consumer-view"]), "split-consumer-view")
     # Broker a lists x alone, so that x takes all; y takes its half by the list of broker b.
     assert (cause.consumers, short(list(cause.queues))) == (("y",), ["b0", "b1", "b2", "b3"])
+    assert cause.evidence[0].fact == "consumers that a:10911 lists"
     # x owns what the list of broker a gives it; by that of broker b it would own half, and y the other half, as it does.
     assert [(e.value, e.source) for e in cause.evidence] == [
         ("x", "broker a"),
@@ -253,7 +257,11 @@ def test_a_group_behind_a_proxy_has_consumers() -> None:
 def test_grpc_clients_beside_others_take_a_share_that_no_consumer_reads() -> None:
     found = diagnosed(running(Process("x"), Process("host@1@0@abc1")))
     assert grave(found)[0] == "behind-proxy"
-    assert finding(found, "behind-proxy").consumers == ("host@1@0@abc1",)
+    cause = finding(found, "behind-proxy")
+    assert (cause.severity, cause.consumers) == ("warning", ("host@1@0@abc1",))
+    assert (cause.evidence[0].value, cause.evidence[0].threshold) == (1, 1)
+    alone = diagnosed(running(Process("host@1@0@abc1"), Process("host@2@0@abc1")))
+    assert [(each.code, each.severity) for each in alone.findings] == [("behind-proxy", "info")]
 
 
 def test_pop_has_no_owners_to_be_wrong() -> None:
@@ -282,6 +290,72 @@ def test_offsets_that_went_back_need_an_earlier_look() -> None:
     )
     assert "offset-rewound" in diagnosed(snapshot, earlier=earlier).checked
     assert "offset-rewound" in {each.code for each in diagnosed(snapshot).unknown}
+
+
+def test_an_offset_that_is_no_longer_stored_went_back_to_the_start() -> None:
+    snapshot = running(Process("x"))
+    first, second, *_ = sorted(snapshot.groups["g"].queues)
+
+    def at(*offsets: int) -> ConsumerGroup:
+        queues = dict(snapshot.groups["g"].queues)
+        for queue, offset in zip((first, second), offsets, strict=True):
+            queues[queue] = replace(queues[queue], consumer_offset=offset)
+        return replace(snapshot.groups["g"], queues=queues)
+
+    found = diagnosed(replace(snapshot, groups={"g": at(-1, 0)}), earlier=at(7, -1))
+    cause = finding(found, "offset-rewound")
+    assert (cause.queues, cause.consequence) == ((first,), "7 messages of 1 queue redelivered.")
+
+
+def test_the_cause_of_more_queues_stands_first() -> None:
+    """Of two that explain the owners only together."""
+    few = running(*map(Process, "uvwxy"), Process("y"), Process("z", "AVG_BY_CIRCLE"), routes=(route(a=9, b=9),))
+    found = diagnosed(few)
+    numbers = [len(each.queues) for each in found.findings]
+    assert [each.code for each in found.findings] == ["mixed-strategies", "duplicate-client-id"]
+    assert numbers == sorted(numbers, reverse=True)
+    # With the same strategy for all, the ID that stands twice leaves its second share unassigned, with no duplicates;
+    # with an ID of its own for each, the shares by AVG and by circle of the last consumer overlap.
+    assert finding(found, "mixed-strategies").explains == Explains(True, False, 2, 0)
+    assert finding(found, "duplicate-client-id").explains == Explains(True, False, 2, 2)
+
+
+def test_queues_of_several_topics_have_no_single_topic() -> None:
+    twice = running(
+        Process("x", topics=BOTH), Process("x", topics=BOTH), Process("y", topics=BOTH), routes=SECOND_TOPIC
+    )
+    assert finding(diagnosed(twice), "duplicate-client-id").topic is None
+    queues = {queue: replace(state, owners=frozenset()) for queue, state in twice.groups["g"].queues.items()}
+    assert finding(diagnosed(changed(twice, queues=queues)), "unassigned-queues").topic is None
+
+
+def test_what_is_missing_is_named() -> None:
+    def reasons(snapshot: ClusterSnapshot, **changes: object) -> dict[str, str]:
+        return {each.code: each.reason for each in diagnosed(changed(snapshot, **changes)).unknown}
+
+    healthy = running(Process("x"), Process("y"))
+    group = healthy.groups["g"]
+    assert group.views is not None
+    missing = reasons(healthy, views=group.views[:1])
+    assert missing["split-consumer-view"] == "the consumers that broker b lists are unknown"
+    assert missing["mixed-strategies"] == "the consumers that broker b lists are unknown"
+    bare = {i: replace(report, client_rebalance=None) for i, report in group.reports.items()}
+    assert reasons(healthy, request_modes=None, reports=bare)["pop-consumption"] == (
+        "whether brokers assign its queues is unknown"
+    )
+    assert "pop-consumption" not in reasons(healthy, request_modes=None)
+    assert reasons(running(), polling_num=None)["behind-proxy"] == (
+        "the number of receive requests that wait at brokers is unknown"
+    )
+    assert "behind-proxy" not in reasons(running())
+    half = {
+        queue: replace(s, owners=None if queue.broker_name == "b" else s.owners) for queue, s in group.queues.items()
+    }
+    assert reasons(healthy, queues=half)["unassigned-queues"] == "the owners of 4 queues are unknown"
+    silent = {i: replace(report, strategy_class=None) if i == "y" else report for i, report in group.reports.items()}
+    assert reasons(healthy, reports=silent)["mixed-strategies"] == (
+        "the strategy of 1 consumer is unknown: y did not report"
+    )
 
 
 def test_what_the_snapshot_does_not_hold_is_unknown_and_never_in_order() -> None:
