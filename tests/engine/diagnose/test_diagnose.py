@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
@@ -64,6 +65,17 @@ def test_each_rule_answers_once(code: str) -> None:
     undecided = ({u.code for u in found.unknown}, {u.code for u in found.not_applicable})
     answered = [code for codes in (*lists, *undecided) for code in codes]
     assert sorted(answered) == sorted(rule.code for rule in RULES)
+
+
+def test_a_finding_has_the_keys_that_every_result_has() -> None:
+    (one,) = to_builtins(diagnosed(FAULTS["duplicate-client-id"]))["findings"]
+    assert list(one) == [
+        *("code", "severity", "group", "topic", "queues", "consumers"),
+        *("evidence", "consequence", "remedy", "explains"),
+    ]
+    assert list(one["evidence"][0]) == ["fact", "value", "threshold", "source", "at"]
+    assert one["queues"][0] == {"topic": "T", "brokerName": "a", "queueId": 3}
+    assert one["explains"] == {"reproduces": True, "fixesAll": True, "unassignedAfter": 0, "duplicateOwnersAfter": 0}
 
 
 def test_two_processes_with_one_id_leave_the_second_share_unassigned() -> None:
@@ -185,6 +197,36 @@ def test_owners_that_nothing_explains_are_said_as_they_are() -> None:
     ]
 
 
+def test_what_each_of_two_causes_does_while_lists_differ() -> None:
+    found = diagnosed(TWO_FAULTS["mixed strategies, lists that differ"][0])
+    # x by AVG and the list of a, which has x alone: all. y by circle and the list of b: a1, a3, b1, b3, each owned twice.
+    # By the list of b, x by AVG has a0-a3, so that a1 and a3 are owned twice by the strategies alone.
+    assert short(list(finding(found, "mixed-strategies").queues)) == ["a1", "a3"]
+    assert short(list(finding(found, "split-consumer-view").queues)) == ["b1", "b3"]
+
+
+def test_processes_with_one_id_own_no_more_than_their_lists_give_them() -> None:
+    listed_late = Process("z", unlisted=("a",), asks="b")
+    snapshot = running(*(Process(i, asks="b") for i in ("x", "x", "y")), listed_late)
+    assert finding(diagnosed(snapshot), "duplicate-client-id").explains == Explains(True, True, 0, 0)
+    queues = dict(snapshot.groups["g"].queues)
+    last = max(queues)
+    queues[last] = replace(queues[last], owners=frozenset("xz"))
+    found = diagnosed(changed(snapshot, queues=queues))
+    assert finding(found, "duplicate-client-id").explains == Explains(reproduces=False)
+
+
+def test_lists_that_differ_are_found_where_nothing_can_be_predicted() -> None:
+    snapshot = FAULTS["split-consumer-view"]
+    reports = {
+        i: replace(report, strategy_class="AllocateMessageQueueByMachineRoom")
+        for i, report in snapshot.groups["g"].reports.items()
+    }
+    cause = finding(diagnosed(changed(snapshot, reports=reports)), "split-consumer-view")
+    assert (cause.severity, cause.explains, cause.queues) == ("warning", Explains(), ())
+    assert [each.value for each in cause.evidence] == ["x", "x, y"]
+
+
 def test_a_cause_that_does_not_reproduce_the_owners_promises_nothing() -> None:
     """A queue that a fault of an unknown kind leaves unassigned stands beside the cause that was found."""
     snapshot = FAULTS["duplicate-client-id"]
@@ -205,6 +247,15 @@ def test_without_observed_owners_the_prediction_says_what_a_cause_does() -> None
     assert cause.explains == Explains(None, True, 0, 0)
     assert short(list(cause.queues)) == ["a3", "b0", "b1"]
     assert {"unassigned-queues", "duplicate-owners", "mismatch"} <= {each.code for each in found.unknown}
+
+
+def test_owners_beside_the_prediction_are_not_listed_beside_what_is_worse() -> None:
+    snapshot = running(Process("x"), Process("y"))
+    queues = dict(snapshot.groups["g"].queues)
+    for owners in ("", "xy"):
+        queues[min(queues)] = replace(queues[min(queues)], owners=frozenset(owners))
+        found = diagnosed(changed(snapshot, queues=queues))
+        assert [each.causes for each in found.consequences] == [(found.findings[0].code,)]
 
 
 def test_a_group_that_has_just_changed_is_to_wait() -> None:
@@ -248,9 +299,15 @@ def test_nobody_online_is_as_grave_as_what_waits() -> None:
     assert [severity(lag) for lag in (10, 0, None)] == ["error", "info", "warning"]
 
 
+def test_how_much_waits_is_said_when_nobody_is_online() -> None:
+    assert diagnosed(running()).findings[0].consequence == "No queue is read; 80 messages unread."
+    assert diagnosed(running(lag=0)).findings[0].consequence == "No queue is read."
+
+
 def test_a_group_behind_a_proxy_has_consumers() -> None:
     found = diagnosed(changed(running(), polling_num=2))
     assert [(each.code, each.severity) for each in found.findings] == [("behind-proxy", "info")]
+    assert found.findings[0].evidence[0].value == "2 receive requests of it wait there"
     assert "no-consumer-online" in {each.code for each in found.not_applicable}
 
 
@@ -267,6 +324,7 @@ def test_grpc_clients_beside_others_take_a_share_that_no_consumer_reads() -> Non
 def test_pop_has_no_owners_to_be_wrong() -> None:
     found = diagnosed(changed(running(Process("x"), Process("y")), consume_type=CONSUME_POP))
     assert [each.code for each in found.findings] == ["pop-consumption"]
+    assert [(each.fact, each.value) for each in found.findings[0].evidence] == [("consume type", "CONSUME_POP")]
     assert {"unassigned-queues", "mixed-strategies"} <= {each.code for each in found.not_applicable}
 
 
@@ -289,6 +347,12 @@ def test_offsets_that_went_back_need_an_earlier_look() -> None:
         40,
     )
     assert "offset-rewound" in diagnosed(snapshot, earlier=earlier).checked
+    unread = {**earlier.queues, first: replace(earlier.queues[first], consumer_offset=None)}
+    for now, then in ((unread, earlier.queues), (earlier.queues, unread)):
+        found = diagnosed(changed(snapshot, queues=now), earlier=replace(earlier, queues=then))
+        assert {each.code: each.reason for each in found.unknown}["offset-rewound"] == (
+            "some offsets are known of one look only"
+        )
     assert "offset-rewound" in {each.code for each in diagnosed(snapshot).unknown}
 
 
