@@ -125,6 +125,7 @@ def test_a_split_view_comes_of_a_broker_that_a_consumer_does_not_reach() -> None
     found = diagnosed(FAULTS["broker-unreachable-from-consumer"])
     cause = finding(found, "broker-unreachable-from-consumer")
     assert (cause.consumers, short(list(cause.queues))) == (("y",), ["b0", "b1", "b2", "b3"])
+    assert (cause.evidence[-1].fact, cause.evidence[-1].value) == ("queues of y at b", 0)
     assert {each.code: each.causes for each in found.consequences} == {
         "split-consumer-view": ("broker-unreachable-from-consumer",),
         "unassigned-queues": ("broker-unreachable-from-consumer",),
@@ -203,6 +204,8 @@ def test_what_each_of_two_causes_does_while_lists_differ() -> None:
     # By the list of b, x by AVG has a0-a3, so that a1 and a3 are owned twice by the strategies alone.
     assert short(list(finding(found, "mixed-strategies").queues)) == ["a1", "a3"]
     assert short(list(finding(found, "split-consumer-view").queues)) == ["b1", "b3"]
+    # With its own strategy each, one consumer fits each list.
+    assert [each.value for each in finding(found, "split-consumer-view").evidence] == ["x", 1, "x, y", 1]
 
 
 def test_processes_with_one_id_own_no_more_than_their_lists_give_them() -> None:
@@ -328,6 +331,15 @@ def test_pop_has_no_owners_to_be_wrong() -> None:
     assert {"unassigned-queues", "mixed-strategies"} <= {each.code for each in found.not_applicable}
 
 
+def test_one_topic_in_pop_mode_is_named() -> None:
+    pops = {i: replace(r, client_rebalance=False) for i, r in running(Process("x")).groups["g"].reports.items()}
+    snapshot = changed(
+        running(Process("x"), routes=SECOND_TOPIC), reports=pops, request_modes={"U": ("POP",)}, queues={}
+    )
+    cause = finding(diagnosed(snapshot), "pop-consumption")
+    assert (cause.topic, [(each.fact, each.value) for each in cause.evidence]) == ("U", [("topics in POP mode", "U")])
+
+
 def test_broadcasting_consumers_own_every_queue_rightly() -> None:
     snapshot = running(Process("x"), Process("y"))
     queues = {queue: replace(state, owners=frozenset("xy")) for queue, state in snapshot.groups["g"].queues.items()}
@@ -354,6 +366,19 @@ def test_offsets_that_went_back_need_an_earlier_look() -> None:
             "some offsets are known of one look only"
         )
     assert "offset-rewound" in {each.code for each in diagnosed(snapshot).unknown}
+
+
+def test_offsets_that_moved_on_are_in_order() -> None:
+    snapshot = running(Process("x"))
+    earlier = snapshot.groups["g"]
+    queues = {queue: replace(state, consumer_offset=900) for queue, state in earlier.queues.items()}
+    assert "offset-rewound" in diagnosed(snapshot, earlier=replace(earlier, queues=queues)).checked
+
+
+def test_an_id_that_one_broker_lists_twice_has_the_evidence_of_that_broker() -> None:
+    snapshot = running(Process("x"), Process("x", unlisted=("b",)), Process("y"))
+    cause = finding(diagnosed(snapshot), "duplicate-client-id")
+    assert [(each.value, each.source) for each in cause.evidence] == [(2, "broker a")]
 
 
 def test_an_offset_that_is_no_longer_stored_went_back_to_the_start() -> None:
