@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.process_queue import ConsumerEvidence
 
 CLUSTERING = "CLUSTERING"
 BROADCASTING = "BROADCASTING"
@@ -87,6 +88,7 @@ class MemberReport(Struct, frozen=True, rename="camel"):
         consume_timestamp: where CONSUME_FROM_TIMESTAMP begins, yyyyMMddHHmmss by its own clock.
         started_at: when it started, in milliseconds since 1970.
         pop_topics: of which it takes messages by POP.
+        evidence: what only a diagnosis needs; None when it was not asked for.
     """
 
     client_id: str
@@ -97,6 +99,7 @@ class MemberReport(Struct, frozen=True, rename="camel"):
     consume_timestamp: str | None = None
     started_at: int | None = None
     pop_topics: frozenset[str] | None = None
+    evidence: ConsumerEvidence | None = None
 
 
 class QueueState(Struct, frozen=True, rename="camel"):

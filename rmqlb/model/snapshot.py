@@ -40,6 +40,7 @@ class Wanted(Struct, frozen=True):
     groups: bool = True  # groups at all; a dump of many need not build them for a route
     everything: Everything | None = None  # the whole cluster instead, or None
     retry: bool = False  # the retry topic of the wanted groups too, where it has a route
+    evidence: bool = False  # what consumers say of each queue and topic that they have, for a diagnosis
     several: tuple[str, ...] = ()
 
     @property
@@ -104,6 +105,7 @@ class Unread(Struct, frozen=True):
     reason: str
     # of a group: the broker (`members`), the client ID (`member`), or the addresses of brokers
     detail: str | None = None
+    no_answer: bool = False  # it was asked, and did not answer in time
 
     @property
     def what(self) -> str:

@@ -120,6 +120,7 @@ class UnreadItem(CamelStruct, frozen=True):
         kind: of what it is a part.
         name: of the topic, group, broker (groups) or NameServer.
         detail: of a group: the broker (`members`), the client ID (`member`) or the addresses of brokers (offsets).
+        no_answer: it was asked, and did not answer in time.
         what: the part in words, instead of kind, name and detail; written by format 1.0.
     """
 
@@ -127,6 +128,7 @@ class UnreadItem(CamelStruct, frozen=True):
     kind: UnreadKind | None = None
     name: str | None = None
     detail: str | None = None
+    no_answer: bool = False
     what: str | None = None
 
     def __post_init__(self) -> None:

@@ -67,7 +67,7 @@ def to_document(snapshot: ClusterSnapshot) -> dict[str, Any]:
             for topic, sighting in sorted(snapshot.routes.items())
         ],
         "groups": [_group_out(group) for _, group in sorted(snapshot.groups.items())],
-        "unread": [_sparse(_plain(part), "detail") for part in snapshot.unread],
+        "unread": [_unread_out(part) for part in snapshot.unread],
     }
     return {**data, "notes": list(snapshot.notes)} if snapshot.notes else data
 
@@ -153,12 +153,13 @@ def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:
 
 def _unread(item: UnreadItem) -> Unread:
     if item.kind is not None and item.name is not None:
-        return Unread(item.kind, item.name, item.reason, item.detail)
+        return Unread(item.kind, item.name, item.reason, item.detail, item.no_answer)
     what = item.what or ""
     for kind, words in UNREAD_WORDS.items():  # format 1.0 has words alone
         found = re.fullmatch(re.sub(r"\\{(\w+)\\}", r"(?P<\1>.+)", re.escape(words)), what, re.DOTALL)
         if found is not None:
-            return Unread(kind, reason=item.reason, **found.groupdict())
+            words_of = found.groupdict()
+            return Unread(kind, words_of["name"], item.reason, words_of.get("detail"))
     return Unread("other", what, item.reason)
 
 
@@ -187,10 +188,15 @@ def _group_out(group: ConsumerGroup) -> dict[str, Any]:
         for queue in sorted(group.queues, key=queue_order)
     ]
     data["reports"] = [
-        _sparse(_plain(report), "consumeTimestamp", "startedAt", "popTopics")
+        _sparse(_plain(report), "consumeTimestamp", "startedAt", "popTopics", "evidence")
         for _, report in sorted(group.reports.items())
     ]
     return _sparse(data, "requestModes", "consumeTps", "pollingNum")
+
+
+def _unread_out(part: Unread) -> dict[str, Any]:
+    data = _sparse(_plain(part), "detail")
+    return {"noAnswer" if key == "no_answer" else key: value for key, value in data.items() if value is not False}
 
 
 def _sparse(data: dict[str, Any], *names: str) -> dict[str, Any]:
