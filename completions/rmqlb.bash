@@ -77,7 +77,7 @@ _rmqlb_at_show_groups() {
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words groups findings; return ;;
         --color) _rmqlb_words auto always never; return ;;
         -g|--group) _rmqlb_names group; return ;;
@@ -135,7 +135,7 @@ _rmqlb_at_show_owners() {
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words owners mismatches groups queues reasons consumers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
@@ -250,7 +250,7 @@ _rmqlb_at_check() {
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--today) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif prometheus; return ;;
         --section) _rmqlb_words failed waived incomplete not-applicable rules waivers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-from) _rmqlb_words error warning info; return ;;

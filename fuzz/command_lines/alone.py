@@ -20,6 +20,7 @@ from fuzz.command_lines.lines import Case
 from fuzz.command_lines.running import Ran
 from rmqlb.views.explanations import explanations
 from rmqlb.views.formats.text import visible, width
+from tests.support.openmetrics import read_metrics
 from tests.support.schemas import problems
 from tools.manual.tree import command_tree
 
@@ -208,6 +209,8 @@ def read_as(form: str, text: str) -> Any:
         return [json.loads(line) for line in text.splitlines()]
     if form == "yaml":
         return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    if form == "prometheus":
+        return read_metrics(text)
     if form == "junit":
         return ET.fromstring(text)
     if form in ("csv", "tsv"):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rmqlb.model.policy import Policy
     from rmqlb.model.snapshot import ClusterSnapshot
 
-_FORMATS = ("junit", "sarif")
+_FOR_CI = ("junit", "sarif")
 
 
 class CheckOptions(Struct, frozen=True):
@@ -64,7 +64,7 @@ def check(
 
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2027-01-01 -o sarif
 
-    Besides the common formats there are -o junit (JUnit XML) and -o sarif (SARIF 2.1.0).
+    Besides the common formats there are -o junit (JUnit XML), -o sarif (SARIF 2.1.0) and -o prometheus (OpenMetrics).
 
     Limits of groups: minConsumers, imbalance, idle, unassigned, duplicateOwners, duplicateClientIds,
     movedOnConsumerLoss, movedOnBrokerLoss, mixedStrategies, mixedSubscriptions, splitViews, lag, strategies. Of topics:
@@ -84,7 +84,7 @@ def check(
     from rmqlb.engine.check.check import check_policy
     from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy, read_policy
 
-    terminal = Terminal("check", output, more_formats=_FORMATS)
+    terminal = Terminal("check", output, more_formats=(*_FOR_CI, "prometheus"))
     if chosen.print_policy:
         if chosen.policy is not None:
             raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
@@ -118,7 +118,7 @@ def _strategies(options: StrategyOptions, policy: "Policy") -> "Strategies":
 
 def _show(report: "CheckReport", snapshot: "ClusterSnapshot", terminal: Terminal) -> None:
     findings = [*report.findings, *source_findings(snapshot)]
-    if terminal.format not in _FORMATS:
+    if terminal.format not in _FOR_CI:
         from rmqlb.views.check.view import check_report
 
         terminal.show(check_report(report), snapshot, findings)

@@ -50,6 +50,8 @@ def show_groups(
 
       rmqlb show-groups -s examples/cluster.json --severity warning --fail-on 'groups-with-errors>0'
 
+      rmqlb show-groups -s examples/cluster.json -o prometheus
+
     A group is in order when each queue has one owner, as observed or as its consumers' strategy gives it. It is unknown
     when that cannot be known, as for consumption by POP. --section findings lists all findings.
 
@@ -65,7 +67,7 @@ def show_groups(
     from rmqlb.model.snapshot import Everything, Wanted
     from rmqlb.views.overview.groups import groups_report
 
-    terminal = Terminal("show-groups", output, more_formats=("jsonl",))
+    terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"))
     check_watch(watching, source, None, terminal)
     asked = conditions(chosen.fail_on or (), GROUPS_FIGURES)
     lowest = None if chosen.severity is None else severity(chosen.severity, "--severity")

@@ -60,7 +60,7 @@ def show_owners(
     from rmqlb.views.owners.several import owners_of_groups
     from rmqlb.views.owners.view import owners_report
 
-    terminal = Terminal("show-owners", output, more_formats=("jsonl",))
+    terminal = Terminal("show-owners", output, more_formats=("jsonl", "prometheus"))
     check_watch(watching, source, groups.consumers, terminal)
     each = EachGroup(groups, source)
     strategies = Strategies(strategy_options.strategy_option)

@@ -26,7 +26,7 @@ from .run import EXAMPLE, ROOT, run, start
 
 POLICY = str(ROOT / "examples" / "policy.yaml")
 BASE = ("check", "-p", POLICY, "-s", EXAMPLE, "--today", "2026-11-21")
-FORMATS = (*COMMON, "junit", "sarif")
+FORMATS = (*COMMON, "junit", "sarif", "prometheus")
 EVIL = "e\x1b]0;x\x07\x1b[31m\u202evil|=[/red]"
 
 

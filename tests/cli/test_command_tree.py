@@ -147,7 +147,7 @@ def test_what_only_the_user_knows_is_a_metavar_of_some_command() -> None:
     assert used >= ONLY_THE_USER_KNOWS
 
 
-EVERY_FORMAT = (*FORMATS, "jsonl", "junit", "sarif")
+EVERY_FORMAT = (*FORMATS, "jsonl", "junit", "sarif", "prometheus")
 
 
 @pytest.mark.parametrize("name", [name for name in (*BASIC, "check", "fetch-routes") if name in FAMILIES])
@@ -170,7 +170,7 @@ def test_the_formats_offered_are_those_that_the_command_takes(name: str, monkeyp
 @each_single_command
 def test_the_help_names_no_format_that_the_command_refuses(command: CommandPage) -> None:
     option = next(option for option in command.options if "--output" in option.names)
-    named = set(re.findall(r"[a-z]+", option.help.replace("some jsonl", ""))) & set(EVERY_FORMAT)
+    named = set(re.findall(r"[a-z]+", option.help.replace("some jsonl, prometheus", ""))) & set(EVERY_FORMAT)
     assert named <= set(value_of(command, option).words)
 
 

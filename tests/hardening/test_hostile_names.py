@@ -24,6 +24,7 @@ from rmqlb.views.pipeline_view import pipeline_report
 from tests.cli.run import ROOT, Ran, command, environment, run
 from tests.hardening import walk
 from tests.hardening.hostile import CONTROLS, DIRECTIONS, INVISIBLE, MARKUP, SNAPSHOTS, TERMINAL, as_text, snapshot
+from tests.support.openmetrics import read_metrics
 
 _HARMLESS = frozenset({"\n"})
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -78,6 +79,8 @@ def test_nothing_raw_is_written(kind: str, arguments: tuple[str, ...]) -> None:
         assert all(isinstance(json.loads(line), dict) for line in done.stdout.splitlines())
     elif arguments[-1] == "sarif":
         assert json.loads(done.stdout)["version"] == "2.1.0"
+    elif arguments[-1] == "prometheus":
+        assert read_metrics(done.stdout)
     elif arguments[-1] == "junit":
         assert {element.tag for element in ET.fromstring(done.stdout).iter()} <= _JUNIT
 

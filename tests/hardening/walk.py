@@ -40,11 +40,9 @@ WITHOUT_A_SNAPSHOT = frozenset({"pipeline", "context", "config", "schema", "expl
 """Commands that read no snapshot, or have their own tests: `tests/pipeline`, which starts Spark."""
 OWN_FORMATS = {
     "fetch-routes": ("json", "yaml", "jsonl"),
-    "check": (*FORMATS, "junit", "sarif"),
-    **dict.fromkeys(
-        ("show-groups", "show-consumers", "show-route", "show-owners", "diff", "plan-rebalance", "simulate-send"),
-        (*FORMATS, "jsonl"),
-    ),
+    **dict.fromkeys(("show-consumers", "show-route", "diff", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")),
+    **dict.fromkeys(("show-groups", "show-owners"), (*FORMATS, "jsonl", "prometheus")),
+    "check": (*FORMATS, "junit", "sarif", "prometheus"),
 }
 """Where the formats are not the common ones."""
 CODES = {"fetch-routes": 4, "check": 3}

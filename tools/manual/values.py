@@ -45,11 +45,9 @@ class Value(Struct, frozen=True):
 NOTHING = Value("nothing")
 _FORMATS: Mapping[str, tuple[str, ...]] = {
     "fetch-routes": ("json", "yaml", "jsonl"),
-    **dict.fromkeys(
-        ("show-groups", "show-consumers", "show-route", "show-owners", "diff", "plan-rebalance", "simulate-send"),
-        (*FORMATS, "jsonl"),
-    ),
-    "check": (*FORMATS, "junit", "sarif"),
+    **dict.fromkeys(("show-consumers", "show-route", "diff", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")),
+    **dict.fromkeys(("show-groups", "show-owners"), (*FORMATS, "jsonl", "prometheus")),
+    "check": (*FORMATS, "junit", "sarif", "prometheus"),
 }
 """Those that are not the common ones."""
 _FIGURES: Mapping[str, tuple[str, ...]] = {

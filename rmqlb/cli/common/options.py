@@ -180,7 +180,7 @@ class OutputOptions(Struct, frozen=True):
             "--output",
             metavar="FORMAT",
             envvar="RMQLB_OUTPUT",
-            help="table, plain, json, yaml, csv, tsv, markdown, some jsonl; default: table, in a pipe plain.",
+            help="table, plain, json, yaml, csv, tsv, markdown; some jsonl, prometheus; default: table, piped plain.",
         ),
     ] = None
     section: Annotated[

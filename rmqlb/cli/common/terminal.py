@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FOR_PEOPLE = ("table", "plain", "markdown")
 """The formats that are looked at; programs read the others."""
+_NO_TABLES = ("jsonl", "prometheus")
 _NO_EDGE = 100_000
 """The width of a pipe: nothing is ever cut or wrapped there."""
 _MANY_ROWS = 500
@@ -92,8 +93,8 @@ class Terminal:
         return chosen.told(findings) if screen and not self._options.quiet else chosen
 
     def _check_lines(self) -> None:
-        if self._options.section and self.format == "jsonl":
-            raise UsageError("--section chooses tables, and -o jsonl shows none", hint="leave one of them out")
+        if self._options.section and self.format in _NO_TABLES:
+            raise UsageError(f"--section chooses tables, and -o {self.format} shows none", hint="leave one of them out")
 
     def warn(self, findings: Iterable[Finding]) -> None:
         """Findings on stderr."""
@@ -142,6 +143,11 @@ class Terminal:
             from rmqlb.views.formats.machine import as_json_lines
 
             return as_json_lines(report.rows or ())
+        if self.format == "prometheus":
+            from rmqlb.views.formats.prometheus import as_prometheus
+            from rmqlb.views.metrics.of_report import metrics_of
+
+            return as_prometheus(metrics_of(report, self._command, snapshot, findings))
         if self.format in ("csv", "tsv"):
             from rmqlb.views.formats.machine import as_csv
 

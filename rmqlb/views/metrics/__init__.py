@@ -1,0 +1,1 @@
+"""What results come to as metrics of Prometheus, a file a result."""
