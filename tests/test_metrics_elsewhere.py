@@ -1,0 +1,71 @@
+"""Who names metrics besides the program: the page, its alerts, and the dashboard name those that exist, with their labels."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from rmqlb.views.metrics.catalogue import METRICS
+from tests.support.pages import DOCS, ROOT, blocks
+
+PAGE = DOCS / "how-to" / "prometheus.md"
+BY_NAME = {metric.full_name: metric for metric in METRICS}
+DASHBOARD: dict[str, Any] = json.loads((ROOT / "examples" / "grafana-dashboard.json").read_text(encoding="utf-8"))
+VARIABLES = {each["name"]: each for each in DASHBOARD["templating"]["list"]}
+PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
+_FUNCTIONS = {"sum", "min", "topk", "time", "by", "label_values"}
+
+
+def expressions() -> Iterator[str]:
+    yield from (line for block in blocks(PAGE, "text") for line in block.splitlines())
+    yield from (target["expr"] for panel in PANELS for target in panel["targets"])
+    yield from (each["definition"] for each in VARIABLES.values() if each["type"] == "query")
+
+
+def labels_used(expression: str) -> set[str]:
+    """Those of selectors, of `by` and of `label_values`."""
+    matched = {label for inside in re.findall(r"\{(.*?)\}", expression) for label in re.findall(r"(\w+)=", inside)}
+    summed = {label for inside in re.findall(r"by \((.*?)\)", expression) for label in inside.split(", ")}
+    return matched | summed | {*re.findall(r"^label_values\(.*, (\w+)\)$", expression)}
+
+
+@pytest.mark.parametrize("expression", [*expressions()])
+def test_an_expression_names_one_metric_that_exists_and_its_labels(expression: str) -> None:
+    (name,) = re.findall(r"rocketmq_lb_\w+", expression)
+    assert labels_used(expression) <= {*BY_NAME[name].labels}
+    words = {*re.findall(r"\b[a-z_]+\b", re.sub(r"\{.*?\}|by \(.*?\)", "", expression))}
+    assert words <= {name, *BY_NAME[name].labels, *_FUNCTIONS}
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+def test_a_panel_shows_labels_of_its_metric(panel: dict[str, Any]) -> None:
+    for target in panel["targets"]:
+        (name,) = re.findall(r"rocketmq_lb_\w+", target["expr"])
+        assert {*re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])} <= {*BY_NAME[name].labels}
+        assert {*re.findall(r"\$(\w+)", target["expr"])} <= VARIABLES.keys()
+        assert panel["datasource"] == target["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+
+
+def test_panels_do_not_lie_on_each_other() -> None:
+    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
+    places = [panel["gridPos"] for panel in PANELS]
+    assert all(place["x"] + place["w"] <= 24 for place in places)
+    for one, other in combinations(places, 2):
+        apart = [one[at] + one[size] <= other[at] or other[at] + other[size] <= one[at] for at, size in ("xw", "yh")]
+        assert any(apart), (one, other)
+
+
+def test_the_dashboard_shows_what_each_command_writes() -> None:
+    shown = {name for each in expressions() for name in re.findall(r"rocketmq_lb_\w+", each)}
+    for name in ("queue_owners", "queue_lag", "imbalance", "idle_consumers", "mismatches", "findings", "check_limits"):
+        assert f"rocketmq_lb_{name}" in shown
+
+
+def test_the_page_lists_every_metric() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows == [(metric.full_name, ", ".join(metric.labels), metric.help) for metric in METRICS]
