@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -83,6 +84,7 @@ def test_findings_are_counted_as_the_json_has_them() -> None:
     assert told
     assert by(found["findings"], "group", "code", "severity") == told
     assert by(found["findings"], "command") == {("show-groups",): told.total()}
+    assert by(found["findings"], "cluster").keys() == {("c1",)}
 
 
 def test_the_groups_that_are_not_shown_are_counted_by_status_alone() -> None:
@@ -116,6 +118,21 @@ def test_owners_that_nobody_observed_are_no_zeros() -> None:
     assert found.keys() == UNDER.keys() - {"strategy_mismatches"} | ({"findings"} & found.keys())
 
 
+@pytest.mark.parametrize("kept", [0, 1, 3])
+def test_what_is_withheld_has_no_sample_and_changes_no_other_one(kept: int) -> None:
+    """Of four queues so many and one more keep their owners and offsets."""
+    whole = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
+    for at, queue in enumerate(queue for group in whole["data"]["groups"] for queue in group["queues"]):
+        if at % 4 > kept:
+            queue.update(dict.fromkeys(("owners", "brokerOffset", "consumerOffset")))
+    for line in (("show-owners", "-g", "*", "--strategy", "AVG"), ("show-groups",)):
+        before = read_metrics(run(*line, "-s", EXAMPLE, "-o", "prometheus").stdout)
+        after = read_metrics(run(*line, "-s", "-", "-o", "prometheus", stdin=json.dumps(whole)).stdout)
+        for name in ("rocketmq_lb_queue_owners", "rocketmq_lb_queue_lag", "rocketmq_lb_group_lag"):
+            assert after.get(name, {}).items() <= before.get(name, {}).items()
+            assert (len(after.get(name, {})) < len(before.get(name, {}))) == (kept < 3 and name in before)
+
+
 def test_each_limit_is_that_of_the_json() -> None:
     envelope, found = both(*CHECK, code=ExitCode.CONDITION)
     data = envelope["data"]
@@ -129,6 +146,7 @@ def test_each_limit_is_that_of_the_json() -> None:
     assert by(found["check_not_passed"], "rule", "limit", "verdict") == Counter(
         (one["rule"], one["limit"], verdict) for verdict, one in judged
     )
+    assert by(found["check_not_passed"], "cluster").keys() == {("DefaultCluster",)}
     for name, key in (("check_value", "value"), ("check_bound", "bound")):
         assert by(found[name], "group", "topic", "limit") == {
             ((one["name"], None) if one["about"] == GROUP else (None, one["name"])) + (one["limit"],): one[key]
@@ -141,6 +159,7 @@ def test_what_a_limit_could_not_measure_has_no_value() -> None:
     ran = run("check", "-p", "-", "-s", EXAMPLE, "--today", "2026-11-21", "-o", "prometheus", stdin=policy)
     found = read_metrics(ran.stdout)
     assert by(found["rocketmq_lb_check_not_passed"], "rule", "verdict")["r", "incomplete"] == 1
+    assert by(found["rocketmq_lb_check_not_passed"], "rule", "cluster").keys() == {("r", None), ("s", "DefaultCluster")}
     assert by(found["rocketmq_lb_check_value"], "rule").keys() == {("s",)}
     assert by(found["rocketmq_lb_check_bound"], "rule").keys() == {("s",)}
 
