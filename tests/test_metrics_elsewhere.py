@@ -18,7 +18,7 @@ BY_NAME = {metric.full_name: metric for metric in METRICS}
 DASHBOARD: dict[str, Any] = json.loads((ROOT / "examples" / "grafana-dashboard.json").read_text(encoding="utf-8"))
 VARIABLES = {each["name"]: each for each in DASHBOARD["templating"]["list"]}
 PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
-_FUNCTIONS = {"sum", "min", "topk", "time", "by", "label_values"}
+_FUNCTIONS = {"and", "sum", "min", "topk", "time", "by", "label_values"}
 
 
 def expressions() -> Iterator[str]:
@@ -35,17 +35,19 @@ def labels_used(expression: str) -> set[str]:
 
 
 @pytest.mark.parametrize("expression", [*expressions()])
-def test_an_expression_names_one_metric_that_exists_and_its_labels(expression: str) -> None:
-    (name,) = re.findall(r"rocketmq_lb_\w+", expression)
-    assert labels_used(expression) <= {*BY_NAME[name].labels}
-    words = {*re.findall(r"\b[a-z_]+\b", re.sub(r"\{.*?\}|by \(.*?\)", "", expression))}
-    assert words <= {name, *BY_NAME[name].labels, *_FUNCTIONS}
+def test_an_expression_names_metrics_that_exist_and_their_labels(expression: str) -> None:
+    names = re.findall(r"rocketmq_lb_\w+", expression)
+    labels = set.intersection(*({*BY_NAME[name].labels} for name in names[1:] or names))
+    assert labels_used(expression) <= {*BY_NAME[names[0]].labels}
+    assert {*re.findall(r"\bon \((\w+)\)", expression)} <= labels
+    words = {*re.findall(r"\b[a-z_]+\b", re.sub(r"\{.*?\}|(by|on) \(.*?\)", "", expression))}
+    assert words <= {*names, *labels, *_FUNCTIONS}
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
 def test_a_panel_shows_labels_of_its_metric(panel: dict[str, Any]) -> None:
     for target in panel["targets"]:
-        (name,) = re.findall(r"rocketmq_lb_\w+", target["expr"])
+        name = re.findall(r"rocketmq_lb_\w+", target["expr"])[0]
         assert {*re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])} <= {*BY_NAME[name].labels}
         assert {*re.findall(r"\$(\w+)", target["expr"])} <= VARIABLES.keys()
         assert panel["datasource"] == target["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
