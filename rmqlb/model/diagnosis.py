@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.model.finding import INFO, Severity
+from rmqlb.model.finding import SEVERITIES, Severity
 from rmqlb.model.message_queue import MessageQueue
 
 Outcome = Literal["found", "unknown", "inOrder"]
@@ -75,6 +75,51 @@ class GroupFinding(Struct, frozen=True, rename="camel"):
     explains: Explains | None = None
 
 
+class Look(Struct, frozen=True, rename="camel"):
+    """A moment at which the group was read.
+
+    Attributes:
+        source: URL, address or file, never with a secret in it.
+        at: when, ISO-8601 in UTC; null when the source does not report it.
+    """
+
+    source: str
+    at: str | None
+
+
+class GroupCounts(Struct, frozen=True, rename="camel"):
+    """The group in numbers, as the last look shows it; null is what is not known.
+
+    Attributes:
+        consumers: distinct client IDs that brokers list.
+        processes: running clients, of which several may share a client ID.
+        queues: readable queues of its topics.
+        unassigned: queues that are observed to have no owner; null where consumers do not share queues, or no owner was
+            observed.
+        duplicate_owners: queues that are observed to have two or more owners; null in the same cases.
+        lag: messages not yet read, of the queues of which that is known.
+    """
+
+    consumers: int | None = None
+    processes: int | None = None
+    queues: int | None = None
+    unassigned: int | None = None
+    duplicate_owners: int | None = None
+    lag: int | None = None
+
+
+class ConsumerStacks(Struct, frozen=True, rename="camel"):
+    """What the consume threads of a consumer do.
+
+    Attributes:
+        client_id: of the consumer.
+        threads: the stack trace of each of its consume threads.
+    """
+
+    client_id: str
+    threads: tuple[str, ...]
+
+
 class Undecided(Struct, frozen=True, rename="camel"):
     """A rule that gives no answer.
 
@@ -100,27 +145,64 @@ class Consequence(Struct, frozen=True, rename="camel"):
 
 
 class Diagnosis(Struct, frozen=True, rename="camel"):
-    """What all rules say of a group; each rule is in exactly one of the lists.
+    """Why a group is as it is: what all rules say of it, each rule in one of the lists.
 
     Attributes:
         group: the consumer group.
+        outcome: found (a finding is an error or a warning), unknown (none is, and some rule could not be decided) or
+            inOrder (every rule has looked, or does not apply).
+        looks: when the group was read, the oldest first; the last one is diagnosed, the others show how it changes.
+        counts: the group in numbers.
         findings: the likeliest cause first.
         consequences: what comes of the findings.
         checked: codes of what was looked for and is in order.
         unknown: codes of what could not be decided.
         not_applicable: codes of what cannot be the case in such a group.
+        stacks: what the consume threads of blocked consumers do; null when they were not asked.
     """
 
     group: str
+    outcome: Outcome
+    looks: tuple[Look, ...] = ()
+    counts: GroupCounts = GroupCounts()
     findings: tuple[GroupFinding, ...] = ()
     consequences: tuple[Consequence, ...] = ()
     checked: tuple[str, ...] = ()
     unknown: tuple[Undecided, ...] = ()
     not_applicable: tuple[Undecided, ...] = ()
+    stacks: tuple[ConsumerStacks, ...] | None = None
 
     @property
-    def outcome(self) -> Outcome:
-        """In order is only what every rule has looked at."""
-        if any(finding.severity != INFO for finding in self.findings):
-            return "found"
-        return "unknown" if self.unknown else "inOrder"
+    def severity(self) -> Severity | None:
+        """That of its gravest finding; None without any."""
+        return min((each.severity for each in self.findings), key=SEVERITIES.index, default=None)
+
+
+class DiagnosisSummary(Struct, frozen=True, rename="camel"):
+    """Diagnoses of groups in numbers.
+
+    Attributes:
+        groups: how many.
+        with_errors: those whose gravest finding is an error.
+        with_warnings: those whose gravest finding is a warning.
+        unknown: the others of which some rule could not be decided.
+        in_order: the others.
+    """
+
+    groups: int
+    with_errors: int
+    with_warnings: int
+    unknown: int
+    in_order: int
+
+
+class DiagnosisOfGroups(Struct, frozen=True):
+    """Why several groups are as they are.
+
+    Attributes:
+        groups: each group's diagnosis, as rmqlb/diagnosis has it, the worst first.
+        summary: of all of them.
+    """
+
+    groups: tuple[Diagnosis, ...]
+    summary: DiagnosisSummary

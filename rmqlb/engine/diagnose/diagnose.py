@@ -8,6 +8,7 @@ from rmqlb.engine.diagnose.evidence import DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import Hypotheses
 from rmqlb.engine.diagnose.rule import ComesOf, DiagnosisRule
 from rmqlb.engine.diagnose.rules import RULES
+from rmqlb.engine.diagnose.state import counts_of, looks_of, stacks_of
 from rmqlb.errors import RmqlbError
 from rmqlb.model.diagnosis import Consequence, Diagnosis, GroupFinding, Undecided
 from rmqlb.model.finding import INFO, SEVERITIES
@@ -37,13 +38,18 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
                 unknown.append(Undecided(rule.code, error.message))
         findings += found
     findings.sort(key=lambda finding: _place(finding, case))
+    found_any = any(finding.severity != INFO for finding in findings)
     return Diagnosis(
         evidence.facts.name,
+        "found" if found_any else "unknown" if unknown else "inOrder",
+        looks_of(evidence),
+        counts_of(evidence),
         tuple(findings),
         tuple(consequences),
         tuple(checked),
         tuple(unknown),
         tuple(not_applicable),
+        stacks_of(evidence),
     )
 
 

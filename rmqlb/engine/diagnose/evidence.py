@@ -35,10 +35,10 @@ class DoesNotApply(Exception):
 
 
 class GroupEvidence(Struct, dict=True, eq=False):
-    """One group of a snapshot, and the group as an earlier look saw it."""
+    """One group of a snapshot, and the group as earlier looks saw it, the oldest first."""
 
     facts: GroupFacts
-    earlier: ConsumerGroup | None = None
+    earlier: tuple[ConsumerGroup, ...] = ()
 
     @cached_property
     def group(self) -> ConsumerGroup:

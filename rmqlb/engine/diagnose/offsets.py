@@ -19,10 +19,10 @@ def offset_rewound(case: Hypotheses) -> Iterator[GroupFinding]:
     evidence = case.evidence
     if evidence.group.message_model == BROADCASTING:
         raise DoesNotApply("a BROADCASTING group keeps its offsets at its consumers")
-    if evidence.earlier is None:
+    if not evidence.earlier:
         raise DataError("one look shows no change of offsets")
     back: dict[MessageQueue, int] = {}
-    for queue, was in evidence.earlier.queues.items():
+    for queue, was in evidence.earlier[-1].queues.items():
         state = evidence.group.queues.get(queue)
         if state is None or was.consumer_offset is None or state.consumer_offset is None:
             raise DataError("some offsets are known of one look only")

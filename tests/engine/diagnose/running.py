@@ -84,7 +84,7 @@ def running(*processes: Process, routes: Sequence[TopicRouteData] = TWO_BROKERS,
     )
 
 
-def diagnosed(snapshot: ClusterSnapshot, name: str = "g", earlier: ConsumerGroup | None = None) -> Diagnosis:
+def diagnosed(snapshot: ClusterSnapshot, name: str = "g", earlier: tuple[ConsumerGroup, ...] = ()) -> Diagnosis:
     facts = facts_of(snapshot, gaps(snapshot), name, Settings())
     return diagnose(GroupEvidence(facts, earlier))
 

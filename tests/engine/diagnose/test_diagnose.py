@@ -352,16 +352,16 @@ def test_offsets_that_went_back_need_an_earlier_look() -> None:
     earlier = snapshot.groups["g"]
     first = min(earlier.queues)
     queues = {**earlier.queues, first: replace(earlier.queues[first], consumer_offset=960)}
-    found = diagnosed(changed(snapshot, queues=queues), earlier=earlier)
+    found = diagnosed(changed(snapshot, queues=queues), earlier=(earlier,))
     assert (grave(found), found.findings[0].queues, found.findings[0].evidence[0].value) == (
         ["offset-rewound"],
         (first,),
         40,
     )
-    assert "offset-rewound" in diagnosed(snapshot, earlier=earlier).checked
+    assert "offset-rewound" in diagnosed(snapshot, earlier=(earlier,)).checked
     unread = {**earlier.queues, first: replace(earlier.queues[first], consumer_offset=None)}
     for now, then in ((unread, earlier.queues), (earlier.queues, unread)):
-        found = diagnosed(changed(snapshot, queues=now), earlier=replace(earlier, queues=then))
+        found = diagnosed(changed(snapshot, queues=now), earlier=(replace(earlier, queues=then),))
         assert {each.code: each.reason for each in found.unknown}["offset-rewound"] == (
             "some offsets are known of one look only"
         )
@@ -372,7 +372,7 @@ def test_offsets_that_moved_on_are_in_order() -> None:
     snapshot = running(Process("x"))
     earlier = snapshot.groups["g"]
     queues = {queue: replace(state, consumer_offset=900) for queue, state in earlier.queues.items()}
-    assert "offset-rewound" in diagnosed(snapshot, earlier=replace(earlier, queues=queues)).checked
+    assert "offset-rewound" in diagnosed(snapshot, earlier=(replace(earlier, queues=queues),)).checked
 
 
 def test_an_id_that_one_broker_lists_twice_has_the_evidence_of_that_broker() -> None:
@@ -391,7 +391,7 @@ def test_an_offset_that_is_no_longer_stored_went_back_to_the_start() -> None:
             queues[queue] = replace(queues[queue], consumer_offset=offset)
         return replace(snapshot.groups["g"], queues=queues)
 
-    found = diagnosed(replace(snapshot, groups={"g": at(-1, 0)}), earlier=at(7, -1))
+    found = diagnosed(replace(snapshot, groups={"g": at(-1, 0)}), earlier=(at(7, -1),))
     cause = finding(found, "offset-rewound")
     assert (cause.queues, cause.consequence) == ((first,), "7 messages of 1 queue redelivered.")
 
