@@ -148,7 +148,7 @@ def test_the_topics_that_the_group_pulls_are_looked_at(command: str, pop: tuple[
     ran = run(*told(command, *at(pop), "-g", "pop-svc", "-o", "json"))
     assert ran.code == 0, ran.stderr
     codes = {finding["code"]: finding["message"] for finding in json.loads(ran.stdout)["findings"]}
-    assert codes["pop-topics"].startswith("left out: PopT, which group pop-svc consumes by POP")
+    assert codes["pop-consumption"].startswith("left out: PopT, which group pop-svc consumes by POP")
     assert "broker-rebalance" in codes
 
 
@@ -232,7 +232,7 @@ def test_other_consumers_may_be_named_with_a_warning() -> None:
     for brokers in serving(grpc_group(2)):
         ran = run("plan-rebalance", *at(brokers), "-g", "grpc-svc", "--consumers", "a,b", "--add", "c", "-o", "json")
         assert ran.code == 0
-        assert "proxy-consumers" in {finding["code"] for finding in json.loads(ran.stdout)["findings"]}
+        assert "behind-proxy" in {finding["code"] for finding in json.loads(ran.stdout)["findings"]}
 
 
 def test_check_does_not_count_consumers_that_nobody_lists(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
             f"{view.broker_addr or view.seen.where}: {len(view.connections)}" for view in group.views or ()
         )
         yield Finding(
-            "split-view",
+            "split-consumer-view",
             f"brokers list different consumers of group {group.group} ({views}); all of them are counted",
             group.group,
             consumers=tuple(i for i in dict.fromkeys(ids) if len({each[i] for each in listed}) > 1),
@@ -82,7 +82,7 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
     grpc = tuple(dict.fromkeys(filter(is_grpc, ids)))
     if grpc:
         yield Finding(
-            "grpc-consumers",
+            "behind-proxy",
             "some consumers look like gRPC clients, which own no queue; the others count them all the same, "
             "and their shares stay unassigned",
             consumers=grpc,
@@ -142,7 +142,7 @@ def _subscription_findings(group: ConsumerGroup) -> Iterator[Finding]:
         unlisted = sorted(frozenset[str]().union(*sets.values()).difference(group.topics or ())) if group.topics else []
         more = f"; brokers do not list {', '.join(unlisted)} now, --topic shows what they do not" if unlisted else ""
         yield Finding(
-            "mixed-subscriptions",
+            "subscription-mismatch",
             f"consumers of group {group.group} subscribe to different topics ({ids[0]} and {other}): "
             f"the share of one that does not subscribe to a topic stays unassigned{more}",
             group.group,

@@ -42,7 +42,7 @@ def pulled_routes(
     if all(route.topic.startswith(RETRY_PREFIX) for route in pulled):
         raise pop_refusal(group, left_out)
     text = f"left out: {', '.join(left_out)}, which group {group.group} consumes by POP: no consumer owns a queue there"
-    return pulled, [Finding("pop-topics", text, group.group, INFO)]
+    return pulled, [Finding("pop-consumption", text, group.group, INFO)]
 
 
 def pop_refusal(group: ConsumerGroup, topics: Iterable[str]) -> DataError:
@@ -98,7 +98,7 @@ def proxy_findings(group: ConsumerGroup) -> list[Finding]:
     return (
         []
         if evidence is None
-        else [Finding("proxy-consumers", f"{_proxy_text(group, evidence)}; they are not counted", group.group, INFO)]
+        else [Finding("behind-proxy", f"{_proxy_text(group, evidence)}; they are not counted", group.group, INFO)]
     )
 
 

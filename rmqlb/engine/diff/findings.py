@@ -36,7 +36,7 @@ def diff_findings(diff: SnapshotDiff) -> Iterator[Finding]:
             yield Finding("assumed-strategy", text, group.group)
         if group.offsets_back and not swapped:
             text = f"the offsets of {counted(group.offsets_back, 'queue')} of group {group.group} went back"
-            yield Finding("offsets-back", f"{text}: messages from there on are redelivered", group.group)
+            yield Finding("offset-rewound", f"{text}: messages from there on are redelivered", group.group)
 
 
 def _not_compared(diff: SnapshotDiff) -> Iterator[Finding]:

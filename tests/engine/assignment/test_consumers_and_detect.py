@@ -73,7 +73,7 @@ def test_ids_of_remoting_clients_are_not_taken_for_grpc_ones() -> None:
 def test_brokers_that_list_other_members_are_a_finding_and_all_members_count() -> None:
     seen = group("a b", "a a")
     assert seen.client_ids == ("a", "a", "b")
-    assert codes(seen) == ["duplicate-client-id", "split-view"]
+    assert codes(seen) == ["duplicate-client-id", "split-consumer-view"]
     split = list(member_findings(seen))[1]
     assert split.message.count(": 2") == 2  # each broker, and how many it lists
     first, second = seen.views or ()
@@ -86,7 +86,7 @@ def test_brokers_that_list_other_members_are_a_finding_and_all_members_count() -
 
 def test_what_is_odd_about_members_is_said() -> None:
     assert codes(group("a", consume_type="CONSUME_ACTIVELY")) == ["pull-consumers"]
-    assert codes(group("a h@1@0@zz")) == ["grpc-consumers"]
+    assert codes(group("a h@1@0@zz")) == ["behind-proxy"]
     (found,) = member_findings(group("a h@1@0@zz"))
     assert "the others count them all the same" in found.message  # as the tables do, which give them a share
     assert found.consumers == ("h@1@0@zz",)
@@ -95,7 +95,7 @@ def test_what_is_odd_about_members_is_said() -> None:
     for own in (True, None):
         assert codes(replace(group("a"), reports={"a": MemberReport("a", client_rebalance=own)})) == []
     mixed = {"a": MemberReport("a", frozenset({"T", "%RETRY%g"})), "b": MemberReport("b", frozenset({"U", "%RETRY%g"}))}
-    assert codes(replace(group("a b"), reports=mixed)) == ["mixed-subscriptions"]
+    assert codes(replace(group("a b"), reports=mixed)) == ["subscription-mismatch"]
     (found,) = member_findings(replace(group("a b"), reports=mixed))
     assert found.message.startswith("consumers of group g subscribe to different topics (a and b): ")
     (found,) = member_findings(replace(group("a b"), reports=mixed, topics=("T",)))

@@ -67,7 +67,7 @@ def test_only_the_topics_that_are_pulled_are_looked_at() -> None:
     routes, (finding,) = pulled_routes(both, (route("T", x=1), route("U", x=1)))
     assert [each.topic for each in routes] == ["U"]
     assert (finding.code, finding.message) == (
-        "pop-topics",
+        "pop-consumption",
         "left out: T, which group g consumes by POP: no consumer owns a queue there",
     )
     assert pulled_routes(both, (route("U", x=1),)) == ((route("U", x=1),), [])
@@ -136,7 +136,7 @@ def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence
     must_be_listed(seen, assumed=True)
     (finding,) = proxy_findings(seen)
     connected, _, _ = raised.value.message.partition("; which of them")
-    assert (finding.code, finding.message) == ("proxy-consumers", f"{connected}; they are not counted")
+    assert (finding.code, finding.message) == ("behind-proxy", f"{connected}; they are not counted")
 
 
 def test_of_several_queues_the_last_message_read_is_what_counts() -> None:

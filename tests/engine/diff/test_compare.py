@@ -226,7 +226,7 @@ def test_offsets_alone_make_no_group_changed() -> None:
         8,
     )
     assert (diff.summary.groups_changed, diff.summary.lag_growth) == (0, 40)
-    assert codes(diff) == ["offsets-back"]
+    assert codes(diff) == ["offset-rewound"]
 
 
 def test_a_broadcasting_group_moves_no_queue() -> None:

@@ -56,7 +56,7 @@ def test_processes_on_one_host_are_told_apart_at_one_broker_only() -> None:
 def test_a_consumer_that_a_broker_does_not_list() -> None:
     group = replace(members("x y"), views=listed(a="x=h1:1 y=h2:1", b="x=h1:2"))
     x, y = processes(group)
-    assert (x.not_listed_by, x.findings, y.not_listed_by, y.findings) == ((), (), ("b",), ("split-view",))
+    assert (x.not_listed_by, x.findings, y.not_listed_by, y.findings) == ((), (), ("b",), ("split-consumer-view",))
 
 
 def test_lag_is_that_of_the_queues_it_owns() -> None:
@@ -95,7 +95,7 @@ def test_what_it_says_of_itself() -> None:
     reports = {i: replace(report, started_at=1_767_225_600_123) for i, report in group.reports.items()}
     x, y = processes(replace(group, reports=reports))
     assert (x.topics, y.topics, x.strategy, x.started_at) == (("T",), ("T", "U"), "AVG", "2026-01-01T00:00:00Z")
-    assert (x.findings, y.findings) == ((), ("mixed-subscriptions",))
+    assert (x.findings, y.findings) == ((), ("subscription-mismatch",))
     absurd = {"x": replace(reports["x"], started_at=10**30)}
     assert processes(replace(group, reports=absurd))[0].started_at is None
 

@@ -121,7 +121,7 @@ def test_a_group_adds_only_to_figures_that_it_can_have(
     ones = (
         replace(ONE, message_model="BROADCASTING"),
         replace(ONE, findings=(Finding("pop-consumption", ""),)),
-        replace(ONE, findings=(Finding("split-view", ""), Finding("behind-proxy", ""))),
+        replace(ONE, findings=(Finding("split-consumer-view", ""), Finding("behind-proxy", ""))),
         replace(ONE, status="offline"),
     )
     condition = parse_condition(f"{name}>0", GROUPS_FIGURES)
