@@ -126,10 +126,12 @@ class Undecided(Struct, frozen=True, rename="camel"):
     Attributes:
         code: of the finding that it looks for.
         reason: the evidence that is missing, or why the rule does not apply.
+        remedy: how to get that evidence; null where nothing is known to.
     """
 
     code: str
     reason: str
+    remedy: str | None = None
 
 
 class Consequence(Struct, frozen=True, rename="camel"):

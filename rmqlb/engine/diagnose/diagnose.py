@@ -35,7 +35,7 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
             not_applicable.append(Undecided(rule.code, str(why)))
         except RmqlbError as error:
             if not found:  # more evidence might show more of the same
-                unknown.append(Undecided(rule.code, error.message))
+                unknown.append(Undecided(rule.code, error.message, error.hint))
         findings += found
     findings.sort(key=lambda finding: _place(finding, case))
     found_any = any(finding.severity != INFO for finding in findings)

@@ -29,13 +29,28 @@ CONVERGES_MS = 50_000
 FORGETS_MS = 120_000
 """A broker forgets a silent client after 120 s (`ConsumerManager.CHANNEL_EXPIRED_TIMEOUT`)."""
 
+LOOK_AGAIN = "look again some seconds later; in a file, give the snapshot made before it with --earlier"
+"""What to do where one look is too few."""
+
 
 class DoesNotApply(Exception):
     """What a rule looks for cannot be the case in such a group; the argument says why."""
 
 
+class AnotherLookNeeded(DataError):
+    """A later look at the same group would decide it."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, hint=LOOK_AGAIN)
+
+
 class GroupEvidence(Struct, dict=True, eq=False):
-    """One group of a snapshot, and the group as earlier looks saw it, the oldest first."""
+    """One group of a snapshot, and the same group as earlier looks saw it.
+
+    Attributes:
+        facts: of the last look.
+        earlier: the looks before it, the oldest first; `looks.earlier_look` makes one of a snapshot.
+    """
 
     facts: GroupFacts
     earlier: tuple[ConsumerGroup, ...] = ()

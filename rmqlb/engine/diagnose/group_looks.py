@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check.group_facts import gaps
 from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.diagnose.looks import earlier_look
 from rmqlb.engine.overview.groups import facts_of
 from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.process_queue import ConsumerEvidence
@@ -25,7 +26,7 @@ def evidence_of(looks: Sequence[ClusterSnapshot], name: str, settings: Settings)
         settings: what the consumers' strategy objects were constructed with.
     """
     now = looks[-1]
-    earlier = tuple(look.groups[name] for look in looks[:-1] if name in look.groups)
+    earlier = tuple(earlier_look(look, name) for look in looks[:-1] if name in look.groups)
     return GroupEvidence(facts_of(now, gaps(now), name, settings), earlier)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rmqlb.engine.diagnose.evidence import DoesNotApply
+from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, DoesNotApply
 from rmqlb.engine.diagnose.hypotheses import Hypotheses
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import GroupFinding
@@ -15,19 +15,21 @@ from rmqlb.model.words import counted, messages
 
 
 def offset_rewound(case: Hypotheses) -> Iterator[GroupFinding]:
-    """The group's offset is smaller than it was: messages are delivered again."""
+    """The group's offset is smaller than in an earlier look: messages are delivered again until it has caught up."""
     evidence = case.evidence
     if evidence.group.message_model == BROADCASTING:
         raise DoesNotApply("a BROADCASTING group keeps its offsets at its consumers")
     if not evidence.earlier:
-        raise DataError("one look shows no change of offsets")
+        raise AnotherLookNeeded("one look shows no change of offsets")
     back: dict[MessageQueue, int] = {}
-    for queue, was in evidence.earlier[-1].queues.items():
-        state = evidence.group.queues.get(queue)
-        if state is None or was.consumer_offset is None or state.consumer_offset is None:
-            raise DataError("some offsets are known of one look only")
-        if max(was.consumer_offset, 0) > max(state.consumer_offset, 0):
-            back[queue] = was.consumer_offset - max(state.consumer_offset, 0)
+    for look in evidence.earlier:
+        for queue, was in look.queues.items():
+            state = evidence.group.queues.get(queue)
+            if state is None or was.consumer_offset is None or state.consumer_offset is None:
+                raise DataError("some offsets are known of one look only")
+            by = max(was.consumer_offset, 0) - max(state.consumer_offset, 0)
+            if by > 0:
+                back[queue] = max(by, back.get(queue, 0))
     if back:
         yield GroupFinding(
             "offset-rewound",

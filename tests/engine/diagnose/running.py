@@ -84,9 +84,12 @@ def running(*processes: Process, routes: Sequence[TopicRouteData] = TWO_BROKERS,
     )
 
 
+def evidence_of(snapshot: ClusterSnapshot, name: str = "g", earlier: tuple[ConsumerGroup, ...] = ()) -> GroupEvidence:
+    return GroupEvidence(facts_of(snapshot, gaps(snapshot), name, Settings()), earlier)
+
+
 def diagnosed(snapshot: ClusterSnapshot, name: str = "g", earlier: tuple[ConsumerGroup, ...] = ()) -> Diagnosis:
-    facts = facts_of(snapshot, gaps(snapshot), name, Settings())
-    return diagnose(GroupEvidence(facts, earlier))
+    return diagnose(evidence_of(snapshot, name, earlier))
 
 
 def grave(found: Diagnosis) -> list[str]:

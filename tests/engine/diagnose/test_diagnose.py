@@ -375,6 +375,18 @@ def test_offsets_that_moved_on_are_in_order() -> None:
     assert "offset-rewound" in diagnosed(snapshot, earlier=(replace(earlier, queues=queues),)).checked
 
 
+def test_offsets_that_went_back_and_were_reached_again_are_in_order() -> None:
+    snapshot = running(Process("x"))
+    group = snapshot.groups["g"]
+
+    def at(offset: int) -> ConsumerGroup:
+        return replace(group, queues={q: replace(s, consumer_offset=offset) for q, s in group.queues.items()})
+
+    assert grave(diagnosed(snapshot, earlier=(at(1000), at(960)))) == []
+    found = diagnosed(replace(snapshot, groups={"g": at(970)}), earlier=(at(1000), at(960), at(965)))
+    assert [each.value for each in finding(found, "offset-rewound").evidence] == [30] * 8
+
+
 def test_an_id_that_one_broker_lists_twice_has_the_evidence_of_that_broker() -> None:
     snapshot = running(Process("x"), Process("x", unlisted=("b",)), Process("y"))
     cause = finding(diagnosed(snapshot), "duplicate-client-id")
