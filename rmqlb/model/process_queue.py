@@ -10,21 +10,34 @@ from msgspec import Struct
 from rmqlb.model.message_queue import MessageQueue
 
 
-class ProcessQueue(Struct, frozen=True, rename="camel"):
-    """A queue as its consumer has it (`remoting.protocol.body.ProcessQueueInfo`).
+class ProcessQueue(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A queue as its consumer has it (`remoting.protocol.body.ProcessQueueInfo`, `ProcessQueue.fillProcessQueueInfo`).
 
     Attributes:
         queue: which one.
-        cached: messages that were pulled and not yet consumed.
-        cached_mib: their size, in MiB, rounded down.
+        cached: messages that were pulled and not yet consumed. What a listener has now is among them, but not in an
+            orderly consumer; what a lite-pull consumer has handed out is not.
+        cached_mib: the size of their bodies, those of `consuming` included, in MiB, rounded down (before 5.3.3: 0 when
+            `cached` is 0).
         min_offset: of the first cached message; 0 when none is cached.
         max_offset: of the last cached message; 0 when none is cached.
-        commit_offset: the next message to consume, as the consumer has it; below 0 when it knows none.
-        dropped: a rebalance took the queue away; the entry stays until its messages are consumed.
-        locked: an orderly consumer thinks that it has the broker's lock.
-        last_lock: when it last got the lock.
-        last_pull: when it last sent a pull request.
-        last_consume: when it last ended consuming messages, or began to have the queue.
+        consuming: messages that the listener of an orderly consumer has now; 0 in any other.
+        consuming_min_offset: of the first of these; 0 when there is none.
+        consuming_max_offset: of the last of these; 0 when there is none.
+        commit_offset: the first message that is not consumed, as the consumer will commit it; -1 when the broker has
+            none either, -2 when it did not answer the consumer.
+        dropped: a rebalance took the queue away, or 120 s passed without a pull. An orderly consumer keeps the entry
+            until its listener's call has ended, or 20 s after `last_lock`; others let it go at once, so that it is
+            hardly ever seen.
+        locked: an orderly consumer thinks that it has the broker's lock; without meaning in any other, where it is true
+            (push) or false (lite-pull).
+        unlock_tries: how often an orderly consumer could not let go a dropped queue, as its listener was busy.
+        last_lock: when a broker last gave the lock, or else when the consumer took the queue; a lock that could not be
+            renewed for 30 s is no longer used.
+        last_pull: when it last set out to pull, which it does too while it is paused, held back by its limits or
+            without the lock; or when it took the queue.
+        last_consume: when messages were last consumed (`removeMessage`), last taken to be consumed (an orderly
+            consumer: `takeMessages`) or last handed out (lite-pull); or when the consumer took the queue.
     """
 
     queue: MessageQueue
@@ -32,19 +45,27 @@ class ProcessQueue(Struct, frozen=True, rename="camel"):
     cached_mib: int | None = None
     min_offset: int | None = None
     max_offset: int | None = None
+    consuming: int | None = None
+    consuming_min_offset: int | None = None
+    consuming_max_offset: int | None = None
     commit_offset: int | None = None
     dropped: bool | None = None
     locked: bool | None = None
+    unlock_tries: int | None = None
     last_lock: int | None = None
     last_pull: int | None = None
     last_consume: int | None = None
 
 
-class ConsumeStatus(Struct, frozen=True, rename="camel"):
-    """How fast a consumer consumes a topic (`remoting.protocol.body.ConsumeStatus`).
+class ConsumeStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """How fast a consumer consumes a topic (`remoting.protocol.body.ConsumeStatus`, `ConsumerStatsManager`).
+
+    The figures of the last minute are taken every 10 s, those of the last hour every 10 minutes, and lag behind by as
+    much. The messages of the retry topic count there, not in the topic that they came from.
 
     Attributes:
-        consume_ms: mean time that its listener takes for a call, over the last hour or minute.
+        consume_ms: mean time of a call of its listener, over the last minute; over the last hour when it took no time
+            in that minute.
         consumed_per_s: messages whose consumption succeeded, per second of the last minute.
         failed_per_s: messages whose consumption failed, per second of the last minute.
         failed_last_hour: messages whose consumption failed in the last hour.
@@ -58,14 +79,17 @@ class ConsumeStatus(Struct, frozen=True, rename="camel"):
     pulled_per_s: float | None = None
 
 
-class PullLimits(Struct, frozen=True, rename="camel"):
-    """From which on a push consumer stops pulling a queue (`DefaultMQPushConsumer`).
+class PullLimits(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """From which on a consumer stops pulling a queue (`DefaultMQPushConsumer`, `DefaultLitePullConsumer`).
+
+    It stops when a figure is larger than its limit. What an orderly consumer's listener has now counts as cached there.
 
     Attributes:
-        messages: cached messages of a queue (`pullThresholdForQueue`, 1,000 by default).
+        messages: cached messages of a queue (`pullThresholdForQueue`, 1,000 by default; where `pullThresholdForTopic`
+            is set, a client's share of it for each of its queues).
         mib: their size in MiB (`pullThresholdSizeForQueue`, 100 by default).
-        span: largest minus smallest cached offset, for consumers that are not orderly
-            (`consumeConcurrentlyMaxSpan`, 2,000 by default).
+        span: largest minus smallest cached offset, for consumers that are not orderly (`consumeConcurrentlyMaxSpan`, of
+            a lite-pull consumer `consumeMaxSpan`; 2,000 by default).
     """
 
     messages: int | None = None
@@ -73,16 +97,18 @@ class PullLimits(Struct, frozen=True, rename="camel"):
     span: int | None = None
 
 
-class ConsumerEvidence(Struct, frozen=True, rename="camel"):
+class ConsumerEvidence(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What of a consumer's own report only a diagnosis needs.
 
     Attributes:
-        read_at: when the report was received, in milliseconds since 1970 by rmqlb's clock.
-        queues: that it has, dropped ones too that are not yet gone, as clients sort them.
-        statuses: topic → how fast it consumes.
+        read_at: when the report was received, in milliseconds since 1970 by rmqlb's clock; None when it is unknown.
+        queues: that it has, dropped ones too that are not yet gone, as clients sort them. A `DefaultMQPullConsumer`
+            reports none.
+        statuses: topic → how fast it consumes, of each topic to which it subscribes.
         limits: from which on it stops pulling.
-        orderly: it consumes in order (`PROP_CONSUMEORDERLY`).
-        stacks: the stack traces of its consume threads, one text each; None when they were not asked for.
+        orderly: it consumes in order (`PROP_CONSUMEORDERLY`); None of a pull consumer, which does not report it.
+        stacks: the stack traces of its consume threads, one text each: the thread's name and state in the first line,
+            then a line per frame; None when they were not asked for.
     """
 
     read_at: int | None = None

@@ -32,6 +32,7 @@ from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
+from rmqlb.sources.formats.consumer_evidence import consumer_evidence
 from rmqlb.sources.offsets import OffsetReads, reported_offsets, with_stored
 from rmqlb.sources.owners import popped_topics, with_owners
 from rmqlb.sources.pop import PopReads, polling_num, request_modes
@@ -41,7 +42,6 @@ AT_ONCE = 4  # how many requests are under way at most, over all brokers togethe
 
 Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
-Held = tuple[MemberReport, frozenset[MessageQueue]]
 
 
 class AdminReads(Protocol):
@@ -69,8 +69,8 @@ class AdminReads(Protocol):
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None: ...
     # how far the group has read its queues on these brokers
     def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]: ...
-    # what a member says of itself and what it holds, asked through one broker
-    def running_info(self, group: str, client_id: str, address: str) -> Held: ...
+    # what a member says of itself, asked through one broker
+    def running_info(self, group: str, client_id: str, address: str) -> docs.RunningInfoDocument: ...
     # what could not be read on the way, such as a NameServer that does not answer
     def unread(self) -> list[Unread]: ...
     def close(self) -> None: ...  # close all connections
@@ -94,7 +94,7 @@ class LiveSource:
         progress(self.reads.endpoint, 0, 0)
         try:
             if wanted.everything is not None:
-                groups = reading.everything(wanted.everything)
+                groups = reading.everything(wanted.everything, wanted)
             else:
                 groups = reading.groups(wanted)
                 if wanted.topics is None and not groups:
@@ -156,7 +156,7 @@ class _SnapshotReader:
             if topic in self.found and self.found[topic] is None:
                 self.unread.append(Unread("route", topic, "it is listed and has no route"))
 
-    def everything(self, wanted: Everything) -> list[ConsumerGroup]:
+    def everything(self, wanted: Everything, asked: Wanted) -> list[ConsumerGroup]:
         if not wanted.of_groups:
             self.all_routes(filter(wanted.takes_topic, self._reads.topics()))
         listed = frozenset(filter(wanted.takes_group, self._reads.groups()))
@@ -164,7 +164,7 @@ class _SnapshotReader:
         missing = {name for name in wanted.groups if not is_pattern(name) and name not in listed}
         names = sorted(listed.union(filter(self._reads.has_group, missing)))
         self._listed = frozenset(names)
-        return self._several(names, self._whole_group)
+        return self._several(names, lambda name: self.group(Wanted(group=name, evidence=asked.evidence)))
 
     def groups(self, wanted: Wanted) -> list[ConsumerGroup]:
         """Those that are named; where patterns name them, one that cannot be read is noted as unread."""
@@ -186,12 +186,11 @@ class _SnapshotReader:
         group = self._members(wanted)
         if wanted.owners and group.views == ():
             return self._unlisted(group, wanted.topics or ())
-        if not wanted.owners or not group.views or group.message_model not in (CLUSTERING, None):
+        if not wanted.owners or not group.views:
             return group
-        return self._with_owners(group)
-
-    def _whole_group(self, name: str) -> ConsumerGroup:
-        return self.group(Wanted(group=name))
+        if group.message_model not in (CLUSTERING, None):
+            return self._with_reports(group, evidence=True)[0] if wanted.evidence else group
+        return self._with_owners(group, evidence=wanted.evidence)
 
     def _members(self, asked: Wanted) -> ConsumerGroup:
         name = asked.group or ""
@@ -252,10 +251,8 @@ class _SnapshotReader:
                 code="group-not-found",
             )
 
-    def _with_owners(self, group: ConsumerGroup) -> ConsumerGroup:
-        views = group.views or ()
-        via = {client_id: view.broker_addr or "" for view in views for client_id in view.client_ids}
-        addresses = list(dict.fromkeys(view.broker_addr or "" for view in views))
+    def _with_owners(self, group: ConsumerGroup, *, evidence: bool) -> ConsumerGroup:
+        addresses = list(dict.fromkeys(view.broker_addr or "" for view in group.views or ()))
         states: dict[MessageQueue, QueueState] = {}
         for _, some in self._each(
             "offsets",
@@ -264,21 +261,38 @@ class _SnapshotReader:
             lambda batch, why: Unread("offsets", group.group, why, ", ".join(batch)),
         ):
             states.update(some)
+        group, via, held = self._with_reports(group, evidence=evidence)
+        owned = with_owners(states, held, frozenset(via), popped_topics(group.reports))
+        group = replace(group, queues=owned)
+        return replace(group, request_modes=request_modes(self._reads.pop_reads, group, via))
+
+    def _with_reports(
+        self, group: ConsumerGroup, *, evidence: bool
+    ) -> tuple[ConsumerGroup, dict[str, str], dict[str, frozenset[MessageQueue]]]:
+        """What its consumers say of themselves, through which broker each was asked, and what each of them holds."""
+        via = {client_id: view.broker_addr or "" for view in group.views or () for client_id in view.client_ids}
         answers = self._each(
             "queues of consumers",
-            lambda client_id: self._running_info(group.group, client_id, via[client_id]),
+            lambda client_id: self._reported(group.group, client_id, via[client_id], evidence=evidence),
             sorted(via),
             lambda client_id, why: Unread("member", group.group, why, client_id),
         )
         reports = {client_id: report for client_id, (report, _) in answers}
-        held = {client_id: queues for client_id, (_, queues) in answers}
-        group = replace(
-            group, queues=with_owners(states, held, frozenset(via), popped_topics(reports)), reports=reports
-        )
-        return replace(group, request_modes=request_modes(self._reads.pop_reads, group, via))
+        return replace(group, reports=reports), via, {client_id: queues for client_id, (_, queues) in answers}
 
-    def _running_info(self, group: str, client_id: str, address: str) -> Held:
-        """What a consumer says of itself, asked for by one request at a time, also where it is in several groups.
+    def _reported(
+        self, group: str, client_id: str, address: str, *, evidence: bool
+    ) -> tuple[MemberReport, frozenset[MessageQueue]]:
+        """What a consumer says of itself, and the queues that it holds."""
+        document = self._running_info(group, client_id, address)
+        where, report = f"{address}, {client_id}", from_documents.member_report(document, client_id)
+        if evidence:
+            now = int(self._clock().timestamp() * 1000)
+            report = replace(report, evidence=consumer_evidence(document, where, now))
+        return report, from_documents.held_queues(document, where)
+
+    def _running_info(self, group: str, client_id: str, address: str) -> docs.RunningInfoDocument:
+        """A consumer's own report, asked for by one request at a time, also where it is in several groups.
 
         A Java client answers on the threads that handle its brokers' answers, as many as it has processors, and asks
         brokers for offsets that it has not in memory (`DefaultMQPushConsumerImpl.consumerRunningInfo`). When all of

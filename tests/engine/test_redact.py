@@ -15,14 +15,15 @@ from rmqlb.engine.allocate.machine_room import room
 from rmqlb.engine.allocate.pin import host
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import is_grpc
-from rmqlb.engine.redact.redact import KEYS, NAMED, NOTE, TEXTS, redact
+from rmqlb.engine.redact.redact import DROPPED, KEYS, NAMED, NOTE, TEXTS, redact
 from rmqlb.engine.redact.renaming import Renaming
 from rmqlb.errors import AllocationError, DataError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
-from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
 from rmqlb.sources.formats.snapshot_file import to_document
 from tests.hardening.hostile import SNAPSHOTS, as_text, snapshot
 
@@ -218,7 +219,7 @@ def test_no_text_of_a_snapshot_is_left(kind: str) -> None:
 
     made = as_text(snapshot(SNAPSHOTS[kind], order="Zecret:1"))
     canary = as_text(json.loads(made.replace("lost ", "zecret ")))
-    before = read_document(canary.encode(), "/home/zecret").snapshot
+    before = read_document(canary.encode(), "/home/zecret", Wanted(evidence=True)).snapshot
     before = msgspec.structs.replace(before, unread=(Unread("other", "zecret", "zecret"),), notes=("zecret",))
     written = json.dumps(to_document(redact(before)[0]))
     assert "zecret" not in written.lower()
@@ -232,12 +233,13 @@ def test_no_text_of_a_snapshot_is_left(kind: str) -> None:
     [
         *(RouteSighting, TopicRouteData, QueueData, BrokerData, TopicQueueMappingInfo, MessageQueue),
         *(ConsumerGroup, MemberView, Connection, MemberReport, QueueState, Seen),
+        *(ConsumerEvidence, ProcessQueue, ConsumeStatus, PullLimits),
     ],
 )
 def test_of_every_text_in_the_model_it_is_said_what_it_is(kind: type[msgspec.Struct]) -> None:
     """Otherwise a field that is new would be an error where somebody redacts, or its text would be left."""
     texts = {name for name, hint in get_type_hints(kind).items() if "str" in str(hint).replace("Struct", "")}
-    assert texts <= {*NAMED, *KEYS, *TEXTS}
+    assert texts <= {*NAMED, *KEYS, *TEXTS, *DROPPED}
 
 
 def test_a_strategy_of_their_own_has_another_name_and_rocketmqs_stay() -> None:

@@ -64,6 +64,15 @@ def _route(names: Names, order: str | None) -> dict[str, Any]:
     }
 
 
+def _evidence(names: Names) -> dict[str, Any]:
+    queue = {"topic": names.topics[0], "brokerName": names.brokers[0], "queueId": 0}
+    return {
+        "queues": [{"queue": queue, "cached": 3, "lastConsume": 1}],
+        "statuses": {f"lost {names.text}": {"consumeMs": 1.5}},
+        "stacks": [f"lost {names.text}"],
+    }
+
+
 def _group(names: Names) -> dict[str, Any]:
     connections = [
         {"clientId": name, "clientAddr": names.text, "language": names.text, "version": names.text}
@@ -87,7 +96,8 @@ def _group(names: Names) -> dict[str, Any]:
             for broker, owner in zip(names.brokers, names.client_ids, strict=False)
         ],
         "reports": [
-            {"clientId": name, "topics": [names.topics[0]], "strategyClass": names.text} for name in names.client_ids
+            {"clientId": name, "topics": [names.topics[0]], "strategyClass": names.text, "evidence": _evidence(names)}
+            for name in names.client_ids
         ],
     }  # fmt: skip
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import UNREAD_WORDS, ClusterSnapshot, RouteSighting, Unread
 
@@ -78,6 +79,24 @@ def routes(draw: st.DrawFn) -> dict[str, RouteSighting]:
     }
 
 
+_MAYBE_FLAG = st.none() | st.booleans()
+_MAYBE_RATE = st.none() | st.floats(allow_nan=False, allow_infinity=False)
+EVIDENCE = st.builds(
+    ConsumerEvidence,
+    read_at=MAYBE_INT64,
+    queues=st.none()
+    | tuples(
+        st.builds(ProcessQueue, QUEUES, *[MAYBE_INT64] * 8, _MAYBE_FLAG, _MAYBE_FLAG, *[MAYBE_INT64] * 4),
+        2,
+    ),
+    statuses=st.none()
+    | st.dictionaries(NAMES, st.builds(ConsumeStatus, *[_MAYBE_RATE] * 3, MAYBE_INT64, _MAYBE_RATE), max_size=2),
+    limits=st.builds(PullLimits, MAYBE_INT64, MAYBE_INT64, MAYBE_INT64),
+    orderly=_MAYBE_FLAG,
+    stacks=st.none() | tuples(NAMES, 2),
+)
+
+
 @st.composite
 def groups(draw: st.DrawFn) -> dict[str, ConsumerGroup]:
     """Groups, of which some things are known and others are not."""
@@ -95,7 +114,7 @@ def groups(draw: st.DrawFn) -> dict[str, ConsumerGroup]:
             views=draw(st.none() | tuples(views, 2)),  # type: ignore[arg-type]
             topics=draw(st.none() | tuples(NAMES)),  # type: ignore[arg-type]
             queues=draw(st.dictionaries(QUEUES, states, max_size=3)),
-            reports={i: MemberReport(i, *draw(reported)) for i in draw(ids)},
+            reports={i: MemberReport(i, *draw(reported), evidence=draw(st.none() | EVIDENCE)) for i in draw(ids)},
         )
         for name in draw(st.sets(NAMES, max_size=2))
     }

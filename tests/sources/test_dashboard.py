@@ -6,10 +6,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb.errors import DataError, EndpointError
 from rmqlb.model.group import QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.route import BrokerData, QueueData
 from rmqlb.model.snapshot import Unread, Wanted
 from rmqlb.sources.dashboard.http import HttpSettings
@@ -160,6 +162,25 @@ def test_what_members_report_goes_before_what_the_dashboard_says() -> None:
     assert {state.lag for state in group.queues.values()} == {3}
     assert group.reports["x"].strategy_class == "AllocateMessageQueueAveragely"
     assert sorted(group.reports) == ["x", "y"]
+
+
+def test_evidence_is_read_where_it_is_wanted() -> None:
+    with dashboard(
+        replay_of(a=connections("x"), b=connections("x"), of_x=running("T a 0", PROP_CONSUMEORDERLY="true"))
+    ) as replay:
+        found = fetch(replay, replace(G, evidence=True)).group("g").reports["x"].evidence
+    assert found == ConsumerEvidence(
+        read_at=int(NOW.timestamp() * 1000), queues=(ProcessQueue(queue("T a 0"), dropped=False),), orderly=True
+    )
+
+
+def test_consumers_that_all_read_every_queue_are_asked_for_evidence_alone() -> None:
+    broadcasting = connections("x", messageModel="BROADCASTING")
+    for wanted in (False, True):
+        with dashboard(replay_of(a=broadcasting, b=broadcasting, of_x=running("T a 0"))) as replay:
+            group = fetch(replay, replace(G, evidence=wanted)).group("g")
+        assert list(group.reports) == ["x"] * wanted
+        assert group.queues == {}
 
 
 def test_a_member_that_does_not_answer_is_noted_and_leaves_the_rest() -> None:

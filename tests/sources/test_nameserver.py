@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb.engine.consume.reported_clients import client_version
 from rmqlb.errors import DataError, DocumentError, EndpointError
@@ -101,6 +102,19 @@ def test_only_reads_are_asked_for(brokers: tuple[Replay, ...]) -> None:
     assert asked <= READ_ONLY
     running = [r for replay in brokers for r in replay.requests if r.code == RequestCode.GET_CONSUMER_RUNNING_INFO]
     assert {request.ext_fields["jstackEnable"] for request in running} == {"false"}
+
+
+@pytest.mark.parametrize("wanted", [ORDER_SVC, Wanted(everything=Everything())])
+def test_evidence_is_read_where_it_is_wanted(brokers: tuple[Replay, ...], wanted: Wanted) -> None:
+    without = fetch(wanted, *brokers).group("order-svc")
+    assert without.reports["192.0.2.2@inst0"].evidence is None
+    group = fetch(replace(wanted, evidence=True), *brokers).group("order-svc")
+    found = group.reports["192.0.2.2@inst0"].evidence
+    assert found is not None
+    assert found.read_at == NOW.timestamp() * 1000
+    assert (len(found.queues or ()), found.orderly, found.limits.messages) == (10, False, 1000)
+    reports = {client_id: replace(report, evidence=None) for client_id, report in group.reports.items()}
+    assert replace(group, reports=reports) == without
 
 
 def test_everything_leaves_system_topics_and_groups_out_unless_asked_for(brokers: tuple[Replay, ...]) -> None:

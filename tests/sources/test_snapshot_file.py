@@ -24,7 +24,7 @@ from rmqlb.views.report import Report
 from .strategies import SNAPSHOTS
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "cluster.json"
-ALL = Wanted()
+ALL = Wanted(evidence=True)
 
 
 def whole(snapshot: ClusterSnapshot) -> dict[str, Any]:

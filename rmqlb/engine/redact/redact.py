@@ -59,6 +59,8 @@ def _under(field: str, value: Any, name: Name) -> Any:
     """What a field holds, whatever it is made of, under new names; a text that no table below has is an error."""
     if isinstance(value, str):
         return name(NAMED[field], value) if field in NAMED else TEXTS[field](value, name)
+    if field in DROPPED:
+        return None
     if isinstance(value, Struct):
         return replace(value, **{each: _under(each, getattr(value, each), name) for each in value.__struct_fields__})
     if isinstance(value, Mapping):
@@ -106,9 +108,12 @@ KEYS: Mapping[str, Kind] = {
     "request_modes": "topics",
     "groups": "groups",
     "reports": "client_ids",
+    "statuses": "topics",
     "topic_queue_mapping_by_broker": "broker_names",
 }
 """Field of the model that is a mapping → the kind of names that its keys are."""
+DROPPED = frozenset({"stacks"})
+"""Fields of the model of which nothing is left: full of names that only their own program knows."""
 TEXTS: Mapping[str, Callable[[str, Name], str | None]] = {
     **dict.fromkeys(("consume_type", "message_model", "consume_from_where", "request_modes"), _word),
     **dict.fromkeys(("language", "version"), _word),

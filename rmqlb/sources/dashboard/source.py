@@ -18,7 +18,7 @@ from rmqlb.sources.dashboard.http import Answer, HttpClient, HttpSettings
 from rmqlb.sources.dashboard.login import Credentials, log_in
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
-from rmqlb.sources.live import Held, utc_now
+from rmqlb.sources.live import utc_now
 from rmqlb.sources.source import Refused
 
 READ_PATHS = frozenset(
@@ -116,14 +116,11 @@ class DashboardReads:
     def pop_reads(self) -> None:
         """A Dashboard does not tell how brokers are asked."""
 
-    def running_info(self, group: str, client_id: str, address: str) -> Held:  # noqa: ARG002 - as in `brokers`
+    def running_info(self, group: str, client_id: str, address: str) -> docs.RunningInfoDocument:  # noqa: ARG002 - as in `brokers`
         """What a member says of itself; the Dashboard finds the way to it."""
         path = "/consumer/consumerRunningInfo.query"
         value = self._data(path, {"consumerGroup": group, "clientId": client_id, "jstack": "false"})
-        document = docs.convert(value, docs.RunningInfoDocument, self.endpoint + path)
-        return from_documents.member_report(document, client_id), from_documents.held_queues(
-            document, self.endpoint + path
-        )
+        return docs.convert(value, docs.RunningInfoDocument, self.endpoint + path)
 
     def unread(self) -> list[Unread]:
         return []

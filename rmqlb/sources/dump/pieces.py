@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from rmqlb.errors import DocumentError
 from rmqlb.model.group import ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents, snapshot_file
+from rmqlb.sources.formats.consumer_evidence import consumer_evidence
 from rmqlb.sources.owners import popped_topics, with_owners
 
 _BESIDE_THE_POINT = {
@@ -164,7 +167,10 @@ class Pieces:
         client_id = from_documents.client_id(document.properties)
         if client_id is None:
             raise DocumentError(f"{where}: the properties do not say which client this is")
-        pieces.reports[client_id] = from_documents.member_report(document, client_id)
+        report = from_documents.member_report(document, client_id)
+        if self._wanted.evidence:
+            report = replace(report, evidence=consumer_evidence(document, where))
+        pieces.reports[client_id] = report
         pieces.held[client_id] = from_documents.held_queues(document, where)
 
     def _add_group_item(self, item: docs.GroupItem) -> None:

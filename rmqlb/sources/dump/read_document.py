@@ -44,7 +44,7 @@ class Document(msgspec.Struct, frozen=True):
 def read_document(
     body: bytes,  # unpacked
     where: str,
-    wanted: Wanted | None = None,  # the parts of a snapshot that are read; all by default
+    wanted: Wanted | None = None,  # the parts of a snapshot that are read; all but evidence by default
     *,
     topic: str | None = None,  # of a route that does not name its own
     group: str | None = None,  # of an answer that does not name its own

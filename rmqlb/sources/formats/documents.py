@@ -136,6 +136,8 @@ class RunningInfoDocument(CamelStruct, frozen=True):
     mq_table: dict[Any, dict[str, Any]] | None = None
     mq_pop_table: dict[Any, dict[str, Any]] | None = None
     subscription_set: list[SubscriptionItem] | None = None
+    status_table: Any = None
+    jstack: Any = None
 
 
 class ClusterInfoDocument(CamelStruct, frozen=True):

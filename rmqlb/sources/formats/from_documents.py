@@ -127,7 +127,7 @@ def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport
         strategy_class=_simple_class(document.properties.get("allocateMessageQueueStrategy")),
         client_rebalance=None if rebalance is None else rebalance == "true",
         consume_timestamp=document.properties.get("consumeTimestamp"),
-        started_at=_whole_number(document.properties.get("PROP_CONSUMER_START_TIMESTAMP")),
+        started_at=whole_number(document.properties.get("PROP_CONSUMER_START_TIMESTAMP")),
         consumer_type=_consumer_type(document),
         pop_topics=None if document.mq_pop_table is None else frozenset(_live_topics(document.mq_pop_table, client_id)),
     )
@@ -184,7 +184,8 @@ def group_of(topics: Iterable[str]) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def _whole_number(text: str | None) -> int | None:
+def whole_number(text: str | None) -> int | None:
+    """A property that is a number from 0 on; None when it is absent or something else."""
     return int(text) if text is not None and re.fullmatch(_MILLISECONDS, text) else None
 
 

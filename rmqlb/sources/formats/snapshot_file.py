@@ -92,7 +92,7 @@ def _snapshot(document: SnapshotDocument, where: str, wanted: Wanted) -> Cluster
     names = wanted.groups_among(items)
     if names and items.keys() >= set(names):
         items = {name: items[name] for name in names}
-    groups = {name: _group(item, default) for name, item in items.items()}
+    groups = {name: _group(item, default, wanted) for name, item in items.items()}
     topics = _kept_topics(wanted, names, groups, {item.topic for item in document.data.topics})
     return ClusterSnapshot(
         kind="dump",
@@ -128,7 +128,7 @@ def _kept_topics(
     return present.intersection(topic for topics in lists for topic in topics or ()) | retry or present
 
 
-def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:
+def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
     seen = _seen(item.seen, default)
     views = item.views
     if views is None and item.client_ids is not None:
@@ -144,7 +144,9 @@ def _group(item: GroupEntry, default: Seen) -> ConsumerGroup:
         else tuple(MemberView(tuple(view.connections), _seen(view.seen, seen), view.broker_addr) for view in views),
         topics=None if item.topics is None else tuple(item.topics),
         queues={MessageQueue(q.topic, q.broker_name, q.queue_id): from_attributes(q, QueueState) for q in item.queues},
-        reports={report.client_id: report for report in item.reports},
+        reports={
+            report.client_id: report if wanted.evidence else replace(report, evidence=None) for report in item.reports
+        },
         request_modes=None if item.request_modes is None else {t: tuple(m) for t, m in item.request_modes.items()},
         consume_tps=item.consume_tps,
         polling_num=item.polling_num,

@@ -24,7 +24,7 @@ from rmqlb.remoting.version import V5_0_0
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.limits import require_few_values
-from rmqlb.sources.live import Held, utc_now
+from rmqlb.sources.live import utc_now
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
 from rmqlb.sources.offsets import OffsetReads
 from rmqlb.sources.pop import PopReads
@@ -162,12 +162,8 @@ class NameServerReads:
         text = "" if response is None else response.ext_fields.get("pollingNum", "")
         return int(text) if _OFFSET.fullmatch(text) else None
 
-    def running_info(self, group: str, client_id: str, address: str) -> Held:
-        request = requests.get_consumer_running_info(group, client_id)
-        document = self._ask(address, request, docs.RunningInfoDocument)
-        return from_documents.member_report(document, client_id), from_documents.held_queues(
-            document, f"{address}, {client_id}"
-        )
+    def running_info(self, group: str, client_id: str, address: str) -> docs.RunningInfoDocument:
+        return self._ask(address, requests.get_consumer_running_info(group, client_id), docs.RunningInfoDocument)
 
     def unread(self) -> list[Unread]:
         lost = [Unread("name-server", server, error.message) for server, error in self._lost.items()]

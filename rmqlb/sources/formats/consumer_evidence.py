@@ -1,0 +1,123 @@
+"""What of a consumer's report only a diagnosis needs, as model values.
+
+Rule of this file: a figure that is missing, or is no such figure, is unknown; nothing is refused but a table's key that
+is no queue. Clients in other languages report fewer fields, and some in other ways.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from math import isfinite
+
+from rmqlb.model.message_queue import queue_order
+from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
+from rmqlb.sources.formats.documents import RunningInfoDocument
+from rmqlb.sources.formats.from_documents import queue_key, whole_number
+
+_INT64 = range(-(2**63), 2**63)
+_CONSUME_THREAD = "ConsumeMessageThread_"
+_THREAD = re.compile(rf"({_CONSUME_THREAD}\S*) *TID: [0-9]+ STATE: ([A-Z_]+)")
+_FLAGS = {"true": True, "false": False}
+
+
+def consumer_evidence(document: RunningInfoDocument, where: str, read_at: int | None = None) -> ConsumerEvidence:
+    """The evidence in a report that was received then (raises DocumentError)."""
+    properties = document.properties
+    table, statuses = document.mq_table, document.status_table
+    queues = None if table is None else [_process_queue(key, state, where) for key, state in table.items()]
+    return ConsumerEvidence(
+        read_at=read_at,
+        queues=None if queues is None else tuple(sorted(queues, key=lambda item: queue_order(item.queue))),
+        statuses={str(topic): _status(item) for topic, item in sorted(statuses.items(), key=lambda item: str(item[0]))}
+        if isinstance(statuses, dict)
+        else None,
+        limits=PullLimits(
+            messages=whole_number(properties.get("pullThresholdForQueue")),
+            mib=whole_number(properties.get("pullThresholdSizeForQueue")),
+            span=whole_number(properties.get("consumeConcurrentlyMaxSpan", properties.get("consumeMaxSpan"))),
+        ),
+        orderly=_FLAGS.get(properties.get("PROP_CONSUMEORDERLY") or ""),
+        stacks=consume_stacks(document, properties.get("consumerGroup") or ""),
+    )
+
+
+def consume_stacks(document: RunningInfoDocument, group: str) -> tuple[str, ...] | None:
+    """The stack traces of a consumer's consume threads, by name; None when the report has none (`UtilAll.jstack`).
+
+    Since 4.9 a thread has the group in its name: those of other groups in the same process are left out. Before, and
+    where POP is used, there are only numbers.
+    """
+    if not isinstance(document.jstack, str) or not document.jstack:
+        return None
+    stacks = dict(_stacks(document.jstack.splitlines()))
+    own = re.compile(re.escape(_CONSUME_THREAD) + f"(?:{re.escape(group[:100])}_)?[0-9]+")
+    names = [name for name in stacks if own.fullmatch(name)] or [*stacks]
+    return tuple(stacks[name] for name in sorted(names, key=_by_number))
+
+
+def _stacks(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Name and stack trace of each consume thread; each of its lines begins with its name, an empty one ends it."""
+    name, found = "", list[str]()
+    for line in [*lines, ""]:
+        begins = _THREAD.fullmatch(line)
+        if begins is None and name and line.startswith(name):
+            found.append(line[len(name) :].strip())
+            continue
+        if name:
+            yield name, "\n".join(found)
+        name, found = (begins[1], [f"{begins[1]} {begins[2]}"]) if begins is not None else ("", [])
+
+
+def _by_number(name: str) -> tuple[str, int, str]:
+    stem, _, number = name.rpartition("_")
+    return stem, len(number), number
+
+
+def _process_queue(key: object, state: Mapping[str, object], where: str) -> ProcessQueue:
+    return ProcessQueue(
+        queue=queue_key(key, where),
+        cached=_integer(state.get("cachedMsgCount")),
+        cached_mib=_integer(state.get("cachedMsgSizeInMiB")),
+        min_offset=_integer(state.get("cachedMsgMinOffset")),
+        max_offset=_integer(state.get("cachedMsgMaxOffset")),
+        consuming=_integer(state.get("transactionMsgCount")),
+        consuming_min_offset=_integer(state.get("transactionMsgMinOffset")),
+        consuming_max_offset=_integer(state.get("transactionMsgMaxOffset")),
+        commit_offset=_integer(state.get("commitOffset")),
+        dropped=_flag(state.get("droped")),
+        locked=_flag(state.get("locked")),
+        unlock_tries=_integer(state.get("tryUnlockTimes")),
+        last_lock=_integer(state.get("lastLockTimestamp")),
+        last_pull=_integer(state.get("lastPullTimestamp")),
+        last_consume=_integer(state.get("lastConsumeTimestamp")),
+    )
+
+
+def _status(item: object) -> ConsumeStatus:
+    figures = item if isinstance(item, dict) else {}
+    return ConsumeStatus(
+        consume_ms=_rate(figures.get("consumeRT")),
+        consumed_per_s=_rate(figures.get("consumeOKTPS")),
+        failed_per_s=_rate(figures.get("consumeFailedTPS")),
+        failed_last_hour=_integer(figures.get("consumeFailedMsgs")),
+        pulled_per_s=_rate(figures.get("pullTPS")),
+    )
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value in _INT64 else None
+
+
+def _rate(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        rate = float(value)
+    except OverflowError:
+        return None
+    return rate if isfinite(rate) else None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
