@@ -42,6 +42,10 @@ class Wanted(Struct, frozen=True):
     retry: bool = False  # the retry topic of the wanted groups too, where it has a route
     evidence: bool = False  # what consumers say of each queue and topic that they have, for a diagnosis
     several: tuple[str, ...] = ()
+    # at least 1 s between a consumer's answer and the next request to it, as with evidence
+    spaced: bool = False
+    # seconds from the start of the reading on; what was not asked by then is unread
+    deadline_s: float | None = None
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -46,10 +46,14 @@ def get_consumer_connection_list(consumer_group: str) -> RemotingCommand:
     return _request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=consumer_group)
 
 
-def get_consumer_running_info(consumer_group: str, client_id: str) -> RemotingCommand:
-    """Code 307: what one client holds and does; the broker asks the client, up to 10 s. Never with thread dumps."""
+def get_consumer_running_info(consumer_group: str, client_id: str, *, stacks: bool = False) -> RemotingCommand:
+    """Code 307: what one client holds and does, and the stack traces of its threads.
+
+    The broker asks the client. It answers 207 (CONSUME_MSG_TIMEOUT) when the client has not answered within 10 s, and 1
+    when it knows no such client or cannot reach it.
+    """
     return _request(
-        RequestCode.GET_CONSUMER_RUNNING_INFO, consumerGroup=consumer_group, clientId=client_id, jstackEnable=False
+        RequestCode.GET_CONSUMER_RUNNING_INFO, consumerGroup=consumer_group, clientId=client_id, jstackEnable=stacks
     )
 
 

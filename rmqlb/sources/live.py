@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from typing import Protocol, TypeVar
@@ -29,15 +30,18 @@ from rmqlb.model.snapshot import (
     suggestion,
 )
 from rmqlb.model.system_names import is_system_group, is_system_topic
+from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
-from rmqlb.sources.formats.consumer_evidence import consumer_evidence
+from rmqlb.sources.formats.consumer_evidence import consume_stacks, consumer_evidence
 from rmqlb.sources.offsets import OffsetReads, reported_offsets, with_stored
 from rmqlb.sources.owners import popped_topics, with_owners
+from rmqlb.sources.pace import Deadline, Pace
 from rmqlb.sources.pop import PopReads, polling_num, request_modes
 from rmqlb.sources.source import Refused
 
+_NO_ANSWER = (ResponseCode.CONSUME_MSG_TIMEOUT, ResponseCode.RPC_TIME_OUT)
 AT_ONCE = 4  # how many requests are under way at most, over all brokers together
 
 Asked = TypeVar("Asked")
@@ -70,7 +74,9 @@ class AdminReads(Protocol):
     # how far the group has read its queues on these brokers
     def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]: ...
     # what a member says of itself, asked through one broker
-    def running_info(self, group: str, client_id: str, address: str) -> docs.RunningInfoDocument: ...
+    def running_info(
+        self, group: str, client_id: str, address: str, *, stacks: bool = False
+    ) -> docs.RunningInfoDocument: ...
     # what could not be read on the way, such as a NameServer that does not answer
     def unread(self) -> list[Unread]: ...
     def close(self) -> None: ...  # close all connections
@@ -84,17 +90,23 @@ def utc_now() -> datetime:
 class LiveSource:
     """A running cluster."""
 
-    def __init__(self, reads: AdminReads, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self,
+        reads: AdminReads,
+        clock: Callable[[], datetime] = utc_now,
+        pace: Pace | None = None,  # that other readings share; one of its own by default
+    ) -> None:
         self.reads = reads
         self._clock = clock
+        self._pace = pace or Pace()
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
-        reading = _SnapshotReader(self.reads, self._clock, progress)
+        reading = _SnapshotReader(self.reads, self._clock, progress, self._pace, wanted)
         taken_at = self._clock()
         progress(self.reads.endpoint, 0, 0)
         try:
             if wanted.everything is not None:
-                groups = reading.everything(wanted.everything, wanted)
+                groups = reading.everything(wanted.everything)
             else:
                 groups = reading.groups(wanted)
                 if wanted.topics is None and not groups:
@@ -121,16 +133,31 @@ class LiveSource:
         finally:
             self.reads.close()
 
+    def ask_stacks(
+        self, group: str, client_ids: Sequence[str], progress: Progress = no_progress, deadline_s: float | None = None
+    ) -> Mapping[str, tuple[str, ...]]:
+        wanted = Wanted(group=group, spaced=True, deadline_s=deadline_s)
+        reading = _SnapshotReader(self.reads, self._clock, progress, self._pace, wanted)
+        try:
+            return reading.stacks(group, client_ids)
+        finally:
+            self.reads.close()
+
 
 class _SnapshotReader:
     """One reading of a cluster: what was found and what could not be read so far."""
 
-    def __init__(self, reads: AdminReads, clock: Callable[[], datetime], progress: Progress) -> None:
+    def __init__(
+        self, reads: AdminReads, clock: Callable[[], datetime], progress: Progress, pace: Pace, wanted: Wanted
+    ) -> None:
         self._reads = reads
         self._clock = clock
         self._progress = progress
         self._slots = threading.BoundedSemaphore(AT_ONCE)
-        self._clients: dict[str, threading.Lock] = {}
+        self._pace = pace
+        self._spaced = wanted.spaced or wanted.evidence
+        self._evidence = wanted.evidence
+        self._deadline = Deadline(pace, wanted.deadline_s)
         self.found: dict[str, RouteSighting | None] = {}
         self.unread: list[Unread] = []
         self._listed: frozenset[str] = frozenset()  # groups that brokers have listed
@@ -156,7 +183,7 @@ class _SnapshotReader:
             if topic in self.found and self.found[topic] is None:
                 self.unread.append(Unread("route", topic, "it is listed and has no route"))
 
-    def everything(self, wanted: Everything, asked: Wanted) -> list[ConsumerGroup]:
+    def everything(self, wanted: Everything) -> list[ConsumerGroup]:
         if not wanted.of_groups:
             self.all_routes(filter(wanted.takes_topic, self._reads.topics()))
         listed = frozenset(filter(wanted.takes_group, self._reads.groups()))
@@ -164,7 +191,7 @@ class _SnapshotReader:
         missing = {name for name in wanted.groups if not is_pattern(name) and name not in listed}
         names = sorted(listed.union(filter(self._reads.has_group, missing)))
         self._listed = frozenset(names)
-        return self._several(names, lambda name: self.group(Wanted(group=name, evidence=asked.evidence)))
+        return self._several(names, lambda name: self.group(Wanted(group=name)))
 
     def groups(self, wanted: Wanted) -> list[ConsumerGroup]:
         """Those that are named; where patterns name them, one that cannot be read is noted as unread."""
@@ -189,8 +216,8 @@ class _SnapshotReader:
         if not wanted.owners or not group.views:
             return group
         if group.message_model not in (CLUSTERING, None):
-            return self._with_reports(group, evidence=True)[0] if wanted.evidence else group
-        return self._with_owners(group, evidence=wanted.evidence)
+            return self._with_reports(group)[0] if self._evidence else group
+        return self._with_owners(group)
 
     def _members(self, asked: Wanted) -> ConsumerGroup:
         name = asked.group or ""
@@ -251,7 +278,7 @@ class _SnapshotReader:
                 code="group-not-found",
             )
 
-    def _with_owners(self, group: ConsumerGroup, *, evidence: bool) -> ConsumerGroup:
+    def _with_owners(self, group: ConsumerGroup) -> ConsumerGroup:
         addresses = list(dict.fromkeys(view.broker_addr or "" for view in group.views or ()))
         states: dict[MessageQueue, QueueState] = {}
         for _, some in self._each(
@@ -261,45 +288,71 @@ class _SnapshotReader:
             lambda batch, why: Unread("offsets", group.group, why, ", ".join(batch)),
         ):
             states.update(some)
-        group, via, held = self._with_reports(group, evidence=evidence)
+        group, via, held = self._with_reports(group)
         owned = with_owners(states, held, frozenset(via), popped_topics(group.reports))
         group = replace(group, queues=owned)
-        return replace(group, request_modes=request_modes(self._reads.pop_reads, group, via))
+        return replace(group, request_modes=request_modes(self._pop_reads, group, via))
+
+    @property
+    def _pop_reads(self) -> PopReads | None:
+        return None if self._deadline.has_passed else self._reads.pop_reads
 
     def _with_reports(
-        self, group: ConsumerGroup, *, evidence: bool
+        self, group: ConsumerGroup
     ) -> tuple[ConsumerGroup, dict[str, str], dict[str, frozenset[MessageQueue]]]:
         """What its consumers say of themselves, through which broker each was asked, and what each of them holds."""
         via = {client_id: view.broker_addr or "" for view in group.views or () for client_id in view.client_ids}
         answers = self._each(
             "queues of consumers",
-            lambda client_id: self._reported(group.group, client_id, via[client_id], evidence=evidence),
+            lambda client_id: self._reported(group.group, client_id, via[client_id]),
             sorted(via),
             lambda client_id, why: Unread("member", group.group, why, client_id),
+            slots=False,
         )
         reports = {client_id: report for client_id, (report, _) in answers}
         return replace(group, reports=reports), via, {client_id: queues for client_id, (_, queues) in answers}
 
-    def _reported(
-        self, group: str, client_id: str, address: str, *, evidence: bool
-    ) -> tuple[MemberReport, frozenset[MessageQueue]]:
+    def _reported(self, group: str, client_id: str, address: str) -> tuple[MemberReport, frozenset[MessageQueue]]:
         """What a consumer says of itself, and the queues that it holds."""
         document = self._running_info(group, client_id, address)
         where, report = f"{address}, {client_id}", from_documents.member_report(document, client_id)
-        if evidence:
+        if self._evidence:
             now = int(self._clock().timestamp() * 1000)
             report = replace(report, evidence=consumer_evidence(document, where, now))
         return report, from_documents.held_queues(document, where)
 
-    def _running_info(self, group: str, client_id: str, address: str) -> docs.RunningInfoDocument:
+    def stacks(self, group: str, client_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """The stack traces of the consumers that some broker lists and that answer."""
+        try:
+            brokers = self._reads.brokers(group)
+        except EndpointError:
+            return {}
+        via = {
+            connection.client_id: brokers[broker]
+            for broker, document in self._connections(group, brokers).items()
+            for connection in (from_documents.connections(document) if document else ())
+        }
+        answers = self._each(
+            "stack traces",
+            lambda client_id: consume_stacks(self._running_info(group, client_id, via[client_id], stacks=True), group),
+            [client_id for client_id in dict.fromkeys(client_ids) if client_id in via],
+            lambda client_id, why: Unread("member", group, why, client_id),
+            slots=False,
+        )
+        return {client_id: stacks for client_id, stacks in answers if stacks is not None}
+
+    def _running_info(
+        self, group: str, client_id: str, address: str, *, stacks: bool = False
+    ) -> docs.RunningInfoDocument:
         """A consumer's own report, asked for by one request at a time, also where it is in several groups.
 
         A Java client answers on the threads that handle its brokers' answers, as many as it has processors, and asks
         brokers for offsets that it has not in memory (`DefaultMQPushConsumerImpl.consumerRunningInfo`). When all of
         them wait for such an answer, it consumes nothing until a timeout of 5 s, for each queue.
         """
-        with self._clients.setdefault(client_id, threading.Lock()):
-            return self._reads.running_info(group, client_id, address)
+        with self._pace.turn(client_id, self._deadline, spaced=self._spaced), self._slots:
+            self._deadline.must_leave()
+            return self._reads.running_info(group, client_id, address, stacks=stacks)
 
     def _unlisted(self, group: ConsumerGroup, wanted: Sequence[str]) -> ConsumerGroup:
         """A group of which no broker lists a consumer, with what shows whether it is consumed all the same.
@@ -324,7 +377,7 @@ class _SnapshotReader:
             topics=tuple(topics) or None,
             queues=states,
             consume_tps=sum(rates) if rates else None,
-            polling_num=polling_num(self._reads.pop_reads, name, list(dict.fromkeys((*wanted, *topics))), addresses),
+            polling_num=polling_num(self._pop_reads, name, list(dict.fromkeys((*wanted, *topics))), addresses),
         )
 
     def _consumed(self, group: str, address: str) -> tuple[States, float | None]:
@@ -356,13 +409,15 @@ class _SnapshotReader:
     ) -> list[tuple[Asked, Answered]]:
         """Ask for each item, a few at a time; one that fails is noted as the `unread` part, or its error raised."""
 
-        def with_slot(item: Asked) -> Answered:
-            with self._slots:
+        def in_turn(item: Asked) -> Answered:
+            with self._slots if slots else nullcontext():
+                if unread is not None:
+                    self._deadline.must_leave()
                 return ask(item)
 
         listed = list(items)
         answers: list[tuple[Asked, Answered]] = []
-        with ask_concurrently(with_slot if slots else ask, listed, AT_ONCE) as futures:
+        with ask_concurrently(in_turn, listed, AT_ONCE) as futures:
             for done, (item, future) in enumerate(zip(listed, futures, strict=True)):
                 (show or self._progress)(what, done, len(listed))
                 try:
@@ -371,8 +426,13 @@ class _SnapshotReader:
                     if unread is None or isinstance(error, ProtocolError):
                         raise
                     reason = docs.first_line(error.text) if isinstance(error, Refused) else error.message
-                    self.unread.append(unread(item, reason))
+                    self.unread.append(replace(unread(item, reason), no_answer=_is_silence(error)))
         return answers
 
     def _seen(self) -> Seen:
         return Seen(self._reads.endpoint, self._clock())
+
+
+def _is_silence(error: RmqlbError) -> bool:
+    """No answer came in time: none to us, or none to the broker or Dashboard that asked for us."""
+    return error.code == "no-answer" or (isinstance(error, Refused) and error.response_code in _NO_ANSWER)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rmqlb.errors import EndpointError, UsageError
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.source import Source
+
+if TYPE_CHECKING:
+    from rmqlb.sources.pace import Pace
 
 _NAME_SERVER_PATH = "/rocketmq/nsaddr"
 _NAME_SERVER_PORT = 9876
@@ -37,6 +41,7 @@ class Access(Struct, frozen=True):
     client_key: str | None = None  # PEM file with its key, or None when it is in the same file
     tls_name: str | None = None  # name expected in every certificate, or None for the host's own
     map_address: tuple[str, ...] = ()  # FROM=TO rules for addresses behind a tunnel
+    pace: Pace | None = None  # when each consumer may be asked again, for all readings that share it
 
 
 def open_source(text: str, access: Access) -> Source:
@@ -101,7 +106,7 @@ def _native(name_servers: list[str], access: Access, *, tls: bool) -> Source:
         addresses=parse_address_map(access.map_address),
         max_bytes=access.max_bytes,
     )
-    return LiveSource(NameServerReads(name_servers, settings))
+    return LiveSource(NameServerReads(name_servers, settings), pace=access.pace)
 
 
 def _named(text: str, access: Access, *, tls: bool = False) -> Source:
@@ -145,7 +150,7 @@ def _dashboard(text: str, access: Access) -> Source:
     user, password = named or access.user, access.password
     credentials = Credentials(user, lambda: password(user)) if user and password else None
     settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes)
-    return LiveSource(DashboardReads(url, settings, credentials))
+    return LiveSource(DashboardReads(url, settings, credentials), pace=access.pace)
 
 
 def _without_login(text: str) -> tuple[str, str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from rmqlb.errors import EndpointError
@@ -22,6 +22,15 @@ class Source(Protocol):
         """What brokers would tell consumers of the group that take these queues; only a running cluster can be asked.
 
         Returns the queues whose broker answered; None where no broker can be asked.
+        """
+
+    def ask_stacks(
+        self, group: str, client_ids: Sequence[str], progress: Progress = no_progress, deadline_s: float | None = None
+    ) -> Mapping[str, tuple[str, ...]]:
+        """The stack traces of the consume threads of these consumers, as `ConsumerEvidence.stacks` has them.
+
+        Returns those of the consumers that answered; only a running cluster can be asked. What is not asked within
+        `deadline_s` seconds is left out.
         """
 
 

@@ -90,7 +90,7 @@ def test_the_parts_of_a_snapshot_put_together_are_the_snapshot(snapshot: Cluster
         envelope(Report("rmqlb/snapshot", to_document(part), (), (), {}), "fetch-routes", part, ())
         for part in snapshot.parts()
     )
-    read = DumpSource("-", stdin=BytesIO(text.encode())).fetch(Wanted())
+    read = DumpSource("-", stdin=BytesIO(text.encode())).fetch(Wanted(evidence=True))
     assert (read.routes, read.groups) == (snapshot.routes, snapshot.groups)
     assert (read.taken_at, read.unread) == (snapshot.taken_at, snapshot.unread)
 

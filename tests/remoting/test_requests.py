@@ -52,6 +52,13 @@ REQUESTS: dict[str, tuple[RemotingCommand, int, dict[str, str]]] = {
         {"consumerGroup": "g", "topic": "T", "queueId": "-1"},
     ),
 }
+
+
+def test_stack_traces_are_part_of_the_running_information() -> None:
+    with_stacks = requests.get_consumer_running_info("g", "id", stacks=True)
+    assert with_stacks.ext_fields == {"consumerGroup": "g", "clientId": "id", "jstackEnable": "true"}
+
+
 # The codes of RocketMQ that change something, or that rmqlb has no use for (38), next to those that it sends.
 WRITES = (
     *(

@@ -174,6 +174,38 @@ def test_evidence_is_read_where_it_is_wanted() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "is_silence"),
+    [
+        ("CODE: 207  DESC: consumer <g> <x> Timeout: RemotingTimeoutException", True),
+        (
+            "org.apache.rocketmq.remoting.exception.RemotingTimeoutException: wait response on the channel <b:1> timeout",
+            True,
+        ),
+        ("CODE: 1  DESC: invoke consumer <g> <x> Exception: RemotingTimeoutException", False),
+        ("CODE: 206  DESC: not online", False),
+        ("the consumer timed out", False),
+    ],
+)
+def test_a_consumer_that_does_not_answer_the_dashboard_in_time_is_told_from_one_that_is_refused(
+    text: str, is_silence: bool
+) -> None:
+    with dashboard(replay_of(a=connections("x"), b=connections("x"), of_x=failure(text))) as replay:
+        unread = fetch(replay, G).unread
+    assert [(part.detail, part.no_answer) for part in unread if part.kind == "member"] == [("x", is_silence)]
+
+
+def test_stack_traces_are_asked_for_by_name() -> None:
+    stack = "ConsumeMessageThread_1                  TID: 5 STATE: RUNNABLE\nConsumeMessageThread_1                  a.B.c(B.java:1)\n\n"
+    answer = envelope({"properties": {}, "mqTable": {}, "jstack": stack})
+    replay = replay_of(a=connections("x", "y"), b=connections("x"), of_x=answer)
+    with dashboard(replay):
+        assert source(replay.url).ask_stacks("g", ["x"]) == {"x": ("ConsumeMessageThread_1 RUNNABLE\na.B.c(B.java:1)",)}
+    assert [asked for asked in replay.asked if RUNNING in asked] == [
+        f"GET {RUNNING}?consumerGroup=g&clientId=x&jstack=true"
+    ]
+
+
 def test_consumers_that_all_read_every_queue_are_asked_for_evidence_alone() -> None:
     broadcasting = connections("x", messageModel="BROADCASTING")
     for wanted in (False, True):

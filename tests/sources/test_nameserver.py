@@ -28,8 +28,10 @@ from rmqlb.sources.native.wire import WireSettings
 from rmqlb.sources.source import Refused
 from tests.support.replay_remoting import (
     Answer,
+    Fault,
     Replay,
     Turn,
+    closed,
     cluster,
     refusal,
     refusing,
@@ -115,6 +117,79 @@ def test_evidence_is_read_where_it_is_wanted(brokers: tuple[Replay, ...], wanted
     assert (len(found.queues or ()), found.orderly, found.limits.messages) == (10, False, 1000)
     reports = {client_id: replace(report, evidence=None) for client_id, report in group.reports.items()}
     assert replace(group, reports=reports) == without
+
+
+@pytest.mark.parametrize(
+    ("fault", "is_silence"),
+    [
+        (refusing(ResponseCode.CONSUME_MSG_TIMEOUT, "consumer <g> <x> Timeout: 10000"), True),
+        (refusing(ResponseCode.CONSUME_MSG_TIMEOUT), True),
+        (refusing(ResponseCode.SYSTEM_ERROR, "invoke consumer <g> <x> Exception: Timeout, code 207"), False),
+        (refusing(ResponseCode.SYSTEM_ERROR, "The Consumer <g> <x> not online"), False),
+        (silent, True),
+        (closed, False),
+    ],
+)
+def test_a_consumer_that_does_not_answer_in_time_is_told_from_one_that_is_refused(
+    brokers: tuple[Replay, ...], fault: Fault, is_silence: bool
+) -> None:
+    """The broker waits 10 s for the client (`Broker2Client.callClient`); we may be the first to give up."""
+    for broker in brokers:
+        broker.faults[RequestCode.GET_CONSUMER_RUNNING_INFO] = fault
+    unread = fetch(ORDER_SVC, *brokers, timeout=0.3 if fault is silent else 5.0).unread
+    assert [part.no_answer for part in unread if part.kind == "member"] == [is_silence] * 3
+    assert not any(part.no_answer for part in unread if part.kind != "member")
+
+
+def test_a_silent_broker_gives_no_answer_of_its_own(brokers: tuple[Replay, ...]) -> None:
+    brokers[1].faults[MEMBERS] = silent
+    unread = fetch(Wanted(group="order-svc", owners=False), *brokers, timeout=0.3).unread
+    assert [(part.kind, part.no_answer) for part in unread] == [("members", True)]
+
+
+JSTACK = """\
+main                                    TID: 1 STATE: RUNNABLE
+main                                    com.example.Main.main(Main.java:3)
+
+ConsumeMessageThread_order-svc_1        TID: 42 STATE: TIMED_WAITING
+ConsumeMessageThread_order-svc_1        java.lang.Thread.sleep(Native Method)
+
+"""
+
+
+def an_odd_answer(turn: Turn) -> None:
+    turn.write(turn.framed(success(b"[]")))
+
+
+def test_only_consumers_that_are_named_and_listed_are_asked_for_stack_traces(brokers: tuple[Replay, ...]) -> None:
+    def with_stacks(turn: Turn) -> None:
+        report = {"properties": {}, "mqTable": {}, "jstack": JSTACK}
+        turn.write(turn.framed(success(body(report))))
+
+    for broker in brokers:
+        broker.faults[RequestCode.GET_CONSUMER_RUNNING_INFO] = with_stacks
+    source = LiveSource(reads([brokers[0].address], brokers), clock=lambda: NOW)
+    found = source.ask_stacks("order-svc", ["192.0.2.2@inst1", "stranger", "192.0.2.2@inst1"])
+    assert found == {
+        "192.0.2.2@inst1": ("ConsumeMessageThread_order-svc_1 TIMED_WAITING\njava.lang.Thread.sleep(Native Method)",)
+    }
+    asked = [
+        r.ext_fields for replay in brokers for r in replay.requests if r.code == RequestCode.GET_CONSUMER_RUNNING_INFO
+    ]
+    assert asked == [{"consumerGroup": "order-svc", "clientId": "192.0.2.2@inst1", "jstackEnable": "true"}]
+
+
+@pytest.mark.parametrize("fault", [refusing(1, "no"), closed, an_odd_answer])
+def test_a_consumer_that_gives_no_stack_traces_is_left_out(brokers: tuple[Replay, ...], fault: Fault) -> None:
+    for broker in brokers:
+        broker.faults[RequestCode.GET_CONSUMER_RUNNING_INFO] = fault
+    source = LiveSource(reads([brokers[0].address], brokers, retries=0), clock=lambda: NOW)
+    assert source.ask_stacks("order-svc", ["192.0.2.2@inst1"]) == {}
+
+
+def test_without_a_name_server_there_are_no_stack_traces() -> None:
+    with refusing_address() as nobody:
+        assert LiveSource(reads([nobody], retries=0)).ask_stacks("g", ["x"]) == {}
 
 
 def test_everything_leaves_system_topics_and_groups_out_unless_asked_for(brokers: tuple[Replay, ...]) -> None:

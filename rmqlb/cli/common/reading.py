@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -17,6 +18,9 @@ from rmqlb.model.group import States
 from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.sources.opening import Access, open_source
 from rmqlb.sources.source_text import is_live
+
+if TYPE_CHECKING:
+    from rmqlb.sources.pace import Pace
 
 
 class Reader:
@@ -48,6 +52,13 @@ class Reader:
         """What brokers tell a consumer of a group that takes these queues; None where they cannot be asked."""
         with self._terminal.progress() as progress:
             return open_source(self._text, self._access).ask_offsets(group, questions, progress)
+
+    def ask_stacks(
+        self, group: str, client_ids: Sequence[str], deadline_s: float | None = None
+    ) -> Mapping[str, tuple[str, ...]]:
+        """Client ID → the stack traces of its consume threads, of the consumers that answer."""
+        with self._terminal.progress() as progress:
+            return open_source(self._text, self._access).ask_stacks(group, client_ids, progress, deadline_s)
 
 
 def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
@@ -82,7 +93,17 @@ def access(options: SourceOptions, terminal: Terminal) -> Access:
         client_key=options.client_key,
         tls_name=options.tls_name,
         map_address=tuple(options.map_address or ()),
+        pace=_pace(options.source),
     )
+
+
+def _pace(source: str | None) -> Pace | None:
+    """What all readings of a running cluster share, so that none asks a consumer too soon after another one."""
+    if not is_live(source):
+        return None
+    from rmqlb.sources.pace import Pace
+
+    return Pace()
 
 
 def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:

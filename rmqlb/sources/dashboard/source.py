@@ -6,6 +6,7 @@ errors with HTTP 200 and a `status` other than 0 in the envelope.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -14,6 +15,7 @@ from rmqlb.errors import DocumentError, EndpointError, ProtocolError
 from rmqlb.model.group import QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import RouteSighting, Unread
+from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.dashboard.http import Answer, HttpClient, HttpSettings
 from rmqlb.sources.dashboard.login import Credentials, log_in
 from rmqlb.sources.formats import documents as docs
@@ -35,6 +37,8 @@ READ_PATHS = frozenset(
 )
 _NOT_ONLINE = "CODE: 206 "
 _NO_ROUTE = "CODE: 17 "
+_CODE = r"CODE: ([0-9]{1,9}) "
+_TIMED_OUT = "RemotingTimeoutException"
 
 
 class DashboardReads:
@@ -116,10 +120,17 @@ class DashboardReads:
     def pop_reads(self) -> None:
         """A Dashboard does not tell how brokers are asked."""
 
-    def running_info(self, group: str, client_id: str, address: str) -> docs.RunningInfoDocument:  # noqa: ARG002 - as in `brokers`
+    def running_info(
+        self,
+        group: str,
+        client_id: str,
+        address: str,  # noqa: ARG002 - as in `brokers`
+        *,
+        stacks: bool = False,
+    ) -> docs.RunningInfoDocument:
         """What a member says of itself; the Dashboard finds the way to it."""
         path = "/consumer/consumerRunningInfo.query"
-        value = self._data(path, {"consumerGroup": group, "clientId": client_id, "jstack": "false"})
+        value = self._data(path, {"consumerGroup": group, "clientId": client_id, "jstack": str(stacks).lower()})
         return docs.convert(value, docs.RunningInfoDocument, self.endpoint + path)
 
     def unread(self) -> list[Unread]:
@@ -152,6 +163,14 @@ def _asks_for_login(answer: Answer) -> bool:
     if answer.status in (301, 302, 303, 307):
         return "login" in answer.headers.get("location", "")
     return answer.status == 200 and len(answer.body) < 1000 and b"user not login" in answer.body
+
+
+def _response_code(text: str) -> int | None:
+    """What a broker answered the Dashboard (`MQClientException`), or that it did not; None where neither is told."""
+    code = re.search(_CODE, text)
+    if code is not None:
+        return int(code[1])
+    return ResponseCode.RPC_TIME_OUT if _TIMED_OUT in text else None
 
 
 def _open(answer: Answer) -> object:
@@ -189,5 +208,5 @@ def _open(answer: Answer) -> object:
         )
     if envelope["status"] != 0:
         text = str(envelope.get("errMsg") or "no reason given")
-        raise Refused(f"{answer.where}: {docs.first_line(text)}", text)
+        raise Refused(f"{answer.where}: {docs.first_line(text)}", text, response_code=_response_code(text))
     return envelope["data"]

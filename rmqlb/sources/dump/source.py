@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import BinaryIO
 
 from rmqlb.errors import DocumentError
@@ -35,6 +35,9 @@ class DumpSource:
 
     def ask_offsets(self, *_: object) -> States | None:  # a dump holds what it holds
         return None
+
+    def ask_stacks(self, *_: object, **__: object) -> Mapping[str, tuple[str, ...]]:
+        return {}
 
     def _body(self) -> bytes:
         body = collect(self._chunks(), self._max_bytes, self._where)

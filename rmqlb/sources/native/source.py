@@ -162,8 +162,11 @@ class NameServerReads:
         text = "" if response is None else response.ext_fields.get("pollingNum", "")
         return int(text) if _OFFSET.fullmatch(text) else None
 
-    def running_info(self, group: str, client_id: str, address: str) -> docs.RunningInfoDocument:
-        return self._ask(address, requests.get_consumer_running_info(group, client_id), docs.RunningInfoDocument)
+    def running_info(
+        self, group: str, client_id: str, address: str, *, stacks: bool = False
+    ) -> docs.RunningInfoDocument:
+        request = requests.get_consumer_running_info(group, client_id, stacks=stacks)
+        return self._ask(address, request, docs.RunningInfoDocument)
 
     def unread(self) -> list[Unread]:
         lost = [Unread("name-server", server, error.message) for server, error in self._lost.items()]
