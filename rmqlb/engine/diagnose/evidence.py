@@ -7,8 +7,9 @@ DoesNotApply says that there is nothing to look for in such a group. No default 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
+from itertools import pairwise
 
 from msgspec import Struct
 
@@ -22,7 +23,7 @@ from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup, MemberView, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.times import utc_text
-from rmqlb.model.words import counted
+from rmqlb.model.words import counted, messages
 
 CONVERGES_MS = 50_000
 """A consumer hears of a new queue within 30 s (route poll) and rebalances within 20 s more."""
@@ -59,6 +60,23 @@ class GroupEvidence(Struct, dict=True, eq=False):
     def group(self) -> ConsumerGroup:
         """The group (raises DataError when it could not be read)."""
         return self.facts.group
+
+    @property
+    def looks(self) -> tuple[ConsumerGroup, ...]:
+        """All looks, the last one last (raises DataError)."""
+        return (*self.earlier, self.group)
+
+    @cached_property
+    def read_at(self) -> tuple[int, ...]:
+        """When each look was, in milliseconds since 1970 (raises DataError)."""
+        times = [look.seen.at for look in self.earlier]
+        times.append(self.group.seen.at or self.facts.snapshot.taken_at)
+        known = tuple(round(at.timestamp() * 1000) for at in times if at is not None)
+        if len(known) < len(times):
+            raise DataError("when the looks were is unknown")
+        if any(after <= before for before, after in pairwise(known)):
+            raise DataError("the earlier looks are not in the order of time", hint="give them with the oldest first")
+        return known
 
     @cached_property
     def views(self) -> tuple[MemberView, ...]:
@@ -172,12 +190,23 @@ class GroupEvidence(Struct, dict=True, eq=False):
     def is_younger_than(self, ms: float) -> bool:
         """Some consumer is known to have started that recently, so that the others may not have followed yet."""
         age = self.youngest_ms()
-        return age is not None and age < ms
+        return age is not None and -ms < age < ms  # long before its start its clock is not ours
 
     def lag(self, queues: tuple[MessageQueue, ...]) -> int:
         """Messages not yet read in these queues, as far as they are known."""
         states = self.group.without_foreign_offsets.queues
         return sum(states[queue].lag or 0 for queue in queues if queue in states)
+
+    def unread_in(self, queues: Collection[MessageQueue]) -> str:
+        """The same in words, of queues of a group that keeps its offsets at brokers, as far as they are known."""
+        states = self.group.without_foreign_offsets.queues
+        lags = [states[queue].lag for queue in queues if queue in states]
+        known = [lag for lag in lags if lag is not None]
+        if not known:
+            return "how much is unread there is unknown"
+        return f"{messages(sum(known))} unread there" + (
+            "" if len(known) == len(queues) else ", of those that are known"
+        )
 
     def seen(
         self, fact: str, value: str | int, *, threshold: str | int | None = None, by: Seen | None = None

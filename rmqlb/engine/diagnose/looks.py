@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, DoesNotApply, GroupEvidence
-from rmqlb.engine.diagnose.hypotheses import Hypotheses
-from rmqlb.engine.diagnose.rule import ComesOf, DiagnosisRule
+from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, GroupEvidence
+from rmqlb.engine.diagnose.reports import BLOCKED_MS
+from rmqlb.engine.diagnose.rule import Case
 from rmqlb.engine.diagnose.rules import RULES
-from rmqlb.errors import RmqlbError
 from rmqlb.model.group import ConsumerGroup, MemberReport
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.snapshot import ClusterSnapshot
 
-BLOCKED_MS = 60_000
-"""From which on `ConsumerRunningInfo.analyzeProcessQueue` suspects a listener that has messages and ends none."""
 MOST_LOOKS = 4
 """After so many looks what is still undecided stays so."""
 
@@ -31,8 +28,8 @@ def wants_another(evidence: GroupEvidence) -> bool:
     """A later look at the group would decide what is undecided yet."""
     if len(evidence.earlier) + 1 >= MOST_LOOKS:
         return False
-    case = Hypotheses(evidence)
-    return any(_needs_a_look(rule, case) for rule in RULES)
+    case = Case(evidence, RULES)
+    return any(isinstance(case.answer(rule.code).why, AnotherLookNeeded) for rule in RULES)
 
 
 def worth_stacks(evidence: GroupEvidence) -> tuple[str, ...]:
@@ -48,14 +45,3 @@ def _waits(report: MemberReport) -> bool:
         return False
     ages = (evidence.read_at - q.last_consume for q in evidence.queues or () if q.cached and q.last_consume is not None)
     return any(age > BLOCKED_MS for age in ages)
-
-
-def _needs_a_look(rule: DiagnosisRule, case: Hypotheses) -> bool:
-    try:
-        for _ in rule.check(case):
-            pass
-    except AnotherLookNeeded:
-        return True
-    except (ComesOf, DoesNotApply, RmqlbError):
-        return False
-    return False

@@ -1,30 +1,12 @@
-"""The table of all rules, in the order in which equals are listed.
+"""The table of all rules, causes before what comes of them: the order in which equals are listed.
 
 A new rule is a function in a file beside, a line here and a page in `views/explanations.toml`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from rmqlb.engine.diagnose import causes, kinds, offsets, owners
-from rmqlb.engine.diagnose.hypotheses import Hypotheses
-from rmqlb.engine.diagnose.rule import Check, DiagnosisRule
-from rmqlb.errors import DataError
-from rmqlb.model.diagnosis import GroupFinding
-
-
-def _needs(what: str) -> Check:
-    """A rule whose evidence no snapshot has yet: always unknown."""
-
-    def check(_: Hypotheses) -> Iterator[GroupFinding]:
-        raise DataError(f"the snapshot has no {what}")
-
-    return check
-
-
-_PROCESS_QUEUES = "process queues of its consumers"
-_LOOKS = "further looks at its offsets"
+from rmqlb.engine.diagnose import causes, flow, frozen, heads, kinds, lags, listeners, locks, offsets, owners, pulls
+from rmqlb.engine.diagnose.rule import DiagnosisRule
 
 RULES: tuple[DiagnosisRule, ...] = (
     DiagnosisRule("no-consumer-online", kinds.no_consumer_online),
@@ -36,19 +18,19 @@ RULES: tuple[DiagnosisRule, ...] = (
     DiagnosisRule("mixed-strategies", causes.mixed_strategies),
     DiagnosisRule("subscription-mismatch", causes.subscription_mismatch),
     DiagnosisRule("mixed-sdks", causes.mixed_sdks),
-    DiagnosisRule("frozen-consumer", _needs("heartbeat times of its consumers")),
-    DiagnosisRule("blocked-consumer", _needs(_PROCESS_QUEUES)),
-    DiagnosisRule("flow-control", _needs(_PROCESS_QUEUES)),
-    DiagnosisRule("pull-stopped", _needs(_PROCESS_QUEUES)),
-    DiagnosisRule("head-blocked", _needs(_PROCESS_QUEUES)),
-    DiagnosisRule("lock-lost", _needs(_PROCESS_QUEUES)),
-    DiagnosisRule("dropped-but-consuming", _needs(_PROCESS_QUEUES)),
-    DiagnosisRule("slow-consumer", _needs("consume times of its consumers")),
-    DiagnosisRule("lag-growing", _needs(_LOOKS)),
-    DiagnosisRule("lag-stalled", _needs(_LOOKS)),
-    DiagnosisRule("offset-rewound", offsets.offset_rewound),
+    DiagnosisRule("frozen-consumer", frozen.frozen_consumer),
+    DiagnosisRule("blocked-consumer", listeners.blocked_consumer),
+    DiagnosisRule("head-blocked", heads.head_blocked),
+    DiagnosisRule("pull-stopped", pulls.pull_stopped),
+    DiagnosisRule("lock-lost", locks.lock_lost),
+    DiagnosisRule("dropped-but-consuming", locks.dropped_but_consuming),
     DiagnosisRule("unassigned-queues", owners.unassigned_queues),
     DiagnosisRule("duplicate-owners", owners.duplicate_owners),
     DiagnosisRule("mismatch", owners.mismatch),
+    DiagnosisRule("slow-consumer", flow.slow_consumer),
+    DiagnosisRule("flow-control", flow.flow_control),
+    DiagnosisRule("lag-growing", lags.lag_growing),
+    DiagnosisRule("lag-stalled", lags.lag_stalled),
+    DiagnosisRule("offset-rewound", offsets.offset_rewound),
     DiagnosisRule("more-consumers-than-queues", owners.more_consumers_than_queues),
 )

@@ -1,0 +1,178 @@
+"""The rule for listeners that do not return, by what consumers say of their process queues."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from rmqlb.engine.diagnose.evidence import AnotherLookNeeded
+from rmqlb.engine.diagnose.reports import BLOCKED_MS, ConsumerReports, Doubts, of_each, one_topic, waits
+from rmqlb.engine.diagnose.rule import Case
+from rmqlb.errors import DataError
+from rmqlb.model.diagnosis import Evidence, GroupFinding
+from rmqlb.model.finding import ERROR
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.process_queue import ProcessQueue
+from rmqlb.model.words import counted, of_all
+
+SAMPLED_MS = 10_000
+"""So often a client counts what it has pulled; its rates are of 60 s of these (`StatsItem.samplingInSeconds`)."""
+_FRAMES = 3
+
+
+class Stuck(Struct, frozen=True):
+    """A listener that has messages and ends no call.
+
+    Attributes:
+        queues: whose messages it has.
+        waiting: how many these are.
+        idle_ms: for how long it has consumed none.
+        held_ms: for how long the looks show that.
+        needed_ms: from which on that is more than usual.
+    """
+
+    queues: tuple[MessageQueue, ...]
+    waiting: int
+    idle_ms: int
+    held_ms: int
+    needed_ms: int
+
+
+def blocked_consumer(case: Case) -> Iterator[GroupFinding]:
+    """A listener has messages and has ended no call for a minute."""
+    evidence = case.evidence
+    found, doubts = of_each(evidence, stuck_listener)
+    if found:
+        queues = tuple(sort_queues({queue for _, stuck in found for queue in stuck.queues}))
+        ids = tuple(sort_client_ids(consumer.client_id for consumer, _ in found))
+        yield GroupFinding(
+            "blocked-consumer",
+            ERROR,
+            evidence.group.group,
+            one_topic(queues),
+            queues,
+            ids,
+            tuple(fact for consumer, stuck in found for fact in _facts_of_stuck(consumer, stuck)),
+            f"{counted(len(ids), 'consumer')} consume{'s' * (len(ids) == 1)} nothing: {counted(len(queues), 'queue')} "
+            f"wait{'s' * (len(queues) == 1)}; {evidence.unread_in(queues)}.",
+            f"Look at the stack traces of {ids[0]} (--stacks) for what its listener waits for, and give that call a "
+            "timeout; a restart frees it until the next such call.",
+        )
+    doubts.settle()
+
+
+def stuck_listener(consumer: ConsumerReports) -> Iterator[Stuck]:
+    """The consumer's listener, when it has messages and has ended no call for a minute.
+
+    Raises:
+        AnotherLookNeeded: it may be, as far as the looks show.
+        DataError: the consumer does not report what decides it.
+    """
+    waiting = {item.queue: waits(consumer, item) for item in consumer.queues}
+    if not any(waiting.values()):
+        return
+    idle, doubts = set[MessageQueue](), Doubts()
+    for item in consumer.queues:
+        try:
+            if _is_idle(consumer, item):
+                idle.add(item.queue)
+            elif _has_consumed(consumer, item):
+                return
+        except DataError as doubt:
+            doubts.add(doubt)
+    doubts.settle()
+    queues = tuple(sort_queues(queue for queue in idle if waiting[queue]))
+    if queues:
+        yield _proven(consumer, queues, sum(waiting[queue] for queue in queues))
+    elif not _ended_calls(consumer):
+        raise AnotherLookNeeded(
+            f"{consumer.client_id} has had messages for less than {BLOCKED_MS // 1000} s, and no call of its listener "
+            "is known to have ended"
+        )
+
+
+def _proven(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], waiting: int) -> Stuck:
+    """That the messages of these idle queues were not pulled just now (raises AnotherLookNeeded)."""
+    held, needed = _held(consumer, queues), consumer.unusual_ms(queue.topic for queue in queues)
+    if held < needed and not _has_old_messages(consumer):
+        raise AnotherLookNeeded(
+            f"the listener of {consumer.client_id} has messages, and ended no call for {held // 1000} s or more; "
+            f"more than usual is {needed // 1000} s"
+        )
+    last = max(item.last_consume or 0 for item in consumer.queues if item.queue in queues)
+    return Stuck(queues, waiting, consumer.clock.age(last), held, needed)
+
+
+def _is_idle(consumer: ConsumerReports, item: ProcessQueue) -> bool:
+    """It has consumed none of the queue for a minute (raises DataError)."""
+    if item.last_consume is None:
+        raise DataError(f"{consumer.client_id} does not report when it last consumed")
+    return consumer.clock.is_older(item.last_consume, BLOCKED_MS)
+
+
+def _has_consumed(consumer: ConsumerReports, item: ProcessQueue) -> bool:
+    """The time is not that at which the consumer began to have the queue."""
+    time = item.last_consume
+    if consumer.now.orderly is False and item.last_lock is not None and time is not None and time > item.last_lock:
+        return True  # only orderly consumers renew the lock
+    before = [look[item.queue].last_consume for _, look in consumer.history[:-1] if item.queue in look]
+    return bool(before) and before[-1] != time
+
+
+def _ended_calls(consumer: ConsumerReports) -> bool:
+    statuses = (consumer.now.statuses or {}).values()
+    return any((status.consumed_per_s or 0) + (status.failed_per_s or 0) > 0 for status in statuses)
+
+
+def _held(consumer: ConsumerReports, queues: Sequence[MessageQueue]) -> int:
+    """For how long the looks show that messages of a queue wait and none of any is consumed."""
+    read_at, now = consumer.history[-1]
+    held = 0
+    for before, look in reversed(consumer.history[:-1]):
+        if any(queue in look and look[queue].last_consume != now[queue].last_consume for queue in now):
+            break
+        if any(queue in look and waits(consumer, look[queue]) for queue in queues):
+            held = read_at - before
+    return held
+
+
+def _has_old_messages(consumer: ConsumerReports) -> bool:
+    """It had more messages than it has pulled since in a minute, so that it has some for longer (raises DataError)."""
+    (read_at, now), *earlier = reversed(consumer.history)
+    for before, look in earlier:
+        if any(queue in look and look[queue].last_consume != now[queue].last_consume for queue in now):
+            return False
+        if read_at - before < SAMPLED_MS:
+            continue
+        had: Counter[str] = Counter()
+        for queue in now.keys() & look.keys():
+            had[queue.topic] += waits(consumer, look[queue])
+        for topic, number in had.items():
+            pulled = consumer.status(topic).pulled_per_s
+            if pulled is not None and number > pulled * BLOCKED_MS / 1000:
+                return True
+    return False
+
+
+def _facts_of_stuck(consumer: ConsumerReports, stuck: Stuck) -> Iterator[Evidence]:
+    own, minute = consumer.client_id, BLOCKED_MS // 1000
+    yield consumer.seen(f"messages that {own} has pulled and not consumed", stuck.waiting, threshold=1)
+    yield consumer.seen(f"seconds since {own} consumed a message of these queues", stuck.idle_ms // 1000, minute)
+    yield consumer.seen(
+        f"seconds between looks in which no call of its listener ended at {own}",
+        stuck.held_ms // 1000,
+        stuck.needed_ms // 1000,
+    )
+    yield from _stacks(consumer)
+
+
+def _stacks(consumer: ConsumerReports) -> Iterator[Evidence]:
+    """What most of its consume threads do: the first frames, the most common ones first."""
+    stacks = consumer.now.stacks or ()
+    tops = Counter(" < ".join(stack.splitlines()[1 : 1 + _FRAMES]) for stack in stacks)
+    for top, number in tops.most_common(2):
+        if top:
+            fact = f"first frames of {of_all(number, len(stacks), 'consume thread')} of {consumer.client_id}"
+            yield consumer.seen(fact, top)

@@ -1,0 +1,195 @@
+"""What consumers do with their queues over time, and the looks that somebody takes at them.
+
+Times are seconds, 0 is the last look. A message of each queue is stored every 100 ms, and offset 100,000 at -1,000 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from math import floor
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
+from rmqlb.model.message_queue import MessageQueue, sort_queues
+from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
+from rmqlb.model.snapshot import ClusterSnapshot, Unread
+from tests.engine.diagnose.running import AT
+
+LOOKS = (-20, -10, 0)
+PER_S = 10
+OFFSET = Callable[[float], float]
+"""An offset, or a time, as it is at a time."""
+
+
+def stored(t: float) -> float:
+    """Where a queue ends."""
+    return 100_000 + PER_S * (t + 1000)
+
+
+class Doing(Struct, frozen=True):
+    """What a consumer does with a queue; as it stands, a healthy one that is 2 messages behind.
+
+    Attributes:
+        end: where the queue ends.
+        done: the first message that is not consumed.
+        pulled: the first message that is not pulled.
+        consumed_at: when it last consumed one.
+        pulled_at: when it last pulled.
+        locked_at: when it last got the lock.
+        locked: it thinks that it has the lock.
+        dropped: it does not own the queue any more.
+        consuming: messages that an orderly listener has now.
+        mib: the size of what it holds.
+        gaps: later messages that are consumed already.
+    """
+
+    end: OFFSET = stored
+    done: OFFSET = lambda t: stored(t) - 2
+    pulled: OFFSET = stored
+    consumed_at: OFFSET = lambda t: t - 0.1
+    pulled_at: OFFSET = lambda t: t - 1
+    locked_at: OFFSET = lambda t: 20 * floor((t - 7) / 20) + 7
+    locked: bool = True
+    dropped: bool = False
+    consuming: int = 0
+    mib: int = 0
+    gaps: int = 0
+
+    def state(self, t: float, owners: frozenset[str] | None) -> QueueState:
+        """What brokers know of the queue: consumers commit every 5 s."""
+        committed = floor(self.done(5 * floor(t / 5)))
+        return QueueState(
+            owners, floor(self.end(t)), committed, last_timestamp=ms((committed - 100_001) / PER_S - 1000)
+        )
+
+    def process_queue(self, queue: MessageQueue, t: float, skew_s: float) -> ProcessQueue:
+        done, pulled = floor(self.done(t)), floor(self.pulled(t))
+        cached = max(pulled - done - self.consuming - self.gaps, 0)
+        return ProcessQueue(
+            queue,
+            cached=cached,
+            cached_mib=self.mib,
+            min_offset=done + self.consuming if cached else 0,
+            max_offset=pulled - 1 if cached else 0,
+            consuming=self.consuming,
+            consuming_min_offset=done if self.consuming else 0,
+            consuming_max_offset=done + self.consuming - 1 if self.consuming else 0,
+            commit_offset=done,
+            dropped=self.dropped,
+            locked=self.locked,
+            unlock_tries=0,
+            last_lock=ms(self.locked_at(t) + skew_s),
+            last_pull=ms(self.pulled_at(t) + skew_s),
+            last_consume=ms(self.consumed_at(t) + skew_s),
+        )
+
+
+class Reporting(Struct, frozen=True):
+    """What a consumer says of itself.
+
+    Attributes:
+        orderly: it consumes in order.
+        call_ms: what a call of its listener takes.
+        skew_s: by how much its clock is ahead.
+        pulled_per_s: messages that it pulls of each topic; None is what its queues get.
+        consumed_per_s: messages that it consumes of each topic; None is what its queues get.
+        limits: from which on it stops pulling.
+        answers: it answers at all.
+        stacks: of its consume threads.
+    """
+
+    orderly: bool = False
+    call_ms: float = 20.0
+    skew_s: float = 0.0
+    pulled_per_s: float | None = None
+    consumed_per_s: float | None = None
+    limits: PullLimits = PullLimits(1000, 100, 2000)
+    answers: bool = True
+    stacks: tuple[str, ...] | None = None
+
+
+def ms(t: float) -> int:
+    return round((AT.timestamp() + t) * 1000)
+
+
+def watched(
+    snapshot: ClusterSnapshot,
+    doing: Mapping[tuple[str, MessageQueue], Doing] | None = None,
+    reporting: Mapping[str, Reporting] | None = None,
+    looks: Sequence[float] = LOOKS,
+) -> tuple[ClusterSnapshot, ...]:
+    """The looks at a group g of these times, the oldest first.
+
+    Args:
+        snapshot: who owns what.
+        doing: what a consumer does with a queue, where that is not the healthy thing.
+        reporting: what a consumer says of itself, where that is not the healthy thing.
+        looks: when they are taken.
+    """
+    return tuple(_look(snapshot, doing or {}, reporting or {}, t) for t in looks)
+
+
+def earlier(looks: Sequence[ClusterSnapshot]) -> tuple[ConsumerGroup, ...]:
+    return tuple(look.groups["g"] for look in looks[:-1])
+
+
+def owned(snapshot: ClusterSnapshot, client_id: str) -> list[MessageQueue]:
+    """The queues that the consumer owns, as clients sort them."""
+    return sort_queues(q for q, state in snapshot.groups["g"].queues.items() if client_id in (state.owners or ()))
+
+
+def _look(
+    snapshot: ClusterSnapshot,
+    doing: Mapping[tuple[str, MessageQueue], Doing],
+    reporting: Mapping[str, Reporting],
+    t: float,
+) -> ClusterSnapshot:
+    group, at = snapshot.groups["g"], AT + timedelta(seconds=t)
+    silent = {client_id for client_id, its in reporting.items() if not its.answers}
+    queues = {}
+    for queue, state in group.queues.items():
+        owners = state.owners or frozenset()
+        does = [doing.get((i, queue), Doing()) for i in sorted(owners)] or [Doing(done=lambda _: 100_000)]
+        seen = None if owners & silent else owners
+        queues[queue] = does[0].state(t, seen)
+    reports = {
+        client_id: replace(report, evidence=_evidence(snapshot, report, doing, reporting, t))
+        for client_id, report in group.reports.items()
+        if client_id not in silent
+    }
+    group = replace(group, seen=replace(group.seen, at=at), queues=queues, reports=reports)
+    unread = tuple(Unread("member", "g", "timed out after 5 s", i, no_answer=True) for i in sorted(silent))
+    return replace(snapshot, taken_at=at, groups={"g": group}, unread=(*snapshot.unread, *unread))
+
+
+def _evidence(
+    snapshot: ClusterSnapshot,
+    report: MemberReport,
+    doing: Mapping[tuple[str, MessageQueue], Doing],
+    reporting: Mapping[str, Reporting],
+    t: float,
+) -> ConsumerEvidence:
+    own, says = report.client_id, reporting.get(report.client_id, Reporting())
+    mine = {queue: doing.get((own, queue), Doing()) for queue in owned(snapshot, own)}
+    mine |= {queue: does for (client_id, queue), does in doing.items() if client_id == own}
+    rates = {topic: PER_S * sum(queue.topic == topic for queue in mine) for topic in report.topics or ()}
+    return ConsumerEvidence(
+        read_at=ms(t + 0.5),
+        queues=tuple(mine[queue].process_queue(queue, t, says.skew_s) for queue in sort_queues(mine)),
+        statuses={
+            topic: ConsumeStatus(
+                says.call_ms,
+                rate if says.consumed_per_s is None else says.consumed_per_s,
+                0.0,
+                0,
+                rate if says.pulled_per_s is None else says.pulled_per_s,
+            )
+            for topic, rate in rates.items()
+        },
+        limits=says.limits,
+        orderly=says.orderly,
+        stacks=says.stacks,
+    )
