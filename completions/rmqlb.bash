@@ -67,7 +67,7 @@ _rmqlb_at() {
     esac
     case $cur in
         -*) _rmqlb_words --version --help --help-all ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain help ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain help ;;
     esac
 }
 
@@ -141,6 +141,21 @@ _rmqlb_at_show_owners() {
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --help --help-all
+}
+
+_rmqlb_at_diagnose() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--earlier) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--interval|--looks|--deadline|--watch|--rounds) :; return ;;
+        -g|--group) _rmqlb_names group; return ;;
+        --fail-on) _rmqlb_words error warning; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        --section) _rmqlb_words groups findings rules evidence queues; return ;;
+        --color) _rmqlb_words auto always never; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --all-groups --fail-on --earlier --interval --looks --stacks --deadline --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --help --help-all
 }
 
 _rmqlb_at_diff() {
@@ -508,7 +523,7 @@ _rmqlb_at_schema() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
-        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/scenario' 'rmqlb/error' ;;
+        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/scenario' 'rmqlb/error' ;;
     esac
 }
 
@@ -520,7 +535,7 @@ _rmqlb_at_explain() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
-        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-no-consumer selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners idle-consumers pull-consumers broker-rebalance mixed-strategies split-consumer-view broker-unreachable-from-consumer subscription-mismatch mixed-sdks frozen-consumer blocked-consumer flow-control pull-stopped head-blocked lock-lost dropped-but-consuming slow-consumer lag-growing lag-stalled offset-rewound more-consumers-than-queues surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-left-out group-not-seen no-pager starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet moved-on all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency assumed-rate assumed-producers producers-left-out new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage strategy-option-unused given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java scenario-invalid not-a-result not-of-this data topic-not-found group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
+        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-no-consumer selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners idle-consumers pull-consumers broker-rebalance mixed-strategies split-consumer-view broker-unreachable-from-consumer subscription-mismatch mixed-sdks frozen-consumer blocked-consumer flow-control pull-stopped head-blocked lock-lost dropped-but-consuming slow-consumer lag-growing lag-stalled offset-rewound more-consumers-than-queues surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-left-out group-not-seen no-pager starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet moved-on all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency assumed-rate assumed-producers producers-left-out new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage strategy-option-unused given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java scenario-invalid not-a-result not-of-this data topic-not-found not-earlier group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
     esac
 }
 
@@ -529,7 +544,7 @@ _rmqlb_at_help() {
     esac
     case $cur in
         -*) _rmqlb_words --help --help-all ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain help ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain help ;;
     esac
 }
 
@@ -553,6 +568,7 @@ _rmqlb() {
             '/fetch-routes') path=fetch-routes ;;
             '/show-route') path=show-route ;;
             '/show-owners') path=show-owners ;;
+            '/diagnose') path=diagnose ;;
             '/diff') path=diff ;;
             '/plan-rebalance') path=plan-rebalance ;;
             '/simulate-rebalance') path=simulate-rebalance ;;
@@ -589,6 +605,7 @@ _rmqlb() {
         fetch-routes) _rmqlb_at_fetch_routes ;;
         show-route) _rmqlb_at_show_route ;;
         show-owners) _rmqlb_at_show_owners ;;
+        diagnose) _rmqlb_at_diagnose ;;
         diff) _rmqlb_at_diff ;;
         plan-rebalance) _rmqlb_at_plan_rebalance ;;
         simulate-rebalance) _rmqlb_at_simulate_rebalance ;;

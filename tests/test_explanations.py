@@ -60,6 +60,7 @@ SHARED = frozenset(
         "unassigned-queues",
         "unknown-broker",
         "unreachable",
+        "unread",
         "warehouse-busy",
         "which-context",
         "which-group",

@@ -22,6 +22,7 @@ BASIC = {
     "show-consumers": f"show-consumers {EXAMPLE} -g order-svc",
     "show-route": f"show-route {EXAMPLE}",
     "show-owners": f"show-owners {EXAMPLE} --group bill-svc",
+    "diagnose": f"diagnose {EXAMPLE} -g order-svc",
     "diff": "diff examples/cluster.json examples/cluster-later.json",
     "plan-rebalance": f"plan-rebalance {EXAMPLE} --group order-svc --add 192.0.2.2@inst3",
     "simulate-rebalance": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'join 192.0.2.2@inst9@10s'",
@@ -93,6 +94,20 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "consumers-jsonl": f"show-consumers {FAULTS} -g mix-svc -o jsonl",
     "consumers-narrow": f"show-consumers {FAULTS} -g mix-svc -o table",
     "help-groups": "show-groups --help",
+    **{f"diagnosis-screen-{width}": f"diagnose {FAULTS} -g mix-svc -o table" for width in (80, 100, 120)},
+    **{f"diagnoses-of-all-{width}": f"diagnose {FAULTS} --all-groups -o table" for width in (80, 100, 120)},
+    **{
+        f"diagnoses-of-groups.{fmt}": f"diagnose {FAULTS} -g '*-svc' -o {fmt}"
+        for fmt in ("plain", "json", "csv", "jsonl")
+    },
+    **{f"diagnosis.{fmt}": f"diagnose {FAULTS} -g dup-svc -o {fmt}" for fmt in FORMATS},
+    "diagnosis-jsonl": f"diagnose {FAULTS} -g dup-svc -o jsonl",
+    "diagnosis-unknown": f"diagnose {FAULTS} -g calm-svc --fail-on error",
+    "diagnosis-met": f"diagnose {FAULTS} -g mix-svc --fail-on error -o plain",
+    "diagnosis-evidence": f"diagnose {FAULTS} -g dup-svc --section evidence --section queues",
+    "diagnosis-of-two-looks": "diagnose -s examples/cluster-later.json --earlier examples/cluster.json -g order-svc",
+    "diagnosis-narrow": f"diagnose {FAULTS} -g dup-svc -o table",
+    "help-diagnose": "diagnose --help",
     "diff-jsonl": "diff examples/cluster.json examples/cluster-later.json -g bill-svc -o jsonl",
     "diff-queues": "diff examples/cluster.json examples/cluster-later.json -g order-svc --section queues --fail-on 'moved>10'",
     "diff-nothing": "diff examples/cluster.json examples/cluster.json --fail-on 'groups-changed>0'",

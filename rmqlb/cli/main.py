@@ -15,6 +15,7 @@ COMMANDS = (
     "fetch-routes",
     "show-route",
     "show-owners",
+    "diagnose",
     "diff",
     "plan-rebalance",
     "simulate-rebalance",

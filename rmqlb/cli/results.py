@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups
 from rmqlb.model.diff import SnapshotDiff
 from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.groups import Consumers, Overview
@@ -55,6 +56,13 @@ RESULTS = (
         ("show-owners",),
         "who owns each queue of several groups, with more than one --group",
         OwnersOfGroups,
+    ),
+    Result("rmqlb/diagnosis", ("diagnose",), "why a group is as it is, with evidence and remedy", Diagnosis),
+    Result(
+        "rmqlb/diagnosis-of-groups",
+        ("diagnose",),
+        "why several groups are as they are, with more than one --group",
+        DiagnosisOfGroups,
     ),
     Result("rmqlb/diff", ("diff",), "two snapshots compared, and what explains each queue's new owners", SnapshotDiff),
     Result("rmqlb/plan", ("plan-rebalance",), "a group's owners before and after a change", RebalancePlan),

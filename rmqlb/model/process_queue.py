@@ -32,7 +32,7 @@ class ProcessQueue(Struct, frozen=True, rename="camel", omit_defaults=True):
         locked: an orderly consumer thinks that it has the broker's lock; without meaning in any other, where it is true
             (push) or false (lite-pull).
         unlock_tries: how often an orderly consumer could not let go a dropped queue, as its listener was busy.
-        last_lock: when a broker last gave the lock, or else when the consumer took the queue; a lock that could not be
+        last_lock: when a broker last gave the lock, otherwise when the consumer took it; a lock that could not be
             renewed for 30 s is no longer used.
         last_pull: when it last set out to pull, which it does too while it is paused, held back by its limits or
             without the lock; or when it took the queue.

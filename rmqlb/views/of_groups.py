@@ -83,7 +83,7 @@ def _tables(report: Report) -> tuple[Section, ...]:
 
 
 def _titled(group: str, section: Section, shown: Mapping[str, str]) -> Section:
-    titled = replace(section, title=f"{group}: {section.title}")
+    titled = replace(section, title=f"{group}: {section.title}" if section.title else "")
     kinds = {column.kind: place for place, column in enumerate(section.columns)}
     ids = [place for place, column in enumerate(section.columns) if column.key == "clientId"]
     if "label" not in kinds or not ids:
@@ -122,4 +122,4 @@ def _rows(parts: Sequence[tuple[str, Report]]) -> Rows | None:
     if not rows:
         return None
     items = [({"group": group, **names}, item) for group, its in rows for names, item in its.items]
-    return Rows(("group", *rows[0][1].keys), items)
+    return Rows(("group", *rows[0][1].keys), items, rows[0][1].unwatched)

@@ -85,6 +85,23 @@ def attribute_of(key: str) -> str:
     return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
 
 
+class Part(Struct, frozen=True):
+    """Lines behind a label."""
+
+    label: str
+    lines: tuple[tuple[str, str], ...]  # each a text, and what stands at the right of it
+    most: int | None = None  # so many lines people see, unless they ask for all; None is all
+
+
+class Block(Struct, frozen=True):
+    """What people see in the place of a row: a heading and, below it, parts with their labels in a column."""
+
+    parts: tuple[Part, ...]
+    severity: str = ""  # or status: its sign and colour
+    heading: str = ""  # without one the labels stand at the left edge
+    beside: str = ""  # at the right of the heading
+
+
 class Section(Struct, frozen=True):
     """One table."""
 
@@ -102,11 +119,19 @@ class Section(Struct, frozen=True):
     # of a picture: what it is with strips of so many characters; its `rows` are for where no width is given
     draw: Callable[[int], Section] | None = None
     scales: int = 0  # of a picture: so many rows at its top are its scale, and have no style
+    # what people see instead of a table, under its title if it has one; `brief` chooses among them. None is the table
+    blocks: tuple[Block, ...] | None = None
 
     def whole(self) -> Section:
         """The section with all its rows for people too, however wide it is drawn."""
-        draw = self.draw
-        return replace(self, brief=None, draw=None if draw is None else lambda length: draw(length).whole())
+        draw, blocks = self.draw, self.blocks
+        if blocks is not None:
+            blocks = tuple(
+                replace(block, parts=tuple(replace(part, most=None) for part in block.parts)) for block in blocks
+            )
+        return replace(
+            self, brief=None, draw=None if draw is None else lambda length: draw(length).whole(), blocks=blocks
+        )
 
 
 class Rows(Struct, frozen=True):
@@ -115,6 +140,7 @@ class Rows(Struct, frozen=True):
     keys: tuple[str, ...]  # which keys of a row name it; no two rows have the same
     # an item of a list in `data`, and before it the names of what it is part of
     items: Sequence[tuple[Mapping[str, str], Struct]]
+    unwatched: tuple[str, ...] = ()  # keys whose values alone are no change to those who watch
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return ({**names, **to_builtins(item)} for names, item in self.items)

@@ -51,9 +51,13 @@ def row_changes(at: str, before: Rows | None, after: Rows) -> Iterator[ChangeLin
         was = known.pop(_name(row, after), None)
         if was is None:
             yield ChangeLine(at, "added", row, None)
-        elif was != row:
+        elif _watched(was, before) != _watched(row, after):
             yield ChangeLine(at, "changed", row, was)
     yield from (ChangeLine(at, "removed", None, was) for was in known.values())
+
+
+def _watched(row: Row, rows: Rows) -> Row:
+    return {key: value for key, value in row.items() if key not in rows.unwatched}
 
 
 def _name(row: Row, rows: Rows) -> tuple[object, ...]:

@@ -56,6 +56,8 @@ FILES = {
     b'"groups":[{"group":"g","messageModel":"BROADCASTING","clientIds":["a"]}]}}',
     "memberless.json": b'{"schema":"rmqlb/snapshot","formatVersion":"1.0","data":{"topics":[{"topic":"T","route":{}}],'
     b'"groups":[{"group":"g","clientIds":[]}]}}',
+    "elsewhere.json": b'{"schema":"rmqlb/snapshot","formatVersion":"1.0","source":{"takenAt":"2026-11-20T02:00:00Z"},"data":'
+    b'{"topics":[{"topic":"T","route":{"brokerDatas":[{"brokerName":"x"}]}}],"groups":[{"group":"order-svc"}]}}',
     "ids.txt": b"\xff\xfe",
     "config-list.yaml": b"- a\n",
     "config-entry.yaml": b"a: [broker-a]\n",
@@ -595,7 +597,91 @@ DIFF = [
         "did you mean moved?",
     ),
 ]
-ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS, *DIFF]
+DIAGNOSE = [
+    Bad("diagnose -s EXAMPLE", USAGE, "which group?", "name it with --group, or take --all-groups"),
+    Bad("diagnose -s EXAMPLE -g a --all-groups", USAGE, "--group a and --all-groups", "leave one of them out"),
+    Bad(
+        "diagnose -s EXAMPLE -g order-svcc",
+        DATA,
+        f"--group order-svcc: it is not in {EXAMPLE}",
+        "did you mean order-svc?",
+    ),
+    Bad(
+        "diagnose -s EXAMPLE -g order-svc -g x*",
+        DATA,
+        f"--group x*: it matches no group of {EXAMPLE}",
+        "there are the groups order-svc",
+    ),
+    Bad(
+        "diagnose -s SKEWED --all-groups",
+        DATA,
+        f"{SKEWED} is the route of one topic and does not name it",
+        "say which: --topic NAME",
+    ),
+    Bad(
+        "diagnose -s EXAMPLE -g order-svc --fail-on info",
+        USAGE,
+        "--fail-on info: neither error nor warning",
+        "there are the severities error, warning",
+    ),
+    Bad("diagnose -s EXAMPLE -g order-svc --interval 0", USAGE, "--interval 0: not longer than nothing"),
+    Bad(
+        "diagnose -s EXAMPLE -g order-svc --interval 900ms",
+        USAGE,
+        "--interval 900ms: shorter than 1s",
+        "a consumer is asked once a second at most",
+    ),
+    Bad(
+        "diagnose -s EXAMPLE -g order-svc --looks 0",
+        USAGE,
+        "invalid value for '--looks': 0 is not in the range 1<=x<=10",
+        "see rmqlb diagnose --help",
+    ),
+    Bad(
+        "diagnose -s EXAMPLE -g order-svc --stacks",
+        USAGE,
+        "--stacks asks running consumers, and the source is no running cluster",
+        "leave it out, or name rocketmq://HOST:9876 with -s",
+    ),
+    Bad("diagnose -s EXAMPLE -g order-svc --deadline 0", USAGE, "--deadline 0: not longer than nothing"),
+    Bad("diagnose -s - -g order-svc --earlier -", USAGE, "-s - and --earlier - both read stdin"),
+    Bad(
+        "diagnose -s EXAMPLE -g order-svc --earlier rocketmq://h:9876",
+        USAGE,
+        "--earlier rocketmq://h:9876: a running cluster shows no earlier look",
+        "name a snapshot that fetch-routes wrote before",
+    ),
+    Bad(
+        "diagnose -s EXAMPLE -g order-svc --earlier {}/none.json",
+        DATA,
+        "cannot read {}/none.json: No such file or directory",
+        SOURCE_HINT,
+    ),
+    Bad(
+        "diagnose -s EXAMPLE -g order-svc --earlier EXAMPLE",
+        DATA,
+        f"{EXAMPLE} is not earlier: it was taken at 2026-11-21T02:02:07Z, {EXAMPLE} at 2026-11-21T02:02:07Z",
+        "-s names the last snapshot, --earlier those before it",
+    ),
+    Bad(
+        "diagnose -s EXAMPLE -g order-svc --earlier {}/elsewhere.json",
+        DATA,
+        "{}/elsewhere.json is of another cluster: it has broker x, " + f"{EXAMPLE} has broker-a",
+    ),
+    Bad(
+        "diagnose -s EXAMPLE -g order-svc --earlier {}/pop.json",
+        DATA,
+        "{}/pop.json does not have group order-svc",
+        "name a snapshot that has the group",
+    ),
+    Bad(
+        "diagnose -s EXAMPLE -g order-svc --section queue",
+        USAGE,
+        "--section queue: no such table",
+        "did you mean queues?",
+    ),
+]
+ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS, *DIFF, *DIAGNOSE]
 WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line]
 
 

@@ -30,6 +30,7 @@ ON_A_TOPIC = {
 """Commands that take one topic."""
 ON_A_SNAPSHOT = {
     "show-groups": (),
+    "diagnose": ("--all-groups",),
     "fetch-routes": (),
     "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
 }
@@ -40,7 +41,9 @@ WITHOUT_A_SNAPSHOT = frozenset({"pipeline", "context", "config", "schema", "expl
 """Commands that read no snapshot, or have their own tests: `tests/pipeline`, which starts Spark."""
 OWN_FORMATS = {
     "fetch-routes": ("json", "yaml", "jsonl"),
-    **dict.fromkeys(("show-consumers", "show-route", "diff", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")),
+    **dict.fromkeys(
+        ("show-consumers", "show-route", "diagnose", "diff", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")
+    ),
     **dict.fromkeys(("show-groups", "show-owners"), (*FORMATS, "jsonl", "prometheus")),
     "check": (*FORMATS, "junit", "sarif", "prometheus"),
 }

@@ -45,7 +45,9 @@ class Value(Struct, frozen=True):
 NOTHING = Value("nothing")
 _FORMATS: Mapping[str, tuple[str, ...]] = {
     "fetch-routes": ("json", "yaml", "jsonl"),
-    **dict.fromkeys(("show-consumers", "show-route", "diff", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")),
+    **dict.fromkeys(
+        ("show-consumers", "show-route", "diagnose", "diff", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")
+    ),
     **dict.fromkeys(("show-groups", "show-owners"), (*FORMATS, "jsonl", "prometheus")),
     "check": (*FORMATS, "junit", "sarif", "prometheus"),
 }

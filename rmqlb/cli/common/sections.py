@@ -12,6 +12,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "show-consumers": ("consumers",),
     "show-route": ("brokers", "queues"),
     "show-owners": ("owners", "mismatches", "groups", "queues", "reasons", "consumers", "summary"),
+    "diagnose": ("groups", "findings", "rules", "evidence", "queues"),
     "diff": ("groups", "topics", "unexplained", "lag", "queues"),
     "plan-rebalance": ("groups", "strategies", "consumers", "moves", "queues", "summary"),
     "simulate-rebalance": (

@@ -29,8 +29,8 @@ def print_lead(report: Report, console: Console) -> None:
         text = clip(visible(fact.strip()), LONGEST_FACT)
         style = "" if at else STYLES.get(report.grave, "bold")
         indent = "  " if fact.startswith(" ") else ""
-        for line in _broken(text, console.width - len(indent)):
-            _print([(indent, "")], line, style, console)
+        for line in broken(text, console.width - len(indent)):
+            print_behind([(indent, "")], line, style, console)
     shown = report.findings[: report.most_findings]
     if shown:
         console.print()
@@ -40,14 +40,14 @@ def print_lead(report: Report, console: Console) -> None:
         style = STYLES.get(finding.severity, "")
         text = clip(visible(finding.message), LONGEST_FACT)
         if not code or console.width - 2 - widest >= _LEAST_SENTENCE:
-            _print(
+            print_behind(
                 [(SIGNS[finding.severity] + " ", style), (code.ljust(widest) * bool(code), style)], text, "", console
             )
         else:
-            _print([(SIGNS[finding.severity] + " ", style)], code, style, console)
-            _print([("  ", "")], text, "", console)
+            print_behind([(SIGNS[finding.severity] + " ", style)], code, style, console)
+            print_behind([("  ", "")], text, "", console)
     if left := len(report.findings) - len(shown):
-        _print([("  ", "")], _and_more(left), "", console)
+        print_behind([("  ", "")], _and_more(left), "", console)
 
 
 def markdown_lead(report: Report) -> Iterator[str]:
@@ -62,7 +62,7 @@ def markdown_lead(report: Report) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def _broken(fact: str, width: int) -> Iterator[str]:
+def broken(fact: str, width: int) -> Iterator[str]:
     """A fact as lines, broken between its parts where it is too long."""
     line = ""
     for part in fact.split(BETWEEN):
@@ -87,7 +87,7 @@ def _and_more(left: int) -> str:
     return f"and {left} more: --all shows all"
 
 
-def _print(before: Sequence[tuple[str, str]], text: str, style: str, console: Console) -> None:
+def print_behind(before: Sequence[tuple[str, str]], text: str, style: str, console: Console) -> None:
     """A text behind what stands before it, its further lines below its first one."""
     from rich.text import Text
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from rmqlb.views.formats.blocks import markdown_blocks, plain_blocks, print_blocks
 from rmqlb.views.formats.grid import markdown_table, plain_table
 from rmqlb.views.formats.lead import LONGEST_FACT, markdown_lead, print_lead
 from rmqlb.views.formats.palette import owner_styles
@@ -48,6 +49,9 @@ def print_tables(report: Report, console: Console) -> None:
     console.push_theme(Theme(owner_styles(console.color_system)))
     print_lead(report, console)
     for section in report.sections:
+        if section.blocks is not None:
+            print_blocks(section, console)
+            continue
         drawn = _drawn(section, report.labels, console)
         console.print()
         console.print(_fitting(for_people(drawn), report.labels, console))
@@ -303,6 +307,9 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
         parts = ["\n".join(visible(fact) for fact in report.facts)] if report.facts else []
     written, drawn = (_markdown_cell, markdown_table) if is_markdown else (cell_text, plain_table)
     for whole in report.sections:
+        if whole.blocks is not None:
+            parts += filter(None, [markdown_blocks(whole) if is_markdown else plain_blocks(whole)])
+            continue
         section = for_people(whole)
         rows = [
             [written(column, cell, {}) for column, cell in zip(section.columns, row, strict=True)]

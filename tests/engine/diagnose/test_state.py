@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose.diagnose import diagnose
-from rmqlb.engine.diagnose.group_looks import ask_for_stacks, evidence_of, with_stacks
-from rmqlb.model.diagnosis import ConsumerStacks, Diagnosis, GroupCounts, GroupFinding, Look
+from rmqlb.engine.diagnose.group_looks import evidence_of, with_stacks
+from rmqlb.model.diagnosis import ConsumerStacks, Diagnosis, GroupCounts, Look
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from tests.engine.diagnose.running import AT, Process, diagnosed, running
@@ -56,19 +56,6 @@ def test_each_look_says_where_and_when() -> None:
         Look(now.groups["g"].seen.where, "2026-11-21T02:00:00Z"),
     )
     assert len(over(replace(now, groups={}), now).looks) == 1
-
-
-def test_only_blocked_consumers_are_asked_for_stack_traces() -> None:
-    found = Diagnosis(
-        "g",
-        "found",
-        findings=(
-            GroupFinding("blocked-consumer", "error", "g", consumers=("y", "x")),
-            GroupFinding("blocked-consumer", "error", "g", consumers=("x",)),
-            GroupFinding("duplicate-client-id", "error", "g", consumers=("z",)),
-        ),
-    )
-    assert ask_for_stacks(found) == ("y", "x")
 
 
 def test_stack_traces_stand_in_the_diagnosis() -> None:

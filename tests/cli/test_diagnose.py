@@ -1,0 +1,165 @@
+"""`rmqlb diagnose` from files: verdict, formats, looks, several groups, exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.schemas import must_fit
+
+from .run import EXAMPLE, ROOT, Ran, run
+
+FAULTS = str(ROOT / "examples" / "four-groups.yaml")
+LATER = str(ROOT / "examples" / "cluster-later.json")
+
+
+def diagnose(*arguments: str, source: str = FAULTS, **more: Any) -> Ran:
+    return run("diagnose", "-s", source, *arguments, **more)
+
+
+def data(*arguments: str, source: str = FAULTS) -> Any:
+    ran = diagnose(*arguments, "-o", "json", source=source)
+    assert (ran.code, ran.stderr) == (0, "")
+    document = json.loads(ran.stdout)
+    must_fit(document)
+    return document["data"]
+
+
+def test_the_first_line_names_what_is_the_case_and_its_cause() -> None:
+    ran = diagnose("-g", "dup-svc")
+    lines = ran.stdout.splitlines()
+    assert lines[0] == ("dup-svc: 4 of 8 queues are unassigned because 2 processes share the client ID 192.0.2.31@app")
+    assert "✗ duplicate-client-id  (cause of all that is observed)" in lines
+    assert "  afterwards   8 of 8 queues have one owner (predicted)" in lines
+    assert (ran.code, ran.stderr) == (0, "")
+
+
+def test_json_has_every_finding_with_its_evidence() -> None:
+    found = data("-g", "dup-svc")
+    assert (found["group"], found["outcome"]) == ("dup-svc", "found")
+    (finding,) = found["findings"]
+    assert finding.keys() == {
+        *("code", "severity", "group", "topic", "queues", "consumers", "evidence", "consequence", "remedy", "explains")
+    }
+    assert all(each.keys() == {"fact", "value", "threshold", "source", "at"} for each in finding["evidence"])
+    assert found["counts"] == {
+        "consumers": 1,
+        "processes": 2,
+        "queues": 8,
+        "unassigned": 4,
+        "duplicateOwners": 0,
+        "lag": 480,
+    }
+    assert found["looks"] == [{"source": FAULTS, "at": "2026-11-21T02:00:00Z"}]
+
+
+def test_yaml_has_the_same_as_json() -> None:
+    shown = yaml.safe_load(diagnose("-g", "dup-svc", "-o", "yaml").stdout)
+    assert shown["data"] == data("-g", "dup-svc")
+
+
+def test_several_groups_stand_in_one_result_the_worst_first() -> None:
+    found = data("--all-groups")
+    assert [each["group"] for each in found["groups"]] == ["dup-svc", "mix-svc", "slow-svc", "calm-svc"]
+    assert found["summary"] == {"groups": 4, "withErrors": 2, "withWarnings": 0, "unknown": 2, "inOrder": 0}
+    assert found["groups"][0] == data("-g", "dup-svc")
+    assert data("-g", "*-svc") == found
+    assert [each["group"] for each in data("-g", "mix-svc", "-g", "calm-svc")["groups"]] == ["mix-svc", "calm-svc"]
+    assert len(data("-g", "dup-*")["groups"]) == 1
+
+
+def test_lines_of_json_are_findings_and_what_is_unknown() -> None:
+    lines = [json.loads(line) for line in diagnose("--all-groups", "-o", "jsonl").stdout.splitlines()]
+    groups = data("--all-groups")["groups"]
+    told = [{"group": g["group"], "list": "findings", **each} for g in groups for each in g["findings"]]
+    assert [{k: v for k, v in each.items() if k != "about"} for each in lines if each["list"] == "findings"] == told
+    assert len([each for each in lines if each["list"] == "unknown"]) == sum(len(each["unknown"]) for each in groups)
+    names = [tuple(each[key] for key in ("group", "list", "code", "about")) for each in lines]
+    assert len(set(names)) == len(names)
+
+
+def test_csv_has_a_row_per_finding_and_sections_have_the_rest() -> None:
+    rows = diagnose("-g", "dup-svc", "-o", "csv").stdout.splitlines()
+    assert rows[0].startswith("severity,code,topic,queues,consumers,")
+    assert rows[1].startswith("error,duplicate-client-id,Bills,4,192.0.2.31@app,")
+    rules = diagnose("-g", "dup-svc", "-o", "csv", "--section", "rules").stdout.splitlines()
+    assert len(rules) == 1 + 24
+    queues = diagnose("-g", "dup-svc", "-o", "csv", "--section", "queues").stdout.splitlines()
+    assert queues == ["code,topic,brokerName,queueId", *(f"duplicate-client-id,Bills,broker-b,{n}" for n in range(4))]
+
+
+def test_fail_on_ends_with_3_when_a_finding_is_so_grave() -> None:
+    for lowest, told in (("error", "errors>0"), ("warning", "errors and warnings>0")):
+        ran = diagnose("-g", "mix-svc", "--fail-on", lowest)
+        assert (ran.code, ran.stderr) == (3, f"condition met: {told} (it is 1)\n")
+        assert ran.stdout == diagnose("-g", "mix-svc").stdout
+
+
+def test_fail_on_ends_with_4_when_something_is_unknown() -> None:
+    ran = diagnose("-g", "calm-svc", "--fail-on", "error")
+    assert (ran.code, ran.stdout) == (4, diagnose("-g", "calm-svc").stdout)
+    assert ran.stderr.startswith("incomplete: ")
+    assert diagnose("-g", "calm-svc").code == 0
+
+
+def test_unknown_is_never_said_to_be_in_order() -> None:
+    first = diagnose("-g", "calm-svc").stdout.splitlines()[0]
+    assert first.startswith("calm-svc: unknown: ")
+    assert data("-g", "calm-svc")["outcome"] == "unknown"
+
+
+def test_an_earlier_snapshot_shows_what_changes() -> None:
+    alone = {each["code"] for each in data("-g", "order-svc", source=LATER)["unknown"]}
+    found = data("-g", "order-svc", "--earlier", EXAMPLE, source=LATER)
+    assert "offset-rewound" in alone
+    assert "offset-rewound" in found["checked"]
+    assert [each["at"] for each in found["looks"]] == ["2026-11-21T02:02:07Z", "2026-11-22T02:02:07Z"]
+
+
+def test_earlier_snapshots_may_come_from_stdin_and_in_any_order(tmp_path: Path) -> None:
+    document = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
+    document["source"]["takenAt"] = "2026-11-20T02:02:07Z"
+    for group in document["data"]["groups"]:
+        group.pop("seen", None)
+    before = tmp_path / "before.json"
+    before.write_text(json.dumps(document), encoding="utf-8")
+    ran = run(
+        *("diagnose", "-s", LATER, "-g", "order-svc", "--earlier", "-", "--earlier", str(before), "-o", "json"),
+        stdin=Path(EXAMPLE).read_text(encoding="utf-8"),
+    )
+    looks = [each["at"] for each in json.loads(ran.stdout)["data"]["looks"]]
+    assert looks == sorted(looks)
+    assert len(looks) == 3
+
+
+def test_a_group_that_could_not_be_read_is_unknown_with_the_reason(tmp_path: Path) -> None:
+    document = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
+    document["data"]["groups"] = [each for each in document["data"]["groups"] if each["group"] != "bill-svc"]
+    document["data"]["unread"] = [{"kind": "group", "name": "bill-svc", "reason": "timed out"}]
+    path = tmp_path / "partial.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    groups = {
+        each["group"]: each
+        for each in json.loads(diagnose("--all-groups", "-o", "json", source=str(path)).stdout)["data"]["groups"]
+    }
+    assert groups["bill-svc"]["outcome"] == "unknown"
+    assert "timed out" in groups["bill-svc"]["unknown"][0]["reason"]
+    assert set(groups) == {"audit-svc", "bill-svc", "order-svc"}
+
+
+@pytest.mark.parametrize("columns", [30, 60, 80, 100, 120])
+def test_a_screen_is_no_wider_than_its_terminal(columns: int) -> None:
+    for groups in (("-g", "dup-svc"), ("--all-groups",)):
+        ran = diagnose(*groups, "-o", "table", env={"COLUMNS": str(columns)})
+        assert max(map(len, ran.stdout.splitlines())) <= columns
+        assert "duplicate-client-id" in ran.stdout
+
+
+def test_stdin_is_a_source() -> None:
+    text = Path(FAULTS).read_text(encoding="utf-8")
+    first = run("diagnose", "-s", "-", "-g", "dup-svc", stdin=text).stdout.splitlines()[0]
+    assert first == diagnose("-g", "dup-svc").stdout.splitlines()[0]
