@@ -193,6 +193,7 @@ complete -c rmqlb -n '__rmqlb_at fetch-routes' -l debug -d 'Show where an unexpe
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -s t -l topic -r -f -a '(__rmqlb_names topic)' -d 'Only these topics; repeatable'
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -s g -l group -r -f -a '(__rmqlb_names group)' -d 'Only these consumer groups; repeatable'
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -l system -d 'RocketMQ\'s own topics and groups too'
+complete -c rmqlb -n '__rmqlb_at fetch-routes' -l evidence -d 'What a diagnosis needs too: of each consumer its queues, times, rates and limits. A consumer of several groups is asked once per second'
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -l to -r -F -d 'Write to this file, atomically, instead of stdout'
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -l redact -d 'Replace all names and addresses by others that sort as they do, so that the owners stay the same'
 complete -c rmqlb -n '__rmqlb_at fetch-routes' -l redact-map -r -F -d 'With --redact: write which name became which to this file, mode 0600'

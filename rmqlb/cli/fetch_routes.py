@@ -20,6 +20,14 @@ from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.model.words import counted
 
 _FORMATS = ("json", "yaml", "jsonl")
+Evidence = Annotated[
+    bool,
+    about_option(
+        "--evidence",
+        help="What a diagnosis needs too: of each consumer its queues, times, rates and limits. A consumer of several "
+        "groups is asked once per second.",
+    ),
+]
 
 
 @command(formats=_FORMATS, without=("no_pager", "section", "all"))
@@ -33,6 +41,7 @@ def fetch_routes(
         list[str] | None, Option("-g", "--group", metavar="GLOB", help="Only these consumer groups; repeatable.")
     ] = None,
     system: Annotated[bool, about_option("--system", help="RocketMQ's own topics and groups too.")] = False,
+    evidence: Evidence = False,
     to: Annotated[str | None, Option(metavar="FILE", help="Write to this file, atomically, instead of stdout.")] = None,
     redact: Annotated[
         bool,
@@ -51,7 +60,7 @@ def fetch_routes(
     topic and each group is a line of its own, a snapshot of it alone; -s reads all of that, or any lines of it, back.
 
     Examples:
-      rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --to cluster.json
+      rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --evidence --to cluster.json
 
       rmqlb fetch-routes -s examples/cluster.json --group 'order-*' -o yaml
 
@@ -59,8 +68,8 @@ def fetch_routes(
 
       rmqlb fetch-routes -s examples/cluster.json -o jsonl
 
-    Under --redact the numbers, times and client versions stay. CONSISTENT_HASH hashes names, so it assigns
-    queues to other consumers then; every other strategy assigns each queue to the same one.
+    Under --redact the numbers, times and client versions stay; stack traces do not. CONSISTENT_HASH hashes names, so
+    it assigns queues to other consumers then; every other strategy assigns each queue to the same one.
 
     Exit codes: 0 done, 2 usage, 4 incomplete, 5 endpoint unreachable.
     """
@@ -68,7 +77,7 @@ def fetch_routes(
     _check(output, redact=redact, redact_map=redact_map)
     terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
     everything = Everything(tuple(topic or ()), tuple(group or ()), system)
-    snapshot = fetch(source, Wanted(everything=everything), terminal, stages=True)
+    snapshot = fetch(source, Wanted(everything=everything, evidence=evidence), terminal, stages=True)
     snapshot, in_vain = _wanted(snapshot, everything, redact=redact)
     if redact:
         with terminal.progress(verb="renaming") as progress:

@@ -13,6 +13,7 @@ import pytest
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, run
 
+RUNNING_INFO = Path(__file__).parent.parent / "data" / "dashboard" / "running-order-svc-inst0.json"
 FETCH = ("fetch-routes", "-s", EXAMPLE, "--redact")
 SECRET = ("order-svc", "OrderEvents", "192.0.2.2", "broker-a", "DefaultCluster", "cluster.json", "127.0.0.1")
 
@@ -56,6 +57,22 @@ def test_in_lines_it_says_so_too() -> None:
     assert [name for name in SECRET if name in redacted] == []
     done = run("show-owners", "-s", "-", "-g", "group-1", stdin=redacted)
     assert "CONSISTENT_HASH hashes names and does not" in done.stderr
+
+
+def test_evidence_is_written_where_it_is_asked_for_and_names_nothing_then() -> None:
+    saved = RUNNING_INFO.read_text()
+    assert '"evidence"' not in run("fetch-routes", "-s", "-", stdin=saved).stdout
+    with_names = run("fetch-routes", "-s", "-", "--evidence", stdin=saved).stdout
+    (report,) = json.loads(with_names)["data"]["groups"][0]["reports"]
+    assert len(report["evidence"]["queues"]) == 10
+    for source in (saved, with_names):
+        done = run("fetch-routes", "-s", "-", "--evidence", "--redact", stdin=source)
+        (redacted,) = json.loads(done.stdout)["data"]["groups"][0]["reports"]
+        assert [each | {"queue": None} for each in redacted["evidence"]["queues"]] == [
+            each | {"queue": None} for each in report["evidence"]["queues"]
+        ]
+        assert sorted(redacted["evidence"]["statuses"]) == ["%RETRY%group-1", "topic-2", "topic-3"]
+        assert [name for name in (*SECRET, "Skewed") if name in done.stdout + done.stderr] == []
 
 
 def test_patterns_and_the_context_are_names_too() -> None:

@@ -242,6 +242,45 @@ def test_of_every_text_in_the_model_it_is_said_what_it_is(kind: type[msgspec.Str
     assert texts <= {*NAMED, *KEYS, *TEXTS, *DROPPED}
 
 
+def test_evidence_keeps_its_figures_and_loses_its_names_and_stack_traces() -> None:
+    queue = ProcessQueue(MessageQueue("T", "a", 3), cached=7, last_consume=1795226486133)
+    found = ConsumerEvidence(
+        read_at=1795226746000,
+        queues=(queue,),
+        statuses={"T": ConsumeStatus(consume_ms=1.5)},
+        limits=PullLimits(1000, 100, 2000),
+        orderly=True,
+        stacks=("ConsumeMessageThread_g_1 RUNNABLE\ncom.zecret.Handler.run(Handler.java:1)",),
+    )
+    before = seen(route_of(["a"]), ["x@1"])
+    reports = {"x@1": MemberReport("x@1", evidence=found)}
+    group = msgspec.structs.replace(before.groups["g"], reports=reports)
+    after, names = redact(msgspec.structs.replace(before, groups={"g": group}))
+    (report,) = after.groups["group-1"].reports.values()
+    assert report.evidence == msgspec.structs.replace(
+        found,
+        queues=(msgspec.structs.replace(queue, queue=MessageQueue(names.topics["T"], names.broker_names["a"], 3)),),
+        statuses={names.topics["T"]: ConsumeStatus(consume_ms=1.5)},
+        stacks=None,
+    )
+
+
+def test_which_consumer_or_broker_did_not_tell_stays_known_under_its_new_name() -> None:
+    parts = (
+        Unread("member", "g", "zecret:1 timed out", "x@1", no_answer=True),
+        Unread("members", "g", "zecret refused", "a"),
+        Unread("offsets", "g", "zecret:1 timed out", "zecret:1", no_answer=True),
+        Unread("member", "g", "zecret", None),
+    )
+    after, names = redact(seen(route_of(["a"]), ["x@1"], unread=parts))
+    assert after.unread == (
+        Unread("member", "group-1", "redacted", names.client_ids["x@1"], no_answer=True),
+        Unread("members", "group-1", "redacted", names.broker_names["a"]),
+        Unread("part", "3", "redacted", no_answer=True),
+        Unread("part", "4", "redacted"),
+    )
+
+
 def test_a_strategy_of_their_own_has_another_name_and_rocketmqs_stay() -> None:
     from rmqlb.model.group import MemberReport
 

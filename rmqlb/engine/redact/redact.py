@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import HASHING, JAVA_CLASSES, NAMES
 from rmqlb.engine.redact.renaming import Kind, Renaming, rename
-from rmqlb.model.snapshot import ClusterSnapshot, Unread
+from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind
 
 _SAME = [name for name in NAMES if name not in HASHING]
 NOTE = (
@@ -50,9 +50,17 @@ def _renamed(snapshot: ClusterSnapshot, name: Name) -> ClusterSnapshot:
         context=None,
         routes=_under("routes", snapshot.routes, name),
         groups=_under("groups", snapshot.groups, name),
-        unread=tuple(Unread("part", str(number), "redacted") for number, _ in enumerate(snapshot.unread, 1)),
+        unread=tuple(_unread(part, number, name) for number, part in enumerate(snapshot.unread, 1)),
         notes=(NOTE,),
     )
+
+
+def _unread(part: Unread, number: int, name: Name) -> Unread:
+    """Which consumer or broker did not tell stays known, as it decides what can be said of its group."""
+    if part.kind not in UNREAD_OF or part.detail is None:
+        return Unread("part", str(number), "redacted", no_answer=part.no_answer)
+    detail = name(UNREAD_OF[part.kind], part.detail)
+    return Unread(part.kind, name("groups", part.name), "redacted", detail, part.no_answer)
 
 
 def _under(field: str, value: Any, name: Name) -> Any:
@@ -112,6 +120,8 @@ KEYS: Mapping[str, Kind] = {
     "topic_queue_mapping_by_broker": "broker_names",
 }
 """Field of the model that is a mapping → the kind of names that its keys are."""
+UNREAD_OF: Mapping[UnreadKind, Kind] = {"member": "client_ids", "members": "broker_names"}
+"""Kind of what could not be read of a group → the kind of the name in its detail."""
 DROPPED = frozenset({"stacks"})
 """Fields of the model of which nothing is left: full of names that only their own program knows."""
 TEXTS: Mapping[str, Callable[[str, Name], str | None]] = {
