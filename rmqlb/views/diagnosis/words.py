@@ -18,7 +18,8 @@ class RuleWords(Struct, frozen=True):
     Attributes:
         in_order: where it finds nothing.
         found: where it finds something, with `{who}` (consumers), `{values}` (the values of its evidence), `{number}`
-            (the largest number in it) and `{brokers}` (of its queues); `[one|several]` by the number of consumers.
+            (the largest number in it), `{queues}` (how many) and `{brokers}` (of these); `[one|several]` by the number
+            of consumers.
         of_queues: how it goes on where queues are concerned, with `{queues}`; empty where their owners say it.
     """
 
@@ -59,9 +60,9 @@ WORDS: Mapping[str, RuleWords] = {
     "lag-growing": RuleWords("lag is not growing", "lag is growing", _IN),
     "lag-stalled": RuleWords("lag is not stalled", "lag is stalled", _IN),
     "offset-rewound": RuleWords("offsets move forward", "offsets went back", _IN),
-    "unassigned-queues": RuleWords("each queue has an owner", "queues are unassigned, and nothing explains it"),
+    "unassigned-queues": RuleWords("each queue has an owner", "{queues} without an owner, and nothing explains it"),
     "duplicate-owners": RuleWords(
-        "no queue has duplicate owners", "queues have duplicate owners, and nothing explains it"
+        "no queue has duplicate owners", "{queues} with duplicate owners, and nothing explains it"
     ),
     "mismatch": RuleWords(
         "owners are as predicted", "the observed owners differ from the prediction, and nothing explains it", _IN
