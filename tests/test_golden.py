@@ -15,6 +15,7 @@ from rmqlb.views.report import FORMATS
 GOLDEN = Path(__file__).parent / "golden"
 ROOT = Path(__file__).parent.parent
 EXAMPLE = "-s examples/cluster.json"
+LOOKS = "-s examples/faults.json --earlier examples/faults-before.json"
 FAULTS = "-s examples/four-groups.yaml"
 MQADMIN = "-s examples/topicRoute-Skewed.txt --topic Skewed"
 BASIC = {
@@ -95,7 +96,7 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "consumers-narrow": f"show-consumers {FAULTS} -g mix-svc -o table",
     "help-groups": "show-groups --help",
     **{f"diagnosis-screen-{width}": f"diagnose {FAULTS} -g mix-svc -o table" for width in (80, 100, 120)},
-    **{f"diagnoses-of-all-{width}": f"diagnose {FAULTS} --all-groups -o table" for width in (80, 100, 120)},
+    **{f"diagnoses-of-all-{width}": f"diagnose {LOOKS} --all-groups -o table" for width in (80, 100, 120)},
     **{
         f"diagnoses-of-groups.{fmt}": f"diagnose {FAULTS} -g '*-svc' -o {fmt}"
         for fmt in ("plain", "json", "csv", "jsonl")
@@ -105,7 +106,8 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "diagnosis-unknown": f"diagnose {FAULTS} -g calm-svc --fail-on error",
     "diagnosis-met": f"diagnose {FAULTS} -g mix-svc --fail-on error -o plain",
     "diagnosis-evidence": f"diagnose {FAULTS} -g dup-svc --section evidence --section queues",
-    "diagnosis-of-two-looks": "diagnose -s examples/cluster-later.json --earlier examples/cluster.json -g order-svc",
+    "diagnosis-of-two-looks": f"diagnose {LOOKS} -g ship-svc",
+    "diagnosis-in-order": f"diagnose {LOOKS} -g label-svc --fail-on warning",
     "diagnosis-narrow": f"diagnose {FAULTS} -g dup-svc -o table",
     "help-diagnose": "diagnose --help",
     "diff-jsonl": "diff examples/cluster.json examples/cluster-later.json -g bill-svc -o jsonl",

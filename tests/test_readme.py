@@ -187,10 +187,13 @@ def test_the_changelog_has_the_version() -> None:
 
 def test_the_examples_are_what_the_captures_give() -> None:
     from tests.support.a_day_later import cluster_later_json
+    from tests.support.faults_and_evidence import NAMES, faults_json
     from tests.support.make_examples import cluster_json
 
     assert (ROOT / "examples" / "cluster.json").read_text() == cluster_json()
     assert (ROOT / "examples" / "cluster-later.json").read_text() == cluster_later_json()
+    for name in NAMES:
+        assert (ROOT / "examples" / f"{name}.json").read_text() == faults_json(name)
     assert (ROOT / "examples" / "topicRoute-Skewed.txt").read_bytes() == (
         ROOT / "tests/data/mqadmin/5.5.0-topicRoute-Skewed.txt"
     ).read_bytes()

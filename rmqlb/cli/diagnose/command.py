@@ -32,7 +32,7 @@ def diagnose(
 
       rmqlb diagnose -s examples/four-groups.yaml -g '*-svc' --fail-on error
 
-      rmqlb diagnose -s examples/cluster-later.json --earlier examples/cluster.json -g order-svc -o json
+      rmqlb diagnose -s examples/faults.json --earlier examples/faults-before.json -g ship-svc -o json
 
     A cause of wrong owners is one whose prediction equals all observed owners. What cannot be decided is unknown, with
     the reason. A running cluster is read again, --interval later, where a change over time decides.

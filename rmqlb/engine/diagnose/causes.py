@@ -196,7 +196,12 @@ def _is_twice(view: MemberView, client_id: str) -> bool:
 def _addresses(evidence: GroupEvidence, view: MemberView, client_id: str) -> Evidence:
     channels = [each for each in view.connections if each.client_id == client_id]
     known = sorted(each.client_addr for each in channels if each.client_addr is not None)
-    text = f"channels of {client_id}" + (f" from {', '.join(known)}" if known else "")
+    broker = evidence.broker_name(view) or view.broker_addr
+    text = (
+        f"channels of {client_id}"
+        + (f" at {broker}" if broker else "")
+        + (f" from {', '.join(known)}" if known else "")
+    )
     return evidence.seen(text, len(channels), threshold=2, by=view.seen)
 
 

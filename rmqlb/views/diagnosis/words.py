@@ -20,7 +20,8 @@ class RuleWords(Struct, frozen=True):
         found: where it finds something, with `{who}` (consumers), `{values}` (the values of its evidence), `{number}`
             (the largest number in it), `{queues}` (how many) and `{brokers}` (of these); `[one|several]` by the number
             of consumers.
-        of_queues: how it goes on where queues are concerned, with `{queues}`; empty where their owners say it.
+        of_queues: how it goes on where queues are concerned, with `{queues}` and what they do, `{wait}`; empty where
+            their owners say it.
     """
 
     in_order: str
@@ -28,7 +29,7 @@ class RuleWords(Struct, frozen=True):
     of_queues: str = ""
 
 
-_WAIT = "; {queues} wait"
+_WAIT = "; {queues} {wait}"
 _IN = " in {queues}"
 WORDS: Mapping[str, RuleWords] = {
     "no-consumer-online": RuleWords("consumers are online", "no consumer is online"),
@@ -71,7 +72,7 @@ WORDS: Mapping[str, RuleWords] = {
         "enough queues for all consumers", "more consumers than queues, {who} [is|are] idle"
     ),
 }
-"""By code, in the order of the rules."""
+"""By code."""
 
 
 def words_of(code: str) -> RuleWords:
@@ -101,6 +102,7 @@ def what_is_found(findings: Sequence[GroupFinding], queues: int | None = None) -
         "values": some(list(values)),
         "number": str(number or "several"),
         "brokers": some(list(brokers)) or "a broker",
+        "wait": "waits" if concerned == 1 else "wait",
         "queues": counted(concerned, "queue") if queues is None else of_all(concerned, queues),
     }
     text = words.found + (words.of_queues if concerned else "")

@@ -87,7 +87,7 @@ def test_two_processes_with_one_id_leave_the_second_share_unassigned() -> None:
         (2, 2, "broker a", "2026-11-21T02:00:00Z"),
         (2, 2, "broker b", "2026-11-21T02:00:00Z"),
     ]
-    assert cause.evidence[0].fact == "channels of x from 192.0.2.0:40097, 192.0.2.1:40097"
+    assert cause.evidence[0].fact == "channels of x at a from 192.0.2.0:40097, 192.0.2.1:40097"
     assert cause.consequence == (
         "2 processes read the same queues under one client ID: 3 queues without exactly one owner; "
         "30 messages unread there."
