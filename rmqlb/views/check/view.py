@@ -27,6 +27,11 @@ _WHERE = (
     Column("name", "name"),
     Column("limit", "limit"),
 )
+_DIAGNOSED = (
+    *("unassigned", "duplicateOwners", "duplicateClientIds", "lag"),
+    *("mixedStrategies", "mixedSubscriptions", "splitViews"),
+)
+"""Limits of groups of which a diagnosis finds the cause."""
 _SIGN = Column("", "severity", "sign")
 _SEVERITY = Column("severity", "severity", quiet=True)
 _WHY = Column("why", "why", "prose")
@@ -50,7 +55,16 @@ def check_report(report: CheckReport) -> Report:
         replace(_unless_empty(_waivers(result.waivers)), audience="scripts"),
         replace(_summary(result), audience="scripts"),
     )
-    return Report("rmqlb/check", result, tuple(_facts(result)), sections, grave=_grave(result))
+    closing = tuple(_why(result))
+    return Report("rmqlb/check", result, tuple(_facts(result)), sections, grave=_grave(result), closing=closing)
+
+
+def _why(result: CheckResult) -> Iterator[str]:
+    """Which command says why the first group is as it is that failed a limit of which there is more to say."""
+    for one in result.failed:
+        if one.about == GROUP and one.name is not None and one.limit in _DIAGNOSED:
+            yield f"rmqlb diagnose -g {one.name} says why"
+            return
 
 
 def _facts(result: CheckResult) -> Iterator[str]:

@@ -20,7 +20,8 @@ def consumers_report(consumers: Consumers, findings: Sequence[Finding]) -> Repor
     state, processes = consumers.overview, consumers.consumers
     facts = (verdict(state, findings, processes), *(f"  {fact}" for fact in _facts(state)))
     listed = labels(dict.fromkeys(each.client_id for each in processes))
-    more = f"rmqlb show-owners -g {state.group} shows each queue and its owner"
+    why = f"rmqlb diagnose -g {state.group} says why; " if state.status in ("error", "warning") else ""
+    more = f"{why}rmqlb show-owners -g {state.group} shows each queue and its owner"
     table, rows = _consumers(processes), _rows(processes)
     return Report("rmqlb/consumers", consumers, facts, (table,), listed, rows, grave=state.status, more=more)
 

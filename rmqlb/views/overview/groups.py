@@ -55,7 +55,7 @@ def _more(lines: tuple[GroupLine, ...]) -> str:
         return ""
     if lines[0].status not in ("error", "warning"):
         return "rmqlb show-consumers -g GROUP shows a group's consumers"
-    return f"rmqlb show-consumers -g {lines[0].group} shows its consumers; rmqlb explain CODE says what a finding means"
+    return f"rmqlb diagnose -g {lines[0].group} says why; rmqlb explain CODE says what a finding means"
 
 
 def _figure(title: str, key: str, lines: tuple[GroupLine, ...], fold: int) -> Column:

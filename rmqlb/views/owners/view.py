@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.owners import OwnersReport, QueueOwners
 from rmqlb.views.owners.headline import basis, facts, grave, observed_queues
 from rmqlb.views.owners.screen import mismatches_section, owned_section
@@ -29,8 +30,15 @@ def owners_report(report: OwnersReport, *, explained: bool = False) -> Report:
         rows=rows,
         tables=tables,
         grave=grave(report),
-        more="--all lists every queue under each strategy, --explain says why, -o json has everything",
+        more=_more(report),
     )
+
+
+def _more(report: OwnersReport) -> str:
+    """How to see more; of a group whose observed owners are not as they should be, also why."""
+    bad = report.group is not None and bool(observed_queues(report)) and grave(report) in (ERROR, WARNING)
+    why = f"rmqlb diagnose -g {report.group} says why; " if bad else ""
+    return f"{why}--all lists every queue under each strategy, --explain how a strategy decides, -o json has everything"
 
 
 def _queues(report: OwnersReport) -> Section:
