@@ -38,12 +38,16 @@ class Explains(Struct, frozen=True, rename="camel"):
         fixes_all: with this cause gone, each queue has one owner by prediction.
         unassigned_after: unassigned queues by prediction with this cause gone.
         duplicate_owners_after: queues with duplicate owners by prediction with this cause gone.
+        given: queues whose observed owners are those that the prediction gives with the causes found together.
+        given_without: queues whose observed owners the prediction gives with this cause gone.
     """
 
     reproduces: bool | None = None
     fixes_all: bool | None = None
     unassigned_after: int | None = None
     duplicate_owners_after: int | None = None
+    given: int | None = None
+    given_without: int | None = None
 
 
 class GroupFinding(Struct, frozen=True, rename="camel"):

@@ -85,7 +85,7 @@ def test_lines_of_json_are_findings_and_what_is_unknown() -> None:
 def test_csv_has_a_row_per_finding_and_sections_have_the_rest() -> None:
     rows = diagnose("-g", "dup-svc", "-o", "csv").stdout.splitlines()
     assert rows[0].startswith("severity,code,topic,queues,consumers,")
-    assert rows[1].startswith("error,duplicate-client-id,Bills,4,192.0.2.31@app,")
+    assert rows[1].startswith("error,duplicate-client-id,Bills,8,192.0.2.31@app,")
     rules = diagnose("-g", "dup-svc", "-o", "csv", "--section", "rules").stdout.splitlines()
     assert len(rules) == 1 + 24
     queues = diagnose("-g", "dup-svc", "-o", "csv", "--section", "queues").stdout.splitlines()

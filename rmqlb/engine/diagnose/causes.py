@@ -13,12 +13,12 @@ from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
 from rmqlb.model.group import MemberView
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.words import counted, messages
 
 
 def duplicate_client_ids(case: Hypotheses) -> Iterator[GroupFinding]:
-    """Several channels with one client ID at one broker: each process takes the place of the first."""
+    """Several connections with one client ID at one broker: each process takes the same share."""
     evidence = case.evidence
     views = evidence.views
     for client_id in sort_client_ids(each for each, number in evidence.processes.items() if number > 1):
@@ -28,7 +28,8 @@ def duplicate_client_ids(case: Hypotheses) -> Iterator[GroupFinding]:
             severity=ERROR if evidence.facts.apart is None else WARNING,
             consumers=(client_id,),
             facts=[_addresses(evidence, view, client_id) for view in views if _is_twice(view, client_id)],
-            meaning=f"{evidence.processes[client_id]} processes read the same queues under one client ID",
+            meaning=f"{evidence.processes[client_id]} processes take the same share under one client ID",
+            doubled=tuple(queue for queue, owners in evidence.observed.items() if owners == (client_id,)),
             remedy="Give each process its own instanceName, or do not set it.",
         )
     evidence.must_be_all_lists()
@@ -88,14 +89,14 @@ def mixed_strategies(case: Hypotheses) -> Iterator[GroupFinding]:
     evidence.must_share()
     names = Counter(evidence.strategies.values())
     if len(names) > 1:
-        usual = names.most_common(1)[0][0]
+        usual = _most(names)
         yield _finding(
             case,
             MIXED,
             consumers=tuple(sort_client_ids(i for i, name in evidence.strategies.items() if name != usual)),
             facts=[evidence.seen(f"strategy of {i}", name) for i, name in evidence.strategies.items()],
             meaning="shares of different strategies overlap and leave queues out",
-            remedy=f"Let all consumers run the same strategy; most run {usual}.",
+            remedy="Let all consumers run the same strategy" + (f"; most run {usual}." if usual else "."),
         )
     evidence.must_be_of_all(evidence.strategies, "strategy")
 
@@ -111,7 +112,7 @@ def mixed_sdks(case: Hypotheses) -> Iterator[GroupFinding]:
     }
     numbers = Counter(languages.values())
     if len(numbers) > 1:
-        usual = numbers.most_common(1)[0][0]
+        usual = _most(numbers)
         others = sort_client_ids(i for i, language in languages.items() if language != usual)
         yield GroupFinding(
             "mixed-sdks",
@@ -120,7 +121,7 @@ def mixed_sdks(case: Hypotheses) -> Iterator[GroupFinding]:
             consumers=tuple(others),
             evidence=tuple(evidence.seen(f"language of {i}", language) for i, language in sorted(languages.items())),
             consequence="Client libraries differ in their default strategy; shares may not add up.",
-            remedy=f"Use one client library in a group; most consumers use {usual}.",
+            remedy="Use one client library in a group" + (f"; most consumers use {usual}." if usual else "."),
         )
     evidence.must_be_of_all(languages, "language")
 
@@ -155,9 +156,15 @@ def _finding(
     facts: Sequence[Evidence],
     meaning: str,
     remedy: str,
+    doubled: tuple[MessageQueue, ...] = (),
 ) -> GroupFinding:
-    """The finding of a cause, as grave as what comes of it unless that is given."""
-    queues = _queues(case, cause)
+    """The finding of a cause, as grave as what comes of it unless that is given.
+
+    Args:
+        doubled: queues with one owner that several processes are.
+    """
+    bad = _queues(case, cause)
+    queues = tuple(sort_queues({*bad, *doubled}))
     topics = {queue.topic for queue in queues}
     return GroupFinding(
         cause,
@@ -167,7 +174,7 @@ def _finding(
         queues,
         consumers,
         tuple(facts),
-        _consequence(case.evidence, meaning, queues),
+        _consequence(case, meaning, bad, doubled),
         remedy,
         case.explains(cause),
     )
@@ -180,13 +187,28 @@ def _queues(case: Hypotheses, cause: Cause) -> tuple[MessageQueue, ...]:
         return ()
 
 
-def _consequence(evidence: GroupEvidence, meaning: str, queues: tuple[MessageQueue, ...]) -> str:
-    text = meaning[0].upper() + meaning[1:]
-    if not queues:
-        return f"{text}."
-    waiting = evidence.lag(queues)
-    left = f"; {messages(waiting)} unread there" if waiting else ""
-    return f"{text}: {counted(len(queues), 'queue')} without exactly one owner{left}."
+def _consequence(
+    case: Hypotheses, meaning: str, bad: tuple[MessageQueue, ...], doubled: tuple[MessageQueue, ...]
+) -> str:
+    owners = Counter(min(len(case.now[queue]), 2) for queue in bad)
+    parts = [
+        f"{counted(number, 'queue')} {what}"
+        for number, what in (
+            (owners[0], "unassigned"),
+            (owners[2], "with duplicate owners"),
+            (len(doubled), "read by each of these processes"),
+        )
+        if number
+    ]
+    waiting = case.evidence.lag(tuple(queue for queue in bad if not case.now[queue]))
+    text = ": ".join([meaning[0].upper() + meaning[1:], *([", ".join(parts)] if parts else [])])
+    return f"{text}; {messages(waiting)} unread in unassigned queues." if waiting else f"{text}."
+
+
+def _most(numbers: Counter[str]) -> str | None:
+    """What most consumers have; None when others have as many."""
+    first, second = numbers.most_common(2)
+    return first[0] if first[1] > second[1] else None
 
 
 def _is_twice(view: MemberView, client_id: str) -> bool:
@@ -198,7 +220,7 @@ def _addresses(evidence: GroupEvidence, view: MemberView, client_id: str) -> Evi
     known = sorted(each.client_addr for each in channels if each.client_addr is not None)
     broker = evidence.broker_name(view) or view.broker_addr
     text = (
-        f"channels of {client_id}"
+        f"connections of {client_id}"
         + (f" at {broker}" if broker else "")
         + (f" from {', '.join(known)}" if known else "")
     )

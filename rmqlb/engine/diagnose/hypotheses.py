@@ -156,16 +156,24 @@ class Hypotheses(Struct, dict=True, eq=False):
         except RmqlbError:
             reproduces = None
         after = self._without(cause)
+        given, otherwise = self._as_observed(self._with), self._as_observed(after)
         if after is None or reproduces is False:  # something else is there, of which it is unknown what it does
-            return Explains(reproduces)
+            return Explains(reproduces, given=given, given_without=otherwise)
         if len(after) > 1:  # brokers still disagree
-            return Explains(reproduces, fixes_all=False)
+            return Explains(reproduces, fixes_all=False, given=given, given_without=otherwise)
         unassigned, several = (sum(is_bad(its) for its in after[0].values()) for is_bad in (_is_empty, _is_several))
-        return Explains(reproduces, not unassigned and not several, unassigned, several)
+        return Explains(reproduces, not unassigned and not several, unassigned, several, given, otherwise)
+
+    def _as_observed(self, possible: tuple[Owners, ...] | None) -> int | None:
+        """How many queues have the observed owners by a prediction; None without one, or where owners are unknown."""
+        observed = self.evidence.observed
+        if possible is None or len(possible) > 1 or any(queue not in observed for queue in self.evidence.queues):
+            return None
+        return sum(set(possible[0].get(queue, ())) == set(observed[queue]) for queue in self.evidence.queues)
 
     def queues_of(self, cause: Cause) -> tuple[MessageQueue, ...]:
         """The queues without exactly one owner that have one by prediction with the cause gone."""
-        now, after = self._now(), self._without(cause)
+        now, after = self.now, self._without(cause)
         if after is None:
             return ()
         bad = {queue for queue, owners in now.items() if len(owners) != 1}
@@ -191,16 +199,22 @@ class Hypotheses(Struct, dict=True, eq=False):
         except RmqlbError:
             return False
 
-    def _now(self) -> Owners:
+    @cached_property
+    def now(self) -> Owners:
         """The owners as observed, otherwise as predicted with all that is present."""
         queues = self.evidence.queues
         if any(queue in self.evidence.observed for queue in queues):
             return {queue: self.evidence.observed[queue] for queue in queues if queue in self.evidence.observed}
+        owners = self._with
+        return owners[0] if owners is not None and len(owners) == 1 else {}
+
+    @property
+    def _with(self) -> tuple[Owners, ...] | None:
+        """What is possible with all that is there; None where that cannot be predicted."""
         try:
-            owners = self.possible(self._acting)
+            return self.possible(self._acting)
         except RmqlbError:
-            return {}
-        return owners[0] if len(owners) == 1 else {}
+            return None
 
     def _without(self, cause: Cause) -> tuple[Owners, ...] | None:
         """What is possible with the cause gone; None where that cannot be predicted."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from rmqlb.engine.assignment.balance import counts
 from rmqlb.engine.diagnose.evidence import CONVERGES_MS, DoesNotApply, GroupEvidence
-from rmqlb.engine.diagnose.hypotheses import Hypotheses
+from rmqlb.engine.diagnose.hypotheses import DUPLICATE, Hypotheses
 from rmqlb.engine.diagnose.rule import ComesOf
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import GroupFinding
@@ -53,6 +53,8 @@ def duplicate_owners(case: Hypotheses) -> Iterator[GroupFinding]:
             f"{counted(len(queues), 'queue')} with duplicate owners, each of which delivers the same messages.",
             _LOOK_AGAIN,
         )
+    elif any(_is_several_processes(case.evidence, owners) for owners in case.evidence.observed.values()):
+        raise ComesOf((DUPLICATE,))
 
 
 def mismatch(case: Hypotheses) -> Iterator[GroupFinding]:
@@ -106,6 +108,11 @@ def more_consumers_than_queues(case: Hypotheses) -> Iterator[GroupFinding]:
             consequence=f"{counted(len(idle), 'consumer')} idle: a queue has one owner.",
             remedy="Nothing is wrong; more queues would let all consumers work.",
         )
+
+
+def _is_several_processes(evidence: GroupEvidence, owners: tuple[str, ...]) -> bool:
+    """The owner is a client ID of several processes, each of which reads the queue."""
+    return any(evidence.processes[client_id] > 1 for client_id in owners)
 
 
 def _must_share(evidence: GroupEvidence) -> None:

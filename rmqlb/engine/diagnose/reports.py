@@ -153,7 +153,7 @@ def _silent(evidence: GroupEvidence, silent: list[str], number: int) -> DataErro
     reports = evidence.group.reports
     if all(client_id in reports for client_id in silent) and len(silent) == number:
         return DataError(
-            "the snapshot has no process queues of its consumers", hint="make it with fetch-routes --evidence"
+            "the snapshot has no process queues of its consumers", hint="make the snapshot with fetch-routes --evidence"
         )
     return DataError(
         f"the process queues of {counted(len(silent), 'consumer')} are unknown: {silent[0]} did not report them",

@@ -50,6 +50,8 @@ def _explains(finding: GroupFinding, causes: int) -> str:
 
 def _parts(finding: GroupFinding, found: Diagnosis) -> Iterator[Part]:
     evidence = dict.fromkeys((_fact(each), _where(each, found)) for each in finding.evidence)
+    if held := _held_against(finding, found):
+        evidence[held, ""] = None
     if evidence:
         yield Part("evidence", tuple(evidence), _MOST_EVIDENCE)
     if len(finding.consumers) > 1 or (finding.consumers and not finding.evidence):
@@ -72,6 +74,17 @@ def _parts(finding: GroupFinding, found: Diagnosis) -> Iterator[Part]:
 def _fact(evidence: Evidence) -> str:
     threshold = "" if evidence.threshold is None else f" (threshold {_figure(evidence.threshold)})"
     return f"{evidence.fact}: {_figure(evidence.value)}{threshold}"
+
+
+def _held_against(finding: GroupFinding, found: Diagnosis) -> str:
+    """The predictions with all causes and without this one, held against what is observed."""
+    explains, queues = finding.explains, found.counts.queues
+    if explains is None or explains.given is None or queues is None or finding.severity == INFO:
+        return ""
+    several = len({each.code for each in found.findings if _is_cause(each)}) > 1
+    otherwise = "" if explains.given_without is None else f", without it {explains.given_without:,}"
+    given = of_all(explains.given, queues, "queue")
+    return f"the prediction with {'all causes' if several else 'it'} gives the observed owners of {given}{otherwise}"
 
 
 def _figure(value: str | int) -> str:

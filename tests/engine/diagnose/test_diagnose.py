@@ -74,33 +74,36 @@ def test_a_finding_has_the_keys_that_every_result_has() -> None:
         *("evidence", "consequence", "remedy", "explains"),
     ]
     assert list(one["evidence"][0]) == ["fact", "value", "threshold", "source", "at"]
-    assert one["queues"][0] == {"topic": "T", "brokerName": "a", "queueId": 3}
-    assert one["explains"] == {"reproduces": True, "fixesAll": True, "unassignedAfter": 0, "duplicateOwnersAfter": 0}
+    assert one["queues"][0] == {"topic": "T", "brokerName": "a", "queueId": 0}
+    after = {"unassignedAfter": 0, "duplicateOwnersAfter": 0, "given": 8, "givenWithout": 5}
+    assert one["explains"] == {"reproduces": True, "fixesAll": True, **after}
 
 
 def test_two_processes_with_one_id_leave_the_second_share_unassigned() -> None:
     found = diagnosed(FAULTS["duplicate-client-id"])
     cause = finding(found, "duplicate-client-id")
     # Eight queues on x, x, y: 3, 3, 2. Both processes x take the first three.
-    assert (cause.topic, short(list(cause.queues)), cause.consumers) == ("T", ["a3", "b0", "b1"], ("x",))
+    queues = ["a0", "a1", "a2", "a3", "b0", "b1"]
+    assert (cause.topic, short(list(cause.queues)), cause.consumers) == ("T", queues, ("x",))
     assert [(e.value, e.threshold, e.source, e.at) for e in cause.evidence] == [
         (2, 2, "broker a", "2026-11-21T02:00:00Z"),
         (2, 2, "broker b", "2026-11-21T02:00:00Z"),
     ]
-    assert cause.evidence[0].fact == "channels of x at a from 192.0.2.0:40097, 192.0.2.1:40097"
+    assert cause.evidence[0].fact == "connections of x at a from 192.0.2.0:40097, 192.0.2.1:40097"
     assert cause.consequence == (
-        "2 processes read the same queues under one client ID: 3 queues without exactly one owner; "
-        "30 messages unread there."
+        "2 processes take the same share under one client ID: 3 queues unassigned, 3 queues read by each of these "
+        "processes; 30 messages unread in unassigned queues."
     )
     assert [(each.code, each.causes) for each in found.consequences] == [
         ("unassigned-queues", ("duplicate-client-id",)),
+        ("duplicate-owners", ("duplicate-client-id",)),
     ]
 
 
 def test_mixed_strategies_name_who_differs_and_which_queues() -> None:
     cause = finding(diagnosed(FAULTS["mixed-strategies"]), "mixed-strategies")
     # x by AVG: a0-a3; y by circle: a1, a3, b1, b3.
-    assert (cause.consumers, short(list(cause.queues))) == (("y",), ["a1", "a3", "b0", "b2"])
+    assert (cause.consumers, short(list(cause.queues))) == (("x", "y"), ["a1", "a3", "b0", "b2"])
     assert [(e.fact, e.value) for e in cause.evidence] == [
         ("strategy of x", "AVG"),
         ("strategy of y", "AVG_BY_CIRCLE"),
@@ -211,7 +214,8 @@ def test_what_each_of_two_causes_does_while_lists_differ() -> None:
 def test_processes_with_one_id_own_no_more_than_their_lists_give_them() -> None:
     listed_late = Process("z", unlisted=("a",), asks="b")
     snapshot = running(*(Process(i, asks="b") for i in ("x", "x", "y")), listed_late)
-    assert finding(diagnosed(snapshot), "duplicate-client-id").explains == Explains(True, True, 0, 0)
+    # By the list of b x, x, y and z have two queues each, and the second process of x takes those of the first.
+    assert finding(diagnosed(snapshot), "duplicate-client-id").explains == Explains(True, True, 0, 0, 8, 6)
     queues = dict(snapshot.groups["g"].queues)
     last = max(queues)
     queues[last] = replace(queues[last], owners=frozenset("xz"))
@@ -238,7 +242,7 @@ def test_a_cause_that_does_not_reproduce_the_owners_promises_nothing() -> None:
     queues[first] = replace(queues[first], owners=frozenset())
     found = diagnosed(changed(snapshot, queues=queues))
     assert grave(found) == ["duplicate-client-id", "unassigned-queues"]
-    assert finding(found, "duplicate-client-id").explains == Explains(reproduces=False)
+    assert finding(found, "duplicate-client-id").explains == Explains(reproduces=False, given=7, given_without=4)
     assert finding(found, "unassigned-queues").queues == (first,)
 
 
@@ -417,8 +421,8 @@ def test_the_cause_of_more_queues_stands_first() -> None:
     assert numbers == sorted(numbers, reverse=True)
     # With the same strategy for all, the ID that stands twice leaves its second share unassigned, with no duplicates;
     # with an ID of its own for each, the shares by AVG and by circle of the last consumer overlap.
-    assert finding(found, "mixed-strategies").explains == Explains(True, False, 2, 0)
-    assert finding(found, "duplicate-client-id").explains == Explains(True, False, 2, 2)
+    assert finding(found, "mixed-strategies").explains == Explains(True, False, 2, 0, 18, 14)
+    assert finding(found, "duplicate-client-id").explains == Explains(True, False, 2, 2, 18, 16)
 
 
 def test_queues_of_several_topics_have_no_single_topic() -> None:
