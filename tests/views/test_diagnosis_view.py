@@ -173,6 +173,22 @@ def test_what_a_cause_leaves_over_is_predicted_too() -> None:
     assert not any("afterwards" in line for line in after(Explains(False)))
 
 
+def test_predictions_with_and_without_a_cause_are_held_against_the_owners() -> None:
+    def held(*findings: GroupFinding) -> list[str]:
+        text = lines(diagnosis(*findings))
+        return [line.removeprefix("  evidence").strip() for line in text if "prediction with" in line]
+
+    sure = Explains(True, True, 0, 0, 8, 5)
+    one = finding(explains=sure)
+    assert held(one) == ["the prediction with it gives the observed owners of 8 of 12 queues, without it 5"]
+    mixed = finding("mixed-strategies", explains=Explains(True, False, 1, 0, 8))
+    assert held(one, mixed) == [
+        "the prediction with all causes gives the observed owners of 8 of 12 queues, without it 5",
+        "the prediction with all causes gives the observed owners of 8 of 12 queues",
+    ]
+    assert held(finding(explains=Explains(None, True))) == held(finding(severity="info", explains=sure)) == []
+
+
 def test_whether_a_cause_explains_all_is_said_at_its_side() -> None:
     def beside(*findings: GroupFinding) -> str:
         return next(line for line in lines(diagnosis(*findings)) if line.startswith("✗")).split("  ")[-1].strip()
