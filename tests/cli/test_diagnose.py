@@ -89,7 +89,8 @@ def test_csv_has_a_row_per_finding_and_sections_have_the_rest() -> None:
     rules = diagnose("-g", "dup-svc", "-o", "csv", "--section", "rules").stdout.splitlines()
     assert len(rules) == 1 + 24
     queues = diagnose("-g", "dup-svc", "-o", "csv", "--section", "queues").stdout.splitlines()
-    assert queues == ["code,topic,brokerName,queueId", *(f"duplicate-client-id,Bills,broker-b,{n}" for n in range(4))]
+    owned_and_unassigned = [f"duplicate-client-id,Bills,broker-{b},{n}" for b in "ab" for n in range(4)]
+    assert queues == ["code,topic,brokerName,queueId", *owned_and_unassigned]
 
 
 def test_fail_on_ends_with_3_when_a_finding_is_so_grave() -> None:

@@ -175,7 +175,7 @@ def test_what_a_cause_leaves_over_is_predicted_too() -> None:
 
 def test_predictions_with_and_without_a_cause_are_held_against_the_owners() -> None:
     def held(*findings: GroupFinding) -> list[str]:
-        text = lines(diagnosis(*findings))
+        text = lines(diagnosis(*findings), width=120)
         return [line.removeprefix("  evidence").strip() for line in text if "prediction with" in line]
 
     sure = Explains(True, True, 0, 0, 8, 5)
