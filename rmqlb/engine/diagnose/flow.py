@@ -8,7 +8,7 @@ from statistics import median
 from msgspec import Struct
 
 from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, GroupEvidence
-from rmqlb.engine.diagnose.lags import LOOKS, SPAN_MS, Lags, QueueLag, is_behind, lags_of, must_have_offsets
+from rmqlb.engine.diagnose.lags import LOOKS, SPAN_MS, Lags, QueueLag, lags_of, must_have_offsets
 from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, is_at_limit, of_each, one_topic, push_consumers
 from rmqlb.engine.diagnose.rule import Case, ComesOf
 from rmqlb.errors import DataError
@@ -70,6 +70,7 @@ def slow_consumer(case: Case) -> Iterator[GroupFinding]:
         yield _slow(evidence, reports, shares, slow, others)
     if lags.of("growing"):
         doubts.settle()
+        evidence.must_be_observed()
     if lags.of("undecided"):
         raise AnotherLookNeeded(f"whose lag grows shows in {LOOKS} looks over {SPAN_MS // 1000} s or more")
     if lags.unknown:
@@ -97,20 +98,17 @@ def _lasting(evidence: GroupEvidence, queues: tuple[MessageQueue, ...], doubts: 
     if evidence.group.message_model == BROADCASTING:
         doubts.add(DataError("how far BROADCASTING consumers are is known to themselves only"))
         return ()
-    lags = lags_of(evidence)
+    lags = lags_of(evidence, queues)
+    if lags.unknown:
+        doubts.add(DataError(f"how far the group is in {counted(lags.unknown, 'queue')} is unknown"))
     found = []
-    for queue in queues:
-        lag = lags.queues.get(queue)
-        if lag is None:
-            doubts.add(DataError(f"how far the group is in {counted(len(queues), 'queue')} is unknown"))
-        elif lag.state == "undecided":
+    for queue, lag in lags.queues.items():
+        if lag.state == "undecided":
             doubts.add(
                 AnotherLookNeeded(f"whether the lag of {counted(len(queues), 'queue')} shrinks shows in {LOOKS} looks")
             )
-        elif lag.state == "stalled" or (lag.state == "growing" and is_behind(lag)):
+        elif lag.state == "stalled" or (lag.state == "growing" and lag.is_behind):
             found.append(queue)
-        elif lag.state == "growing" and lag.behind_ms is None:
-            doubts.add(DataError("when the messages were stored that were read last is unknown"))
     return tuple(found)
 
 
@@ -166,14 +164,11 @@ def _is_slow(
 ) -> bool:
     """It is behind, and its listener takes longer than that of the others (raises DataError)."""
     for topic in sorted({queue.topic for queue in growing}):
-        behind = [share[queue].behind_ms for queue in growing if queue.topic == topic]
         own, usual = _call_ms(reports, client_id, topic), _usual(reports, others, topic)
         if own is None or usual is None:
             raise DataError(f"how long calls of the listener of {client_id} and of the others take is unknown")
-        if own >= SLOWER * usual and any(is_behind(share[queue]) for queue in growing if queue.topic == topic):
+        if own >= SLOWER * usual and any(share[queue].is_behind for queue in growing if queue.topic == topic):
             return True
-        if own >= SLOWER * usual and None in behind:
-            raise DataError("when the messages were stored that were read last is unknown")
     return False
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, GroupEvidence
 from rmqlb.engine.diagnose.reports import HELD_MS, Doubts, one_topic
 from rmqlb.engine.diagnose.rule import Case
 from rmqlb.errors import DataError, RmqlbError
@@ -29,8 +29,7 @@ class _Frozen(Struct, frozen=True):
 def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
     """A broker lists a consumer that does not answer, and none of its predicted queues is read."""
     evidence = case.evidence
-    if not evidence.views or evidence.facts.apart is not None:
-        raise DoesNotApply(evidence.facts.apart or "no consumer is online")
+    evidence.must_share()
     doubts, found = Doubts(), list[_Frozen]()
     for client_id in sort_client_ids(i for i in evidence.processes if i not in evidence.group.reports):
         try:

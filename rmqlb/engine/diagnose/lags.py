@@ -6,13 +6,13 @@ lag that such a time brings is none, and growth counts only beyond it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import pairwise
+from math import inf
 from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.clocks import ON_THE_WAY_MS
 from rmqlb.engine.diagnose.evidence import CONVERGES_MS, AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import CAUSES
 from rmqlb.engine.diagnose.reports import one_topic
@@ -51,7 +51,6 @@ class QueueLag(Struct, frozen=True):
         at: when each look was, in milliseconds since 1970.
         offsets: the group's offset.
         lags: messages not yet read.
-        last_timestamp: when the message was stored that was read last; None when that is unknown.
         changes_hands: its owner changed between the looks.
         call_ms: the mean duration of a call of its owner's listener, during which no offset moves; None when unknown.
     """
@@ -59,7 +58,6 @@ class QueueLag(Struct, frozen=True):
     at: tuple[int, ...]
     offsets: tuple[int, ...]
     lags: tuple[int, ...]
-    last_timestamp: int | None = None
     changes_hands: bool = False
     call_ms: float | None = None
 
@@ -83,11 +81,14 @@ class QueueLag(Struct, frozen=True):
         return self.per_s + self.grown * 1000 / self.span_ms if self.span_ms else 0.0
 
     @property
-    def behind_ms(self) -> int | None:
-        """How long before the last look the message was stored that was read last; None when that is unknown."""
-        if self.last_timestamp is None or self.last_timestamp > self.at[-1] + ON_THE_WAY_MS:
-            return None  # the broker's clock is ahead of ours
-        return self.at[-1] - self.last_timestamp
+    def behind_ms(self) -> float:
+        """For how long messages arrived as they do now until so many were unread."""
+        return self.lags[-1] * 1000 / self.inflow_per_s if self.inflow_per_s > 0 else inf
+
+    @property
+    def is_behind(self) -> bool:
+        """The group is more behind than a burst brings."""
+        return self.behind_ms > BEHIND_MS
 
     @property
     def state(self) -> LagState:
@@ -126,15 +127,16 @@ class Lags(Struct, frozen=True):
         return tuple(sort_queues(queue for queue, lag in self.queues.items() if lag.state in states))
 
 
-def lags_of(evidence: GroupEvidence) -> Lags:
-    """The readable queues over the looks (raises DataError)."""
+def lags_of(evidence: GroupEvidence, queues: Collection[MessageQueue] | None = None) -> Lags:
+    """These queues over the looks, otherwise all readable ones (raises DataError)."""
     at = evidence.read_at
     known: dict[MessageQueue, QueueLag] = {}
-    for queue in evidence.queues:
+    queues = evidence.queues if queues is None else queues
+    for queue in queues:
         lag = _over_looks(evidence, queue, at)
         if lag is not None:
             known[queue] = lag
-    return Lags(known, len(evidence.queues) - len(known))
+    return Lags(known, len(queues) - len(known))
 
 
 def lag_growing(case: Case) -> Iterator[GroupFinding]:
@@ -144,14 +146,11 @@ def lag_growing(case: Case) -> Iterator[GroupFinding]:
     lags = lags_of(evidence)
     growing = lags.of("growing")
     left, causes = case.without_those_of(growing, (*CAUSES_OF_LAG, "slow-consumer", "flow-control"))
-    lasting = tuple(queue for queue in left if not _passes(evidence, lags, queue))
-    behind = tuple(queue for queue in lasting if is_behind(lags.queues[queue]))
+    behind = tuple(q for q in left if lags.queues[q].is_behind and not _passes(evidence, lags, q))
     if behind:
         yield _growing(evidence, lags, behind)
     if growing and not left:
         raise ComesOf(causes)
-    if any(lags.queues[queue].behind_ms is None for queue in lasting):
-        raise DataError("when the messages were stored that were read last is unknown")
     _settle(lags, evidence)
     if left and not behind:
         yield _growing(evidence, lags, left, passes=True)
@@ -176,15 +175,8 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
 
 def must_have_offsets(evidence: GroupEvidence) -> None:
     """Refuse groups without a consumer, and those that do not keep their offsets at brokers."""
-    if evidence.facts.apart is not None:
+    if evidence.views and evidence.facts.apart is not None:
         raise DoesNotApply(evidence.facts.apart)
-    if not evidence.views:
-        raise DoesNotApply("no consumer is online")
-
-
-def is_behind(lag: QueueLag) -> bool:
-    """The group is known to be more behind than a burst brings."""
-    return lag.behind_ms is not None and lag.behind_ms > BEHIND_MS
 
 
 def _over_looks(evidence: GroupEvidence, queue: MessageQueue, at: tuple[int, ...]) -> QueueLag | None:
@@ -199,7 +191,6 @@ def _over_looks(evidence: GroupEvidence, queue: MessageQueue, at: tuple[int, ...
         tuple(time for time, _ in known),
         tuple(max(state.consumer_offset or 0, 0) for _, state in known),
         tuple(state.lag or 0 for _, state in known),
-        known[-1][1].last_timestamp,
         len(owners) > 1,
         max((ms for ms in calls if ms is not None), default=None),
     )
@@ -235,7 +226,7 @@ def _growing(
     its = [lags.queues[queue] for queue in queues]
     grown = sum(each.grown for each in its)
     span = max(each.span_ms for each in its)
-    behind = max((each.behind_ms or 0 for each in its), default=0)
+    behind = max(each.behind_ms for each in its)
     return GroupFinding(
         "lag-growing",
         INFO if passes else WARNING,
@@ -246,7 +237,7 @@ def _growing(
             *_sums(evidence, lags, queues),
             evidence.seen("messages that arrive per second", round(sum(each.inflow_per_s for each in its))),
             evidence.seen("messages consumed per second", round(sum(each.per_s for each in its))),
-            evidence.seen("seconds behind, at most", behind // 1000, threshold=BEHIND_MS // 1000),
+            evidence.seen("most seconds behind of a queue", round(behind / 1000), threshold=BEHIND_MS // 1000),
         ),
         consequence=f"{messages(grown, 'unread ')} more than {span // 1000} s before in "
         f"{counted(len(queues), 'queue')}; {evidence.unread_in(queues)}.",

@@ -174,7 +174,7 @@ def is_at_limit(consumer: ConsumerReports, item: ProcessQueue) -> tuple[str, int
     Raises:
         DataError: the consumer does not report its limits.
     """
-    limits, span = consumer.now.limits, (item.max_offset or 0) - (item.min_offset or 0)
+    limits, span = consumer.now.limits, _span(item)
     checks = [
         ("messages", waits(consumer, item), limits.messages),
         ("MiB of messages", item.cached_mib, limits.mib),
@@ -187,6 +187,12 @@ def is_at_limit(consumer: ConsumerReports, item: ProcessQueue) -> tuple[str, int
     if any(value is None or limit is None for _, value, limit in checks):
         raise DataError(f"{consumer.client_id} does not report how much it may hold")
     return None
+
+
+def _span(item: ProcessQueue) -> int | None:
+    if not item.cached:
+        return 0
+    return None if item.max_offset is None or item.min_offset is None else item.max_offset - item.min_offset
 
 
 def one_topic(queues: Iterable[MessageQueue]) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from math import floor
+from math import floor, inf
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -44,6 +44,9 @@ class Doing(Struct, frozen=True):
         consuming: messages that an orderly listener has now.
         mib: the size of what it holds.
         gaps: later messages that are consumed already.
+        stored_at: when the message was stored that has this offset.
+        since: when the consumer took the queue.
+        until: when it gave the queue up.
     """
 
     end: OFFSET = stored
@@ -57,13 +60,18 @@ class Doing(Struct, frozen=True):
     consuming: int = 0
     mib: int = 0
     gaps: int = 0
+    stored_at: OFFSET = lambda offset: (offset - 100_000) / PER_S - 1000
+    since: float = -inf
+    until: float = inf
 
     def state(self, t: float, owners: frozenset[str] | None) -> QueueState:
         """What brokers know of the queue: consumers commit every 5 s."""
         committed = floor(self.done(5 * floor(t / 5)))
-        return QueueState(
-            owners, floor(self.end(t)), committed, last_timestamp=ms((committed - 100_001) / PER_S - 1000)
-        )
+        return QueueState(owners, floor(self.end(t)), committed, last_timestamp=ms(self.stored_at(committed - 1)))
+
+    def has(self, t: float) -> bool:
+        """Whether the consumer has the queue."""
+        return self.since <= t < self.until
 
     def process_queue(self, queue: MessageQueue, t: float, skew_s: float) -> ProcessQueue:
         done, pulled = floor(self.done(t)), floor(self.pulled(t))
@@ -120,6 +128,8 @@ def watched(
     doing: Mapping[tuple[str, MessageQueue], Doing] | None = None,
     reporting: Mapping[str, Reporting] | None = None,
     looks: Sequence[float] = LOOKS,
+    *,
+    name: str = "g",
 ) -> tuple[ClusterSnapshot, ...]:
     """The looks at a group g of these times, the oldest first.
 
@@ -128,53 +138,58 @@ def watched(
         doing: what a consumer does with a queue, where that is not the healthy thing.
         reporting: what a consumer says of itself, where that is not the healthy thing.
         looks: when they are taken.
+        name: the group's.
     """
-    return tuple(_look(snapshot, doing or {}, reporting or {}, t) for t in looks)
+    group = snapshot.groups[name]
+    shares = {client_id: owned(snapshot, client_id, name) for client_id in group.reports}
+    does = {(i, queue): Doing() for i, its in shares.items() for queue in its} | dict(doing or {})
+    return tuple(_look(snapshot, group, does, reporting or {}, t) for t in looks)
 
 
-def earlier(looks: Sequence[ClusterSnapshot]) -> tuple[ConsumerGroup, ...]:
-    return tuple(look.groups["g"] for look in looks[:-1])
+def earlier(looks: Sequence[ClusterSnapshot], name: str = "g") -> tuple[ConsumerGroup, ...]:
+    return tuple(look.groups[name] for look in looks[:-1])
 
 
-def owned(snapshot: ClusterSnapshot, client_id: str) -> list[MessageQueue]:
+def owned(snapshot: ClusterSnapshot, client_id: str, name: str = "g") -> list[MessageQueue]:
     """The queues that the consumer owns, as clients sort them."""
-    return sort_queues(q for q, state in snapshot.groups["g"].queues.items() if client_id in (state.owners or ()))
+    return sort_queues(q for q, state in snapshot.groups[name].queues.items() if client_id in (state.owners or ()))
 
 
 def _look(
     snapshot: ClusterSnapshot,
+    group: ConsumerGroup,
     doing: Mapping[tuple[str, MessageQueue], Doing],
     reporting: Mapping[str, Reporting],
     t: float,
 ) -> ClusterSnapshot:
-    group, at = snapshot.groups["g"], AT + timedelta(seconds=t)
+    at, name = AT + timedelta(seconds=t), group.group
     silent = {client_id for client_id, its in reporting.items() if not its.answers}
-    queues = {}
-    for queue, state in group.queues.items():
-        owners = state.owners or frozenset()
-        does = [doing.get((i, queue), Doing()) for i in sorted(owners)] or [Doing(done=lambda _: 100_000)]
-        seen = None if owners & silent else owners
-        queues[queue] = does[0].state(t, seen)
+    having: dict[MessageQueue, dict[str, Doing]] = {queue: {} for queue in group.queues}
+    mine: dict[str, dict[MessageQueue, Doing]] = {client_id: {} for client_id in group.reports}
+    for (client_id, queue), does in doing.items():
+        if does.has(t):
+            mine[client_id][queue] = does
+            if not does.dropped:
+                having[queue][client_id] = does
+    unread = {queue: Doing(done=lambda _: 100_000) for queue in group.queues}
+    unread |= {queue: does for (_, queue), does in doing.items() if not does.dropped}
+    queues = {
+        queue: (next(iter(its.values())) if its else unread[queue]).state(
+            t, None if silent & its.keys() else frozenset(its)
+        )
+        for queue, its in having.items()
+    }
     reports = {
-        client_id: replace(report, evidence=_evidence(snapshot, report, doing, reporting, t))
-        for client_id, report in group.reports.items()
-        if client_id not in silent
+        i: replace(report, evidence=_evidence(report, mine[i], reporting.get(i, Reporting()), t))
+        for i, report in group.reports.items()
+        if i not in silent
     }
     group = replace(group, seen=replace(group.seen, at=at), queues=queues, reports=reports)
-    unread = tuple(Unread("member", "g", "timed out after 5 s", i, no_answer=True) for i in sorted(silent))
-    return replace(snapshot, taken_at=at, groups={"g": group}, unread=(*snapshot.unread, *unread))
+    missing = tuple(Unread("member", name, "timed out after 5 s", i, no_answer=True) for i in sorted(silent))
+    return replace(snapshot, taken_at=at, groups={name: group}, unread=(*snapshot.unread, *missing))
 
 
-def _evidence(
-    snapshot: ClusterSnapshot,
-    report: MemberReport,
-    doing: Mapping[tuple[str, MessageQueue], Doing],
-    reporting: Mapping[str, Reporting],
-    t: float,
-) -> ConsumerEvidence:
-    own, says = report.client_id, reporting.get(report.client_id, Reporting())
-    mine = {queue: doing.get((own, queue), Doing()) for queue in owned(snapshot, own)}
-    mine |= {queue: does for (client_id, queue), does in doing.items() if client_id == own}
+def _evidence(report: MemberReport, mine: Mapping[MessageQueue, Doing], says: Reporting, t: float) -> ConsumerEvidence:
     rates = {topic: PER_S * sum(queue.topic == topic for queue in mine) for topic in report.topics or ()}
     return ConsumerEvidence(
         read_at=ms(t + 0.5),
