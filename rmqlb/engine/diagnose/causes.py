@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from rmqlb.engine.assignment.consumers import other_subscriptions
-from rmqlb.engine.diagnose.evidence import FORGETS_MS, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, FORGETS_MS, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import DUPLICATE, MIXED, SPLIT, SUBSCRIPTIONS, UNREACHABLE, Cause, Hypotheses
 from rmqlb.engine.diagnose.rule import ComesOf
 from rmqlb.errors import DataError
@@ -21,11 +21,13 @@ def duplicate_client_ids(case: Hypotheses) -> Iterator[GroupFinding]:
     """Several connections with one client ID at one broker: each process takes the same share."""
     evidence = case.evidence
     views = evidence.views
+    # A process that restarts with its former ID is listed twice until brokers forget its former connection.
+    passes = DUPLICATE not in case.explanation and evidence.is_younger_than(FORGETS_MS)
     for client_id in sort_client_ids(each for each, number in evidence.processes.items() if number > 1):
         yield _finding(
             case,
             DUPLICATE,
-            severity=ERROR if evidence.facts.apart is None else WARNING,
+            severity=INFO if passes else ERROR if evidence.facts.apart is None else WARNING,
             consumers=(client_id,),
             facts=[_addresses(evidence, view, client_id) for view in views if _is_twice(view, client_id)],
             meaning=f"{evidence.processes[client_id]} processes take the same share under one client ID",
@@ -64,7 +66,9 @@ def broker_unreachable(case: Hypotheses) -> Iterator[GroupFinding]:
     evidence.must_share()
     if evidence.group.has_split_view:
         if UNREACHABLE not in case.suspected:
-            raise DataError("brokers list different consumers, and the owners of some queues are unknown")
+            raise DataError(
+                "brokers list different consumers, and the owners of some queues are unknown", hint=ASK_CONSUMERS
+            )
         if UNREACHABLE in case.explanation:
             cut = case.cut_off
             yield _finding(
@@ -79,7 +83,10 @@ def broker_unreachable(case: Hypotheses) -> Iterator[GroupFinding]:
                 remedy="Look at the network between these consumers and the brokers that do not list them.",
             )
         elif case.smallest is None:
-            raise DataError("brokers list different consumers, and no prediction gives the observed owners")
+            raise DataError(
+                "brokers list different consumers, and no prediction gives the observed owners",
+                hint="look again after two minutes, when brokers have forgotten consumers that left",
+            )
     evidence.must_be_all_lists()
 
 

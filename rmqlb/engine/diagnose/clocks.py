@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.evidence import AnotherLookNeeded
+from rmqlb.engine.diagnose.evidence import ASK_OTHERWISE, AnotherLookNeeded
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
@@ -56,7 +56,8 @@ class Clock(Struct, frozen=True):
             return False
         if self.least > DIFFER_MS:
             raise DataError(
-                f"the clock of {self.client_id} is at least {_seconds(self.least)} ahead of this computer's"
+                f"the clock of {self.client_id} is at least {_seconds(self.least)} ahead of this computer's",
+                hint="synchronize the clocks (NTP), then diagnose again",
             )
         if self.read_at - time <= ms:
             return False
@@ -74,7 +75,7 @@ def clock_of(client_id: str, looks: Sequence[ConsumerEvidence]) -> Clock:
     reports = [(look.read_at, _times(look)) for look in looks if look.read_at is not None and look.queues is not None]
     least = [time - read_at for read_at, times in reports for own in times.values() for time in own.values()]
     if not least:
-        raise DataError(f"{client_id} reports no time, or when it reported is unknown")
+        raise DataError(f"{client_id} reports no time, or when it reported is unknown", hint=ASK_OTHERWISE)
     moved = [
         time - read_before + ON_THE_WAY_MS
         for (read_before, before), (_, after) in pairwise(reports)
@@ -84,7 +85,7 @@ def clock_of(client_id: str, looks: Sequence[ConsumerEvidence]) -> Clock:
     ]
     most = min(moved, default=None)
     if most is not None and most < max(least):
-        raise DataError(f"the clock of {client_id} was changed between the looks")
+        raise DataError(f"the clock of {client_id} was changed between the looks", hint="look again")
     return Clock(client_id, reports[-1][0], max(least), most)
 
 

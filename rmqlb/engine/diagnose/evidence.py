@@ -30,6 +30,12 @@ CONVERGES_MS = 50_000
 FORGETS_MS = 120_000
 """A broker forgets a silent client after 120 s (`ConsumerManager.CHANNEL_EXPIRED_TIMEOUT`)."""
 
+ASK_BROKERS = "diagnose again when that broker answers, from where it can be reached"
+"""What to do where a broker did not answer."""
+ASK_CONSUMERS = "diagnose again; if it does not answer then either, look at its process"
+"""What to do where a consumer did not answer."""
+ASK_OTHERWISE = "clients in some languages report less than Java's; that consumer's own log shows more"
+"""What to do where a consumer answered, and its report lacks something."""
 LOOK_AGAIN = "look again some seconds later; in a file, give the snapshot made before it with --earlier"
 """What to do where one look is too few."""
 
@@ -82,10 +88,10 @@ class GroupEvidence(Struct, dict=True, eq=False):
     def views(self) -> tuple[MemberView, ...]:
         """The lists of consumers that brokers gave, at least one of which has a consumer (raises DataError)."""
         if self.group.views is None:
-            raise DataError("its consumers are unknown")
+            raise DataError("its consumers are unknown", hint="diagnose a live cluster, or a snapshot that lists them")
         if not self.group.client_ids:
             if self.facts.untold is not None:
-                raise DataError(self.facts.untold)
+                raise DataError(self.facts.untold, hint=ASK_BROKERS)
             raise DoesNotApply("no consumer is online")
         return self.group.views
 
@@ -102,11 +108,11 @@ class GroupEvidence(Struct, dict=True, eq=False):
     def must_be_all_lists(self) -> None:
         """Refuse to answer (DataError) as long as some broker of the group's topics has not listed its consumers."""
         if self.facts.untold is not None:
-            raise DataError(self.facts.untold)
+            raise DataError(self.facts.untold, hint=ASK_BROKERS)
         listed = {self.broker_name(view) for view in self.views}
         silent = sorted(self.broker_names - listed)
         if silent:
-            raise DataError(f"the consumers that broker {silent[0]} lists are unknown")
+            raise DataError(f"the consumers that broker {silent[0]} lists are unknown", hint=ASK_BROKERS)
 
     @cached_property
     def broker_names(self) -> frozenset[str]:
@@ -126,7 +132,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
         """All topics to which some consumer subscribes: brokers list those of the last heartbeat (raises DataError)."""
         own = self.group.own_topics
         if own is None:
-            raise DataError("its topics are unknown")
+            raise DataError("its topics are unknown", hint="diagnose while one of its consumers is online")
         return tuple(sorted(set(own).union(*self.subscriptions.values())))
 
     @cached_property
@@ -140,7 +146,9 @@ class GroupEvidence(Struct, dict=True, eq=False):
             elif topic in self.facts.snapshot.routes:
                 found.append(self.facts.snapshot.routes[topic].route)
             else:
-                raise DataError(f"the route of topic {topic} is not known")
+                raise DataError(
+                    f"the route of topic {topic} is not known", hint="diagnose again with that topic's route"
+                )
         return tuple(found)
 
     @cached_property
@@ -158,7 +166,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
         """Refuse to answer (DataError) as long as some queue's owners are unknown."""
         unknown = sum(queue not in self.observed for queue in self.queues)
         if unknown:
-            raise DataError(f"the owners of {counted(unknown, 'queue')} are unknown")
+            raise DataError(f"the owners of {counted(unknown, 'queue')} are unknown", hint=ASK_CONSUMERS)
 
     @cached_property
     def strategies(self) -> Mapping[str, str]:
@@ -175,7 +183,10 @@ class GroupEvidence(Struct, dict=True, eq=False):
         """Refuse to answer (DataError) when this is not known of each consumer, or there may be others."""
         silent = [client_id for client_id in self.processes if client_id not in known]
         if silent:
-            raise DataError(f"the {what} of {counted(len(silent), 'consumer')} is unknown: {silent[0]} did not report")
+            raise DataError(
+                f"the {what} of {counted(len(silent), 'consumer')} is unknown: {silent[0]} did not report it",
+                hint=ASK_CONSUMERS,
+            )
         self.must_be_all_lists()
 
     def youngest_ms(self) -> float | None:

@@ -7,7 +7,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_OTHERWISE, AnotherLookNeeded, GroupEvidence
 from rmqlb.engine.diagnose.lags import LOOKS, SPAN_MS, Lags, QueueLag, lags_of, must_have_offsets
 from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, is_at_limit, of_each, one_topic, push_consumers
 from rmqlb.engine.diagnose.rule import Case, ComesOf
@@ -71,10 +71,10 @@ def slow_consumer(case: Case) -> Iterator[GroupFinding]:
     if lags.of("growing"):
         doubts.settle()
         evidence.must_be_observed()
-    if lags.of("undecided"):
+    if lags.of("standing", "undecided"):
         raise AnotherLookNeeded(f"whose lag grows shows in {LOOKS} looks over {SPAN_MS // 1000} s or more")
     if lags.unknown:
-        raise DataError(f"how far the group is in {counted(lags.unknown, 'queue')} is unknown")
+        raise DataError(f"how far the group is in {counted(lags.unknown, 'queue')} is unknown", hint=ASK_BROKERS)
     if covered and not slow:
         raise ComesOf(tuple(dict.fromkeys(covered)))
 
@@ -96,14 +96,19 @@ def limited(consumer: ConsumerReports) -> Iterator[AtLimit]:
 def _lasting(evidence: GroupEvidence, queues: tuple[MessageQueue, ...], doubts: Doubts) -> tuple[MessageQueue, ...]:
     """The queues whose lag grows or stands still for longer than a burst."""
     if evidence.group.message_model == BROADCASTING:
-        doubts.add(DataError("how far BROADCASTING consumers are is known to themselves only"))
+        doubts.add(
+            DataError(
+                "how far BROADCASTING consumers are is known to themselves only",
+                hint="look at the consumers' own offsets (.rocketmq_offsets)",
+            )
+        )
         return ()
     lags = lags_of(evidence, queues)
     if lags.unknown:
-        doubts.add(DataError(f"how far the group is in {counted(lags.unknown, 'queue')} is unknown"))
+        doubts.add(DataError(f"how far the group is in {counted(lags.unknown, 'queue')} is unknown", hint=ASK_BROKERS))
     found = []
     for queue, lag in lags.queues.items():
-        if lag.state == "undecided":
+        if lag.state in ("standing", "undecided"):
             doubts.add(
                 AnotherLookNeeded(f"whether the lag of {counted(len(queues), 'queue')} shrinks shows in {LOOKS} looks")
             )
@@ -166,7 +171,9 @@ def _is_slow(
     for topic in sorted({queue.topic for queue in growing}):
         own, usual = _call_ms(reports, client_id, topic), _usual(reports, others, topic)
         if own is None or usual is None:
-            raise DataError(f"how long calls of the listener of {client_id} and of the others take is unknown")
+            raise DataError(
+                f"how long calls of the listener of {client_id} and of the others take is unknown", hint=ASK_OTHERWISE
+            )
         if own >= SLOWER * usual and any(share[queue].is_behind for queue in growing if queue.topic == topic):
             return True
     return False

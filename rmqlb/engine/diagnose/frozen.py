@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_CONSUMERS, AnotherLookNeeded, GroupEvidence
 from rmqlb.engine.diagnose.reports import HELD_MS, Doubts, one_topic
 from rmqlb.engine.diagnose.rule import Case
 from rmqlb.errors import DataError, RmqlbError
@@ -77,7 +77,9 @@ def _frozen(case: Case, client_id: str) -> _Frozen | None:
         states = [look.queues.get(queue) for _, look in looks]
         offsets = [None if state is None else state.consumer_offset for state in states]
         if None in offsets:
-            raise DataError(f"how far the group is in the queues predicted for {client_id} is unknown")
+            raise DataError(
+                f"how far the group is in the queues predicted for {client_id} is unknown", hint=ASK_BROKERS
+            )
         if len(set(offsets)) > 1:
             return None
         if all(state is not None and state.lag for state in states):
@@ -98,9 +100,9 @@ def _unanswered(evidence: GroupEvidence, client_id: str) -> Unread:
         if (part.kind, part.name, part.detail) == ("member", evidence.group.group, client_id)
     ]
     if not parts:
-        raise DataError(f"{client_id} did not report: whether it was asked is unknown")
+        raise DataError(f"{client_id} did not report: whether it was asked is unknown", hint=ASK_CONSUMERS)
     if not parts[0].no_answer:
-        raise DataError(f"{client_id} did not report: {parts[0].reason}")
+        raise DataError(f"{client_id} did not report: {parts[0].reason}", hint=ASK_CONSUMERS)
     return parts[0]
 
 
@@ -109,17 +111,24 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
     evidence = case.evidence
     if len(evidence.processes) > 1:
         if len(set(evidence.subscriptions.values())) > 1:
-            raise DataError(f"{client_id} did not answer, as consumers with different subscriptions may not")
+            raise DataError(
+                f"{client_id} did not answer, as consumers with different subscriptions may not", hint=ASK_CONSUMERS
+            )
         if not evidence.group.reports:
-            raise DataError("no consumer answered, as consumers with different subscriptions may not")
+            raise DataError(
+                "no consumer answered, as consumers with different subscriptions may not", hint=ASK_CONSUMERS
+            )
         if evidence.facts.members[1] == "assumed":
-            raise DataError("the strategy of its consumers is unknown")
+            raise DataError("the strategy of its consumers is unknown", hint=ASK_CONSUMERS)
     try:
         predictions = case.possible(case.present)
     except RmqlbError as error:
         raise DataError(f"the queues of {client_id} cannot be predicted: {error.message}") from error
     if len(predictions) > 1:
-        raise DataError(f"brokers list different consumers, so that the queues of {client_id} are unknown")
+        raise DataError(
+            f"brokers list different consumers, so that the queues of {client_id} are unknown",
+            hint="look again after two minutes, when brokers have forgotten consumers that left",
+        )
     return tuple(
         queue
         for queue, owners in predictions[0].items()

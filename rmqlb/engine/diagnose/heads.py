@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.evidence import AnotherLookNeeded
+from rmqlb.engine.diagnose.evidence import ASK_OTHERWISE, AnotherLookNeeded
 from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, is_at_limit, named, of_each, one_topic, waits
 from rmqlb.engine.diagnose.rule import Case, ComesOf
 from rmqlb.errors import DataError
@@ -88,7 +88,7 @@ def standing_heads(consumer: ConsumerReports) -> Iterator[StandingHead]:
 def _standing_head(consumer: ConsumerReports, item: ProcessQueue, waiting: int) -> StandingHead | None:
     first = item.consuming_min_offset if item.consuming else item.min_offset
     if item.commit_offset is None or first is None:
-        raise DataError(f"{consumer.client_id} does not report its offsets")
+        raise DataError(f"{consumer.client_id} does not report its offsets", hint=ASK_OTHERWISE)
     since = _stands_since(consumer, item) if item.commit_offset == first else None
     if since is None:
         return None

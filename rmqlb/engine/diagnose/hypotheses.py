@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners
-from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, GroupEvidence
 from rmqlb.errors import AllocationError, DataError, RmqlbError
 from rmqlb.model.diagnosis import Explains
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
@@ -113,7 +113,7 @@ class Hypotheses(Struct, dict=True, eq=False):
         """Each consumer owns of each topic what one of the possible predictions gives it (raises as `possible`)."""
         known = {queue for queue in self.evidence.queues if queue in self.evidence.observed}
         if not known:
-            raise DataError("no owner was observed")
+            raise DataError("no owner was observed", hint=ASK_CONSUMERS)
         observed = _shares({queue: self.evidence.observed[queue] for queue in known})
         predicted = [_shares({q: its for q, its in owners.items() if q in known}) for owners in self.possible(causes)]
         keys = set(observed).union(*predicted)

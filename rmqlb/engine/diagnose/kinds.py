@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rmqlb.engine.assignment.consumers import is_grpc
 from rmqlb.engine.assignment.pop_and_proxy import behind_proxy as proxy_evidence
 from rmqlb.engine.assignment.pop_and_proxy import popped_topics
-from rmqlb.engine.diagnose.evidence import DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_CONSUMERS, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import Hypotheses
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import GroupFinding
@@ -63,7 +63,10 @@ def behind_proxy(case: Hypotheses) -> Iterator[GroupFinding]:
     elif not offline:
         evidence.must_be_all_lists()
     elif evidence.group.polling_num is None:
-        raise DataError("the number of receive requests that wait at brokers is unknown")
+        raise DataError(
+            "the number of receive requests that wait at brokers is unknown",
+            hint="diagnose a live cluster over its brokers (--nameserver)",
+        )
 
 
 def pop_consumption(case: Hypotheses) -> Iterator[GroupFinding]:
@@ -82,17 +85,19 @@ def pop_consumption(case: Hypotheses) -> Iterator[GroupFinding]:
             remedy="Nothing is wrong.",
         )
     elif group.consume_type is None:
-        raise DataError("how its consumers take messages is unknown")
+        raise DataError(
+            "how its consumers take messages is unknown", hint="diagnose while one of its consumers is online"
+        )
     elif group.request_modes is None and any(
         i not in group.reports or group.reports[i].client_rebalance is None for i in case.evidence.processes
     ):
-        raise DataError("whether brokers assign its queues is unknown")
+        raise DataError("whether brokers assign its queues is unknown", hint=ASK_CONSUMERS)
 
 
 def _is_offline(evidence: GroupEvidence) -> bool:
     """No broker lists a consumer (raises DataError as long as one that was not asked may)."""
     if evidence.group.views is None:
-        raise DataError("its consumers are unknown")
+        raise DataError("its consumers are unknown", hint="diagnose a live cluster, or a snapshot that lists them")
     if not evidence.group.client_ids and evidence.facts.untold is not None:
-        raise DataError(evidence.facts.untold)
+        raise DataError(evidence.facts.untold, hint=ASK_BROKERS)
     return not evidence.group.client_ids

@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.evidence import CONVERGES_MS, AnotherLookNeeded, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_BROKERS, CONVERGES_MS, AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import CAUSES
 from rmqlb.engine.diagnose.reports import one_topic
 from rmqlb.engine.diagnose.rule import Case, ComesOf
@@ -23,7 +23,7 @@ from rmqlb.model.finding import ERROR, INFO, WARNING
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.words import counted, messages
 
-LagState = Literal["fine", "draining", "rewound", "growing", "stalled", "undecided"]
+LagState = Literal["fine", "draining", "rewound", "growing", "stalled", "standing", "undecided"]
 
 LOOKS = 3
 """So many looks a judgement of growth or stall needs."""
@@ -107,7 +107,7 @@ class QueueLag(Struct, frozen=True):
             return "rewound"
         enough = len(self.at) >= LOOKS and self.span_ms >= SPAN_MS
         if self.offsets[0] == self.offsets[-1]:
-            return "stalled" if enough and self.span_ms >= 2 * (self.call_ms or 0) else "undecided"
+            return "stalled" if enough and self.span_ms >= 2 * (self.call_ms or 0) else "standing"
         usual = self.per_s * COMMITTED_MS / 1000
         if min(self.lags) <= usual:
             return "fine"
@@ -151,7 +151,7 @@ def lag_growing(case: Case) -> Iterator[GroupFinding]:
         yield _growing(evidence, lags, behind)
     if growing and not left:
         raise ComesOf(causes)
-    _settle(lags, evidence)
+    _settle(lags, evidence, "standing", "undecided")
     if left and not behind:
         yield _growing(evidence, lags, left, passes=True)
 
@@ -168,7 +168,7 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
         yield _stalled(evidence, lags, lasting)
     if stalled and not left:
         raise ComesOf(causes)
-    _settle(lags, evidence)
+    _settle(lags, evidence, "standing")
     if left and not lasting:
         yield _stalled(evidence, lags, left, passes=True)
 
@@ -207,9 +207,9 @@ def _passes(evidence: GroupEvidence, lags: Lags, queue: MessageQueue) -> bool:
     return lags.queues[queue].changes_hands or evidence.is_younger_than(CONVERGES_MS)
 
 
-def _settle(lags: Lags, evidence: GroupEvidence) -> None:
+def _settle(lags: Lags, evidence: GroupEvidence, *states: LagState) -> None:
     """Refuse (DataError) to say that all is in order as long as some queue is undecided or unknown."""
-    undecided = lags.of("undecided")
+    undecided = lags.of(*states)
     if undecided:
         waiting = messages(evidence.lag(undecided), "unread ")
         raise AnotherLookNeeded(
@@ -217,7 +217,7 @@ def _settle(lags: Lags, evidence: GroupEvidence) -> None:
             f"over {SPAN_MS // 1000} s or more"
         )
     if lags.unknown:
-        raise DataError(f"how far the group is in {counted(lags.unknown, 'queue')} is unknown")
+        raise DataError(f"how far the group is in {counted(lags.unknown, 'queue')} is unknown", hint=ASK_BROKERS)
 
 
 def _growing(

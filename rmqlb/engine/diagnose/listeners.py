@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.evidence import AnotherLookNeeded
+from rmqlb.engine.diagnose.evidence import ASK_OTHERWISE, AnotherLookNeeded
 from rmqlb.engine.diagnose.reports import BLOCKED_MS, ConsumerReports, Doubts, of_each, one_topic, waits
 from rmqlb.engine.diagnose.rule import Case
 from rmqlb.errors import DataError
@@ -108,7 +108,7 @@ def _proven(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], waiting
 def _is_idle(consumer: ConsumerReports, item: ProcessQueue) -> bool:
     """It has consumed none of the queue for a minute (raises DataError)."""
     if item.last_consume is None:
-        raise DataError(f"{consumer.client_id} does not report when it last consumed")
+        raise DataError(f"{consumer.client_id} does not report when it last consumed", hint=ASK_OTHERWISE)
     return consumer.clock.is_older(item.last_consume, BLOCKED_MS)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.evidence import CONVERGES_MS, AnotherLookNeeded, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_OTHERWISE, CONVERGES_MS, AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, named, of_each, one_topic
 from rmqlb.engine.diagnose.rule import Case
 from rmqlb.errors import DataError
@@ -93,7 +93,7 @@ def dropped_but_consuming(case: Case) -> Iterator[GroupFinding]:
 def _locks(consumer: ConsumerReports) -> Iterator[_Orderly]:
     orderly = consumer.now.orderly
     if orderly is None:
-        raise DataError(f"whether {consumer.client_id} consumes in order is unknown")
+        raise DataError(f"whether {consumer.client_id} consumes in order is unknown", hint=ASK_OTHERWISE)
     yield _Orderly(orderly)
     doubts = Doubts()
     for item in consumer.queues if orderly else ():
@@ -107,7 +107,7 @@ def _locks(consumer: ConsumerReports) -> Iterator[_Orderly]:
 
 def _has_no_lock(consumer: ConsumerReports, item: ProcessQueue) -> bool:
     if item.last_lock is None or item.locked is None:
-        raise DataError(f"{consumer.client_id} does not report its locks")
+        raise DataError(f"{consumer.client_id} does not report its locks", hint=ASK_OTHERWISE)
     if consumer.clock.is_older(item.last_lock, LOCKED_MS):
         return True
     if not item.locked:
@@ -143,7 +143,9 @@ def _consumed_after_drop(consumer: ConsumerReports) -> Iterator[ProcessQueue]:
     for item in consumer.now.queues or ():
         was = before.get(item.queue)
         if item.dropped is None or (item.dropped and item.last_consume is None):
-            doubts.add(DataError(f"{consumer.client_id} does not report which queues were taken from it"))
+            doubts.add(
+                DataError(f"{consumer.client_id} does not report which queues were taken from it", hint=ASK_OTHERWISE)
+            )
         elif item.dropped and was is not None and was.dropped:
             if was.last_consume != item.last_consume:
                 yield item

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, DoesNotApply
+from rmqlb.engine.diagnose.evidence import ASK_BROKERS, AnotherLookNeeded, DoesNotApply
 from rmqlb.engine.diagnose.hypotheses import Hypotheses
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import GroupFinding
@@ -26,7 +26,7 @@ def offset_rewound(case: Hypotheses) -> Iterator[GroupFinding]:
         for queue, was in look.queues.items():
             state = evidence.group.queues.get(queue)
             if state is None or was.consumer_offset is None or state.consumer_offset is None:
-                raise DataError("some offsets are known of one look only")
+                raise DataError("some offsets are known of one look only", hint=ASK_BROKERS)
             by = max(was.consumer_offset, 0) - max(state.consumer_offset, 0)
             if by > 0:
                 back[queue] = max(by, back.get(queue, 0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from rmqlb.engine.assignment.balance import counts
-from rmqlb.engine.diagnose.evidence import CONVERGES_MS, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_CONSUMERS, CONVERGES_MS, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import DUPLICATE, Hypotheses
 from rmqlb.engine.diagnose.rule import ComesOf
 from rmqlb.errors import DataError
@@ -71,7 +71,7 @@ def mismatch(case: Hypotheses) -> Iterator[GroupFinding]:
     evidence.must_be_of_all(evidence.subscriptions, "subscription")
     members, basis = evidence.facts.members
     if basis == "assumed":
-        raise DataError("the strategy of its consumers is unknown")
+        raise DataError("the strategy of its consumers is unknown", hint=ASK_CONSUMERS)
     (predicted, *_) = case.possible(case.present)
     differ = [queue for queue, owners in predicted.items() if evidence.observed.get(queue, owners) != owners]
     yield GroupFinding(
@@ -93,7 +93,7 @@ def more_consumers_than_queues(case: Hypotheses) -> Iterator[GroupFinding]:
     most = max(len(route.subscribe_queues()) for route in evidence.routes)
     consumers = len(evidence.processes)
     if evidence.facts.untold is not None:
-        raise DataError(evidence.facts.untold)
+        raise DataError(evidence.facts.untold, hint=ASK_BROKERS)
     if consumers <= most:
         return
     numbers = counts(evidence.facts.ownership.owners, evidence.processes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rmqlb.engine.diagnose.evidence import AnotherLookNeeded
+from rmqlb.engine.diagnose.evidence import ASK_OTHERWISE, AnotherLookNeeded
 from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, is_at_limit, named, of_each, one_topic
 from rmqlb.engine.diagnose.rule import Case, ComesOf
 from rmqlb.errors import DataError
@@ -70,7 +70,7 @@ def stopped_pulls(consumer: ConsumerReports) -> Iterator[ProcessQueue]:
 
 def _is_old(consumer: ConsumerReports, item: ProcessQueue) -> bool:
     if item.last_pull is None:
-        raise DataError(f"{consumer.client_id} does not report when it last pulled")
+        raise DataError(f"{consumer.client_id} does not report when it last pulled", hint=ASK_OTHERWISE)
     try:
         return consumer.clock.is_older(item.last_pull, PULLS_WITHIN_MS)
     except AnotherLookNeeded:

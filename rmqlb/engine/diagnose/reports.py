@@ -14,7 +14,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from rmqlb.engine.diagnose.clocks import Clock, clock_of
-from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, ASK_OTHERWISE, AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY
@@ -58,7 +58,7 @@ class ConsumerReports(Struct, dict=True, eq=False):
         """When each report was received, and the queues in it; the last one last (raises DataError)."""
         found = [(look.read_at, look.queues) for look in self.reports if look.queues is not None]
         if any(read_at is None for read_at, _ in found):
-            raise DataError(f"when {self.client_id} reported is unknown")
+            raise DataError(f"when {self.client_id} reported is unknown", hint=ASK_OTHERWISE)
         return tuple((read_at or 0, {item.queue: item for item in queues}) for read_at, queues in found)
 
     def status(self, topic: str) -> ConsumeStatus:
@@ -136,7 +136,12 @@ def push_consumers(evidence: GroupEvidence, doubts: Doubts) -> Iterator[Consumer
             silent.append(client_id)
         elif evidence.processes[client_id] > 1:
             # Each request may be answered by another of them.
-            doubts.add(DataError(f"which of the processes with client ID {client_id} answers is unknown"))
+            doubts.add(
+                DataError(
+                    f"which of the processes with client ID {client_id} answers is unknown",
+                    hint="give each process an ID of its own",
+                )
+            )
         else:
             yield ConsumerReports(client_id, known, group.seen.where)
     if silent:
@@ -157,14 +162,14 @@ def _silent(evidence: GroupEvidence, silent: list[str], number: int) -> DataErro
         )
     return DataError(
         f"the process queues of {counted(len(silent), 'consumer')} are unknown: {silent[0]} did not report them",
-        hint="diagnose again; if it does not report then either, look at its process",
+        hint=ASK_CONSUMERS,
     )
 
 
 def waits(consumer: ConsumerReports, item: ProcessQueue) -> int:
     """Messages that the consumer has pulled and not consumed (raises DataError)."""
     if item.cached is None:
-        raise DataError(f"{consumer.client_id} does not report how many messages it has pulled")
+        raise DataError(f"{consumer.client_id} does not report how many messages it has pulled", hint=ASK_OTHERWISE)
     return item.cached + (item.consuming or 0)
 
 
@@ -185,7 +190,7 @@ def is_at_limit(consumer: ConsumerReports, item: ProcessQueue) -> tuple[str, int
         if value is not None and limit is not None and value > limit:
             return words, value, limit
     if any(value is None or limit is None for _, value, limit in checks):
-        raise DataError(f"{consumer.client_id} does not report how much it may hold")
+        raise DataError(f"{consumer.client_id} does not report how much it may hold", hint=ASK_OTHERWISE)
     return None
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.diagnose.rules import RULES
 from rmqlb.model.diagnosis import Diagnosis, Explains, GroupFinding
-from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup
+from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGroup
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.sources.dump.source import DumpSource
 from tests.engine.diagnose.running import Process, diagnosed, grave, running
@@ -459,7 +459,7 @@ def test_what_is_missing_is_named() -> None:
     assert reasons(healthy, queues=half)["unassigned-queues"] == "the owners of 4 queues are unknown"
     silent = {i: replace(report, strategy_class=None) if i == "y" else report for i, report in group.reports.items()}
     assert reasons(healthy, reports=silent)["mixed-strategies"] == (
-        "the strategy of 1 consumer is unknown: y did not report"
+        "the strategy of 1 consumer is unknown: y did not report it"
     )
 
 
@@ -488,3 +488,27 @@ def test_a_healthy_group_has_no_finding_above_info(snapshot: ClusterSnapshot) ->
     found = diagnosed(snapshot)
     assert grave(found) == []
     assert {"duplicate-client-id", "split-consumer-view", "unassigned-queues", "mismatch"} <= set(found.checked)
+
+
+def test_a_process_that_has_just_restarted_with_its_former_id_may_be_listed_twice() -> None:
+    """Until the broker forgets its former connection, which takes no share."""
+
+    def severity(age_s: int) -> str:
+        snapshot = running(Process("x"), Process("y", age_s=age_s))
+        views = tuple(
+            replace(view, connections=(*view.connections, Connection("y", "192.0.2.9:1")))
+            for view in snapshot.groups["g"].views or ()
+        )
+        return finding(diagnosed(changed(snapshot, views=views)), "duplicate-client-id").severity
+
+    assert (severity(119), severity(120)) == ("info", "error")
+
+
+def test_what_is_unknown_says_how_to_get_it() -> None:
+    healthy = running(Process("x"), Process("y"))
+    remedies = {each.code: each.remedy for each in diagnosed(healthy).unknown}
+    assert remedies["lock-lost"] == "make it with fetch-routes --evidence"
+    assert "--earlier" in (remedies["offset-rewound"] or "")
+    bare = {i: replace(report, topics=None) for i, report in healthy.groups["g"].reports.items()}
+    unknown = diagnosed(changed(healthy, reports=bare, request_modes=None, polling_num=None, consume_type=None)).unknown
+    assert {each.code: each.remedy for each in unknown if each.remedy is None} == {}
