@@ -507,7 +507,7 @@ def test_a_process_that_has_just_restarted_with_its_former_id_may_be_listed_twic
 def test_what_is_unknown_says_how_to_get_it() -> None:
     healthy = running(Process("x"), Process("y"))
     remedies = {each.code: each.remedy for each in diagnosed(healthy).unknown}
-    assert remedies["lock-lost"] == "make it with fetch-routes --evidence"
+    assert remedies["lock-lost"] == "make the snapshot with fetch-routes --evidence"
     assert "--earlier" in (remedies["offset-rewound"] or "")
     bare = {i: replace(report, topics=None) for i, report in healthy.groups["g"].reports.items()}
     unknown = diagnosed(changed(healthy, reports=bare, request_modes=None, polling_num=None, consume_type=None)).unknown
