@@ -57,7 +57,7 @@ def test_the_first_line_is_the_verdict_and_the_last_says_how_to_go_on() -> None:
     assert lines[0] == "4 groups: 2 with errors, 2 in order"
     assert "explain CODE" not in ran.stdout
     assert groups("-s", FAULTS, "-o", "table").stdout.splitlines()[-1] == (
-        "rmqlb show-consumers -g dup-svc shows its consumers; rmqlb explain CODE says what a finding means"
+        "rmqlb diagnose -g dup-svc says why; rmqlb explain CODE says what a finding means"
     )
     assert (ran.stderr, ran.code) == ("", 0)
     assert groups("-s", EXAMPLE).stdout.splitlines()[0] == "3 groups: all 3 in order"
