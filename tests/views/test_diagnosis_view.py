@@ -313,3 +313,17 @@ def test_a_sentence_of_any_length_is_cut_for_people_only() -> None:
     found = diagnosis(finding(consequence="x " * LONGEST_FACT))
     assert len(max(lines(found, 100_000), key=len)) <= LONGEST_FACT + 20
     assert ("x " * LONGEST_FACT).strip() in as_plain(diagnosis_report(found))
+
+
+def test_looks_are_said_with_their_number_span_and_places() -> None:
+    def said(*looks: Look) -> str:
+        return diagnosis_report(diagnosis(looks=looks)).facts[-1].strip()
+
+    before, other = Look("here", "2026-11-21T01:59:00Z"), Look("there", None)
+    assert said(Look("here", AT)) == f"read at {AT} from here"
+    assert said(before, Look("here", AT)) == f"2 looks over 1m10s, the last at {AT} from here".replace(
+        " from", ", from"
+    )
+    assert said(before, other) == "2 looks, the last at an unknown time, from here, there"
+    assert said(other) == "read at an unknown time from there"
+    assert diagnosis_report(diagnosis(looks=())).facts[-1].startswith("  2 consumers (3 processes)")

@@ -89,6 +89,13 @@ class Gatherer:
             return Wanted(group=names[0], evidence=True, deadline_s=self._deadline_s)
         return Wanted(several=tuple(names), evidence=True, deadline_s=self._deadline_s)
 
+    def _wanted_again(self, names: Sequence[str]) -> Wanted:
+        """Several at once, where one that cannot be read any more does not keep the others from being read."""
+        if len(names) == 1:
+            return self._wanted(names)
+        groups = Everything(groups=tuple(names), of_groups=True)
+        return Wanted(everything=groups, evidence=True, deadline_s=self._deadline_s)
+
     def _present(self, now: ClusterSnapshot, present: Sequence[str]) -> tuple[str, ...]:
         if not self._names:
             if not present:
@@ -124,7 +131,7 @@ class Gatherer:
                 progress(f"{self._interval_s:g} s for look {number} of at most {self._most}", 0, 0)
                 time.sleep(self._interval_s)
             try:
-                later = self._read(self._wanted(waiting))
+                later = self._read(self._wanted_again(waiting))
             except (DataError, EndpointError) as error:
                 return (Finding("unread", f"look {number} failed, the looks before it count: {error.message}"),)
             for name in waiting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from rmqlb.model.diagnosis import Diagnosis, GroupFinding, Look, Undecided
 from rmqlb.model.words import counted
@@ -19,8 +20,8 @@ from rmqlb.views.report import (
     Rows,
     Section,
     attribute_of,
+    duration,
     first_places,
-    labels,
     rows_of,
 )
 
@@ -39,8 +40,7 @@ def diagnosis_report(found: Diagnosis, *, named: bool = False) -> Report:
         found,
         facts,
         (findings_section(found, named=named), _rules(found, named=named), _evidence(found), _queues(found)),
-        labels(dict.fromkeys(client_id for each in found.findings for client_id in each.consumers)),
-        _rows(found),
+        rows=_rows(found),
         grave="" if found.outcome == "unknown" else status(found),
         more=_more(found),
     )
@@ -66,14 +66,24 @@ def _looks(looks: Sequence[Look]) -> str:
     if not looks:
         return ""
     last = looks[-1]
+    when = "at an unknown time" if last.at is None else f"at {last.at}"
     if len(looks) == 1:
-        return f"{last.source}{_at(last)}"
+        return f"read {when} from {last.source}"
     sources = ", ".join(dict.fromkeys(look.source for look in looks))
-    return f"{counted(len(looks), 'look')} at {sources}, the first{_at(looks[0], ' at')}, the last{_at(last, ' at')}"
+    return f"{len(looks)} looks{_span(looks[0].at, last.at)}, the last {when}, from {sources}"
 
 
-def _at(look: Look, before: str = ",") -> str:
-    return f"{before} {'an unknown time' if look.at is None else look.at}"
+def _span(first: str | None, last: str | None) -> str:
+    """How long they took; nothing where a time is not known.
+
+    >>> _span("2026-11-21T01:59:50Z", "2026-11-21T02:00:00Z"), _span(None, "2026-11-21T02:00:00Z")
+    (' over 10s', '')
+    """
+    try:
+        took = datetime.fromisoformat(last or "") - datetime.fromisoformat(first or "")
+    except (ValueError, TypeError):
+        return ""
+    return f" over {duration(took.total_seconds() * 1000)}"
 
 
 def findings_section(found: Diagnosis, *, named: bool = False) -> Section:
