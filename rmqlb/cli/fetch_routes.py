@@ -141,17 +141,10 @@ def _redacted(snapshot: ClusterSnapshot, path: str | None) -> ClusterSnapshot:
 
 
 def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:
-    from rmqlb.sources.formats.snapshot_file import to_document
-    from rmqlb.views.formats.machine import as_json_lines, envelope
-    from rmqlb.views.report import Report
-
-    def report(part: ClusterSnapshot) -> Report:
-        return Report("rmqlb/snapshot", to_document(part), (), ())
+    from rmqlb.cli.common.snapshot_text import snapshot_envelope, snapshot_report
+    from rmqlb.views.formats.machine import as_json_lines
 
     if terminal.format != "jsonl":
-        return terminal.text(report(snapshot), snapshot, findings)
-    lines = (
-        envelope(report(part), "fetch-routes", part, findings if n == 0 else ())
-        for n, part in enumerate(snapshot.parts())
-    )
-    return as_json_lines(lines)
+        return terminal.text(snapshot_report(snapshot), snapshot, findings)
+    parts = enumerate(snapshot.parts())
+    return as_json_lines(snapshot_envelope(part, findings if n == 0 else (), "fetch-routes") for n, part in parts)

@@ -21,6 +21,7 @@ COMMANDS = (
     "simulate-rebalance",
     "plan-rollout",
     "simulate-send",
+    "record",
     "check",
     "pipeline",
     "context",

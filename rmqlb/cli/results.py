@@ -10,6 +10,7 @@ from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.groups import Consumers, Overview
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
+from rmqlb.model.recording import Recording, RecordLine, TakenSnapshot, TakenSnapshots
 from rmqlb.model.rollout import Rollout
 from rmqlb.model.send_report import Attempt, LostMessage
 from rmqlb.sources.formats.snapshot_document import SnapshotDocument
@@ -94,6 +95,22 @@ RESULTS = (
         ("show-route", "show-owners", "plan-rebalance"),
         "what is new since the last look, a line of --watch in a pipe",
         ChangeLine,
+        "whole",
+    ),
+    Result("rmqlb/record", ("record",), "the owners of a live group's queues over time", Recording),
+    Result(
+        "rmqlb/record-line",
+        ("record",),
+        "something new that a look at a live group showed, a line of -o jsonl",
+        RecordLine,
+        "whole",
+    ),
+    Result("rmqlb/record-snapshots", ("record",), "snapshots that --to wrote to a directory", TakenSnapshots),
+    Result(
+        "rmqlb/taken-snapshot",
+        ("record",),
+        "one of them, or a look that failed, a line of -o jsonl",
+        TakenSnapshot,
         "whole",
     ),
     Result("rmqlb/check", ("check",), "a policy's limits and what came of each", CheckResult),

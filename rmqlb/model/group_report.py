@@ -23,6 +23,7 @@ from rmqlb.model.times import Former, Microseconds, MicrosecondsIfKnown
 OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]
 _Time = TypeVar("_Time")
 _Count = TypeVar("_Count")
+_State = TypeVar("_State", bound=str)
 StartRule = Literal["stored", "end", "beginning", "timestamp", "refused", "unknown"]
 
 
@@ -90,24 +91,31 @@ class Takeover(OfQueue, frozen=True, rename="camel"):
     start = property(lambda self: StartOffset(self.start_rule, self.start_offset, self.start_reason))
 
 
-class Interval(Struct, frozen=True, rename="camel"):
+class IntervalOf(Struct, Generic[_State], frozen=True, rename="camel"):
     """A stretch of time in which a queue's owners do not change.
 
     Attributes:
         from_ms: its begin.
         to_ms: its end, which belongs to the next one.
-        state: gone (the queue is not there yet, or was removed), outage (its broker is down, or no owner has an address
-            to pull it from), unassigned, one (owner) or duplicate-owners.
-        owners: client ids, sorted; a process that shares its id with another is there twice.
     """
 
     from_ms: float
     to_ms: float
-    state: OwnerState
+    state: _State
     owners: tuple[str, ...]
 
     from_us = Microseconds("from_ms")
     to_us = Microseconds("to_ms")
+
+
+class Interval(IntervalOf[OwnerState], frozen=True, rename="camel"):
+    """A stretch of time in which a queue's owners do not change.
+
+    Attributes:
+        state: gone (the queue is not there yet, or was removed), outage (its broker is down, or no owner has an address
+            to pull it from), unassigned, one (owner) or duplicate-owners.
+        owners: client ids, sorted; a process that shares its id with another is there twice.
+    """
 
 
 class QueueTimeline(OfQueue, frozen=True, rename="camel"):
@@ -148,6 +156,11 @@ class QueueTimeline(OfQueue, frozen=True, rename="camel"):
     longest_outage_us = Microseconds("longest_outage_ms")
     unread_us = Microseconds("unread_ms")
     again = Former("redelivered")
+
+    @property
+    def longest_bad_ms(self) -> float:
+        """The longest time that it had no owner, or several, or was in an outage."""
+        return max(self.longest_gap_ms, self.longest_overlap_ms, self.longest_outage_ms)
 
 
 class Step(Struct, frozen=True, rename="camel"):
@@ -266,6 +279,11 @@ class GroupReport(Struct, frozen=True):
     steps: tuple[Step, ...]
     figures: GroupFigures
     findings: tuple[Finding, ...] = ()
+
+    @property
+    def broadcasting(self) -> bool:
+        """Each consumer reads every queue, so that several owners are as it should be."""
+        return self.scenario.broadcasting
 
 
 class FigureSpread(Struct, frozen=True, rename="camel"):

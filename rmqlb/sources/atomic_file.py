@@ -25,7 +25,8 @@ def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Ite
     The mode None is that of the file replaced, or the umask's; a durable file is waited for until the disk has it.
     """
     kept = _mode(path) if mode is None else mode
-    aside = f"{path}.{os.getpid()}.part"
+    folder, name = os.path.split(path)
+    aside = os.path.join(folder, f".{name}.{os.getpid()}.part")  # what reads the folder skips it, should it be left
     descriptor = os.open(aside, _NEW_FILE, 0o666 if kept is None else kept & 0o600)
     try:
         with open(descriptor, "wb") as file:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.model.group_report import GroupReport, Interval
+from rmqlb.model.group_report import GroupReport
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.views.formats.people import as_markdown, as_plain
-from rmqlb.views.group.strips import begin_of, even_edges, round_edges, strips, symbols
+from rmqlb.views.group.strips import AnyInterval, begin_of, even_edges, round_edges, strips, symbols
 from rmqlb.views.group.timeline import ticks, timeline_section
 from rmqlb.views.group.view import group_report
 from rmqlb.views.report import Section
@@ -162,7 +162,7 @@ def test_every_character_agrees_with_the_intervals_that_it_covers(drawn_: list[s
             assert character in {sign(interval, report.members) for interval in fits}
 
 
-def sign(interval: Interval, members: tuple[str, ...] = ("a", "b")) -> str:
+def sign(interval: AnyInterval, members: tuple[str, ...] = ("a", "b")) -> str:
     letters = dict(zip(members, ascii_letters, strict=False))
     return {"duplicate-owners": "!", "unassigned": " ", "gone": "."}.get(interval.state) or letters[interval.owners[0]]
 

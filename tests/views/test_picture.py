@@ -15,10 +15,12 @@ from rmqlb.model.group_report import GroupReport, Step
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.views.formats.text import visible
-from rmqlb.views.group.picture import html_page, svg_picture
+from rmqlb.views.group import picture
+from rmqlb.views.group.facts import group_facts
 from rmqlb.views.group.strips import even_edges, strips
 from rmqlb.views.group.svg import runs, story
 from rmqlb.views.group.view import group_report
+from rmqlb.views.report import Report
 from tests.support.builders import queues
 from tests.support.group_builders import interval, measured, simulated, takeover, timeline, trials
 
@@ -33,6 +35,14 @@ HOSTILE = [
     "\x00\ud800\ufffe",
     "--></title></svg>",
 ]
+
+
+def svg_picture(report: GroupReport) -> str:
+    return picture.svg_picture(report, group_facts(report))
+
+
+def html_page(report: GroupReport, shown: Report | None = None) -> str:
+    return picture.html_page(report, shown or group_report(report, explain=bool(report.steps)), report.findings)
 
 
 class Page(HTMLParser):
@@ -226,8 +236,8 @@ def test_every_name_makes_well_formed_files(name: str) -> None:
 
 
 def test_nothing_is_fetched_or_run() -> None:
-    page, picture = html_page(simulated(TWO)), svg_picture(simulated(TWO))
-    for text in (page, picture):
+    page, drawn = html_page(simulated(TWO)), svg_picture(simulated(TWO))
+    for text in (page, drawn):
         addresses = [
             address for address in re.findall(r"\w+://[^\"'\s)]+", text) if address != "http://www.w3.org/2000/svg"
         ]

@@ -23,6 +23,7 @@ from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES
 from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
+from rmqlb.engine.fail_on_figures.of_recording import RECORDING_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
 from rmqlb.engine.send.profile import PROFILES
@@ -58,6 +59,7 @@ _FIGURES: Mapping[str, tuple[str, ...]] = {
     "plan-rebalance": (*PLAN_FIGURES.names,),
     "simulate-rebalance": (*GROUP_FIGURES.names,),
     "plan-rollout": (*ROLLOUT_FIGURES.names,),
+    "record": (*RECORDING_FIGURES.names,),
     "simulate-send": (*SEND_FIGURES.names, *(f"{name}[" for name in SEND_FIGURES.of_subject)),
 }
 _BY_METAVAR: Mapping[str, Value] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from rmqlb.errors import UsageError
@@ -118,6 +118,17 @@ def day(text: str, option: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{option} {text}: not a date", hint="write YYYY-MM-DD") from None
+
+
+def moment_ms(text: str, option: str) -> int:
+    """A moment as `2026-11-01T12:00:00.250Z`, in milliseconds since 1970."""
+    try:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is None:
+            raise UsageError(f"{option} {text}: in which time zone?", hint="write Z for UTC behind it, or +02:00")
+        return (found - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
+    except ValueError:
+        raise UsageError(f"{option} {text}: not a moment", hint="write 2026-11-01T12:00:00Z") from None
 
 
 def on_or_off(text: str, option: str) -> bool:

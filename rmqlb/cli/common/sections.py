@@ -24,6 +24,10 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),
         *("strategies", "clients", "trials", "spreads", "lost", "exceptions"),
     ),
+    "record": (
+        *("differences", "timeline", "consumers", "changes", "queues", "intervals", "comparison", "summary"),
+        "snapshots",
+    ),
     "check": ("failed", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"),
     "pipeline generate": ("fleet", "faults", "damaged"),
     "context": ("contexts", "context"),

@@ -2,18 +2,13 @@
 
 from typing import Annotated
 
-from msgspec import Struct
-
 from rmqlb.cli.common.options import shown_option
+from rmqlb.cli.common.pictures import PictureOptions
 
 
-class ShowOptions(Struct, frozen=True):
+class ShowOptions(PictureOptions, frozen=True):
     """The pictures, and the conditions."""
 
-    svg: Annotated[str | None, shown_option(metavar="FILE|-", help="Write the picture as SVG; - is stdout.")] = None
-    html: Annotated[str | None, shown_option(metavar="FILE|-", help="Write picture and tables as one HTML page.")] = (
-        None
-    )
     fail_on: Annotated[
         list[str] | None,
         shown_option(

@@ -10,6 +10,7 @@ from rmqlb.cli.common.fail_on import conditions, judge, require_known
 from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, scenario_of, trials_of
 from rmqlb.cli.common.group_simulation.options import GroupSimulationOptions, GroupsOverTimeOptions, TrialOptions
 from rmqlb.cli.common.options import ReplayOptions
+from rmqlb.cli.common.pictures import draw
 from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
@@ -20,7 +21,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_report import GroupReport
 from rmqlb.model.snapshot import Everything
-from rmqlb.views.report import Report
+from rmqlb.views.group.facts import group_facts
 
 
 def run(
@@ -62,37 +63,16 @@ def _check(options: GroupSimulationOptions, what: ShowOptions, *, several: bool)
     if happens is not None and not happens.event and not happens.all_new and happens.for_ is None:
         hint = "say what does: --event 'join 1@30s', or --all-new for its start"
         raise UsageError("nothing happens to the group", hint=hint)
-    if what.svg == "-" and what.html == "-":
-        raise UsageError("--svg - and --html - both write to stdout")
-    option = "--svg" if what.svg is not None else "--html" if what.html is not None else None
-    if several and option is not None:
-        raise UsageError(f"{option}: the picture of which group?", hint="name one with --group", code="which-group")
+    what.check()
+    if several and what.named is not None:
+        raise UsageError(f"{what.named}: the picture of which group?", hint="name one with --group", code="which-group")
 
 
 def _show(
     seen: SnapshotView, findings: tuple[Finding, ...], simulated: GroupReport, what: ShowOptions, terminal: Terminal
 ) -> None:
-    _draw(simulated, seen.report, what, terminal)
-    if "-" in (what.svg, what.html):
+    draw(simulated, group_facts(simulated), seen.report, simulated.findings, what, terminal)
+    if what.fill_stdout:
         terminal.warn(findings)
     else:
         terminal.show(seen.report, seen.snapshot, findings)
-
-
-def _draw(simulated: GroupReport, shown: Report, what: ShowOptions, terminal: Terminal) -> None:
-    if what.svg is None and what.html is None:
-        return
-    from rmqlb.cli.common.output_files import write_whole
-    from rmqlb.views.group.picture import html_page, svg_picture
-
-    for option, path in (("--svg", what.svg), ("--html", what.html)):
-        if path is None:
-            continue
-        with terminal.progress(verb="drawing") as progress:
-            progress("the picture", 0, 0)
-            picture = svg_picture(simulated) if option == "--svg" else html_page(simulated, shown)
-        if path == "-":
-            terminal.write(picture)
-        else:
-            write_whole(path, picture, option)
-            terminal.say(f"written to {path}")

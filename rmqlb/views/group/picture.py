@@ -1,4 +1,4 @@
-"""The picture of a group's simulation in a file: as SVG, and as a page of HTML that has the tables too.
+"""The picture of a group over time in a file: as SVG, and as a page of HTML that has the tables too.
 
 Rules of this file:
 - Each stands by itself: no script, no link, nothing from a network. Equal reports give equal bytes.
@@ -8,16 +8,15 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
 from rmqlb.model.finding import Finding
-from rmqlb.model.group_report import GroupReport
 from rmqlb.views.formats.people import cell_text, for_people
 from rmqlb.views.formats.text import fit_for_xml
 from rmqlb.views.group.facts import parts_of
+from rmqlb.views.group.strips import OverTime
 from rmqlb.views.group.svg import drawn
-from rmqlb.views.group.view import group_report
 from rmqlb.views.report import RIGHT, Report, Section
 
 _MOST_ROWS = 2000
@@ -49,18 +48,13 @@ td{white-space:nowrap}
 """
 
 
-def svg_picture(report: GroupReport) -> str:
-    """The picture as an SVG file: a row a queue, or some that look the same; time across."""
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(drawn(report, headed=True), encoding="unicode")}\n'
+def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
+    """The picture as an SVG file, the facts above it: a row a queue, or some that look the same; time across."""
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(drawn(group, facts), encoding="unicode")}\n'
 
 
-def html_page(report: GroupReport, shown: Report | None = None) -> str:
-    """The picture, the facts and the tables as an HTML file; `shown` is more of it than the report alone."""
-    shown = shown or group_report(report, explain=bool(report.steps))
-    return _page(shown, drawn(report, headed=False), report.findings)
-
-
-def _page(report: Report, picture: ET.Element, findings: Iterable[Finding]) -> str:
+def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> str:
+    """The picture, and the facts, findings and tables of the group's report as an HTML file."""
     root = ET.Element("html", {"lang": "en"})
     head = ET.SubElement(root, "head")
     ET.SubElement(head, "meta", {"charset": "utf-8"})
@@ -76,7 +70,7 @@ def _page(report: Report, picture: ET.Element, findings: Iterable[Finding]) -> s
         _add(facts, "li", fact)
     for finding in findings:
         _add(facts, "li", finding.line)
-    ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}).append(picture)
+    ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}).append(drawn(group))
     for section in sorted(report.sections, key=lambda section: section.name in _LAST):
         if section.name not in _UNSHOWN and section.audience != "screen":
             _table(body, section if len(section.rows) > _MOST_ROWS else section.whole())

@@ -1,8 +1,8 @@
 """Queues as strips: the time cut into slices, what each slice of a queue shows, and which queues may share a strip.
 
 Rule of this file: a slice shows the worst that is in it, so that nothing bad is too short to be seen. Several owners
-are worse than none, none is worse than an outage, that is worse than a queue that is gone, and that than one owner; of
-equals the last shows.
+are worse than none, none is worse than an outage, that is worse than a queue that is gone, that than unknown owners,
+and those than one owner; of equals the last shows.
 """
 
 from __future__ import annotations
@@ -11,29 +11,63 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, count, pairwise
 from string import ascii_letters, digits
+from typing import Protocol
 
 from msgspec import Struct
 
-from rmqlb.model.group_report import GroupReport, Interval, OwnerState, QueueTimeline
+from rmqlb.model.group_report import Interval, QueueTimeline
 from rmqlb.model.group_scenario import Event
+from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval
 
 SYMBOLS = ascii_letters + digits
 """Of members, in the order in which they are given away."""
-_STATES: dict[OwnerState, str] = {"unassigned": " ", "duplicate-owners": "!", "outage": "#", "gone": "."}
-_BADNESS: dict[OwnerState, int] = {"one": 0, "gone": 1, "outage": 2, "unassigned": 3, "duplicate-owners": 4}
+_STATES: dict[KnownState, str] = {
+    "unassigned": " ",
+    "duplicate-owners": "!",
+    "outage": "#",
+    "gone": ".",
+    "unknown": "?",
+}
+_BADNESS: dict[KnownState, int] = {
+    "one": 0,
+    "unknown": 1,
+    "gone": 2,
+    "outage": 3,
+    "unassigned": 4,
+    "duplicate-owners": 5,
+}
 _ROUND = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 _LEAD = 12
 """What stands before the first event is this part of what comes after it."""
+
+
+AnyInterval = Interval | RecordedInterval
+AnyTimeline = QueueTimeline | QueueRecording
+
+
+class OverTime(Protocol):
+    """A group over time, simulated or recorded: what a picture of it needs. Times are in microseconds."""
+
+    @property
+    def members(self) -> Sequence[str]: ...
+    @property
+    def events(self) -> Sequence[Event]: ...
+    @property
+    def end_us(self) -> int: ...
+    @property
+    def timelines(self) -> Sequence[AnyTimeline]: ...
+    @property
+    def broadcasting(self) -> bool: ...
 
 
 class Strip(Struct, frozen=True):
     """One queue, or neighbours that show the same."""
 
     # of the queues, in order; all of one topic and broker, their ids without a gap
-    timelines: tuple[QueueTimeline, ...]
+    timelines: tuple[AnyTimeline, ...]
     # for each slice of the first queue the interval that it shows; those of the others are as bad and have the same
     # owners
-    slices: tuple[Interval, ...]
+    slices: tuple[AnyInterval, ...]
 
     @property
     def queue_ids(self) -> str:
@@ -42,12 +76,7 @@ class Strip(Struct, frozen=True):
 
     @property
     def badness(self) -> float:
-        return max(map(longest_ms, self.timelines))
-
-
-def longest_ms(timeline: QueueTimeline) -> float:
-    """The longest time that a queue had no owner, or several, or was in an outage."""
-    return max(timeline.longest_gap_ms, timeline.longest_overlap_ms, timeline.longest_outage_ms)
+        return max(timeline.longest_bad_ms for timeline in self.timelines)
 
 
 def symbols(members: Sequence[str]) -> dict[str, str]:
@@ -59,8 +88,8 @@ def symbols(members: Sequence[str]) -> dict[str, str]:
     return {client_id: SYMBOLS[place % len(SYMBOLS)] for place, client_id in enumerate(dict.fromkeys(members))}
 
 
-def character(interval: Interval, letters: Mapping[str, str] | None) -> str:
-    """What stands for an interval: its owner's letter, a blank for none, `!` several, `#` an outage, `.` gone.
+def character(interval: AnyInterval, letters: Mapping[str, str] | None) -> str:
+    """What stands for an interval: its owner's letter, ` ` for none, `!` several, `#` outage, `.` gone, `?` unknown.
 
     `letters` is None with BROADCASTING, where the number of owners stands for them, `+` for many.
     """
@@ -69,7 +98,7 @@ def character(interval: Interval, letters: Mapping[str, str] | None) -> str:
     return letters[interval.owners[0]] if letters and interval.state == "one" else _STATES[interval.state]
 
 
-def begin_of(report: GroupReport) -> int:
+def begin_of(report: OverTime) -> int:
     """Where a picture begins: shortly before the first event, or the first change if that is earlier."""
     firsts = [timeline.intervals[0].to_us for timeline in report.timelines if len(timeline.intervals) > 1]
     firsts += [event.at_us for event in report.events]
@@ -98,10 +127,10 @@ def even_edges(begin_us: int, end_us: int, number: int) -> tuple[int, ...]:
     return tuple(begin_us + (end_us - begin_us) * place // number for place in range(number + 1))
 
 
-def strips(report: GroupReport, edges: Sequence[int], *, fold: bool) -> list[Strip]:
+def strips(report: OverTime, edges: Sequence[int], *, fold: bool) -> list[Strip]:
     """Each queue's strip; with `fold` neighbours that show the same become one."""
     found: list[Strip] = []
-    badness = _fewness if report.scenario.broadcasting else lambda interval: _BADNESS[interval.state]
+    badness = _fewness if report.broadcasting else lambda interval: _BADNESS[interval.state]
     for timeline in report.timelines:
         slices = _slices(timeline.intervals, edges, badness)
         if fold and found and _same(found[-1], timeline, slices):
@@ -120,14 +149,14 @@ def events_in(events: Sequence[Event], edges: Sequence[int]) -> dict[int, list[i
     return found
 
 
-def _fewness(interval: Interval) -> int:
+def _fewness(interval: AnyInterval) -> int:
     """With BROADCASTING: the fewer read a queue, the worse."""
     return -len(interval.owners) if interval.state in ("one", "duplicate-owners") else _BADNESS[interval.state]
 
 
 def _slices(
-    intervals: Sequence[Interval], edges: Sequence[int], badness: Callable[[Interval], int]
-) -> tuple[Interval, ...]:
+    intervals: Sequence[AnyInterval], edges: Sequence[int], badness: Callable[[AnyInterval], int]
+) -> tuple[AnyInterval, ...]:
     if not intervals:
         return ()
     shown, first = [], 0
@@ -143,7 +172,7 @@ def _slices(
     return tuple(shown)
 
 
-def _same(strip: Strip, timeline: QueueTimeline, slices: Sequence[Interval]) -> bool:
+def _same(strip: Strip, timeline: AnyTimeline, slices: Sequence[AnyInterval]) -> bool:
     before, queue = strip.timelines[-1].queue, timeline.queue
     return (
         (before.topic, before.broker_name, before.queue_id + 1) == (queue.topic, queue.broker_name, queue.queue_id)

@@ -1,4 +1,4 @@
-"""The picture of a group's simulation as SVG: a row a queue, time across, a bar an owner.
+"""The picture of a group over time as SVG: a row a queue, time across, a bar an owner.
 
 Rules of this file:
 - Text from the data enters through `_text` alone, which leaves nothing that steers a reader's eye or that XML refuses.
@@ -15,11 +15,21 @@ from xml.etree import ElementTree as ET
 
 from msgspec import Struct
 
-from rmqlb.model.group_report import GroupReport, Interval, QueueTimeline
 from rmqlb.views.formats.palette import COLOURS, INK
 from rmqlb.views.formats.text import clip, fit_for_xml
-from rmqlb.views.group.facts import group_facts, parts_of, time
-from rmqlb.views.group.strips import SYMBOLS, Strip, begin_of, character, even_edges, strips, symbols
+from rmqlb.views.group.facts import parts_of, time
+from rmqlb.views.group.strips import (
+    SYMBOLS,
+    AnyInterval,
+    AnyTimeline,
+    OverTime,
+    Strip,
+    begin_of,
+    character,
+    even_edges,
+    strips,
+    symbols,
+)
 from rmqlb.views.group.timeline import event_marks, ticks
 from rmqlb.views.report import worst
 
@@ -59,27 +69,27 @@ class _Plane(Struct, frozen=True):
         return self.left + (us - self.begin_us) / max(self.end_us - self.begin_us, 1) * _PLOT
 
 
-def drawn(report: GroupReport, *, headed: bool) -> ET.Element:
-    """The `svg` element, its namespace a plain attribute, for HTML takes it too; `headed` by the worst of the facts."""
+def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
+    """The `svg` element, its namespace a plain attribute, for HTML takes it too; the facts stand above it."""
     edges = even_edges(begin_of(report), report.end_us, _SLICES)
     every = strips(report, edges, fold=len(report.timelines) > _MOST_UNFOLDED)
     chosen = worst([strip.badness for strip in every], _MOST_ROWS)
     shown = every if chosen is None else [every[place] for place in chosen]
     left = len(every) - len(shown)
     names = _names(report, shown)
-    letters = None if report.scenario.broadcasting else symbols(report.members)
+    letters = None if report.broadcasting else symbols(report.members)
     colours = dict(zip(dict.fromkeys(report.members), cycle(COLOURS), strict=False))
     lines = [
-        *(parts_of(group_facts(report)) if headed else ()),
+        *parts_of(facts),
         *([f"{left} rows that are less bad or not bad at all are left out"] if left else ()),
     ]
     top = _MARGIN + 15 * len(lines) + 40
     plane = _Plane(edges[0], edges[-1], _MARGIN + _CHARACTER * max(map(len, names), default=0) + 8, top)
     bottom = top + _ROW * len(shown)
-    below = _legend(letters)
+    below = _legend(letters, has_unknown=any(one.state == "unknown" for strip in shown for one in strip.slices))
     root = _paper(plane.left + _PLOT + 3 * _MARGIN, bottom + 34 + 16 * len(below))
     for place, line in enumerate(lines):
-        head = {"font-size": "13", "font-weight": "bold"} if headed and place == 0 else {}
+        head = {"font-size": "13", "font-weight": "bold"} if facts and place == 0 else {}
         _text(root, _MARGIN, _MARGIN + 10 + 15 * place, clip(line, _LONGEST_LINE), **head)
     _axis(root, plane, bottom)
     for place, (name, strip) in enumerate(zip(names, shown, strict=True)):
@@ -112,7 +122,7 @@ def _paper(width: float, height: float) -> ET.Element:
     return root
 
 
-def _names(report: GroupReport, shown: Sequence[Strip]) -> list[str]:
+def _names(report: OverTime, shown: Sequence[Strip]) -> list[str]:
     many = len({timeline.queue.topic for timeline in report.timelines}) > 1
     queues = [(strip.timelines[0].queue, strip.queue_ids) for strip in shown]
     return [
@@ -124,13 +134,12 @@ def _names(report: GroupReport, shown: Sequence[Strip]) -> list[str]:
     ]
 
 
-def _legend(letters: Mapping[str, str] | None) -> list[str]:
+def _legend(letters: Mapping[str, str] | None, *, has_unknown: bool) -> list[str]:
     """What the picture means, and whose letter is whose as long as that is a help."""
     if letters is None:
         return ["a number: how many own the queue; red frame: no owner; red crosses: outage; grey: no such queue"]
-    lines = [
-        "a letter: its owner; red frame: no owner; hatched: duplicate owners; red crosses: outage; grey: no such queue"
-    ]
+    meanings = "a letter: its owner; red frame: no owner; hatched: duplicate owners; "
+    lines = [meanings + ("?: unknown; " if has_unknown else "") + "red crosses: outage; grey: no such queue"]
     if len(letters) <= len(SYMBOLS):
         said = [f"{letter} = {clip(fit_for_xml(client_id), _LONGEST_ID)}" for client_id, letter in letters.items()]
         return lines + ["; ".join(said[place : place + 3]) for place in range(0, len(said), 3)]
@@ -180,6 +189,10 @@ def _row(
             _rect(bar, x, y, width, _BAR, fill=f"url(#{_CROSSED})")
         elif state == "gone":
             _rect(bar, x, y, width, _BAR, fill=_GONE)
+        elif state == "unknown":
+            _rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=_PAPER, cls="paper", stroke=_QUIET)
+            if width >= 2 * _CHARACTER:
+                _text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls="quiet")
         else:
             _rect(bar, x, y, width, _BAR, fill=COLOURS[0] if letters is None else colours[run.shown.owners[0]])
             if width >= 2 * _CHARACTER:
@@ -187,7 +200,7 @@ def _row(
     row.tail = "\n"
 
 
-def _events(root: ET.Element, plane: _Plane, report: GroupReport, bottom: float) -> None:
+def _events(root: ET.Element, plane: _Plane, report: OverTime, bottom: float) -> None:
     """A line each, with its number and, where there is room, what it is."""
     free = 0.0
     y = plane.top - 8
@@ -250,7 +263,7 @@ class Run(Struct, frozen=True):
     strip: Strip
     from_us: int
     to_us: int
-    shown: Interval
+    shown: AnyInterval
 
     def is_bad(self, *, broadcasting: bool) -> bool:
         """Nobody owns the queue, or several do and should not, or its broker cannot be read."""
@@ -284,9 +297,9 @@ def story(run: Run) -> str:
     return f"{text}, {'up to ' if len(every) > 1 else ''}{time(longest)}"
 
 
-def _alike(timeline: QueueTimeline, run: Run) -> list[Interval]:
+def _alike(timeline: AnyTimeline, run: Run) -> list[AnyInterval]:
     first = max(bisect_right(timeline.intervals, run.from_us, key=lambda interval: interval.from_us) - 1, 0)
-    found = []
+    found: list[AnyInterval] = []
     for interval in timeline.intervals[first:]:
         if interval.from_us >= run.to_us and interval.from_us > run.from_us:
             break
@@ -295,11 +308,13 @@ def _alike(timeline: QueueTimeline, run: Run) -> list[Interval]:
     return found
 
 
-def _owners(shown: Interval) -> str:
+def _owners(shown: AnyInterval) -> str:
     if shown.state == "unassigned":
         return "no owner"
     if shown.state == "gone":
         return "no such queue"
+    if shown.state == "unknown":
+        return "unknown"
     if shown.state == "outage" and not shown.owners:
         return "outage, no owner"
     more = f" and {len(shown.owners) - _MOST_NAMED} more" if len(shown.owners) > _MOST_NAMED else ""

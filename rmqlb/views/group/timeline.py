@@ -1,15 +1,15 @@
-"""The picture of a group's simulation in characters: queues down, time across, a letter a member."""
+"""The picture of a group over time in characters: queues down, time across, a letter a member."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from rmqlb.model.group_report import GroupReport, OwnerState
 from rmqlb.model.group_scenario import Event
+from rmqlb.model.recording import KnownState
 from rmqlb.model.times import milliseconds
 from rmqlb.views.formats.palette import BAD, WARN, owner_style
-from rmqlb.views.group.strips import SYMBOLS, begin_of, character, events_in, round_edges, strips, symbols
+from rmqlb.views.group.strips import SYMBOLS, OverTime, begin_of, character, events_in, round_edges, strips, symbols
 from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Section, duration, worst
 
 _LENGTH = 72
@@ -22,7 +22,11 @@ _MOST_UNFOLDED = 24
 _MOST_NUMBERED = 9
 _OF_CLUSTERING = "letter = owner, blank = gap, ! = overlap"
 _OF_BROADCASTING = "number = owners, + = 10 or more, blank = gap"
-_OF_STATES: Mapping[OwnerState, str] = {"outage": "# = outage", "gone": ". = no such queue"}
+_OF_STATES: Mapping[KnownState, str] = {
+    "outage": "# = outage",
+    "gone": ". = no such queue",
+    "unknown": "? = unknown",
+}
 """What the legend says of a state that is in the picture."""
 _MINUTE = 60_000_000
 _TICKS = (
@@ -32,7 +36,7 @@ _TICKS = (
 )
 
 
-def timeline_section(report: GroupReport) -> Section:
+def timeline_section(report: OverTime) -> Section:
     """For people: who owns each queue when, and when nobody or several do; drawn as wide as the terminal is."""
     return _drawn(report, _LENGTH)
 
@@ -60,11 +64,11 @@ def event_marks(events: Sequence[Event]) -> list[str]:
     return [str(number) if few else "v" for number in range(1, len(events) + 1)]
 
 
-def _drawn(report: GroupReport, length: int) -> Section:
+def _drawn(report: OverTime, length: int) -> Section:
     """With strips of at most so many characters, their edges included."""
     edges = round_edges(begin_of(report), report.end_us, max(length - 2 * len(_EDGE), 2))
     drawn = strips(report, edges, fold=len(report.timelines) > _MOST_UNFOLDED)
-    letters = None if report.scenario.broadcasting else symbols(report.members)
+    letters = None if report.broadcasting else symbols(report.members)
     states = {interval.state for strip in drawn for interval in strip.slices}
     legend = ", ".join(
         (

@@ -11,7 +11,7 @@ from rmqlb.model.group_scenario import Event
 from rmqlb.model.times import milliseconds
 from rmqlb.views.group.facts import gravity, group_facts, group_settings, named, time
 from rmqlb.views.group.result import consumer_parts, group_result
-from rmqlb.views.group.strips import SYMBOLS, longest_ms, symbols
+from rmqlb.views.group.strips import SYMBOLS, symbols
 from rmqlb.views.group.timeline import event_marks, letter_styles, timeline_section
 from rmqlb.views.group.windows import Window, windows
 from rmqlb.views.report import (
@@ -150,7 +150,7 @@ def _queues(report: GroupReport) -> Section:
         Column("taken", "taken", "number", of=lambda one: len(one.takeovers)),
         Column("redelivered, at most", "redelivered", "number"),
     )
-    brief = worst([longest_ms(one) for one in report.timelines], _MOST_QUEUES)
+    brief = worst([one.longest_bad_ms for one in report.timelines], _MOST_QUEUES)
     rows = rows_of(columns, report.timelines)
     return Section("queues", "queues", columns, rows, heads=3, named_only=True, brief=brief)
 

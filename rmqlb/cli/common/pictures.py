@@ -1,0 +1,68 @@
+"""`--svg` and `--html`: a group over time as a picture in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Struct
+
+from rmqlb.cli.common.options import shown_option
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.errors import UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.views.report import Report
+
+if TYPE_CHECKING:
+    from rmqlb.views.group.strips import OverTime
+
+
+class PictureOptions(Struct, frozen=True):
+    """Where pictures go."""
+
+    svg: Annotated[str | None, shown_option(metavar="FILE|-", help="Write the picture as SVG; - is stdout.")] = None
+    html: Annotated[str | None, shown_option(metavar="FILE|-", help="Write picture and tables as one HTML page.")] = (
+        None
+    )
+
+    @property
+    def named(self) -> str | None:
+        """The first option that is given."""
+        return "--svg" if self.svg is not None else "--html" if self.html is not None else None
+
+    @property
+    def fill_stdout(self) -> bool:
+        """A picture is on stdout, so that nothing else may be."""
+        return "-" in (self.svg, self.html)
+
+    def check(self) -> None:
+        """Refuse two pictures on stdout."""
+        if self.svg == "-" and self.html == "-":
+            raise UsageError("--svg - and --html - both write to stdout")
+
+
+def draw(
+    group: OverTime,
+    facts: Sequence[str],
+    report: Report,
+    findings: Iterable[Finding],
+    to: PictureOptions,
+    terminal: Terminal,
+) -> None:
+    """Write the pictures that are asked for; the facts stand above the one without tables."""
+    if to.named is None:
+        return
+    from rmqlb.cli.common.output_files import write_whole
+    from rmqlb.views.group.picture import html_page, svg_picture
+
+    for option, path in (("--svg", to.svg), ("--html", to.html)):
+        if path is None:
+            continue
+        with terminal.progress(verb="drawing") as progress:
+            progress("the picture", 0, 0)
+            picture = svg_picture(group, facts) if option == "--svg" else html_page(group, report, findings)
+        if path == "-":
+            terminal.write(picture)
+        else:
+            write_whole(path, picture, option)
+            terminal.say(f"written to {path}")

@@ -1,0 +1,112 @@
+"""A live group followed from look to look."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.cli.common.progress import Progress
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.watch import wait_for_next
+from rmqlb.cli.record.looking import Schedule, heeding_an_end, now_ms
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.record.follow import Follower
+from rmqlb.engine.record.look import failed_look, look_of, must_share
+from rmqlb.errors import DataError, EndpointError
+from rmqlb.model.recording import Ended, Recording, RecordLine
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.model.words import counted
+from rmqlb.views.report import duration
+
+
+class Watched(Struct, frozen=True):
+    """A group to look at.
+
+    Attributes:
+        read: asks the source.
+        group: its name.
+        topics: only these; none stands for those that it subscribes to.
+        settings: what its consumers' strategies are constructed with.
+    """
+
+    read: Callable[[Wanted], ClusterSnapshot]
+    group: str
+    topics: tuple[str, ...]
+    settings: Settings
+
+
+class GroupRecorder:
+    """One recording; what was seen of the first look raises the error that there is."""
+
+    def __init__(self, watched: Watched, schedule: Schedule, terminal: Terminal) -> None:
+        self._watched, self._schedule, self._terminal = watched, schedule, terminal
+        self._follower = Follower(watched.group, round(schedule.every_s * 1000))
+        self._wanted = Wanted(watched.topics or None, watched.group)
+
+    def run(self, event_at_ms: int | None) -> tuple[Recording, ClusterSnapshot]:
+        """Look until it is over: what was seen, and the first snapshot."""
+        terminal = self._terminal
+        with heeding_an_end():
+            began = time.monotonic()
+            asked_at = now_ms()
+            first = self._watched.read(self._wanted)
+            answered_at = now_ms(up=True)
+            must_share(first.group(self._watched.group))
+            watched = self._watched
+            self._tell(
+                self._follower.add(
+                    look_of(first, watched.group, asked_at, answered_at, watched.topics, watched.settings)
+                )
+            )
+            with terminal.progress(verb="recording", beside_rows=terminal.format == "jsonl") as progress:
+                terminal.repeating = True
+                ended = self._follow(began, progress)
+        recording = self._follower.recording(ended, event_at_ms)
+        self._tell([self._follower.ended(ended, recording.converged_by)])
+        return recording, replace(first, unread=())
+
+    def _follow(self, began: float, progress: Progress) -> Ended:
+        """Look again and again; why it ended."""
+        follower, look_began = self._follower, began
+        try:
+            while True:
+                if self._schedule.until_converged and follower.has_changed and follower.converged():
+                    return "converged"
+                left = self._schedule.left_s(began)
+                wait = self._schedule.wait_s(look_began)
+                if left < wait:
+                    wait_for_next(max(left, 0))
+                    return "time"
+                progress(f"{self._watched.group}: {self._so_far}, at most {duration(round(left) * 1000)} left", 0, 0)
+                wait_for_next(wait)
+                look_began = time.monotonic()
+                self._look()
+        except KeyboardInterrupt:
+            return "interrupted"
+
+    @property
+    def _so_far(self) -> str:
+        changed = self._follower.changed_queues
+        what = f"{counted(changed, 'queue')} changed owners" if changed else "no change"
+        return f"{counted(self._follower.looks, 'look')}, {what}"
+
+    def _look(self) -> None:
+        watched, asked_at = self._watched, now_ms()
+        try:
+            snapshot = watched.read(self._wanted)
+            answered_at = max(now_ms(up=True), asked_at)
+            look = look_of(snapshot, watched.group, asked_at, answered_at, watched.topics, watched.settings)
+        except (DataError, EndpointError) as error:
+            look = failed_look(asked_at, max(now_ms(up=True), asked_at), error.message)
+        self._tell(self._follower.add(look))
+
+    def _tell(self, lines: list[RecordLine]) -> None:
+        if self._terminal.format == "jsonl" and lines:
+            from rmqlb.views.formats.machine import as_json_lines
+
+            self._terminal.write(as_json_lines(lines))
+            sys.stdout.flush()

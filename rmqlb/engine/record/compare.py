@@ -1,0 +1,181 @@
+"""A recording held against a plan or a simulation made before: queue by queue, by owners, and by times if it has any.
+
+Rules of this file:
+- Recorded times are intervals, and so may be the predicted ones (several trials, an uncertain time of the event). A
+  queue is earlier or later only where the two intervals and the tolerance leave no room for both at once.
+- A simulation's times are set against the recording's at one moment that both have: the event, or the first change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Literal
+
+from msgspec import Struct
+
+from rmqlb.engine.plan.changes import PLACEHOLDER_PREFIX
+from rmqlb.model.group_report import QueueTimeline
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.plan import TopicPlan
+from rmqlb.model.recording import DIFFERENCES, Between, Outcome, QueueComparison, Recording, RecordingComparison
+
+_LEAVING = ("leave", "crash", "host-loss")
+Aligned = Literal["event-at", "left", "first-change"]
+Owners = Mapping[MessageQueue, tuple[str, ...]]
+
+
+class Expected(Struct, frozen=True):
+    """What was predicted of a group.
+
+    Attributes:
+        kind: plan or simulation.
+        before: queue → its owners at the beginning.
+        after: queue → its owners at the end.
+        gained_ms: queue → when it gets the owners of the end, in each trial, where it gets new ones; a plan has none.
+        first_change_ms: when the first owner changes, in each trial.
+        event: kind, subject and time of the first event; None of a plan.
+    """
+
+    kind: Literal["plan", "simulation"]
+    before: Owners
+    after: Owners
+    gained_ms: Mapping[MessageQueue, tuple[float, ...]] = {}
+    first_change_ms: tuple[float, ...] = ()
+    event: tuple[str, str, float] | None = None
+
+
+def of_plan(topics: Iterable[TopicPlan]) -> Expected:
+    """What a plan predicts."""
+    moves = [(MessageQueue(topic.topic, m.broker_name, m.queue_id), m) for topic in topics for m in topic.queues]
+    return Expected("plan", {q: m.owners_before for q, m in moves}, {q: m.owners_after for q, m in moves})
+
+
+def of_simulation(trials: Sequence[Sequence[QueueTimeline]], event: tuple[str, str, float] | None = None) -> Expected:
+    """What a simulation predicts, over its trials; owners at the end are those of the first trial."""
+    first = [one for one in trials[0] if one.intervals]
+    gained: dict[MessageQueue, list[float]] = {}
+    changes = []
+    for trial in trials:
+        for one in trial:
+            if (at := gained_at(one)) is not None:
+                gained.setdefault(one.queue, []).append(at)
+        changes += [min(times) for times in [[at for one in trial for at in _changes(one)]] if times]
+    return Expected(
+        "simulation",
+        {one.queue: _distinct(one.intervals[0].owners) for one in first},
+        {one.queue: _distinct(one.intervals[-1].owners) for one in first},
+        {queue: tuple(times) for queue, times in gained.items()},
+        tuple(changes),
+        event,
+    )
+
+
+def gained_at(one: QueueTimeline) -> float | None:
+    """When a queue gets the owners that it has at the end; None where it has had them all the time, or has none."""
+    last = one.intervals[-1].owners if one.intervals else ()
+    times = [
+        after.from_ms
+        for before, after in pairwise(one.intervals)
+        for owner in last
+        if owner in after.owners and owner not in before.owners
+    ]
+    return max(times, default=None)
+
+
+def _changes(one: QueueTimeline) -> list[float]:
+    return [after.from_ms for before, after in pairwise(one.intervals) if before.owners != after.owners]
+
+
+def _distinct(owners: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(owners))
+
+
+def placed(seen: tuple[float, float], predicted: tuple[float, float], tolerance: float) -> Outcome:
+    """Whether what lies in one interval is clearly before or after what lies in the other, in any one unit.
+
+    >>> placed((5, 6), (6, 7), 0), placed((5, 6), (8, 9), 1), placed((5, 6), (2, 3), 1)
+    ('as-predicted', 'earlier', 'later')
+    """
+    if seen[1] < predicted[0] - tolerance:
+        return "earlier"
+    return "later" if seen[0] > predicted[1] + tolerance else "as-predicted"
+
+
+def compared(recording: Recording, expected: Expected, file: str, tolerance_ms: int) -> RecordingComparison:
+    """The recording held against what was predicted."""
+    names = _placeholders(recording, expected)
+    by, anchor, zero = _aligned(recording, expected)
+    queues = []
+    for queue in recording.queues:
+        if queue.queue not in expected.after:
+            continue
+        owners = tuple(sort_client_ids(names.get(each, each) for each in expected.after[queue.queue]))
+        was = tuple(sort_client_ids(expected.before.get(queue.queue, ())))
+        times = expected.gained_ms.get(queue.queue, ())
+        when = None
+        if times and anchor is not None:
+            when = round(anchor.from_ms + min(times) - zero[1]), round(anchor.to_ms + max(times) - zero[0])
+        gains = [one for one in queue.changes if one.change == "gained" and one.client_id in (queue.owners_after or ())]
+        seen = (max(one.from_ms for one in gains), max(one.to_ms for one in gains)) if gains else None
+        outcome = _outcome(queue.owners_before or was, queue.owners_after, owners)
+        if outcome == "as-predicted" and seen is not None and when is not None:
+            outcome = placed(seen, when, tolerance_ms)
+        queues.append(
+            QueueComparison(
+                *(queue.topic, queue.broker_name, queue.queue_id),
+                outcome,
+                owners,
+                queue.owners_after,
+                *((None, None) if when is None else when),
+                *((None, None) if seen is None else seen),
+            )
+        )
+    return RecordingComparison(
+        file,
+        expected.kind,
+        by,
+        None if anchor is None else anchor.from_ms,
+        None if anchor is None else anchor.to_ms,
+        tolerance_ms,
+        names,
+        sum(each.outcome in DIFFERENCES for each in queues),
+        tuple(queues),
+    )
+
+
+def _outcome(before: tuple[str, ...], after: tuple[str, ...] | None, expected: tuple[str, ...]) -> Outcome:
+    """By the owners alone; a queue on its way from the old owner to the new one is not there yet."""
+    if after is None:
+        return "unknown"
+    if after == expected:
+        return "as-predicted"
+    on_its_way = before != expected and set(after) <= {*before, *expected}
+    return "not-yet" if on_its_way else "other-owner"
+
+
+def _placeholders(recording: Recording, expected: Expected) -> dict[str, str]:
+    """Invented client ID → that which joined in its place, both in the order in which clients sort them."""
+    known = {each for owners in (*expected.before.values(), *expected.after.values()) for each in owners}
+    invented = sort_client_ids(each for each in known if each.startswith(PLACEHOLDER_PREFIX))
+    joined = {change.client_id for change in recording.consumer_changes if change.change == "joined"}
+    came = sort_client_ids(joined - known)
+    return dict(zip(invented, came, strict=True)) if len(invented) == len(came) else {}
+
+
+def _aligned(recording: Recording, expected: Expected) -> tuple[Aligned | None, Between | None, tuple[float, float]]:
+    """By what the times are aligned, when that was in the recording, and when in the simulation."""
+    if expected.kind == "plan":
+        return None, None, (0, 0)
+    kind, subject, at_ms = expected.event or ("", "", 0)
+    if recording.event_at_ms is not None and expected.event is not None:
+        return "event-at", Between(recording.event_at_ms, recording.event_at_ms), (at_ms, at_ms)
+    if kind in _LEAVING:
+        for change in recording.consumer_changes:
+            if (change.change, change.client_id) == ("left", subject):
+                return "left", change, (at_ms, at_ms)
+    changes = [change for queue in recording.queues for change in queue.changes]
+    if not changes or not expected.first_change_ms:
+        return None, None, (0, 0)
+    first = Between(min(each.from_ms for each in changes), min(each.to_ms for each in changes))
+    return "first-change", first, (min(expected.first_change_ms), max(expected.first_change_ms))

@@ -1,0 +1,376 @@
+"""A live group's owners over time, as looks at it showed them.
+
+Rules of this file:
+- Times count in milliseconds since the first look had its last answer. A look is not a moment: each consumer said what
+  it owns at some time between the look's first request (`asked_at`) and its last answer (`answered_at`).
+- A change lies between the request of the last look that showed what was before and the answer of the first that shows
+  what is now: there the truth is, for certain. What is changed and changed back between two looks is not seen.
+- What nobody said is unknown: a consumer that did not answer may still own its queues, and may have got others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from rmqlb.model.condition import TriedCondition
+from rmqlb.model.group_report import IntervalOf, OfQueue, OwnerState
+from rmqlb.model.message_queue import MessageQueue
+
+Ended = Literal["converged", "time", "interrupted"]
+ConvergedBy = Literal["prediction", "unchanged"]
+KnownState = OwnerState | Literal["unknown"]
+LineChange = Literal[
+    "owners", "gained", "lost", "joined", "left", "silent", "answers", "failed", "seen", "converged", "ended"
+]
+Outcome = Literal["as-predicted", "earlier", "later", "other-owner", "not-yet", "unknown"]
+OUTCOMES: tuple[Outcome, ...] = ("other-owner", "not-yet", "later", "earlier", "unknown", "as-predicted")
+"""The gravest first."""
+DIFFERENCES: tuple[Outcome, ...] = ("other-owner", "not-yet", "later", "earlier")
+
+
+class Look(Struct, frozen=True):
+    """One look at a group, or one that failed.
+
+    Attributes:
+        asked_at: when its first request went out, in milliseconds since 1970, rounded down.
+        answered_at: when its last answer was there, rounded up.
+        held: client ID → the queues that the consumer said it owns; one that did not answer is absent.
+        unanswered: client ID → why a consumer that is listed did not answer.
+        listed: all consumers that brokers list; None when a broker did not say.
+        routes: topic → its readable queues, of the group's topics whose route was read.
+        predicted: queue → its owners under the strategy that the consumers report; None where that cannot be known.
+        strategy: that strategy, or None.
+        failed: why nothing at all was seen; None when something was.
+    """
+
+    asked_at: int
+    answered_at: int
+    held: Mapping[str, frozenset[MessageQueue]] = {}
+    unanswered: Mapping[str, str] = {}
+    listed: frozenset[str] | None = None
+    routes: Mapping[str, tuple[MessageQueue, ...]] = {}
+    predicted: Mapping[MessageQueue, tuple[str, ...]] | None = None
+    strategy: str | None = None
+    failed: str | None = None
+
+
+class Between(Struct, frozen=True, rename="camel"):
+    """When something happened.
+
+    Attributes:
+        from_ms: not before: the request of the last look that showed what was before.
+        to_ms: not after: the last answer of the first look that shows it.
+    """
+
+    from_ms: int
+    to_ms: int
+
+
+class OwnerChange(Between, frozen=True):
+    """A consumer gained a queue, or lost it.
+
+    Attributes:
+        change: gained or lost.
+        client_id: the consumer.
+    """
+
+    change: Literal["gained", "lost"]
+    client_id: str
+
+
+class ConsumerChange(Between, frozen=True):
+    """A consumer came to the lists of the brokers, or left all of them.
+
+    Attributes:
+        change: joined or left.
+        client_id: the consumer.
+    """
+
+    change: Literal["joined", "left"]
+    client_id: str
+
+
+class Silence(Between, frozen=True):
+    """A stretch in which it is unknown what a consumer owned: from its last answer before to its first one after.
+
+    Attributes:
+        reason: why it did not answer.
+    """
+
+    reason: str
+
+
+class RecordedInterval(IntervalOf[KnownState], frozen=True, rename="camel"):
+    """A stretch of time in which what is known of a queue's owners does not change.
+
+    Attributes:
+        state: gone (the queue is not there), unassigned, one (owner), duplicate-owners, or unknown (in it the owner
+            changes, or an owner did not answer).
+        owners: client IDs that own it for certain, sorted.
+    """
+
+
+class QueueRecording(OfQueue, frozen=True, rename="camel"):
+    """One queue over the whole recording.
+
+    Attributes:
+        owners_before: its owners in the first look; null when they are unknown.
+        owners_after: its owners in the last look; null when they are unknown.
+        longest_gap_at_least_ms: the longest time without owner is at least so long.
+        longest_gap_at_most_ms: the longest time without owner is at most so long.
+        longest_overlap_at_least_ms: the longest time with duplicate owners is at least so long.
+        longest_overlap_at_most_ms: the longest time with duplicate owners is at most so long.
+        changes: of its owners, in the order in which they were seen.
+        intervals: they cover the time from 0 to the end; neighbours differ.
+    """
+
+    owners_before: tuple[str, ...] | None
+    owners_after: tuple[str, ...] | None
+    longest_gap_at_least_ms: int
+    longest_gap_at_most_ms: int
+    longest_overlap_at_least_ms: int
+    longest_overlap_at_most_ms: int
+    changes: tuple[OwnerChange, ...]
+    intervals: tuple[RecordedInterval, ...]
+
+    @property
+    def longest_bad_ms(self) -> float:
+        """How bad it was: certain gaps and overlaps, the longest of them."""
+        return max(self.longest_gap_at_least_ms, self.longest_overlap_at_least_ms)
+
+
+class ConsumerRecording(Struct, frozen=True, rename="camel"):
+    """A consumer over the whole recording.
+
+    Attributes:
+        client_id: its client ID.
+        queues_before: queues that it owned in the first look; null when it did not say.
+        queues_after: queues that it owned in the last look; null when it did not say.
+        gained: how often it gained a queue.
+        lost: how often it lost one.
+        changes: when it joined or left the group.
+        silences: when it did not answer.
+    """
+
+    client_id: str
+    queues_before: int | None
+    queues_after: int | None
+    gained: int
+    lost: int
+    changes: tuple[ConsumerChange, ...]
+    silences: tuple[Silence, ...]
+
+
+class RecordingFigures(Struct, frozen=True, rename="camel"):
+    """A recording in numbers; of two bounds the truth is between them.
+
+    Attributes:
+        queues: how many.
+        changed: queues whose owners changed at some time.
+        moved: queues that have other owners in the last look than in the first.
+        unassigned: queues without owner in the last look.
+        duplicate_owners: queues with duplicate owners in the last look.
+        unknown: queues whose owners are unknown in the last look.
+        longest_gap_at_least_ms: lower bound of the longest time that a queue had no owner.
+        longest_gap_at_most_ms: upper bound of it.
+        longest_overlap_at_least_ms: lower bound of the longest time that a queue had duplicate owners.
+        longest_overlap_at_most_ms: upper bound of it.
+        convergence_at_least_ms: lower bound of the time from the event to the last change of an owner; null when no
+            owner changed, or it is not converged in the last look.
+        convergence_at_most_ms: upper bound of it.
+        failed_looks: looks that showed nothing.
+    """
+
+    queues: int
+    changed: int
+    moved: int
+    unassigned: int
+    duplicate_owners: int
+    unknown: int
+    longest_gap_at_least_ms: int
+    longest_gap_at_most_ms: int
+    longest_overlap_at_least_ms: int
+    longest_overlap_at_most_ms: int
+    convergence_at_least_ms: int | None
+    convergence_at_most_ms: int | None
+    failed_looks: int
+
+
+class QueueComparison(OfQueue, frozen=True, rename="camel"):
+    """A queue as it was recorded and as it was predicted.
+
+    Attributes:
+        outcome: as-predicted, earlier, later (it got its owners before or after the predicted time), other-owner,
+            not-yet (it still has the owners of before) or unknown.
+        owners_predicted: client IDs, sorted, as the prediction names them; placeholders with the IDs that came instead.
+        owners_after: the owners in the last look; null when they are unknown.
+        predicted_from_ms: when it gets them, in the recording's time; null where the prediction has no times.
+        predicted_to_ms: the latest such time of several trials, or by an uncertain time of the event.
+        seen_from_ms: not before it got them; null when they did not change.
+        seen_to_ms: not after it got them.
+    """
+
+    outcome: Outcome
+    owners_predicted: tuple[str, ...]
+    owners_after: tuple[str, ...] | None
+    predicted_from_ms: int | None = None
+    predicted_to_ms: int | None = None
+    seen_from_ms: int | None = None
+    seen_to_ms: int | None = None
+
+    @property
+    def beside_ms(self) -> int:
+        """By how much it was earlier or later, at the least."""
+        if self.outcome == "later" and self.seen_from_ms is not None and self.predicted_to_ms is not None:
+            return self.seen_from_ms - self.predicted_to_ms
+        if self.outcome == "earlier" and self.seen_to_ms is not None and self.predicted_from_ms is not None:
+            return self.predicted_from_ms - self.seen_to_ms
+        return 0
+
+
+class RecordingComparison(Struct, frozen=True, rename="camel"):
+    """A recording compared with a plan or a simulation made before.
+
+    Attributes:
+        file: the file with the prediction.
+        kind: plan (owners alone) or simulation (times too).
+        aligned_by: what the simulation's times are counted from: event-at (--event-at is its first event), left (a
+            consumer leaves the group), or first-change (of an owner, there and here); null for a plan.
+        aligned_from_ms: when that was in the recording, at the earliest; null for a plan.
+        aligned_to_ms: when that was at the latest.
+        tolerance_ms: so much earlier or later is as predicted.
+        placeholders: placeholder consumer of the prediction → the client ID that came instead.
+        differences: queues whose outcome is a difference: earlier, later, other-owner or not-yet.
+        queues: queue by queue.
+    """
+
+    file: str
+    kind: Literal["plan", "simulation"]
+    aligned_by: Literal["event-at", "left", "first-change"] | None
+    aligned_from_ms: int | None
+    aligned_to_ms: int | None
+    tolerance_ms: int
+    placeholders: Mapping[str, str]
+    differences: int
+    queues: tuple[QueueComparison, ...]
+
+
+class Recording(Struct, frozen=True, rename="camel"):
+    """The owners of a live group's queues over time.
+
+    Attributes:
+        group: the group.
+        started_at: when the first look had its last answer, ISO-8601 in UTC; all times count from there.
+        end_ms: where the time axis ends: the request of the last look.
+        every_ms: time between two looks.
+        looks: how many.
+        ended: converged, time (the time was over) or interrupted.
+        converged_by: prediction (each queue has one owner, the predicted one), unchanged (one owner each, and no
+            prediction is possible), or null: it is not converged in the last look.
+        strategy: that the consumers report in the last look; null when it is not known.
+        event_at_ms: when the event happened, as --event-at says; null without it.
+        figures: in numbers.
+        queues: queue by queue, in the clients' order.
+        consumers: consumer by consumer, in the clients' order.
+        comparison: with the prediction of --against; null without it.
+        conditions: what --fail-on asked for.
+    """
+
+    group: str
+    started_at: str
+    end_ms: int
+    every_ms: int
+    looks: int
+    ended: Ended
+    converged_by: ConvergedBy | None
+    strategy: str | None
+    event_at_ms: int | None
+    figures: RecordingFigures
+    queues: tuple[QueueRecording, ...]
+    consumers: tuple[ConsumerRecording, ...]
+    comparison: RecordingComparison | None = None
+    conditions: tuple[TriedCondition, ...] = ()
+
+    @property
+    def consumer_changes(self) -> list[ConsumerChange]:
+        """Who joined and who left, in the order of time."""
+        found = [change for consumer in self.consumers for change in consumer.changes]
+        return sorted(found, key=lambda change: (change.to_ms, change.from_ms))
+
+    @property
+    def changes(self) -> list[tuple[QueueRecording, OwnerChange]]:
+        """Of all queues, in the order in which they were seen."""
+        found = [(queue, change) for queue in self.queues for change in queue.changes]
+        return sorted(found, key=lambda pair: (pair[1].to_ms, pair[1].from_ms))
+
+
+class RecordLine(Struct, frozen=True, rename="camel"):
+    """What a look showed that was new, a line each.
+
+    Attributes:
+        at: when the look had its last answer, ISO-8601 in UTC.
+        look: its number, from 1.
+        change: owners (of a queue in the first look), gained, lost, joined, left, silent (a consumer does not answer),
+            answers (it does again), failed (the look showed nothing), seen (one does again), converged or ended.
+        topic: of the queue; null where it is about no queue.
+        broker_name: of the queue, or null.
+        queue_id: of the queue, or null.
+        client_id: of the consumer, or null.
+        not_before: the request of the last look that showed what was before; null where nothing changed.
+        not_after: the last answer of the look that shows it, or null.
+        state: of the queue from then on: unassigned, one, duplicate-owners or unknown; or null.
+        owners: that the queue has from then on, sorted, as far as they are known; or null.
+        reason: in a line: why there is no answer, why it ended; or null.
+    """
+
+    at: str
+    look: int
+    change: LineChange
+    topic: str | None = None
+    broker_name: str | None = None
+    queue_id: int | None = None
+    client_id: str | None = None
+    not_before: str | None = None
+    not_after: str | None = None
+    state: KnownState | None = None
+    owners: tuple[str, ...] | None = None
+    reason: str | None = None
+
+
+class TakenSnapshot(Struct, frozen=True, rename="camel"):
+    """A look at a cluster that was written to a file, or failed.
+
+    Attributes:
+        at: when it was taken, ISO-8601 in UTC.
+        file: the file, below the directory; null when the look failed.
+        topics: topics in it.
+        groups: groups in it.
+        unread: parts that could not be read.
+        error: why it failed; null when it did not.
+    """
+
+    at: str
+    file: str | None
+    topics: int = 0
+    groups: int = 0
+    unread: int = 0
+    error: str | None = None
+
+
+class TakenSnapshots(Struct, frozen=True, rename="camel"):
+    """Snapshots that were written to a directory.
+
+    Attributes:
+        directory: where they are.
+        written: how many were written this time.
+        failed: how many looks failed this time.
+        snapshots: look by look.
+    """
+
+    directory: str
+    written: int
+    failed: int
+    snapshots: tuple[TakenSnapshot, ...]

@@ -1,0 +1,1 @@
+"""A live group recorded: the picture, the changes, and what was predicted."""

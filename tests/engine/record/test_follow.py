@@ -1,0 +1,323 @@
+"""Changes between looks: the truth is inside what is reported, and what nobody said is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from rmqlb.engine.record.follow import Follower
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.recording import Look, QueueRecording
+from tests.engine.record.looks import T0, failed, look, recorded
+from tests.support.builders import queues
+
+CLIENTS = ("a", "b", "c")
+
+
+def lines(*looks: Look) -> list[list[str]]:
+    """What is told of each look: `a gained 1 by b..e: one`."""
+    follower = Follower("g", 1000)
+    found = []
+    for each in looks:
+        told = []
+        for line in follower.add(each):
+            text = " ".join(str(x) for x in (line.client_id, line.change, line.queue_id) if x is not None)
+            told.append(text + (f": {line.state} {','.join(line.owners or ())}".rstrip() if line.state else ""))
+        found.append(told)
+    return found
+
+
+def queue_of(number: int, *looks: Look) -> QueueRecording:
+    return next(queue for queue in recorded(looks).queues if queue.queue_id == number)
+
+
+def states(queue: QueueRecording) -> list[str]:
+    return [
+        f"{each.from_ms / 1000:g}-{each.to_ms / 1000:g} {each.state} {','.join(each.owners)}".rstrip()
+        for each in queue.intervals
+    ]
+
+
+# -- what a look shows that is new ------------------------------------------------------------------------------------
+
+
+def test_the_first_look_says_who_owns_what_and_later_ones_only_what_is_new() -> None:
+    assert lines(look(0, "a:01 b:23"), look(1, "a:01 b:23"), look(2, "a:0 b:123")) == [
+        ["owners 0: one a", "owners 1: one a", "owners 2: one b", "owners 3: one b"],
+        [],
+        ["a lost 1: one b", "b gained 1: one b"],
+    ]
+
+
+def test_a_change_lies_between_the_request_of_the_last_look_before_and_the_answer_of_the_first_after() -> None:
+    queue = queue_of(1, look(0, "a:01 b:23"), look(1, "a:01 b:23"), look(2.5, "a:0 b:123", took_ms=300))
+    assert [(each.change, each.client_id, each.from_ms, each.to_ms) for each in queue.changes] == [
+        ("lost", "a", 900, 2500),
+        ("gained", "b", 900, 2500),
+    ]
+    line = Follower("g", 1000)
+    line.add(look(0, "a:01"))
+    (told, *_) = line.add(look(1.25, "a:0"))
+    assert (told.at, told.not_before, told.not_after) == (
+        "2027-01-15T08:00:01.250Z",
+        "2027-01-15T07:59:59.900Z",
+        "2027-01-15T08:00:01.250Z",
+    )
+
+
+def test_a_consumer_that_does_not_answer_has_lost_nothing_and_the_interval_widens() -> None:
+    seen = (look(0, "a:01 b:23"), look(1, "b:23", silent="a"), look(2, "b:23", silent="a"), look(3, "a:0 b:123"))
+    assert lines(*seen)[1:] == [["a silent"], [], ["a answers", "a lost 1: one b", "b gained 1: one b"]]
+    queue = queue_of(1, *seen)
+    assert [(each.change, each.from_ms, each.to_ms) for each in queue.changes] == [
+        ("lost", -100, 3000),
+        ("gained", 1900, 3000),
+    ]
+    assert states(queue) == ["0-2.9 unknown"]
+    assert states(queue_of(2, *seen)) == ["0-2.9 one b"]
+
+
+def test_a_silent_consumer_keeps_its_queues_unknown_until_no_broker_lists_it() -> None:
+    seen = (look(0, "a:01 b:23"), look(1, "b:23", silent="a"), look(2, "b:23"), look(3, "b:0123"))
+    assert lines(*seen)[2] == ["a left", "a lost 0: unassigned", "a lost 1: unassigned"]
+    assert [(each.change, each.client_id, each.from_ms, each.to_ms) for each in queue_of(0, *seen).changes] == [
+        ("lost", "a", -100, 2000),
+        ("gained", "b", 1900, 3000),
+    ]
+
+
+def test_a_consumer_that_is_not_listed_is_not_gone_when_a_broker_did_not_say_whom_it_lists() -> None:
+    seen = (look(0, "a:01 b:23"), look(1, "b:23", lists=False), look(2, "a:01 b:23"))
+    assert lines(*seen)[1:] == [["a silent"], ["a answers"]]
+    assert queue_of(0, *seen).changes == ()
+
+
+def test_a_look_that_fails_is_a_gap_in_knowledge() -> None:
+    seen = (look(0, "a:01 b:23"), failed(1), failed(2), look(3, "a:0 b:123"), look(4, "a:0 b:123"))
+    assert lines(*seen)[1:] == [["failed"], [], ["seen", "a lost 1: one b", "b gained 1: one b"], []]
+    assert states(queue_of(1, *seen)) == ["0-3 unknown", "3-3.9 one b"]
+    assert states(queue_of(0, *seen)) == ["0-3 unknown", "3-3.9 one a"]
+    assert recorded(seen).figures.failed_looks == 2
+
+
+def test_after_a_failed_look_at_the_end_all_is_unknown() -> None:
+    recording = recorded((look(0, "a:01 b:23"), look(1, "a:01 b:23"), failed(2)))
+    assert {queue.owners_after for queue in recording.queues} == {None}
+    assert recording.figures.unknown == 4
+    assert states(recording.queues[0]) == ["0-0.9 one a", "0.9-1.9 unknown"]
+
+
+def test_a_consumer_joins_between_the_last_list_without_it_and_the_first_with_it() -> None:
+    recording = recorded((look(0, "a:0123"), look(1, "a:0123", silent="b"), look(2, "a:01 b:23")))
+    (joined,) = recording.consumer_changes
+    assert (joined.change, joined.client_id, joined.from_ms, joined.to_ms) == ("joined", "b", -100, 1000)
+    (gained,) = (each for each in recording.queues[2].changes if each.change == "gained")
+    assert (gained.from_ms, gained.to_ms) == (-100, 2000)
+
+
+def test_a_consumer_that_never_answered_may_own_anything() -> None:
+    queue = queue_of(0, look(0, "a:123", silent="b"), look(1, "a:123", silent="b"))
+    assert queue.owners_before is queue.owners_after is None
+    assert (queue.longest_gap_at_least_ms, queue.longest_gap_at_most_ms) == (0, 900)
+    assert states(queue) == ["0-0.9 unknown"]
+
+
+def test_a_new_queue_was_not_there_before() -> None:
+    queue = queue_of(3, look(0, "a:012", queues_there=3), look(1, "a:012"), look(2, "a:0123"), look(3, "a:0123"))
+    assert states(queue) == ["0-2 unknown", "2-2.9 one a"]
+    assert queue.owners_before == ()
+    assert (queue.longest_gap_at_least_ms, queue.longest_gap_at_most_ms) == (0, 2000)
+
+
+def test_a_queue_that_is_taken_away_is_gone() -> None:
+    seen = (look(0, "a:0123"), look(1, "a:012", queues_there=3), look(2, "a:012", queues_there=3))
+    assert states(queue_of(3, *seen)) == ["0-1 unknown", "1-1.9 gone"]
+    assert recorded(seen).figures.unassigned == 0
+
+
+# -- gaps and overlaps ------------------------------------------------------------------------------------------------
+
+
+def test_the_longest_gap_is_between_what_is_certain_and_what_is_possible() -> None:
+    seen = (look(0, "a:01 b:23"), look(1, "a:0 b:23"), look(2, "a:0 b:23"), look(3, "a:0 b:123"), look(4, "a:0 b:123"))
+    queue = queue_of(1, *seen)
+    # lost between -0.1 and 1, gained between 1.9 and 3
+    assert (queue.longest_gap_at_least_ms, queue.longest_gap_at_most_ms) == (900, 3000)
+    assert states(queue) == ["0-1 unknown", "1-1.9 unassigned", "1.9-3 unknown", "3-3.9 one b"]
+
+
+def test_the_longest_overlap_likewise() -> None:
+    seen = (look(0, "a:01 b:23"), look(1, "a:01 b:123"), look(2, "a:01 b:123"), look(3, "a:0 b:123"))
+    queue = queue_of(1, *seen)
+    assert (queue.longest_overlap_at_least_ms, queue.longest_overlap_at_most_ms) == (900, 2900)
+    assert "1-1.9 duplicate-owners a,b" in states(queue)
+
+
+def test_a_gap_that_is_not_over_lasts_until_the_end() -> None:
+    recording = recorded((look(0, "a:01 b:23"), look(1, "a:01 b:2"), look(5, "a:01 b:2")))
+    assert recording.figures.longest_gap_at_least_ms == 3900
+    assert recording.figures.unassigned == 1
+    assert recording.queues[3].owners_after == ()
+
+
+# -- converged --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("predicted", "expected"), [("a:01 b:23", "prediction"), ("a:0 b:123", None), (None, None)])
+def test_converged_is_one_owner_each_as_predicted_in_two_looks(predicted: str | None, expected: str | None) -> None:
+    follower = Follower("g", 1000)
+    for seconds in (0, 1):
+        follower.add(look(seconds, "a:0123", predicted="a:0123"))
+    assert follower.converged() == "prediction"
+    follower.add(look(2, "a:01 b:23", predicted=predicted))
+    assert follower.converged() is None  # only just changed
+    follower.add(look(3, "a:01 b:23", predicted=predicted))
+    assert follower.converged() == expected
+
+
+def test_without_a_prediction_what_is_unchanged_for_longer_than_a_rebalance_interval_is_converged() -> None:
+    follower = Follower("g", 1000)
+    follower.add(look(0, "a:01 b:23"))
+    follower.add(look(25, "a:01 b:23"))
+    assert follower.converged() is None
+    follower.add(look(25.1, "a:01 b:23"))
+    assert follower.converged() == "unchanged"
+    follower.add(look(26, "a:01 b:23", silent="c"))
+    assert follower.converged() is None
+
+
+@pytest.mark.parametrize(
+    "last", [look(2, "a:01 b:2"), look(2, "a:012 b:23"), failed(2), look(2, "a:01 b:23", lists=False)]
+)
+def test_unassigned_duplicate_and_unknown_owners_are_not_converged(last: Look) -> None:
+    follower = Follower("g", 1000)
+    for each in (look(0, "a:01 b:23"), look(1, "a:01 b:23"), last):
+        follower.add(each)
+    assert follower.converged() is None
+
+
+def test_convergence_counts_from_the_event_or_from_the_first_change() -> None:
+    seen = [
+        look(0, "a:0123", predicted="a:0123"),
+        look(1, "a:0123 b:", predicted="a:01 b:23"),
+        look(2, "a:01 b:2", predicted="a:01 b:23"),
+        look(3, "a:01 b:23", predicted="a:01 b:23"),
+        look(4, "a:01 b:23", predicted="a:01 b:23"),
+    ]
+    # the first change is b in the lists, between -0.1 and 1; the last is queue 3, between 1.9 and 3
+    figures = recorded(seen).figures
+    assert (figures.convergence_at_least_ms, figures.convergence_at_most_ms) == (900, 3100)
+    figures = recorded(seen, event_at_ms=T0 + 500).figures
+    assert (figures.convergence_at_least_ms, figures.convergence_at_most_ms) == (1400, 2500)
+    assert (figures.changed, figures.moved) == (2, 2)
+
+
+# -- the truth --------------------------------------------------------------------------------------------------------
+
+
+class Truth(Struct, frozen=True):
+    """When each consumer really took or lost a queue, in milliseconds, and the looks at it."""
+
+    toggles: Mapping[tuple[str, MessageQueue], tuple[int, ...]]
+    looks: tuple[Look, ...]
+
+    def owners(self, queue: MessageQueue, at: int) -> set[str]:
+        return {
+            client_id
+            for (client_id, of), times in self.toggles.items()
+            if of == queue and sum(time <= at for time in times) % 2
+        }
+
+
+@st.composite
+def truths(draw: st.DrawFn) -> Truth:
+    """Consumers that answer at some time of each look, or do not.
+
+    Between two answers that follow each other a consumer changes each queue once at the most: what is changed and
+    changed back is not seen.
+    """
+    some = queues(2)
+    number = draw(st.integers(2, 6))
+    asked, at = [], 0
+    spans = []
+    for _ in range(number):
+        begin = at + draw(st.integers(1, 2000))
+        end = begin + draw(st.integers(1, 900))
+        spans.append((begin, end))
+        asked.append({c: draw(st.integers(begin, end)) if draw(st.integers(0, 4)) else None for c in CLIENTS})
+        at = end
+    asked[0] = {c: asked[0][c] or spans[0][0] for c in CLIENTS}
+    toggles: dict[tuple[str, MessageQueue], tuple[int, ...]] = {}
+    for client_id in CLIENTS:
+        for queue in some:
+            times = [-1] if draw(st.booleans()) else []
+            for before, after in pairwise(asked):
+                low, high = before[client_id], after[client_id]
+                if low is not None and high is not None and high > low and draw(st.integers(0, 2)) == 0:
+                    times.append(draw(st.integers(low + 1, high)))
+            # while it does not answer anything may happen
+            for place, each in enumerate(asked):
+                if each[client_id] is None and draw(st.booleans()):
+                    known = [at for a in asked[:place] if (at := a[client_id]) is not None]
+                    times += draw(st.lists(st.integers(max(known) + 1, spans[place][1]), max_size=3))
+            toggles[client_id, queue] = tuple(sorted(times))
+    truth = Truth(toggles, ())
+    looks = tuple(
+        Look(
+            T0 + begin,
+            T0 + end,
+            held={c: frozenset(q for q in some if c in truth.owners(q, t)) for c, t in each.items() if t is not None},
+            unanswered={c: "timed out" for c, t in each.items() if t is None},
+            listed=frozenset(CLIENTS),
+            routes={"T": tuple(some)},
+        )
+        for (begin, end), each in zip(spans, asked, strict=True)
+    )
+    return Truth(toggles, looks)
+
+
+def longest(flags: list[bool]) -> int:
+    best = run = 0
+    for flag in flags:
+        run = run + 1 if flag else 0
+        best = max(best, run)
+    return best
+
+
+@given(truths())
+def test_every_true_change_lies_in_its_interval_and_the_true_gaps_within_their_bounds(truth: Truth) -> None:
+    recording = recorded(truth.looks)
+    origin = truth.looks[0].answered_at - T0
+    for queue in recording.queues:
+        for change in queue.changes:
+            times = truth.toggles[change.client_id, queue.queue]
+            assert any(change.from_ms + origin <= time <= change.to_ms + origin for time in times), change
+        moments = [truth.owners(queue.queue, origin + ms) for ms in range(1, recording.end_ms)]
+        gap, overlap = longest([not each for each in moments]), longest([len(each) > 1 for each in moments])
+        assert queue.longest_gap_at_least_ms - 1 <= gap <= queue.longest_gap_at_most_ms
+        assert queue.longest_overlap_at_least_ms - 1 <= overlap <= queue.longest_overlap_at_most_ms
+        for each in queue.intervals:
+            for ms in range(int(each.from_ms) + 1, int(each.to_ms)):
+                true = truth.owners(queue.queue, origin + ms)
+                assert set(each.owners) <= true
+                if each.state == "unassigned":
+                    assert not true
+        assert [each.to_ms for each in queue.intervals[:-1]] == [each.from_ms for each in queue.intervals[1:]]
+        assert (
+            (queue.intervals[0].from_ms, queue.intervals[-1].to_ms) == (0, recording.end_ms)
+            if queue.intervals
+            else True
+        )
+
+
+@given(truths())
+def test_what_was_seen_to_change_is_all_told_once(truth: Truth) -> None:
+    recording = recorded(truth.looks)
+    follower = Follower("g", 1000)
+    told = [line for each in truth.looks for line in follower.add(each) if line.change in ("gained", "lost")]
+    assert len(told) == len(recording.changes)
