@@ -67,7 +67,7 @@ _rmqlb_at() {
     esac
     case $cur in
         -*) _rmqlb_words --version --help --help-all ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain help ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send record check pipeline context config schema explain help ;;
     esac
 }
 
@@ -257,6 +257,24 @@ _rmqlb_at_simulate_send() {
         -t|--topic) _rmqlb_names topic; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --scenario --against --topic --help --help-all
+}
+
+_rmqlb_at_record() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--svg|--html|--against|--replay) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--every|--for|--event-at|--tolerance) :; return ;;
+        -g|--group) _rmqlb_names group; return ;;
+        -t|--topic) _rmqlb_names topic; return ;;
+        --until) _rmqlb_words converged; return ;;
+        --to) _rmqlb_folders; return ;;
+        --fail-on) _rmqlb_beginnings changed moved unassigned duplicate-owners unknown longest-gap-at-least-ms longest-gap-at-most-ms longest-overlap-at-least-ms longest-overlap-at-most-ms convergence-at-least-ms convergence-at-most-ms failed-looks differences other-owner not-yet later earlier; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        --section) _rmqlb_words differences timeline consumers changes queues intervals comparison summary snapshots; return ;;
+        --color) _rmqlb_words auto always never; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --every --until --for --event-at --to --evidence --svg --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --against --tolerance --replay --help --help-all
 }
 
 _rmqlb_at_check() {
@@ -523,7 +541,7 @@ _rmqlb_at_schema() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
-        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/scenario' 'rmqlb/error' ;;
+        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send record check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/record' 'rmqlb/record-line' 'rmqlb/record-snapshots' 'rmqlb/taken-snapshot' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/scenario' 'rmqlb/error' ;;
     esac
 }
 
@@ -544,7 +562,7 @@ _rmqlb_at_help() {
     esac
     case $cur in
         -*) _rmqlb_words --help --help-all ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain help ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send record check pipeline context config schema explain help ;;
     esac
 }
 
@@ -574,6 +592,7 @@ _rmqlb() {
             '/simulate-rebalance') path=simulate-rebalance ;;
             '/plan-rollout') path=plan-rollout ;;
             '/simulate-send') path=simulate-send ;;
+            '/record') path=record ;;
             '/check') path=check ;;
             '/pipeline') path=pipeline ;;
             'pipeline/generate') path='pipeline generate' ;;
@@ -611,6 +630,7 @@ _rmqlb() {
         simulate-rebalance) _rmqlb_at_simulate_rebalance ;;
         plan-rollout) _rmqlb_at_plan_rollout ;;
         simulate-send) _rmqlb_at_simulate_send ;;
+        record) _rmqlb_at_record ;;
         check) _rmqlb_at_check ;;
         pipeline) _rmqlb_at_pipeline ;;
         'pipeline generate') _rmqlb_at_pipeline_generate ;;

@@ -39,6 +39,14 @@ HELD_BY = {
     "spark-submit --master": ("tests/pipeline/test_commands.py", "def test_spark_submit_on_a_cluster"),
     "pip install -e '.[test]' cosmic-ray": ("tests/support/mutants.py", "cosmic_ray"),
     "python -m tests.support.mutants": ("tests/support/mutants.py", "__main__"),
+    "rmqlb record -s rocketmq://10.0.0.1:9876": (
+        "tests/cli/test_record.py",
+        "def test_it_ends_when_the_group_has_changed",
+    ),
+    "rmqlb pipeline run -w warehouse snapshots": (
+        "tests/cli/test_record.py",
+        "def test_the_pipeline_finds_the_snapshots",
+    ),
     "python -m pytest -q --figures": ("tests/conftest.py", "--figures"),
 }
 """How a line that no test of this file runs begins → the file that runs it, or that it runs, and what stands there."""

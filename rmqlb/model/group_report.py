@@ -23,7 +23,6 @@ from rmqlb.model.times import Former, Microseconds, MicrosecondsIfKnown
 OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]
 _Time = TypeVar("_Time")
 _Count = TypeVar("_Count")
-_State = TypeVar("_State", bound=str)
 StartRule = Literal["stored", "end", "beginning", "timestamp", "refused", "unknown"]
 
 
@@ -91,31 +90,24 @@ class Takeover(OfQueue, frozen=True, rename="camel"):
     start = property(lambda self: StartOffset(self.start_rule, self.start_offset, self.start_reason))
 
 
-class IntervalOf(Struct, Generic[_State], frozen=True, rename="camel"):
+class Interval(Struct, frozen=True, rename="camel"):
     """A stretch of time in which a queue's owners do not change.
 
     Attributes:
         from_ms: its begin.
         to_ms: its end, which belongs to the next one.
-    """
-
-    from_ms: float
-    to_ms: float
-    state: _State
-    owners: tuple[str, ...]
-
-    from_us = Microseconds("from_ms")
-    to_us = Microseconds("to_ms")
-
-
-class Interval(IntervalOf[OwnerState], frozen=True, rename="camel"):
-    """A stretch of time in which a queue's owners do not change.
-
-    Attributes:
         state: gone (the queue is not there yet, or was removed), outage (its broker is down, or no owner has an address
             to pull it from), unassigned, one (owner) or duplicate-owners.
         owners: client ids, sorted; a process that shares its id with another is there twice.
     """
+
+    from_ms: float
+    to_ms: float
+    state: OwnerState
+    owners: tuple[str, ...]
+
+    from_us = Microseconds("from_ms")
+    to_us = Microseconds("to_ms")
 
 
 class QueueTimeline(OfQueue, frozen=True, rename="camel"):

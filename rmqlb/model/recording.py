@@ -16,8 +16,9 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.group_report import IntervalOf, OfQueue, OwnerState
+from rmqlb.model.group_report import OfQueue, OwnerState
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.times import Microseconds
 
 Ended = Literal["converged", "time", "interrupted"]
 ConvergedBy = Literal["prediction", "unchanged"]
@@ -58,11 +59,11 @@ class Look(Struct, frozen=True):
 
 
 class Between(Struct, frozen=True, rename="camel"):
-    """When something happened.
+    """A stretch of time.
 
     Attributes:
-        from_ms: not before: the request of the last look that showed what was before.
-        to_ms: not after: the last answer of the first look that shows it.
+        from_ms: its begin; of a change the request of the last look that showed what was before.
+        to_ms: its end; of a change the last answer of the first look that shows it.
     """
 
     from_ms: int
@@ -103,7 +104,7 @@ class Silence(Between, frozen=True):
     reason: str
 
 
-class RecordedInterval(IntervalOf[KnownState], frozen=True, rename="camel"):
+class RecordedInterval(Between, frozen=True):
     """A stretch of time in which what is known of a queue's owners does not change.
 
     Attributes:
@@ -112,6 +113,12 @@ class RecordedInterval(IntervalOf[KnownState], frozen=True, rename="camel"):
         owners: client IDs that own it for certain, sorted.
     """
 
+    state: KnownState
+    owners: tuple[str, ...]
+
+    from_us = Microseconds("from_ms")
+    to_us = Microseconds("to_ms")
+
 
 class QueueRecording(OfQueue, frozen=True, rename="camel"):
     """One queue over the whole recording.
@@ -119,10 +126,10 @@ class QueueRecording(OfQueue, frozen=True, rename="camel"):
     Attributes:
         owners_before: its owners in the first look; null when they are unknown.
         owners_after: its owners in the last look; null when they are unknown.
-        longest_gap_at_least_ms: the longest time without owner is at least so long.
-        longest_gap_at_most_ms: the longest time without owner is at most so long.
-        longest_overlap_at_least_ms: the longest time with duplicate owners is at least so long.
-        longest_overlap_at_most_ms: the longest time with duplicate owners is at most so long.
+        longest_gap_at_least_ms: lower bound of the longest time without owner.
+        longest_gap_at_most_ms: upper bound of it.
+        longest_overlap_at_least_ms: lower bound of the longest time with duplicate owners.
+        longest_overlap_at_most_ms: upper bound of it.
         changes: of its owners, in the order in which they were seen.
         intervals: they cover the time from 0 to the end; neighbours differ.
     """
@@ -312,7 +319,7 @@ class RecordLine(Struct, frozen=True, rename="camel"):
 
     Attributes:
         at: when the look had its last answer, ISO-8601 in UTC.
-        look: its number, from 1.
+        look: its number, from 1; null where a recording is shown again.
         change: owners (of a queue in the first look), gained, lost, joined, left, silent (a consumer does not answer),
             answers (it does again), failed (the look showed nothing), seen (one does again), converged or ended.
         topic: of the queue; null where it is about no queue.
@@ -321,13 +328,14 @@ class RecordLine(Struct, frozen=True, rename="camel"):
         client_id: of the consumer, or null.
         not_before: the request of the last look that showed what was before; null where nothing changed.
         not_after: the last answer of the look that shows it, or null.
-        state: of the queue from then on: unassigned, one, duplicate-owners or unknown; or null.
-        owners: that the queue has from then on, sorted, as far as they are known; or null.
+        state: of the queue from then on: unassigned, one, duplicate-owners or unknown; null where it is about no queue,
+            or a recording is shown again.
+        owners: that the queue has from then on, sorted, as far as they are known; null in the same cases.
         reason: in a line: why there is no answer, why it ended; or null.
     """
 
     at: str
-    look: int
+    look: int | None
     change: LineChange
     topic: str | None = None
     broker_name: str | None = None

@@ -16,6 +16,7 @@ from rmqlb.cli.main import app
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = str(ROOT / "examples" / "cluster.json")
+RECORDING = str(ROOT / "examples" / "recording.json")
 SKEWED = str(ROOT / "examples" / "topicRoute-Skewed.txt")
 
 

@@ -17,7 +17,7 @@ from rmqlb.views.explanations import explanations
 from tests.support.replay_dashboard import Replay, dashboard, endless, giving, reset, silent
 from tests.support.schemas import must_fit
 
-from .run import EXAMPLE, SKEWED, Ran, error_of, run, start
+from .run import EXAMPLE, RECORDING, SKEWED, Ran, error_of, run, start
 
 EXPLANATIONS = explanations()
 USAGE, DATA, ENDPOINT = ExitCode.USAGE, ExitCode.DATA, ExitCode.ENDPOINT
@@ -78,7 +78,13 @@ class Bad(NamedTuple):
 
     def args(self, folder: Path) -> list[str]:
         """The arguments; `_` alone is an empty one."""
-        words = self.line.replace("EXAMPLE", EXAMPLE).replace("SKEWED", SKEWED).format(folder).split()
+        words = (
+            self.line.replace("EXAMPLE", EXAMPLE)
+            .replace("SKEWED", SKEWED)
+            .replace("RECORDING", RECORDING)
+            .format(folder)
+            .split()
+        )
         return ["" if word == "_" else word for word in words]
 
 
@@ -681,7 +687,118 @@ DIAGNOSE = [
         "did you mean queues?",
     ),
 ]
-ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS, *DIFF, *DIAGNOSE]
+PREDICTION_HINT = "name what plan-rebalance or simulate-rebalance wrote with -o json"
+RECORD = [
+    Bad(
+        "record -s EXAMPLE -g order-svc",
+        USAGE,
+        f"{EXAMPLE} is not a running cluster: nothing changes there",
+        "name NameServers or a Dashboard with -s; --replay FILE shows a recording again",
+    ),
+    Bad(
+        "record -g order-svc",
+        USAGE,
+        "no source",
+        "name rocketmq://HOST:9876, a Dashboard's URL, a file or - with -s, or set RMQLB_SOURCE or --context",
+    ),
+    *(
+        Bad(
+            f"record -s rocketmq://127.0.0.1:1 {groups}",
+            USAGE,
+            "which group?",
+            "name one with --group; with --to snapshots of several are written",
+        )
+        for groups in ("", "-g a -g b", "-g order-*")
+    ),
+    Bad(
+        "record -s rocketmq://127.0.0.1:1 -g g --every 900ms",
+        USAGE,
+        "--every 900ms: shorter than 1s",
+        "a consumer answers on the threads that its brokers need, and is asked once per second at most",
+    ),
+    Bad(
+        "record -s rocketmq://127.0.0.1:1 -g g --until soon",
+        USAGE,
+        "--until soon: not a time",
+        "write converged, a time as 90s, or a moment as 2026-11-22T16:00:00Z",
+    ),
+    Bad(
+        "record -s rocketmq://127.0.0.1:1 -g g --until 2026-11-22T16:00:00",
+        USAGE,
+        "--until 2026-11-22T16:00:00: in which time zone?",
+        "write Z for UTC behind it, or +02:00",
+    ),
+    Bad(
+        "record -s rocketmq://127.0.0.1:1 -g g --event-at noon",
+        USAGE,
+        "--event-at noon: not a moment",
+        "write 2026-11-01T12:00:00Z",
+    ),
+    Bad(
+        "record -s rocketmq://127.0.0.1:1 -g g --evidence",
+        USAGE,
+        "--evidence goes with --to",
+        "a recording has owners alone; fetch-routes writes one snapshot",
+    ),
+    Bad(
+        "record -s rocketmq://127.0.0.1:1 --to {}/new --svg -",
+        USAGE,
+        "--to writes snapshots, and --svg is of a recording",
+        "leave one of them out",
+    ),
+    Bad(
+        "record -s rocketmq://127.0.0.1:1 --to {}/new --until converged",
+        USAGE,
+        "--until converged is of one group; --to writes snapshots of several",
+        "give --for 24h",
+    ),
+    Bad("record -s rocketmq://127.0.0.1:1 --to {}/empty", USAGE, "--to {}/empty: File exists"),
+    Bad(
+        "record --replay {}/other.json",
+        USAGE,
+        "--replay {}/other.json: it is not a recording",
+        "name what rmqlb record wrote with -o json",
+    ),
+    Bad(
+        "record --replay EXAMPLE",
+        USAGE,
+        f"--replay {EXAMPLE}: it is not a recording",
+        "name what rmqlb record wrote with -o json",
+    ),
+    Bad(
+        "record --replay RECORDING -g order-svc",
+        USAGE,
+        "--replay shows a recording again, and --group is of a live group",
+        "leave one of them out",
+    ),
+    Bad("record --replay - --against -", USAGE, "--replay - and --against - both read stdin"),
+    Bad(
+        "record --replay RECORDING --against EXAMPLE",
+        USAGE,
+        f"--against {EXAMPLE}: it is not a plan or a simulation",
+        PREDICTION_HINT,
+    ),
+    Bad(
+        "record --replay RECORDING --fail-on differences>0",
+        USAGE,
+        "--fail-on 'differences>0': against which prediction?",
+        "name it with --against",
+    ),
+    Bad(
+        "record --replay RECORDING --fail-on difference>0",
+        USAGE,
+        "--fail-on 'difference>0': there is no figure difference",
+        "did you mean differences?",
+    ),
+    Bad("record --replay RECORDING --svg - --html -", USAGE, "--svg - and --html - both write to stdout"),
+    Bad(
+        "record --replay RECORDING --tolerance soon",
+        USAGE,
+        "--tolerance soon: not a time",
+        "write 45s, 1m30s, 800ms or 250us",
+    ),
+]
+ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS, *DIFF, *DIAGNOSE, *RECORD]
 WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line]
 
 

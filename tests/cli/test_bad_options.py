@@ -57,10 +57,16 @@ ELSEWHERE = {
     "--secret-key-file": "is read when a source asks for a login: tests/sources/test_nameserver.py",
     "PATH…": "is read by Spark: tests/pipeline",
     "rmqlb config show --source": "is shown, not read",
+    "rmqlb record --group": "is asked of a live cluster: test_record.py",
+    "rmqlb record --topic": "is asked of a live cluster: test_record.py",
 }
 """Options, metavars of arguments, or options of one command, whose value is looked at only by what is not started here
 → why, and where it is."""
-LINES = BASIC | {"help": "help", "fetch-routes": "fetch-routes -s examples/cluster.json"}
+LINES = BASIC | {
+    "help": "help",
+    "fetch-routes": "fetch-routes -s examples/cluster.json",
+    "record": "record -s rocketmq://127.0.0.1:1 -g order-svc --source-retries 0 --for 1s",
+}
 """Command → a line of it that is right."""
 FREE_NAMES = {
     "--cluster": "whatever the cluster is to be called",
@@ -113,9 +119,10 @@ CASES = [
 READING = [
     command
     for command in SINGLE
-    if any("--source" in option.names for option in command.options) and command.path[0] not in ("config", "context")
+    if any("--source" in option.names for option in command.options)
+    and command.path[0] not in ("config", "context", "record")
 ]
-"""The commands that read the source that they are given."""
+"""The commands that read the file that they are given as a source."""
 
 
 def names_of(command: CommandPage) -> set[str]:

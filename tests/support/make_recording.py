@@ -7,7 +7,7 @@ second; each consumer answers at its own time within a look, and one look is not
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -75,7 +75,7 @@ def recording() -> tuple[Recording, ClusterSnapshot]:
     """What `record` would have seen."""
     cluster, draws = snapshot(), Draws(7)
     report = simulated(cluster, trial=3)
-    follower, taken_at = Follower(GROUP, 1000), cluster.taken_at or datetime.min
+    follower, taken_at = Follower(GROUP, 1000), cluster.taken_at or datetime.now(UTC)
     for number in range(LOOKS):
         asked_us = number * SECOND_US + 300_000 + draws.below(40_000)
         took_us = 40_000 + draws.below(60_000)

@@ -47,7 +47,8 @@ NOTHING = Value("nothing")
 _FORMATS: Mapping[str, tuple[str, ...]] = {
     "fetch-routes": ("json", "yaml", "jsonl"),
     **dict.fromkeys(
-        ("show-consumers", "show-route", "diagnose", "diff", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")
+        ("show-consumers", "show-route", "diagnose", "diff", "plan-rebalance", "simulate-send", "record"),
+        (*FORMATS, "jsonl"),
     ),
     **dict.fromkeys(("show-groups", "show-owners"), (*FORMATS, "jsonl", "prometheus")),
     "check": (*FORMATS, "junit", "sarif", "prometheus"),

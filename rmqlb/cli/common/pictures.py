@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,9 +37,15 @@ class PictureOptions(Struct, frozen=True):
         return "-" in (self.svg, self.html)
 
     def check(self) -> None:
-        """Refuse two pictures on stdout."""
+        """Refuse two pictures on stdout, and a folder that is not there, before anything is read."""
         if self.svg == "-" and self.html == "-":
             raise UsageError("--svg - and --html - both write to stdout")
+        for option, path in (("--svg", self.svg), ("--html", self.html)):
+            try:
+                os.stat(os.path.join(os.path.dirname(path or "") or ".", "."))
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise UsageError(f"{option} {path}: {reason}", code="cannot-write") from None
 
 
 def draw(

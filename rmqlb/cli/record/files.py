@@ -85,9 +85,8 @@ def recorded(path: str, event_at_ms: int | None) -> tuple[Recording, ClusterSnap
             raise KeyError(document["schema"])
         recording = convert(document["data"], Recording)
         source = document["source"]
-        snapshot = ClusterSnapshot(
-            source["kind"], source["endpoint"], datetime.fromisoformat(recording.started_at), context=source["context"]
-        )
+        taken_at = None if source["takenAt"] is None else datetime.fromisoformat(source["takenAt"])
+        snapshot = ClusterSnapshot(source["kind"], source["endpoint"], taken_at, context=source["context"])
         if event_at_ms is not None:
             since = (datetime.fromisoformat(recording.started_at).timestamp() * 1000).__round__()
             recording = at_event(recording, event_at_ms - since)

@@ -12,8 +12,10 @@ from types import FrameType
 from msgspec import Struct
 
 from rmqlb.cli.common import amounts
+from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.record.options import WatchedOptions
 from rmqlb.errors import UsageError
+from rmqlb.sources.source_text import is_live
 
 LEAST_S = 1.0
 """A consumer is asked for its queues at most once per second: it answers on the threads that its brokers need."""
@@ -58,7 +60,7 @@ def schedule(options: WatchedOptions, every: str, for_: str) -> Schedule:
         if "T" in until:
             at_ms = amounts.moment_ms(until, "--until")
         else:
-            for_s = min(amounts.duration_us(until, "--until") / 1e6, for_s) if options.for_ else _duration(until)
+            for_s = min(_duration(until), for_s) if options.for_ else _duration(until)
     return Schedule(every_s, until == CONVERGED, for_s, at_ms)
 
 
@@ -68,6 +70,15 @@ def _duration(text: str) -> float:
     except UsageError as error:
         error.hint = "write converged, a time as 90s, or a moment as 2026-11-22T16:00:00Z"
         raise
+
+
+def must_be_live(source: SourceOptions) -> None:
+    """Refuse what cannot change."""
+    if source.source is not None and not is_live(source.source):
+        raise UsageError(
+            f"{source.source} is not a running cluster: nothing changes there",
+            hint="name NameServers or a Dashboard with -s; --replay FILE shows a recording again",
+        )
 
 
 def now_ms(*, up: bool = False) -> int:

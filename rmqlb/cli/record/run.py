@@ -13,15 +13,18 @@ from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.record.files import expected, recorded
 from rmqlb.cli.record.group import GroupRecorder, Watched
-from rmqlb.cli.record.looking import schedule
+from rmqlb.cli.record.looking import must_be_live, schedule
 from rmqlb.cli.record.options import DirectoryOptions, PredictionOptions, RecordedOptions, WatchedOptions
 from rmqlb.engine.fail_on_figures.of_recording import RECORDING_FIGURES, must_be_askable, try_on_recording
 from rmqlb.engine.record.compare import Expected, compared
+from rmqlb.engine.record.follow import lines_of
 from rmqlb.errors import UsageError
 from rmqlb.model.recording import Recording
 from rmqlb.model.snapshot import ClusterSnapshot, is_pattern
-from rmqlb.sources.source_text import is_live
+from rmqlb.views.formats.machine import as_json_lines
 from rmqlb.views.record.view import recorded_group, recording_report
+
+LEAVE_OUT = "leave one of them out"
 
 
 def run(
@@ -46,10 +49,11 @@ def run(
         write_snapshots(source, watched, directory, terminal)
         return
     if directory.evidence:
-        raise UsageError("--evidence goes with --to", hint="a recording has owners alone; fetch-routes --evidence too")
+        raise UsageError(
+            "--evidence goes with --to", hint="a recording has owners alone; fetch-routes writes one snapshot"
+        )
     if prediction.replay is not None:
-        if terminal.format == "jsonl":
-            raise UsageError("-o jsonl is of a live group, as it changes", hint="--replay shows the whole: -o json")
+        _must_be_shown_again(watched, strategies)
         if prediction.replay == "-" and "-" in (prediction.against or ()):
             raise UsageError("--replay - and --against - both read stdin")
         recording, snapshot = recorded(prediction.replay, event_at)
@@ -63,7 +67,7 @@ def run(
         recording = replace(recording, comparison=compared(recording, predicted, name, tolerance_ms))
     judged = replace(recording, conditions=tuple(try_on_recording(each, recording) for each in asked))
     require_known(judged.conditions, "leave the condition out to see the recording")
-    _show(judged, snapshot, shown, terminal)
+    _show(judged, snapshot, shown, terminal, is_replayed=prediction.replay is not None)
     judge(judged.conditions, terminal)
 
 
@@ -76,7 +80,21 @@ def _must_be_alone(shown: RecordedOptions, prediction: PredictionOptions) -> Non
     }
     for option, value in given.items():
         if value:
-            raise UsageError(f"--to writes snapshots, and {option} is of a recording", hint="leave one of them out")
+            raise UsageError(f"--to writes snapshots, and {option} is of a recording", hint=LEAVE_OUT)
+
+
+def _must_be_shown_again(watched: WatchedOptions, strategies: StrategyOptions) -> None:
+    given = {
+        "--group": watched.group,
+        "--topic": watched.topic,
+        "--every": watched.every,
+        "--until": watched.until,
+        "--for": watched.for_,
+        "--strategy-option": strategies.strategy_option,
+    }
+    for option, value in given.items():
+        if value:
+            raise UsageError(f"--replay shows a recording again, and {option} is of a live group", hint=LEAVE_OUT)
 
 
 def _name(watched: WatchedOptions) -> str:
@@ -91,29 +109,27 @@ def _recorder(
     source: SourceOptions, watched: WatchedOptions, given: StrategyOptions, terminal: Terminal
 ) -> GroupRecorder:
     must_be_live(source)
+    reader = Reader(source, terminal)
     name, topics = _name(watched), tuple(dict.fromkeys(watched.topic or ()))
     when = schedule(watched, "1s", "10m")
     strategies = Strategies(given.strategy_option)
     strategies.must_apply(reported=True)
     settings = strategies.settings_for(topics, name)
-    return GroupRecorder(Watched(Reader(source, terminal), name, topics, settings), when, terminal)
-
-
-def must_be_live(source: SourceOptions) -> None:
-    """Refuse what cannot change."""
-    if source.source is not None and not is_live(source.source):
-        raise UsageError(
-            f"{source.source} is not a running cluster: nothing changes there",
-            hint="name NameServers or a Dashboard with -s; --replay FILE shows a recording again",
-        )
+    return GroupRecorder(Watched(reader, name, topics, settings), when, terminal)
 
 
 def _expected(prediction: PredictionOptions, group: str) -> Expected | None:
     return expected(prediction.against, group) if prediction.against else None
 
 
-def _show(recording: Recording, snapshot: ClusterSnapshot, shown: RecordedOptions, terminal: Terminal) -> None:
+def _show(
+    recording: Recording, snapshot: ClusterSnapshot, shown: RecordedOptions, terminal: Terminal, *, is_replayed: bool
+) -> None:
     report = recording_report(recording)
     draw(recorded_group(recording), report.facts, report, (), shown, terminal)
-    if not shown.fill_stdout and terminal.format != "jsonl":
+    if shown.fill_stdout:
+        return
+    if terminal.format != "jsonl":
         terminal.show(report, snapshot, ())
+    elif is_replayed:
+        terminal.write(as_json_lines(lines_of(recording)))

@@ -21,7 +21,7 @@ from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.snapshot_text import snapshot_text
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.common.watch import wait_for_next
-from rmqlb.cli.record.looking import CONVERGED, heeding_an_end, now_text, schedule
+from rmqlb.cli.record.looking import CONVERGED, heeding_an_end, must_be_live, now_text, schedule
 from rmqlb.cli.record.options import DirectoryOptions, WatchedOptions
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, EndpointError, UsageError
@@ -38,8 +38,6 @@ def write_snapshots(
     source: SourceOptions, watched: WatchedOptions, directory: DirectoryOptions, terminal: Terminal
 ) -> None:
     """Look until the time is over or Ctrl-C, and say what was written."""
-    from rmqlb.cli.record.run import must_be_live
-
     must_be_live(source)
     if watched.until == CONVERGED:
         raise UsageError("--until converged is of one group; --to writes snapshots of several", hint="give --for 24h")
@@ -81,11 +79,10 @@ class _Writer:
     def __init__(self, folder: str, terminal: Terminal) -> None:
         self.folder, self._terminal = folder, terminal
         self.taken: list[TakenSnapshot] = []
-        self.has_earlier = os.path.exists(os.path.join(folder, LOOKS))
         try:
             os.makedirs(folder, exist_ok=True)
-            with open(os.path.join(folder, LOOKS), "a", encoding="utf-8"):
-                pass
+            with open(os.path.join(folder, LOOKS), "a", encoding="utf-8") as looks:
+                self.has_earlier = looks.tell() > 0
         except (OSError, ValueError) as error:
             raise self._cannot(error) from None
 
@@ -100,7 +97,7 @@ class _Writer:
     def write(self, snapshot: ClusterSnapshot) -> None:
         """The snapshot as a file of its own."""
         at = snapshot.taken_at or datetime.now(UTC)
-        name = os.path.join(f"date={at:%Y-%m-%d}", f"{at:%H%M%S}Z.json.gz")
+        name = self._free(os.path.join(f"date={at:%Y-%m-%d}", f"{at:%H%M%S}Z"))
         text = snapshot_text(snapshot, tuple(source_findings(snapshot)), "record")
         path = os.path.join(self.folder, name)
         try:
@@ -111,6 +108,14 @@ class _Writer:
             raise self._cannot(error) from None
         unread = len(snapshot.unread)
         self.note(TakenSnapshot(f"{at:%Y-%m-%dT%H:%M:%SZ}", name, len(snapshot.routes), len(snapshot.groups), unread))
+
+    def _free(self, name: str) -> str:
+        """The file's name, with a number when there is one already of that second."""
+        taken, number = f"{name}.json.gz", 1
+        while os.path.exists(os.path.join(self.folder, taken)):
+            number += 1
+            taken = f"{name}_{number}.json.gz"
+        return taken
 
     def note(self, look: TakenSnapshot) -> None:
         """A line of the look, in the directory and where people and scripts see it."""

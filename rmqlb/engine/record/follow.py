@@ -271,7 +271,7 @@ class Follower:
     def _text(self, ms: int) -> str:
         """A time of the recording as ISO 8601, with milliseconds."""
         at = datetime.fromtimestamp(self._origin // 1000, UTC) + timedelta(milliseconds=self._origin % 1000 + ms)
-        return f"{at.isoformat(timespec='milliseconds')[:-6]}Z"
+        return _iso(at)
 
     def _line(
         self,
@@ -346,6 +346,27 @@ class Follower:
             tuple(each.changes),
             tuple(clipped),
         )
+
+
+def lines_of(recording: Recording) -> list[RecordLine]:
+    """The changes of a recording as lines, in the order in which they were seen."""
+    since = datetime.fromisoformat(recording.started_at)
+
+    def line(change: OwnerChange | ConsumerChange, queue: QueueRecording | None) -> RecordLine:
+        seen, before = (_iso(since + timedelta(milliseconds=ms)) for ms in (change.to_ms, change.from_ms))
+        told = RecordLine(seen, None, change.change, client_id=change.client_id, not_before=before, not_after=seen)
+        if queue is None:
+            return told
+        return replace(told, topic=queue.topic, broker_name=queue.broker_name, queue_id=queue.queue_id)
+
+    found = [(each.to_ms, line(each, None)) for each in recording.consumer_changes]
+    found += [(each.to_ms, line(each, queue)) for queue, each in recording.changes]
+    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+
+
+def _iso(at: datetime) -> str:
+    """ISO 8601 with milliseconds."""
+    return f"{at.isoformat(timespec='milliseconds')[:-6]}Z"
 
 
 def at_event(recording: Recording, event_at_ms: int) -> Recording:

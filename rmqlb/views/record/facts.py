@@ -20,9 +20,9 @@ OUTCOME_WORDS = {
 }
 _MOST_NAMES = 4
 _ALIGNED = {
-    "event-at": "times count from --event-at, the simulation's first event",
-    "left": "times count from when the consumer of the simulation's first event left the group",
-    "first-change": "times count from the first change of an owner, here and in the simulation",
+    "event-at": "the simulation's first event is set at --event-at",
+    "left": "the simulation's first event is set where its consumer left the group",
+    "first-change": "the simulation's first change of an owner is set at the first one here",
 }
 _ENDED = {"converged": "", "time": "", "interrupted": "interrupted, "}
 

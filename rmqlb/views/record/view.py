@@ -70,11 +70,12 @@ def recording_report(recording: Recording) -> Report:
     """The recording for people and machines."""
     group = recorded_group(recording)
     compared = recording.comparison
+    changes = _changes(recording)
     sections = (
         *(() if compared is None or not compared.differences else (_differences(compared),)),
         timeline_section(group),
         _consumers(recording),
-        _changes(recording),
+        changes,
         _queues(recording.queues),
         _intervals(recording.queues),
         *(() if compared is None else (_comparison(compared),)),
@@ -87,6 +88,7 @@ def recording_report(recording: Recording) -> Report:
         recording_facts(recording),
         sections,
         symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids),
+        tables=(changes, *(section for section in sections if section is not changes)),
         grave=gravity(recording),
         closing=recording_settings(recording),
     )

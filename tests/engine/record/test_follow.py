@@ -263,7 +263,7 @@ def truths(draw: st.DrawFn) -> Truth:
             # while it does not answer anything may happen
             for place, each in enumerate(asked):
                 if each[client_id] is None and draw(st.booleans()):
-                    known = [at for a in asked[:place] if (at := a[client_id]) is not None]
+                    known = [told for a in asked[:place] if (told := a[client_id]) is not None]
                     times += draw(st.lists(st.integers(max(known) + 1, spans[place][1]), max_size=3))
             toggles[client_id, queue] = tuple(sorted(times))
     truth = Truth(toggles, ())

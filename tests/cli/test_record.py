@@ -1,0 +1,256 @@
+"""`rmqlb record`: a group on loopback that moves between looks, and recordings shown again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.pipeline.ingest.document_ids import FileDocument
+from rmqlb.pipeline.ingest.input_files import find, path_labels
+from rmqlb.sources.dump.read_document import split_documents
+from tests.support.moving_group import GROUP, Moment, moving
+from tests.support.replay_remoting import refusing_address
+from tests.support.schemas import must_fit
+
+from .run import EXAMPLE, RECORDING, command, environment, error_of, run
+
+X, Y = "10.0.0.1@x", "10.0.0.2@y"
+ALONE, SHARED = Moment({X: "a0-7 b0-7"}), Moment({X: "a0-7", Y: "b0-7"})
+UNTIL = ("-g", GROUP, "--until", "converged", "--for", "20s")
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in text.splitlines()]
+    for line in found:
+        must_fit(line, "rmqlb/record-line")
+    return found
+
+
+def short(line: dict[str, Any]) -> str:
+    """`+y b3 one`."""
+    queue = "" if line["queueId"] is None else f" {line['brokerName'][-1]}{line['queueId']}"
+    return f"{line['change']} {(line['clientId'] or '')[-1:]}{queue}".strip()
+
+
+def test_it_ends_when_the_group_has_changed_and_is_as_its_strategy_predicts() -> None:
+    with moving(ALONE, ALONE, Moment({X: "a0-7 b0-7", Y: ""}), SHARED) as group:
+        ran = run("record", *group.source, *UNTIL, "-o", "json")
+        assert group.looks == 5  # the last confirms what the fourth shows
+    assert (ran.code, ran.stderr) == (0, "")
+    document = json.loads(ran.stdout)
+    must_fit(document)
+    data = document["data"]
+    assert (data["ended"], data["convergedBy"], data["strategy"]) == ("converged", "prediction", "AVG")
+    assert (data["figures"]["changed"], data["figures"]["moved"], data["looks"]) == (8, 8, 5)
+    moved = [queue for queue in data["queues"] if queue["changes"]]
+    assert {queue["brokerName"] for queue in moved} == {"broker-b"}
+    for queue in moved:
+        assert [(each["change"], each["clientId"]) for each in queue["changes"]] == [("lost", X), ("gained", Y)]
+        assert 1900 < queue["changes"][0]["fromMs"] < 3000 < queue["changes"][0]["toMs"] < 6000
+
+
+def test_json_lines_come_as_the_changes_do() -> None:
+    with moving(ALONE, Moment({X: "a0-7", Y: ""}), SHARED) as group:
+        line = command("record", *group.source, *UNTIL, "-o", "jsonl")
+        with subprocess.Popen(line, stdout=subprocess.PIPE, env=environment(), text=True) as process:
+            assert process.stdout is not None
+            first = [json.loads(process.stdout.readline()) for _ in range(16)]
+            assert {line["change"] for line in first} == {"owners"}
+            assert group.looks < 3  # the others have not been asked for yet
+            rest = process.stdout.read()
+        assert process.returncode == 0
+    found = lines(rest)
+    told = [short(line) for line in found]
+    assert told[:2] == ["joined y", "lost x b0"]
+    assert told[-1] == "converged"
+    assert found[-1]["reason"] == "as the strategy predicts"
+    gap = next(line for line in found if short(line) == "lost x b0")
+    assert (gap["state"], gap["owners"]) == ("unassigned", [])
+    assert gap["notBefore"] < gap["notAfter"] == gap["at"]
+
+
+def test_ctrl_c_ends_it_with_what_was_seen(tmp_path: Path) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with moving(ALONE, SHARED) as group:
+            process = subprocess.Popen(
+                command("record", *group.source, "-g", GROUP, "-o", "json", "--svg", str(tmp_path / "p.svg")),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment(),
+                text=True,
+            )
+            until = time.monotonic() + 60
+            while group.looks < 3 and time.monotonic() < until:
+                time.sleep(0.05)
+            process.send_signal(number)
+            out, error = process.communicate(timeout=60)
+        assert (process.returncode, error) == (0, f"written to {tmp_path / 'p.svg'}\n")
+        data = json.loads(out)["data"]
+        assert data["ended"] == "interrupted"
+        assert data["figures"]["changed"] == 8
+        assert "<svg" in (tmp_path / "p.svg").read_text()
+
+
+def test_a_consumer_that_does_not_answer_and_a_cluster_that_is_away_are_unknown_not_lost() -> None:
+    quiet, away = Moment({Y: "b0-7"}, silent=(X,)), Moment({X: "a0-7", Y: "b0-7"}, down=True)
+    with moving(SHARED, quiet, away, SHARED) as group:
+        ran = run("record", *group.source, "-g", GROUP, "--for", "5s", "--source-retries", "0", "-o", "jsonl")
+    assert ran.code == 0
+    told = [short(line) for line in lines(ran.stdout)][16:]
+    assert told == ["silent x", "failed", "seen", "answers x", "ended"]
+
+
+def test_the_first_look_has_to_show_something() -> None:
+    with refusing_address() as address:
+        ran = run("record", "-s", f"rocketmq://{address}", "-g", "g", "--source-retries", "0")
+    assert (ran.code, ran.stdout) == (ExitCode.ENDPOINT, "")
+    error_of(ran.stderr)
+    with moving(ALONE) as group:
+        ran = run("record", *group.source, "-g", "order-sv", "--for", "2s")
+    assert ran.code == ExitCode.DATA
+    assert error_of(ran.stderr).code == "group-not-found"
+
+
+def test_a_consumer_is_asked_at_most_once_per_second() -> None:
+    with moving(SHARED) as group:
+        ran = run("record", *group.source, "-g", GROUP, "--for", "3500ms", "-o", "json")
+        assert group.looks == json.loads(ran.stdout)["data"]["looks"] <= 4
+        asked = [request.code for server in group.servers for request in server.requests].count(307)
+        assert asked == 2 * group.looks
+
+
+# -- snapshots --------------------------------------------------------------------------------------------------------
+
+
+def test_snapshots_are_written_to_a_directory_that_is_gone_on_with(tmp_path: Path) -> None:
+    folder = tmp_path / "snapshots"
+    with moving(ALONE, SHARED) as group:
+        line = ("record", *group.source, "--to", str(folder), "--every", "1s", "-g", GROUP)
+        ran = run(*line, "--for", "1500ms", "-o", "json")
+        again = run(*line, "--for", "100ms", "-o", "jsonl")
+    assert (ran.code, again.code) == (0, 0)
+    data = json.loads(ran.stdout)
+    must_fit(data)
+    assert (data["data"]["written"], data["data"]["failed"]) == (2, 0)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "_looks.jsonl")
+    assert len(files) == 3
+    owners = [
+        {
+            queue["owners"][0]
+            for queue in json.loads(gzip.decompress(path.read_bytes()))["data"]["groups"][0]["queues"]
+            if queue.get("owners")
+        }
+        for path in files
+    ]
+    assert owners == [{X}, {X, Y}, {X, Y}]
+    noted = [json.loads(text) for text in (folder / "_looks.jsonl").read_text().splitlines()]
+    assert [each["file"] for each in noted] == [str(path.relative_to(folder)) for path in files]
+    must_fit(json.loads(again.stdout), "rmqlb/taken-snapshot")
+    assert run("show-owners", "-s", str(files[1]), "-g", GROUP, "-o", "json").code == 0
+
+
+def test_the_pipeline_finds_the_snapshots(tmp_path: Path) -> None:
+    with moving(ALONE) as group:
+        assert run("record", *group.source, "--to", str(tmp_path), "-g", GROUP, "--for", "1ms").code == 0
+    found = find([str(tmp_path)])
+    (path,) = found.files
+    assert found.hidden == 1  # what was noted of each look
+    labels = path_labels(path)
+    assert labels.date is not None
+    (body,) = split_documents(Path(path).read_bytes(), path)
+    document = FileDocument(path, 1, 1, body, labels).read()
+    assert document.kind == "snapshot"
+    assert document.taken_at is not None
+    assert document.taken_at.date() == labels.date
+
+
+def test_a_look_that_fails_is_noted_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    away = Moment({X: "a0-7"}, down=True)
+    with moving(ALONE, away, ALONE) as group:
+        line = ("record", *group.source, "--to", str(tmp_path), "--every", "1s", "-g", GROUP, "--source-retries", "0")
+        ran = run(*line, "--for", "2500ms")
+    assert ran.code == 0
+    assert ran.stdout.startswith(f"2 snapshots written to {tmp_path}; 1 look failed\n")
+    assert "the look failed: " in ran.stderr
+    with refusing_address() as address:
+        ran = run("record", "-s", f"rocketmq://{address}", "--to", str(tmp_path / "new"), "--source-retries", "0")
+    assert (ran.code, ran.stdout) == (ExitCode.ENDPOINT, "")
+
+
+# -- shown again ------------------------------------------------------------------------------------------------------
+
+
+def predicted(tmp_path: Path, *line: str) -> str:
+    """A prediction of the recorded group, in a file."""
+    path = tmp_path / "predicted.json"
+    path.write_text(run(line[0], "-s", EXAMPLE, "-g", GROUP, *line[1:], "-o", "json").stdout)
+    return str(path)
+
+
+def against(path: str, *more: str) -> dict[str, Any]:
+    ran = run("record", "--replay", RECORDING, "--against", path, "-o", "json", *more)
+    document = json.loads(ran.stdout)
+    must_fit(document)
+    found: dict[str, Any] = document["data"]
+    return found
+
+
+def test_a_recording_is_shown_again_as_it_was() -> None:
+    assert run("record", "--replay", RECORDING, "-o", "json").stdout == Path(RECORDING).read_text()
+    assert (
+        run("record", "--replay", "-", "-o", "json", stdin=Path(RECORDING).read_text()).stdout
+        == Path(RECORDING).read_text()
+    )
+
+
+def test_the_recording_of_a_join_is_as_the_plan_of_it(tmp_path: Path) -> None:
+    data = against(predicted(tmp_path, "plan-rebalance", "--add", "192.0.2.2@inst3"))
+    assert {queue["outcome"] for queue in data["comparison"]["queues"]} == {"as-predicted"}
+    assert len(data["comparison"]["queues"]) == 25
+    data = against(predicted(tmp_path, "plan-rebalance", "--add", "1"), "--fail-on", "differences>0")
+    assert data["comparison"]["placeholders"] == {"placeholder-01": "192.0.2.2@inst3"}
+    assert data["conditions"] == [{"condition": "differences>0", "value": 0, "met": False}]
+
+
+def test_another_plan_is_a_difference_and_exit_code_3(tmp_path: Path) -> None:
+    path = predicted(tmp_path, "plan-rebalance", "--add", "192.0.2.2@inst3", "--to-strategy", "AVG_BY_CIRCLE")
+    ran = run("record", "--replay", RECORDING, "--against", path, "--fail-on", "differences>0", "-o", "table")
+    assert ran.code == ExitCode.CONDITION
+    assert "with another owner" in ran.stdout.splitlines()[1]
+    assert "queues that differ from the prediction" in ran.stdout
+
+
+def test_a_simulation_is_compared_in_time_too(tmp_path: Path) -> None:
+    path = predicted(tmp_path, "simulate-rebalance", "--event", "join 192.0.2.2@inst3@5s")
+    compared = against(path)["comparison"]
+    assert (compared["kind"], compared["alignedBy"], compared["differences"]) == ("simulation", "first-change", 0)
+    at = "2026-11-21T02:02:07.358Z"  # the event, 5 s too early
+    compared = against(path, "--event-at", at)["comparison"]
+    assert compared["alignedBy"] == "event-at"
+    assert {each["outcome"] for each in compared["queues"]} == {"later", "as-predicted"}
+    ran = run("record", "--replay", RECORDING, "--against", path, "--event-at", at, "--fail-on", "later>5")
+    assert ran.code == ExitCode.CONDITION
+
+
+def test_a_prediction_of_another_group_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(run("plan-rebalance", "-s", EXAMPLE, "-g", "bill-svc", "--add", "1", "-o", "json").stdout)
+    ran = run("record", "--replay", RECORDING, "--against", str(path))
+    assert ran.code == ExitCode.USAGE
+    assert error_of(ran.stderr).message == f"--against {path}: it is not of order-svc"
+
+
+@pytest.mark.parametrize("picture", ["--svg", "--html"])
+def test_the_picture_is_that_of_simulations(picture: str) -> None:
+    ran = run("record", "--replay", RECORDING, picture, "-")
+    assert ran.code == 0
+    assert "order-svc: 12 of 25 queues changed owners" in ran.stdout
+    assert "unknown" in ran.stdout
