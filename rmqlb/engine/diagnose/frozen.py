@@ -110,7 +110,8 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
     """The queues that no other consumer is observed to own, of those predicted for it (raises DataError)."""
     evidence = case.evidence
     if len(evidence.processes) > 1:
-        if len(set(evidence.subscriptions.values())) > 1:
+        subscribed = {*evidence.subscriptions.values(), *(frozenset(look.own_topics or ()) for look in evidence.looks)}
+        if len(subscribed - {frozenset()}) > 1:
             raise DataError(
                 f"{client_id} did not answer, as consumers with different subscriptions may not", hint=ASK_CONSUMERS
             )

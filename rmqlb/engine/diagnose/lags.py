@@ -20,6 +20,7 @@ from rmqlb.engine.diagnose.rule import Case, ComesOf
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING
+from rmqlb.model.group import CONSUME_ACTIVELY
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.words import counted, messages
 
@@ -145,6 +146,7 @@ def lag_growing(case: Case) -> Iterator[GroupFinding]:
     must_have_offsets(evidence)
     lags = lags_of(evidence)
     growing = lags.of("growing")
+    must_commit(evidence, growing)
     left, causes = case.without_those_of(growing, (*CAUSES_OF_LAG, "slow-consumer", "flow-control"))
     behind = tuple(q for q in left if lags.queues[q].is_behind and not _passes(evidence, lags, q))
     if behind:
@@ -162,6 +164,7 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
     must_have_offsets(evidence)
     lags = lags_of(evidence)
     stalled = lags.of("stalled")
+    must_commit(evidence, stalled)
     left, causes = case.without_those_of(stalled, CAUSES_OF_LAG)
     lasting = tuple(queue for queue in left if not _passes(evidence, lags, queue))
     if lasting:
@@ -177,6 +180,17 @@ def must_have_offsets(evidence: GroupEvidence) -> None:
     """Refuse groups without a consumer, and those that do not keep their offsets at brokers."""
     if evidence.views and evidence.facts.apart is not None:
         raise DoesNotApply(evidence.facts.apart)
+
+
+def must_commit(evidence: GroupEvidence, queues: Collection[MessageQueue]) -> None:
+    """Refuse (DataError) to judge these queues where consumers may store their offsets elsewhere than at brokers."""
+    reports = evidence.group.reports
+    kinds = {reports[i].consumer_type if i in reports else None for i in evidence.processes}
+    if queues and ("pull" in kinds or (None in kinds and evidence.group.consume_type == CONSUME_ACTIVELY)):
+        raise DataError(
+            "its consumers pull on their own, and may store their offsets elsewhere than at the brokers",
+            hint="look at the offsets that the application stores",
+        )
 
 
 def _over_looks(evidence: GroupEvidence, queue: MessageQueue, at: tuple[int, ...]) -> QueueLag | None:

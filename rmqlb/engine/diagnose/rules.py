@@ -5,7 +5,20 @@ A new rule is a function in a file beside, a line here and a page in `views/expl
 
 from __future__ import annotations
 
-from rmqlb.engine.diagnose import causes, flow, frozen, heads, kinds, lags, listeners, locks, offsets, owners, pulls
+from rmqlb.engine.diagnose import (
+    causes,
+    flow,
+    frozen,
+    heads,
+    kinds,
+    lags,
+    listeners,
+    locks,
+    offsets,
+    owners,
+    pulls,
+    slow,
+)
 from rmqlb.engine.diagnose.rule import DiagnosisRule
 
 RULES: tuple[DiagnosisRule, ...] = (
@@ -27,7 +40,7 @@ RULES: tuple[DiagnosisRule, ...] = (
     DiagnosisRule("unassigned-queues", owners.unassigned_queues),
     DiagnosisRule("duplicate-owners", owners.duplicate_owners),
     DiagnosisRule("mismatch", owners.mismatch),
-    DiagnosisRule("slow-consumer", flow.slow_consumer),
+    DiagnosisRule("slow-consumer", slow.slow_consumer),
     DiagnosisRule("flow-control", flow.flow_control),
     DiagnosisRule("lag-growing", lags.lag_growing),
     DiagnosisRule("lag-stalled", lags.lag_stalled),
