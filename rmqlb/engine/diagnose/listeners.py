@@ -101,8 +101,8 @@ def _proven(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], waiting
             f"the listener of {consumer.client_id} has messages, and ended no call for {held // 1000} s or more; "
             f"more than usual is {needed // 1000} s"
         )
-    last = max(item.last_consume or 0 for item in consumer.queues if item.queue in queues)
-    return Stuck(queues, waiting, consumer.clock.age(last), held, needed)
+    times = [item.last_consume for item in consumer.queues if item.queue in queues and item.last_consume is not None]
+    return Stuck(queues, waiting, consumer.clock.age(max(times)), held, needed)
 
 
 def _is_idle(consumer: ConsumerReports, item: ProcessQueue) -> bool:
@@ -117,8 +117,7 @@ def _has_consumed(consumer: ConsumerReports, item: ProcessQueue) -> bool:
     time = item.last_consume
     if consumer.now.orderly is False and item.last_lock is not None and time is not None and time > item.last_lock:
         return True  # only orderly consumers renew the lock
-    before = [look[item.queue].last_consume for _, look in consumer.history[:-1] if item.queue in look]
-    return bool(before) and before[-1] != time
+    return any(item.queue in look and look[item.queue].last_consume != time for _, look in consumer.history[:-1])
 
 
 def _ended_calls(consumer: ConsumerReports) -> bool:

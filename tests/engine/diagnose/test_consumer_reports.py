@@ -1,0 +1,395 @@
+"""Which groups and consumers the rules of reports look at, and what they say where something is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.engine.diagnose.looks import MOST_LOOKS, wants_another
+from rmqlb.model.diagnosis import Diagnosis
+from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, ConsumerGroup, MemberReport
+from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus
+from tests.engine.diagnose.consuming import Doing, Reporting, earlier, owned, watched
+from tests.engine.diagnose.running import Process, diagnosed, evidence_of, grave, running
+from tests.engine.diagnose.test_thresholds import X, Y, answer, facts, finding, of_looks, reason, seen, silent, since
+from tests.engine.diagnose.watched_faults import HEAD, LIMITED, ORDERLY, PAIR, PAUSED, SLOW, UNLOCKED, Looks, of
+
+OF_REPORTS = (
+    *("blocked-consumer", "head-blocked", "pull-stopped", "lock-lost"),
+    *("dropped-but-consuming", "flow-control", "slow-consumer"),
+)
+
+
+def of_groups(looks: Looks, **changes: object) -> Looks:
+    return tuple(replace(look, groups={"g": replace(look.groups["g"], **changes)}) for look in looks)
+
+
+def of_reports(looks: Looks, change: Callable[[MemberReport], MemberReport], client_ids: str = "xy") -> Looks:
+    def changed(group: ConsumerGroup) -> ConsumerGroup:
+        return replace(
+            group, reports={i: change(report) if i in client_ids else report for i, report in group.reports.items()}
+        )
+
+    return tuple(replace(look, groups={"g": changed(look.groups["g"])}) for look in looks)
+
+
+def of_evidence(looks: Looks, change: Callable[[ConsumerEvidence], ConsumerEvidence], client_ids: str = "xy") -> Looks:
+    return of_reports(
+        looks, lambda report: replace(report, evidence=change(report.evidence or ConsumerEvidence())), client_ids
+    )
+
+
+def of_queues(looks: Looks, **changes: object) -> Looks:
+    def change(its: ConsumerEvidence) -> ConsumerEvidence:
+        return replace(its, queues=tuple(replace(item, **changes) for item in its.queues or ()))
+
+    return of_evidence(looks, change, "x")
+
+
+def answers(found: Diagnosis, *codes: str) -> set[str]:
+    return {answer(found, code) for code in codes}
+
+
+# --- which groups
+
+
+def test_pop_has_no_process_queues_and_no_offsets_to_judge() -> None:
+    found = of_looks(of_groups(watched(PAIR, of("x", since(-300))), consume_type=CONSUME_POP))
+    assert answers(found, *OF_REPORTS, "lag-growing", "lag-stalled", "frozen-consumer") == {"not applicable"}
+
+
+def test_broadcasting_consumers_have_listeners_but_keep_their_offsets() -> None:
+    looks = of_groups(watched(PAIR, {**of("x", since(-300)), **of("y", LIMITED)}), message_model=BROADCASTING)
+    found = of_looks(looks)
+    assert answer(found, "blocked-consumer") == "error"
+    assert finding(found, "blocked-consumer").consequence.endswith("how much is unread there is unknown.")
+    assert answers(found, "lag-growing", "lag-stalled", "slow-consumer", "frozen-consumer") == {"not applicable"}
+    assert reason(found, "flow-control") == "how far BROADCASTING consumers are is known to themselves only"
+
+
+def test_consumers_that_pull_on_their_own_decide_themselves_when_they_take_messages() -> None:
+    looks = watched(PAIR, {**of("x", since(-300)), **of("y", since(-300))})
+    for kind in ("pull", "lite-pull", "assign"):
+        found = of_looks(of_reports(looks, partial(replace, consumer_type=kind)))
+        assert answer(found, "blocked-consumer") == "not applicable"
+        assert reason(found, "pull-stopped") == "its consumers pull on their own"
+    untyped = of_reports(looks, lambda its: replace(its, consumer_type=None))
+    assert answer(of_looks(untyped), "blocked-consumer") == "error"
+    assert answer(of_looks(of_groups(untyped, consume_type=CONSUME_ACTIVELY)), "blocked-consumer") == "not applicable"
+
+
+def test_consumers_that_pull_may_store_their_offsets_elsewhere() -> None:
+    looks = watched(PAIR, {**of("x", PAUSED), **of("y", SLOW)})
+    for kind, expected in (("pull", {"unknown"}), ("lite-pull", {"error", "warning"})):
+        found = of_looks(of_reports(looks, partial(replace, consumer_type=kind)))
+        assert answers(found, "lag-stalled", "lag-growing") == expected
+    untyped = of_groups(of_reports(looks, lambda its: replace(its, consumer_type=None)), consume_type=CONSUME_ACTIVELY)
+    assert answers(of_looks(untyped), "lag-stalled", "lag-growing") == {"unknown"}
+
+
+def test_a_push_consumer_beside_one_that_pulls_is_looked_at() -> None:
+    looks = of_reports(watched(PAIR, of("x", since(-300))), lambda its: replace(its, consumer_type="lite-pull"), "y")
+    assert finding(of_looks(looks), "blocked-consumer").consumers == ("x",)
+
+
+def test_processes_with_one_id_answer_in_turn() -> None:
+    twice = running(Process("x"), Process("x"), Process("y"))
+    found = of_looks(watched(twice, {("x", queue): since(-300) for queue in owned(twice, "x")}))
+    assert reason(found, "blocked-consumer") == "which of the processes with client ID x answers is unknown"
+
+
+# --- what is missing
+
+
+def test_consumers_that_do_not_report_are_named() -> None:
+    looks = watched(PAIR)
+    bare = of_looks(of_reports(looks, lambda its: replace(its, evidence=None)))
+    assert reason(bare, "blocked-consumer") == "the snapshot has no process queues of its consumers"
+    for some in (
+        of_reports(looks, lambda its: replace(its, evidence=None), "y"),
+        of_evidence(looks, lambda its: replace(its, queues=None), "y"),
+        (*looks[:-1], *of_evidence(looks[-1:], lambda its: replace(its, queues=None), "y")),
+    ):
+        assert reason(of_looks(some), "blocked-consumer") == (
+            "the process queues of 1 consumer are unknown: y did not report them"
+        )
+    one_silent = of_looks(watched(PAIR, None, silent("y")))
+    assert "y did not report them" in reason(one_silent, "blocked-consumer")
+
+
+@pytest.mark.parametrize(
+    ("field", "code", "text"),
+    [
+        ("cached", "blocked-consumer", "x does not report how many messages it has pulled"),
+        ("cached", "head-blocked", "x does not report how many messages it has pulled"),
+        ("last_consume", "blocked-consumer", "x does not report when it last consumed"),
+        ("commit_offset", "head-blocked", "x does not report its offsets"),
+        ("min_offset", "head-blocked", "x does not report its offsets"),
+        ("last_pull", "pull-stopped", "x does not report when it last pulled"),
+        ("last_lock", "lock-lost", "x does not report its locks"),
+        ("locked", "lock-lost", "x does not report its locks"),
+        ("dropped", "dropped-but-consuming", "x does not report which queues were taken from it"),
+        ("cached_mib", "flow-control", "x does not report how much it may hold"),
+        ("min_offset", "flow-control", "x does not report how much it may hold"),
+        ("max_offset", "flow-control", "x does not report how much it may hold"),
+    ],
+)
+def test_what_a_report_lacks_is_named(field: str, code: str, text: str) -> None:
+    found = of_looks(of_queues(watched(PAIR, None, ORDERLY if code == "lock-lost" else None), **{field: None}))
+    assert reason(found, code) == text
+
+
+def test_a_consumer_that_does_not_say_whether_it_is_orderly() -> None:
+    looks = of_evidence(watched(PAIR), lambda its: replace(its, orderly=None), "x")
+    assert reason(of_looks(looks), "lock-lost") == "whether x consumes in order is unknown"
+
+
+def test_the_time_of_a_report_must_be_known() -> None:
+    looks = of_evidence(watched(PAIR, of("x", HEAD)), lambda its: replace(its, read_at=None), "x")
+    assert reason(of_looks(looks), "head-blocked") == "when x reported is unknown"
+    assert reason(of_looks(looks), "pull-stopped") == "x reports no time, or when it reported is unknown"
+
+
+# --- listeners
+
+
+def test_messages_that_an_orderly_listener_has_are_waiting() -> None:
+    one = replace(since(-300), pulled=lambda t: since(-300).done(t) + 1, consuming=1, locked_at=lambda t: t - 5)
+    found = seen(of("x", one), ORDERLY)
+    assert answer(found, "blocked-consumer") == "error"
+    assert finding(found, "blocked-consumer").evidence[0].value == 4
+
+
+def test_calls_that_failed_ended_too() -> None:
+    def status(failed: float | None) -> str:
+        looks = watched(PAIR, of("x", since(-50)), {"x": Reporting(consumed_per_s=0.0)})
+        own = {"T": ConsumeStatus(20.0, 0.0, failed, 0, 40.0)}
+        return answer(of_looks(of_evidence(looks, lambda its: replace(its, statuses=own), "x")), "blocked-consumer")
+
+    assert (status(0.1), status(0.0), status(None)) == ("in order", "unknown", "unknown")
+
+
+def test_a_queue_whose_time_moved_since_the_look_before_was_consumed() -> None:
+    """An orderly consumer renews its locks, so that only two times tell."""
+    moved = replace(since(-300), consumed_at=lambda t: -20.5 if t > -15 else -300, locked_at=lambda t: t - 5)
+    stood = replace(moved, consumed_at=lambda t: -20.5 if t > -25 else -300)
+    idle = {i: Reporting(orderly=True, consumed_per_s=0.0) for i in "xy"}
+    assert answer(seen(of("x", moved), idle), "blocked-consumer") == "in order"
+    assert answer(seen(of("x", stood), idle), "blocked-consumer") == "unknown"
+
+
+def test_what_is_said_while_a_blocked_listener_is_not_proven() -> None:
+    one = seen(of("x", since(-300)), looks=(0,))
+    assert reason(one, "blocked-consumer") == (
+        "the listener of x has messages, and ended no call for 0 s or more; more than usual is 8 s"
+    )
+    young = seen(of("x", since(-50)), {"x": Reporting(consumed_per_s=0.0)})
+    assert reason(young, "blocked-consumer") == (
+        "x has had messages for less than 60 s, and no call of its listener is known to have ended"
+    )
+
+
+def test_the_usual_duration_of_a_call_is_the_last_that_is_known_and_the_longest_of_its_topics() -> None:
+    two = running(*(Process(i, topics=("T", "U")) for i in "xy"), routes=SECOND)
+    queues = owned(two, "x")
+
+    def blocked(calls: dict[str, float], before: float = 0.0, span: float = -8) -> str:
+        looks = watched(two, {("x", queue): since(-300) for queue in queues}, looks=(span, 0))
+        statuses = {topic: ConsumeStatus(ms, 0.0, 0.0, 0, 1e6) for topic, ms in calls.items()}
+        first = {topic: ConsumeStatus(before, 0.0, 0.0, 0, 1e6) for topic in calls}
+        looks = (
+            *of_evidence(looks[:1], lambda its: replace(its, statuses=first), "x"),
+            *of_evidence(looks[1:], lambda its: replace(its, statuses=statuses), "x"),
+        )
+        return answer(of_looks(looks), "blocked-consumer")
+
+    assert blocked({"T": 800.0, "U": 20.0}) == "error"
+    assert blocked({"T": 801.0, "U": 20.0}) == "unknown"
+    assert blocked({"T": 20.0, "U": 801.0}) == "unknown"
+    assert blocked({"T": 20.0}) == "unknown"  # nothing is known of U
+    assert blocked({"T": 0.0, "U": 0.0}, before=20.0) == "error"
+    assert blocked({"T": 20.0, "U": 20.0}, before=5000.0) == "error"
+
+
+SECOND = tuple(replace(each, topic=topic) for topic in "TU" for each in (PAIR.routes["T"].route,))
+
+
+# --- heads
+
+
+def test_what_is_said_of_a_message_that_may_not_be_finished() -> None:
+    assert reason(seen({("x", X): HEAD}, looks=(-5, 0)), "head-blocked") == (
+        "whether x finishes offset 109098 of T a:0 shows in looks over 8 s or more in which others are finished; "
+        "they show 5 s"
+    )
+
+
+def test_a_call_that_began_after_the_look_before_is_not_hanging() -> None:
+    begun = replace(
+        Doing(),
+        end=lambda _: 5001,
+        done=lambda _: 5000,
+        pulled=lambda _: 5001,
+        consuming=1,
+        consumed_at=lambda _: -90,
+        locked_at=lambda t: t - 5,
+    )
+    assert answer(seen({("x", X): begun}, ORDERLY), "head-blocked") == "error"
+    looks = watched(PAIR, {("x", X): begun}, ORDERLY)
+    waiting = of_evidence(
+        looks[:-1],
+        lambda its: replace(
+            its,
+            queues=tuple(
+                replace(q, cached=1, min_offset=5000, consuming=0) if q.queue == X else q for q in its.queues or ()
+            ),
+        ),
+        "x",
+    )
+    assert answer(of_looks((*waiting, looks[-1])), "head-blocked") == "unknown"
+
+
+def test_a_queue_of_which_the_first_message_was_consumed_meanwhile_shows_that_the_listener_goes_on() -> None:
+    head = replace(HEAD, consumed_at=lambda _: -90)
+    new = replace(
+        Doing(),
+        end=lambda t: float(t > -5),
+        done=lambda t: float(t > -5),
+        pulled=lambda t: float(t > -5),
+        consumed_at=lambda _: -20,
+        locked_at=lambda _: -5000,
+    )
+    still = replace(new, end=lambda _: 0, done=lambda _: 0, pulled=lambda _: 0)
+    for does, expected in ((new, "warning"), (still, "unknown")):
+        found = seen({**of("x", still), ("x", owned(PAIR, "x")[1]): does, ("x", X): head}, looks=(-10, 0))
+        assert answer(found, "head-blocked") == expected
+
+
+# --- locks
+
+
+def test_locks_of_consumers_that_are_not_orderly_mean_nothing() -> None:
+    three = running(*map(Process, "wxyz"))
+    mine = owned(three, "x")[0]
+    doing = {("z", mine): Doing(), ("w", mine): Doing()}
+    some = {i: Reporting(orderly=True) for i in "xyz"}
+    found = of_looks(watched(three, doing, some))
+    assert finding(found, "lock-lost").consumers == ("x", "z")
+    assert finding(found, "lock-lost").consequence.startswith("1 queue consumed by two consumers at once; ")
+
+
+def test_the_words_of_a_lost_lock() -> None:
+    its = finding(seen({("x", X): UNLOCKED}, ORDERLY), "lock-lost")
+    assert facts(its.evidence) == [("seconds since x got the lock of T a:0", 100, 30)]
+    assert its.consequence == "1 queue not consumed; 702 messages unread there."
+
+
+def test_the_words_of_a_queue_that_was_taken_away() -> None:
+    late = replace(Doing(), dropped=True, consumed_at=lambda t: t - 8)
+    its = finding(seen({("x", Y): late}), "dropped-but-consuming")
+    assert facts(its.evidence) == [("seconds since x consumed T b:0, which was taken from it", 8, None)]
+    assert its.consequence == "1 queue consumed by a former owner beside y: messages are delivered twice."
+    assert its.consumers == ("x",)
+
+
+# --- frozen-consumer
+
+
+def test_a_consumer_that_was_not_yet_listed_is_not_silent() -> None:
+    looks = watched(PAIR, of("x", since(-90)), silent("x"))
+    group = looks[0].groups["g"]
+    views = tuple(
+        replace(view, connections=tuple(each for each in view.connections if each.client_id != "x"))
+        for view in group.views or ()
+    )
+    first, last = of_groups(looks[:1], views=views), looks[-1:]
+    assert answer(of_looks((*first, *last)), "frozen-consumer") == "unknown"
+    assert answer(of_looks((*looks[:1], *last)), "frozen-consumer") == "error"
+
+
+def test_a_consumer_that_answered_before_is_not_silent_since_then() -> None:
+    before, now = watched(PAIR, of("x", since(-90))), watched(PAIR, of("x", since(-90)), silent("x"))
+    assert answer(of_looks((before[0], now[-1])), "frozen-consumer") == "unknown"
+    assert answer(of_looks((before[0], *now[1:])), "frozen-consumer") == "error"
+
+
+def test_brokers_that_give_other_topics_at_another_look_show_different_subscriptions() -> None:
+    looks = watched(PAIR, of("x", since(-90)), silent("x"))
+    other = of_groups(looks[:1], topics=("U",))
+    assert "different subscriptions" in reason(of_looks((*other, *looks[1:])), "frozen-consumer")
+
+
+def test_queues_that_others_own_are_not_those_of_a_silent_consumer() -> None:
+    looks = watched(PAIR, of("x", since(-90)), silent("x"))
+    taken = tuple(
+        replace(
+            look,
+            groups={
+                "g": replace(
+                    look.groups["g"],
+                    queues={
+                        queue: replace(state, owners=frozenset("y")) if queue == X else state
+                        for queue, state in look.groups["g"].queues.items()
+                    },
+                )
+            },
+        )
+        for look in looks
+    )
+    assert X not in finding(of_looks(taken), "frozen-consumer").queues
+    assert len(finding(of_looks(taken), "frozen-consumer").queues) == 3
+
+
+# --- lag
+
+
+def test_slow_consumers_need_the_calls_of_others() -> None:
+    looks = watched(PAIR, of("x", SLOW), {"x": Reporting(call_ms=200.0)})
+
+    def without_calls(client_ids: str) -> Diagnosis:
+        return of_looks(of_evidence(looks, lambda its: replace(its, statuses=None), client_ids))
+
+    for ids in ("x", "y"):
+        assert reason(without_calls(ids), "slow-consumer") == (
+            "how long calls of the listener of x and of the others take is unknown"
+        )
+
+
+def test_the_evidence_of_a_slow_consumer() -> None:
+    three = running(*map(Process, "xyz"), Process("w", age_s=3600))
+    slow = {("x", queue): SLOW for queue in owned(three, "x")}
+    calls = {"x": 200.0, "y": 90.0, "z": 10.0, "w": 30.0}
+    says = {i: Reporting(call_ms=ms, consumed_per_s=8.0) for i, ms in calls.items()}
+    its = finding(of_looks(watched(three, slow, says)), "slow-consumer")
+    # The median of 10, 30 and 90 ms is 30; x has 2 queues of 10 messages per second.
+    assert facts(its.evidence) == [
+        ("ms per call of the listener of x", 200, 60),
+        ("messages of T that x consumes per second", 8, None),
+        ("messages of T that arrive for x per second", 20, None),
+    ]
+    assert (
+        its.consequence == "The lag of 2 queues grows, that of 3 other consumers does not; 1,804 messages unread there."
+    )
+
+
+def test_the_words_of_lag() -> None:
+    stalled = finding(seen({**of("x", PAUSED), **of("y", PAUSED)}), "lag-stalled")
+    assert stalled.evidence[-1].value == 0
+    assert stalled.remedy.startswith("Look at the log")
+    assert reason(seen(of("x", PAUSED), looks=(-10, 0)), "lag-stalled") == (
+        "12,000 unread messages in 4 queues: whether they become more shows in 3 looks over 15 s or more"
+    )
+    growing = finding(seen({**of("x", SLOW), **of("y", SLOW)}), "lag-growing")
+    assert growing.remedy.startswith("Look at show-consumers")
+    unknown = of_groups(watched(PAIR), queues={})
+    assert reason(of_looks(unknown), "lag-stalled") == "how far the group is in 8 queues is unknown"
+
+
+def test_looks_are_not_wanted_for_ever() -> None:
+    looks = watched(PAIR, of("x", since(-300)), {"x": Reporting(call_ms=7000.0, pulled_per_s=1e6)}, (-3, -2, -1, 0))
+    wanted = [wants_another(evidence_of(looks[-1], earlier=earlier(looks[-n:]))) for n in range(1, MOST_LOOKS + 1)]
+    assert wanted == [True, True, True, False]
+    assert grave(diagnosed(looks[-1], earlier=earlier(looks))) == []
