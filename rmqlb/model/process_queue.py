@@ -109,6 +109,9 @@ class ConsumerEvidence(Struct, frozen=True, rename="camel", omit_defaults=True):
         orderly: it consumes in order (`PROP_CONSUMEORDERLY`); None of a pull consumer, which does not report it.
         stacks: the stack traces of its consume threads, one text each: the thread's name and state in the first line,
             then a line per frame; None when they were not asked for.
+        filters: topic → which of its messages the consumer takes: `*` for all, sorted tags as `blue || red`, or
+            another expression after its type (`SQL92: a > 1`). Brokers send each consumer what the last heartbeat of
+            any of them asks for.
     """
 
     read_at: int | None = None
@@ -117,3 +120,4 @@ class ConsumerEvidence(Struct, frozen=True, rename="camel", omit_defaults=True):
     limits: PullLimits = PullLimits()
     orderly: bool | None = None
     stacks: tuple[str, ...] | None = None
+    filters: dict[str, str] | None = None

@@ -16,7 +16,17 @@ from typing import Protocol, TypeVar
 from msgspec.structs import replace
 
 from rmqlb.errors import DataError, EndpointError, ProtocolError, RmqlbError
-from rmqlb.model.group import CLUSTERING, ConsumerGroup, MemberReport, MemberView, QueueState, Seen, States, retry_topic
+from rmqlb.model.group import (
+    CLUSTERING,
+    RETRY_PREFIX,
+    ConsumerGroup,
+    MemberReport,
+    MemberView,
+    QueueState,
+    Seen,
+    States,
+    retry_topic,
+)
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import (
@@ -289,9 +299,20 @@ class _SnapshotReader:
         ):
             states.update(some)
         group, via, held = self._with_reports(group)
+        if self._evidence and via.keys() <= held.keys():
+            states = dict.fromkeys(self._readable(group.reports), QueueState()) | states
         owned = with_owners(states, held, frozenset(via), popped_topics(group.reports))
         group = replace(group, queues=owned)
         return replace(group, request_modes=request_modes(self._pop_reads, group, via))
+
+    def _readable(self, reports: Mapping[str, MemberReport]) -> list[MessageQueue]:
+        """The queues of all topics to which consumers say that they subscribe.
+
+        A broker has the topics of the last heartbeat only, and tells of no others how far the group has read them.
+        """
+        topics = {topic for report in reports.values() for topic in report.topics or ()}
+        sightings = self.routes(sorted(t for t in topics if not t.startswith(RETRY_PREFIX)), tolerant=True)
+        return [queue for sighting in sightings for queue in sighting.route.subscribe_queues()]
 
     @property
     def _pop_reads(self) -> PopReads | None:

@@ -250,6 +250,7 @@ def test_evidence_keeps_its_figures_and_loses_its_names_and_stack_traces() -> No
         statuses={"T": ConsumeStatus(consume_ms=1.5)},
         limits=PullLimits(1000, 100, 2000),
         orderly=True,
+        filters={"T": "zecret || red", "%RETRY%g": "*"},
         stacks=("ConsumeMessageThread_g_1 RUNNABLE\ncom.zecret.Handler.run(Handler.java:1)",),
     )
     before = seen(route_of(["a"]), ["x@1"])
@@ -261,6 +262,7 @@ def test_evidence_keeps_its_figures_and_loses_its_names_and_stack_traces() -> No
         found,
         queues=(msgspec.structs.replace(queue, queue=MessageQueue(names.topics["T"], names.broker_names["a"], 3)),),
         statuses={names.topics["T"]: ConsumeStatus(consume_ms=1.5)},
+        filters={names.topics["T"]: "filter-1", "%RETRY%group-1": "*"},
         stacks=None,
     )
 

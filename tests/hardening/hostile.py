@@ -69,6 +69,7 @@ def _evidence(names: Names) -> dict[str, Any]:
     return {
         "queues": [{"queue": queue, "cached": 3, "lastConsume": 1}],
         "statuses": {f"lost {names.text}": {"consumeMs": 1.5}},
+        "filters": {f"lost {names.text}": f"lost {names.text}"},
         "stacks": [f"lost {names.text}"],
     }
 

@@ -94,6 +94,7 @@ EVIDENCE = st.builds(
     limits=st.builds(PullLimits, MAYBE_INT64, MAYBE_INT64, MAYBE_INT64),
     orderly=_MAYBE_FLAG,
     stacks=st.none() | tuples(NAMES, 2),
+    filters=st.none() | st.dictionaries(NAMES, NAMES, max_size=2),
 )
 
 

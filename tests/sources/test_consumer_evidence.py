@@ -115,6 +115,7 @@ def test_a_java_consumers_report_has_its_queues_rates_and_limits(form: str) -> N
         last_pull=1795226745965,
         last_consume=1795226486133,
     )
+    assert found.filters == {"%RETRY%order-svc": "*", "OrderEvents": "*", "Skewed": "*"}
     assert list(found.statuses or ()) == ["%RETRY%order-svc", "OrderEvents", "Skewed"]
 
 
@@ -156,6 +157,26 @@ def test_properties_that_are_absent_or_odd_are_unknown(
 ) -> None:
     found = evidence(properties=properties)
     assert (found.limits, found.orderly) == (limits, orderly)
+
+
+@pytest.mark.parametrize(
+    ("subscription", "taken"),
+    [
+        ({"subString": "*", "expressionType": "TAG"}, "*"),
+        ({"subString": "red||  blue || red ||", "expressionType": "TAG"}, "blue || red"),
+        ({"subString": "red"}, "red"),
+        ({"subString": "a > 1", "expressionType": "SQL92"}, "SQL92: a > 1"),
+    ],
+)
+def test_what_a_consumer_takes_of_a_topic(subscription: dict[str, str], taken: str) -> None:
+    items = [{"topic": "U", "subString": "*"}, {"topic": "T", **subscription}]
+    assert list((evidence(subscriptionSet=items).filters or {}).items()) == [("T", taken), ("U", "*")]
+
+
+@pytest.mark.parametrize("odd", [{}, {"subString": 1}, {"subString": "a", "expressionType": 2}, {"subString": None}])
+def test_what_it_takes_is_unknown_when_it_is_not_reported_of_some_topic(odd: dict[str, object]) -> None:
+    assert evidence(subscriptionSet=[{"topic": "U", "subString": "*"}, {"topic": "T", **odd}]).filters is None
+    assert evidence().filters is None
 
 
 def test_a_table_that_is_not_there_is_unknown_and_one_without_entries_is_empty() -> None:

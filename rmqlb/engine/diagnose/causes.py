@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from rmqlb.engine.assignment.consumers import other_subscriptions
-from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, FORGETS_MS, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, FORGETS_MS, MAKE_EVIDENCE, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import DUPLICATE, MIXED, SPLIT, SUBSCRIPTIONS, UNREACHABLE, Cause, Hypotheses
 from rmqlb.engine.diagnose.rule import ComesOf
 from rmqlb.errors import DataError
@@ -151,7 +151,30 @@ def subscription_mismatch(case: Hypotheses) -> Iterator[GroupFinding]:
             meaning="a consumer that does not subscribe to a topic leaves its share of it unassigned",
             remedy="Give all consumers of the group the same subscriptions, or other topics another group.",
         )
+    else:
+        yield from _other_filters(evidence)
     evidence.must_be_of_all(evidence.subscriptions, "subscription")
+    if not evidence.filters and evidence.processes.keys() <= evidence.group.reports.keys():
+        raise DataError("the snapshot has no tag filters of its consumers", hint=MAKE_EVIDENCE)
+    evidence.must_be_of_all(evidence.filters, "tag filter")
+
+
+def _other_filters(evidence: GroupEvidence) -> Iterator[GroupFinding]:
+    """Consumers take different messages of a topic; a broker sends each what the last heartbeat of any asks for."""
+    for topic in sorted({topic for its in evidence.filters.values() for topic in its}):
+        taken = {i: its[topic] for i, its in evidence.filters.items() if topic in its}
+        if len(set(taken.values())) > 1:
+            usual = Counter(taken.values()).most_common(1)[0][0]
+            yield GroupFinding(
+                SUBSCRIPTIONS,
+                INFO if evidence.is_younger_than(FORGETS_MS) else WARNING,
+                evidence.group.group,
+                topic,
+                consumers=tuple(sort_client_ids(i for i, its in taken.items() if its != usual)),
+                evidence=tuple(evidence.seen(f"messages of {topic} that {i} takes", its) for i, its in taken.items()),
+                consequence="A consumer skips messages of its queues that only others take; the group never gets them.",
+                remedy="Give all consumers of the group the same tags, or other tags another group.",
+            )
 
 
 def _finding(

@@ -32,6 +32,8 @@ FORGETS_MS = 120_000
 
 ASK_BROKERS = "diagnose again when that broker answers, from where it can be reached"
 """What to do where a broker did not answer."""
+MAKE_EVIDENCE = "make the snapshot with fetch-routes --evidence"
+"""What to do where consumers were not asked for evidence."""
 ASK_CONSUMERS = "diagnose again; if it does not answer then either, look at its process"
 """What to do where a consumer did not answer."""
 ASK_OTHERWISE = "clients in some languages report less than Java's; that consumer's own log shows more"
@@ -178,6 +180,16 @@ class GroupEvidence(Struct, dict=True, eq=False):
     def subscriptions(self) -> Mapping[str, frozenset[str]]:
         """Client ID → the topics that it reports, of the same consumers."""
         return {i: topics for i, topics in subscriptions(self.group).items() if i in self.processes}
+
+    @cached_property
+    def filters(self) -> Mapping[str, Mapping[str, str]]:
+        """Client ID → which messages of each topic it reports to take, of the same consumers."""
+        reports = {i: self.group.reports[i].evidence for i in self.processes if i in self.group.reports}
+        return {
+            i: {topic: each for topic, each in known.filters.items() if not topic.startswith(RETRY_PREFIX)}
+            for i, known in reports.items()
+            if known is not None and known.filters is not None
+        }
 
     def must_be_of_all(self, known: Mapping[str, object], what: str) -> None:
         """Refuse to answer (DataError) when this is not known of each consumer, or there may be others."""

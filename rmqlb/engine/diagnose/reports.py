@@ -14,7 +14,14 @@ from typing import TypeVar
 from msgspec import Struct
 
 from rmqlb.engine.diagnose.clocks import Clock, clock_of
-from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, ASK_OTHERWISE, AnotherLookNeeded, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.evidence import (
+    ASK_CONSUMERS,
+    ASK_OTHERWISE,
+    MAKE_EVIDENCE,
+    AnotherLookNeeded,
+    DoesNotApply,
+    GroupEvidence,
+)
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY
@@ -157,9 +164,7 @@ def _pushes(evidence: GroupEvidence, client_id: str) -> bool:
 def _silent(evidence: GroupEvidence, silent: list[str], number: int) -> DataError:
     reports = evidence.group.reports
     if all(client_id in reports for client_id in silent) and len(silent) == number:
-        return DataError(
-            "the snapshot has no process queues of its consumers", hint="make the snapshot with fetch-routes --evidence"
-        )
+        return DataError("the snapshot has no process queues of its consumers", hint=MAKE_EVIDENCE)
     return DataError(
         f"the process queues of {counted(len(silent), 'consumer')} are unknown: {silent[0]} did not report them",
         hint=ASK_CONSUMERS,

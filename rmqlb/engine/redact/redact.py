@@ -117,6 +117,7 @@ KEYS: Mapping[str, Kind] = {
     "groups": "groups",
     "reports": "client_ids",
     "statuses": "topics",
+    "filters": "topics",
     "topic_queue_mapping_by_broker": "broker_names",
 }
 """Field of the model that is a mapping → the kind of names that its keys are."""
@@ -131,6 +132,7 @@ TEXTS: Mapping[str, Callable[[str, Name], str | None]] = {
     "consume_timestamp": _time,
     "order_topic_conf": _order,
     "cluster": lambda text, name: text and name("clusters", text),
+    "filters": lambda text, name: text if text == "*" else name("filters", text),
     "strategy_class": lambda text, name: text if text in JAVA_CLASSES else name("strategy_classes", text),
 }
 """Field of the model → what is left of its other texts; None is nothing."""

@@ -26,10 +26,20 @@ from rmqlb.model.system_names import REPLY_SUFFIX, SYSTEM_PREFIXES, is_fixed_nam
 _GLOBAL = logical_broker_name(GLOBAL_SCOPE)
 
 Kind = Literal[
-    "topics", "groups", "client_ids", "broker_names", "scopes", "clusters", "zones", "addresses", "strategy_classes"
+    "topics",
+    "groups",
+    "client_ids",
+    "broker_names",
+    "scopes",
+    "clusters",
+    "zones",
+    "addresses",
+    "strategy_classes",
+    "filters",
 ]
 """Of names: broker names are those of queues and routes, logical ones of static topics too; addresses those of brokers,
-members and sources, and files; strategy classes those that are not RocketMQ's. Groups inside `%RETRY%` and `%DLQ%`
+members and sources, and files; strategy classes those that are not RocketMQ's; filters are what consumers take of
+topics, but for `*`, which is all. Groups inside `%RETRY%` and `%DLQ%`
 topics are found by the renaming."""
 
 
@@ -47,6 +57,7 @@ class Renaming(Struct, frozen=True, rename="camel"):
     zones: Mapping[str, str]
     addresses: Mapping[str, str]
     strategy_classes: Mapping[str, str]
+    filters: Mapping[str, str]
 
     def of(self, kind: Kind) -> Mapping[str, str]:
         return getattr(self, kind)  # type: ignore[no-any-return]
@@ -78,6 +89,7 @@ def rename(found: Mapping[Kind, Set[str]]) -> Renaming:
         zones=_numbered(found["zones"], "zone"),
         addresses=_numbered(found["addresses"], "address"),
         strategy_classes=_numbered(found["strategy_classes"], "Strategy"),
+        filters=_numbered(found["filters"], "filter"),
     )
 
 

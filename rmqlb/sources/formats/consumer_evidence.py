@@ -12,12 +12,13 @@ from math import isfinite
 
 from rmqlb.model.message_queue import queue_order
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
-from rmqlb.sources.formats.documents import RunningInfoDocument
+from rmqlb.sources.formats.documents import RunningInfoDocument, SubscriptionItem
 from rmqlb.sources.formats.from_documents import queue_key, whole_number
 
 _INT64 = range(-(2**63), 2**63)
 _CONSUME_THREAD = "ConsumeMessageThread_"
 _THREAD = re.compile(rf"({_CONSUME_THREAD}\S*) *TID: [0-9]+ STATE: ([A-Z_]+)")
+_TAG = "TAG"
 _FLAGS = {"true": True, "false": False}
 
 
@@ -38,8 +39,28 @@ def consumer_evidence(document: RunningInfoDocument, where: str, read_at: int | 
             span=whole_number(properties.get("consumeConcurrentlyMaxSpan", properties.get("consumeMaxSpan"))),
         ),
         orderly=_FLAGS.get(properties.get("PROP_CONSUMEORDERLY") or ""),
+        filters=_filters(document.subscription_set),
         stacks=consume_stacks(document, properties.get("consumerGroup") or ""),
     )
+
+
+def _filters(items: list[SubscriptionItem] | None) -> dict[str, str] | None:
+    """Topic → what the consumer takes of it; None when one of them is not reported."""
+    if items is None:
+        return None
+    found = {item.topic: _filter(item) for item in sorted(items, key=lambda item: item.topic)}
+    known = {topic: expression for topic, expression in found.items() if expression is not None}
+    return known if len(known) == len(found) else None
+
+
+def _filter(item: SubscriptionItem) -> str | None:
+    """Tags in any order are the same (`FilterAPI.buildSubscriptionData`)."""
+    kind = item.expression_type or _TAG
+    if not isinstance(item.sub_string, str) or not isinstance(kind, str):
+        return None
+    if kind != _TAG:
+        return f"{kind}: {item.sub_string}"
+    return " || ".join(sorted({tag.strip() for tag in item.sub_string.split("||")} - {""})) or "*"
 
 
 def consume_stacks(document: RunningInfoDocument, group: str) -> tuple[str, ...] | None:

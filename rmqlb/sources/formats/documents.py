@@ -127,6 +127,8 @@ class SubscriptionItem(CamelStruct, frozen=True):
     """A subscription, as RocketMQ's `SubscriptionData`."""
 
     topic: str
+    sub_string: Any = None
+    expression_type: Any = None
 
 
 class RunningInfoDocument(CamelStruct, frozen=True):

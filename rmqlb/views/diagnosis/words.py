@@ -42,7 +42,7 @@ WORDS: Mapping[str, RuleWords] = {
     "broker-unreachable-from-consumer": RuleWords("consumers reach all brokers", "{who} [does|do] not reach {brokers}"),
     "split-consumer-view": RuleWords("all brokers list the same consumers", "brokers list different consumers"),
     "mixed-strategies": RuleWords("one strategy", "its consumers run different strategies: {values}"),
-    "subscription-mismatch": RuleWords("subscriptions agree", "its consumers subscribe to different topics"),
+    "subscription-mismatch": RuleWords("subscriptions agree", "its consumers subscribe to different topics or tags"),
     "mixed-sdks": RuleWords(
         "one client language", "its consumers use client libraries of different languages: {values}"
     ),

@@ -207,4 +207,5 @@ def _evidence(report: MemberReport, mine: Mapping[MessageQueue, Doing], says: Re
         limits=says.limits,
         orderly=says.orderly,
         stacks=says.stacks,
+        filters=dict.fromkeys(report.topics or (), "*"),
     )

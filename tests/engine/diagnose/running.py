@@ -18,6 +18,7 @@ from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.finding import INFO
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from tests.support.builders import route
@@ -39,6 +40,7 @@ class Process(Struct, frozen=True):
         cut: brokers that it does not reach, so that it reads no queue there; those do not list it either.
         language: of its client library.
         age_s: for how long it has run.
+        takes: which messages of its topics.
     """
 
     client_id: str
@@ -49,6 +51,7 @@ class Process(Struct, frozen=True):
     cut: tuple[str, ...] = ()
     language: str = "JAVA"
     age_s: int = 3600
+    takes: str = "*"
 
 
 def running(*processes: Process, routes: Sequence[TopicRouteData] = TWO_BROKERS, lag: int = 10) -> ClusterSnapshot:
@@ -123,4 +126,5 @@ def _report(process: Process) -> MemberReport:
         client_rebalance=True,
         consumer_type="push",
         started_at=int((AT.timestamp() - process.age_s) * 1000),
+        evidence=ConsumerEvidence(filters=dict.fromkeys(process.topics, process.takes)),
     )

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.diagnose.rules import RULES
 from rmqlb.model.diagnosis import Diagnosis, Explains, GroupFinding
+from rmqlb.model.finding import INFO, WARNING
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGroup
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.sources.dump.source import DumpSource
@@ -512,3 +513,30 @@ def test_what_is_unknown_says_how_to_get_it() -> None:
     bare = {i: replace(report, topics=None) for i, report in healthy.groups["g"].reports.items()}
     unknown = diagnosed(changed(healthy, reports=bare, request_modes=None, polling_num=None, consume_type=None)).unknown
     assert {each.code: each.remedy for each in unknown if each.remedy is None} == {}
+
+
+def test_consumers_that_take_different_messages_of_a_topic_lose_some() -> None:
+    found = diagnosed(running(Process("x", takes="red"), Process("y", takes="blue || red"), Process("z", takes="red")))
+    assert grave(found) == ["subscription-mismatch"]
+    (cause,) = found.findings
+    assert (cause.severity, cause.topic, cause.consumers, cause.queues) == (WARNING, "T", ("y",), ())
+    assert [(each.fact, each.value) for each in cause.evidence] == [
+        ("messages of T that x takes", "red"),
+        ("messages of T that y takes", "blue || red"),
+        ("messages of T that z takes", "red"),
+    ]
+
+
+def test_other_tags_pass_in_a_rolling_release() -> None:
+    found = diagnosed(running(Process("x", takes="red"), Process("y", takes="blue", age_s=60)))
+    assert [(each.code, each.severity) for each in found.findings] == [("subscription-mismatch", INFO)]
+
+
+def test_tags_that_a_consumer_does_not_report_are_unknown() -> None:
+    snapshot = running(Process("x"), Process("y"))
+    group = snapshot.groups["g"]
+    reports = {**group.reports, "y": replace(group.reports["y"], evidence=None)}
+    found = diagnosed(replace(snapshot, groups={"g": replace(group, reports=reports)}))
+    assert {each.code: each.reason for each in found.unknown}["subscription-mismatch"] == (
+        "the tag filter of 1 consumer is unknown: y did not report it"
+    )
