@@ -59,6 +59,8 @@ def watched(cluster: RocketMQCluster, tmp_path_factory: pytest.TempPathFactory) 
     with ThreadPoolExecutor() as threads:
         living = threads.submit(Group(cluster, GROUP, TOPIC, 8).live_through, acts)
         wait_until(lambda: living.done() or is_converged(source), 240, lambda: "three members own all queues")
+        if living.done():
+            living.result()  # raises what kept the members from starting
         snapshot = run("fetch-routes", "-s", source, "-g", GROUP)
         (folder / "before.json").write_text(snapshot.stdout)
         with (folder / "join.json").open("w") as file:
