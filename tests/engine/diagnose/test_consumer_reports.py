@@ -8,14 +8,17 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
+from rmqlb.engine.diagnose.lags import QueueLag
 from rmqlb.engine.diagnose.looks import MOST_LOOKS, wants_another
 from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, ConsumerGroup, MemberReport
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus
+from rmqlb.model.snapshot import ClusterSnapshot
 from tests.engine.diagnose.consuming import Doing, Reporting, earlier, owned, watched
 from tests.engine.diagnose.running import Process, diagnosed, evidence_of, grave, running
 from tests.engine.diagnose.test_thresholds import X, Y, answer, facts, finding, of_looks, reason, seen, silent, since
 from tests.engine.diagnose.watched_faults import HEAD, LIMITED, ORDERLY, PAIR, PAUSED, SLOW, UNLOCKED, Looks, of
+from tests.support.builders import route
 
 OF_REPORTS = (
     *("blocked-consumer", "head-blocked", "pull-stopped", "lock-lost"),
@@ -393,3 +396,100 @@ def test_looks_are_not_wanted_for_ever() -> None:
     wanted = [wants_another(evidence_of(looks[-1], earlier=earlier(looks[-n:]))) for n in range(1, MOST_LOOKS + 1)]
     assert wanted == [True, True, True, False]
     assert grave(diagnosed(looks[-1], earlier=earlier(looks))) == []
+
+
+def test_a_single_queue_waits() -> None:
+    one = running(Process("x"), routes=(route(a=1),))
+    found = of_looks(watched(one, {("x", queue): since(-3000) for queue in owned(one, "x")}))
+    its = finding(found, "blocked-consumer")
+    assert its.consequence.startswith("1 consumer consumes nothing: 1 queue waits; ")
+    assert its.evidence[1].value == 3000
+
+
+def test_a_head_that_stands_since_the_look_before_and_one_that_went_back() -> None:
+    stands = replace(HEAD, done=lambda t: 109_000 + (t > -15))
+    assert answer(seen({("x", X): stands}, looks=(-30, -20, -10, 0)), "head-blocked") == "warning"
+    back = replace(HEAD, done=lambda t: 109_000 - (t > -5))
+    assert answer(seen({("x", X): back}), "head-blocked") == "in order"
+
+
+def test_only_a_message_that_was_pulled_later_shows_that_a_head_does_not_wait_for_a_thread() -> None:
+    head = replace(HEAD, consumed_at=lambda _: -90)
+    quiet = replace(
+        Doing(),
+        end=lambda _: 0,
+        done=lambda _: 0,
+        pulled=lambda _: 0,
+        consumed_at=lambda _: -20,
+        locked_at=lambda _: -5000,
+    )
+
+    def other(done: int) -> str:
+        does = replace(
+            quiet,
+            end=lambda t: 2.0 if t < -5 else float(done),
+            done=lambda t: 0.0 if t < -5 else float(done),
+            pulled=lambda t: 2.0 if t < -5 else float(done),
+        )
+        doing = {**of("x", quiet), ("x", owned(PAIR, "x")[1]): does, ("x", X): head}
+        return answer(seen(doing, looks=(-10, 0)), "head-blocked")
+
+    assert (other(2), other(3)) == ("unknown", "warning")
+
+
+def test_two_consumers_had_the_lock_at_the_look_before() -> None:
+    found = seen({("x", Y): replace(Doing(), since=-15)}, ORDERLY)
+    assert answer(found, "lock-lost") == "error"
+
+
+def test_one_offset_that_moved_once_shows_a_consumer_that_runs() -> None:
+    one_moves = {**of("x", since(-90)), ("x", X): Doing()}
+    assert answer(seen(one_moves, silent("x"), (-10, 0)), "frozen-consumer") == "in order"
+
+
+def test_a_group_is_behind_from_a_millisecond_more_than_a_minute_on() -> None:
+    """1,000 messages arrive per second, 500 of which are consumed."""
+
+    def lag(unread: int) -> QueueLag:
+        return QueueLag((0, 10_000, 20_000), (0, 5_000, 10_000), (unread - 10_000, unread - 5_000, unread))
+
+    assert (lag(60_000).is_behind, lag(60_001).is_behind) == (False, True)
+    assert lag(60_001).state == "growing"
+
+
+def test_the_inflow_of_a_topic_is_that_of_its_queues() -> None:
+    two = running(*(Process(i, topics=("T", "U")) for i in "xy"), routes=SECOND)
+    doing = {("x", queue): SLOW for queue in owned(two, "x") if queue.topic == "T"}
+    its = finding(of_looks(watched(two, doing, {"x": Reporting(call_ms=200.0)})), "slow-consumer")
+    assert (its.topic, its.evidence[-1].value) == ("T", 40)
+    assert [each.fact for each in its.evidence if "arrive" in each.fact] == [
+        "messages of T that arrive for x per second"
+    ]
+
+
+def test_a_queue_that_the_last_look_lacks_is_unknown() -> None:
+    looks = watched(PAIR)
+
+    def lacking(look: ClusterSnapshot) -> ClusterSnapshot:
+        group = look.groups["g"]
+        queues = {queue: state for queue, state in group.queues.items() if queue != X}
+        return replace(look, groups={"g": replace(group, queues=queues)})
+
+    found = of_looks((*looks[:-1], lacking(looks[-1])))
+    assert reason(found, "lag-stalled") == "how far the group is in 1 queue is unknown"
+    made_since = (*map(lacking, looks[:-1]), looks[-1])
+    assert reason(of_looks(made_since), "lag-stalled").startswith("2 unread messages in 1 queue: ")
+
+
+def test_what_passes_is_to_be_looked_at_again() -> None:
+    young = running(Process("x"), Process("y", age_s=20))
+    found = of_looks(watched(young, {**of("x", PAUSED), **of("y", SLOW)}))
+    for code in ("lag-stalled", "lag-growing"):
+        assert finding(found, code).severity == "info"
+        assert finding(found, code).remedy.startswith("Look again after a minute")
+    assert finding(seen({**of("x", PAUSED), **of("y", PAUSED)}), "lag-stalled").evidence[-1].threshold == 1
+
+
+def test_a_group_of_an_unknown_kind_is_taken_for_one_of_push_consumers() -> None:
+    looks = of_reports(watched(PAIR, of("x", since(-300))), partial(replace, consumer_type=None))
+    assert answer(of_looks(of_groups(looks, consume_type=None)), "blocked-consumer") == "error"

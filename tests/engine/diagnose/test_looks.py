@@ -50,5 +50,6 @@ def test_stacks_are_worth_asking_of_consumers_with_messages_and_none_consumed_fo
 
     assert worth(1, 60_001) == ("x",)
     assert worth(1, 60_000) == ()
+    assert worth(1, 500_000) == ("x",)
     assert worth(0, 60_001) == ()
     assert worth_stacks(evidence_of(HEALTHY)) == ()
