@@ -50,8 +50,13 @@ class DoesNotApply(Exception):
 class AnotherLookNeeded(DataError):
     """A later look at the same group would decide it."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem, hint=LOOK_AGAIN)
+    def __init__(self, problem: str, *, after_ms: int | None = None) -> None:
+        super().__init__(problem, hint=LOOK_AGAIN if after_ms is None else _look_again(-(-after_ms // 1000)))
+
+
+def _look_again(seconds: int) -> str:
+    later = f"look again {seconds} s later (--interval {seconds}s)"
+    return f"{later}; in a file, give the snapshot made before it with --earlier"
 
 
 class GroupEvidence(Struct, dict=True, eq=False):

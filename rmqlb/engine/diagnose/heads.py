@@ -97,7 +97,8 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue, waiting: int) 
     if held < needed or not _goes_on(consumer, item, since):
         doubt = AnotherLookNeeded(
             f"whether {consumer.client_id} finishes offset {first} of {named(item.queue)} shows in looks over "
-            f"{needed // 1000} s or more in which others are finished; they show {held // 1000} s"
+            f"{needed // 1000} s or more in which others are finished; they show {held // 1000} s",
+            after_ms=max(needed - held, 0) or None,
         )
     stops = bool(consumer.now.orderly) or (doubt is None and is_at_limit(consumer, item) is not None)
     return StandingHead(item.queue, first, waiting - 1, held, needed, stops, doubt)

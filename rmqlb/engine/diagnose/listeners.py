@@ -89,7 +89,8 @@ def stuck_listener(consumer: ConsumerReports) -> Iterator[Stuck]:
     elif not _ended_calls(consumer):
         raise AnotherLookNeeded(
             f"{consumer.client_id} has had messages for less than {BLOCKED_MS // 1000} s, and no call of its listener "
-            "is known to have ended"
+            "is known to have ended",
+            after_ms=BLOCKED_MS,
         )
 
 
@@ -99,7 +100,8 @@ def _proven(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], waiting
     if held < needed and not _has_old_messages(consumer):
         raise AnotherLookNeeded(
             f"the listener of {consumer.client_id} has messages, and ended no call for {held // 1000} s or more; "
-            f"more than usual is {needed // 1000} s"
+            f"more than usual is {needed // 1000} s",
+            after_ms=needed - held,
         )
     times = [item.last_consume for item in consumer.queues if item.queue in queues and item.last_consume is not None]
     return Stuck(queues, waiting, consumer.clock.age(max(times)), held, needed)

@@ -12,8 +12,8 @@ from rmqlb.model.group import ConsumerGroup, MemberReport
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.snapshot import ClusterSnapshot
 
-MOST_LOOKS = 4
-"""After so many looks what is still undecided stays so."""
+MOST_LOOKS = 8
+"""After so many looks, a minute and more at 10 s, what is still undecided stays so."""
 
 
 def earlier_look(snapshot: ClusterSnapshot, name: str) -> ConsumerGroup:

@@ -16,9 +16,8 @@ from rmqlb.model.words import counted
 
 PULLS_WITHIN_MS = 120_000
 """A pull leads to the next one (`ProcessQueue.PULL_MAX_IDLE_TIME`)."""
-LONGEST_PULL_MS = 30_000
-"""A pull that finds no message ends within 20 s: 15 s (`brokerSuspendMaxTimeMillis`), and brokers look every 5 s. The
-client gives up after 30 s (`consumerTimeoutMillisWhenSuspend`)."""
+LONGEST_PULL_MS = 20_000
+"""A pull that finds no message ends after 15 s (`brokerSuspendMaxTimeMillis`), for which brokers look every 5 s."""
 
 
 def pull_stopped(case: Case) -> Iterator[GroupFinding]:

@@ -17,7 +17,18 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from tests.engine.diagnose.consuming import Doing, Reporting, earlier, owned, watched
 from tests.engine.diagnose.running import Process, diagnosed, evidence_of, grave, running
 from tests.engine.diagnose.test_thresholds import X, Y, answer, facts, finding, of_looks, reason, seen, silent, since
-from tests.engine.diagnose.watched_faults import HEAD, LIMITED, ORDERLY, PAIR, PAUSED, SLOW, UNLOCKED, Looks, of
+from tests.engine.diagnose.watched_faults import (
+    HEAD,
+    LIMITED,
+    ORDERLY,
+    PAIR,
+    PAUSED,
+    SLOW,
+    UNLOCKED,
+    UNPULLED,
+    Looks,
+    of,
+)
 from tests.support.builders import route
 
 OF_REPORTS = (
@@ -392,10 +403,14 @@ def test_the_words_of_lag() -> None:
 
 
 def test_looks_are_not_wanted_for_ever() -> None:
-    looks = watched(PAIR, of("x", since(-300)), {"x": Reporting(call_ms=7000.0, pulled_per_s=1e6)}, (-3, -2, -1, 0))
+    says = {"x": Reporting(call_ms=7000.0, pulled_per_s=1e6)}
+    looks = watched(PAIR, of("x", since(-300)), says, tuple(range(1 - MOST_LOOKS, 1)))
     wanted = [wants_another(evidence_of(looks[-1], earlier=earlier(looks[-n:]))) for n in range(1, MOST_LOOKS + 1)]
-    assert wanted == [True, True, True, False]
+    assert wanted == [True] * (MOST_LOOKS - 1) + [False]
     assert grave(diagnosed(looks[-1], earlier=earlier(looks))) == []
+    unknown = {each.code: each.remedy for each in diagnosed(looks[-1], earlier=earlier(looks)).unknown}
+    # A minute is more than usual, of which the looks show 7 s.
+    assert (unknown["blocked-consumer"] or "").startswith("look again 53 s later (--interval 53s);")
 
 
 def test_a_single_queue_waits() -> None:
@@ -493,3 +508,42 @@ def test_what_passes_is_to_be_looked_at_again() -> None:
 def test_a_group_of_an_unknown_kind_is_taken_for_one_of_push_consumers() -> None:
     looks = of_reports(watched(PAIR, of("x", since(-300))), partial(replace, consumer_type=None))
     assert answer(of_looks(of_groups(looks, consume_type=None)), "blocked-consumer") == "error"
+
+
+def test_a_consumer_at_its_limit_whose_offset_stands() -> None:
+    full = replace(HEAD, pulled=lambda _: HEAD.done(0) + 1001, gaps=0)
+    looks = watched(PAIR, {("x", X): full})
+    without_calls = of_evidence(looks, lambda its: replace(its, statuses=None))
+    assert answer(of_looks(without_calls), "flow-control") == "warning"
+
+
+def test_remedies_name_the_first_consumer() -> None:
+    stopped = seen({("x", X): UNPULLED, ("y", Y): UNPULLED})
+    assert "the log of x," in finding(stopped, "pull-stopped").remedy
+    limited = seen({**of("x", LIMITED), **of("y", LIMITED)})
+    assert "the listener of x " in finding(limited, "flow-control").remedy
+    three = watched(running(*map(Process, "xyz")))
+    some = of_reports(three, partial(replace, evidence=None), "yz")
+    assert reason(of_looks(some), "blocked-consumer") == (
+        "the process queues of 2 consumers are unknown: y did not report them"
+    )
+    both = finding(seen({**of("x", since(-300)), **of("y", since(-300))}), "blocked-consumer")
+    assert both.consequence.startswith("2 consumers consume nothing: 8 queues wait; ")
+    assert "stack traces of x " in both.remedy
+
+
+def test_the_queues_of_a_silent_consumer_need_a_known_strategy() -> None:
+    looks = of_reports(watched(PAIR, of("x", since(-90)), silent("x")), partial(replace, strategy_class=None))
+    unowned = tuple(
+        replace(
+            look,
+            groups={
+                "g": replace(
+                    look.groups["g"],
+                    queues={q: replace(state, owners=None) for q, state in look.groups["g"].queues.items()},
+                )
+            },
+        )
+        for look in looks
+    )
+    assert reason(of_looks(unowned), "frozen-consumer") == "the strategy of its consumers is unknown"

@@ -36,7 +36,7 @@ def test_what_another_look_would_not_decide_wants_none() -> None:
 
 
 def test_looks_are_bounded() -> None:
-    assert MOST_LOOKS == 4
+    assert MOST_LOOKS == 8
 
 
 def test_stacks_are_worth_asking_of_consumers_with_messages_and_none_consumed_for_a_minute() -> None:
