@@ -278,10 +278,14 @@ BY_NAME: Mapping[str, Maker] = {
     "--trials": lambda at: at.one("2", "3", "5"),
     "--trial": lambda at: at.one("0", "1", "4"),
     "--messages": lambda at: at.seldom("0", "1", "10", "50", "200"),
+    "--earlier": lambda at: at.one(
+        at.made.cluster, at.file("earlier.json", earlier(at.dice, at.made.document)), "none.json"
+    ),
     "--against": lambda at: at.one(at.made.cluster, at.file("earlier.json", "{}"), "none.json"),
     "--scenario": lambda at: at.file("scenario.yaml", f"{at.command}: {{{at.one(*_KEPT)}}}"),
     "--rounds": lambda at: at.one("1", "2"),
     "--watch": lambda _: "100ms",
+    "--interval": lambda at: at.seldom("0", "1s", "10s"),
     "--down": lambda at: at.one("5s", "15s"),
     "--for": lambda at: at.one(*_SHORT),
     "--precision": lambda at: at.one("5%", "20%"),

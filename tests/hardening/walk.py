@@ -30,7 +30,7 @@ ON_A_TOPIC = {
 """Commands that take one topic."""
 ON_A_SNAPSHOT = {
     "show-groups": (),
-    "diagnose": ("--all-groups",),
+    "diagnose": ("--group", "*", "--looks", "1"),
     "fetch-routes": (),
     "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
 }

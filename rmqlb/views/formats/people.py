@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rmqlb.views.formats.blocks import markdown_blocks, plain_blocks, print_blocks
 from rmqlb.views.formats.grid import markdown_table, plain_table
 from rmqlb.views.formats.lead import LONGEST_FACT, markdown_lead, print_lead
 from rmqlb.views.formats.palette import owner_styles
@@ -50,6 +49,8 @@ def print_tables(report: Report, console: Console) -> None:
     print_lead(report, console)
     for section in report.sections:
         if section.blocks is not None:
+            from rmqlb.views.formats.blocks import print_blocks
+
             print_blocks(section, console)
             continue
         drawn = _drawn(section, report.labels, console)
@@ -308,6 +309,8 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
     written, drawn = (_markdown_cell, markdown_table) if is_markdown else (cell_text, plain_table)
     for whole in report.sections:
         if whole.blocks is not None:
+            from rmqlb.views.formats.blocks import markdown_blocks, plain_blocks
+
             parts += filter(None, [markdown_blocks(whole) if is_markdown else plain_blocks(whole)])
             continue
         section = for_people(whole)
