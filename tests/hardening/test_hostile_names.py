@@ -17,13 +17,30 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
+from rmqlb.engine.record.follow import Follower
+from rmqlb.model.finding import Finding
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.recording import Look
+from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.stage import stage_report
-from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
+from rmqlb.views.formats.machine import as_csv, as_json, as_yaml, envelope
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.pipeline_view import pipeline_report
+from rmqlb.views.record.view import recording_report
+from rmqlb.views.report import FORMATS
 from tests.cli.run import ROOT, Ran, command, environment, run
 from tests.hardening import walk
-from tests.hardening.hostile import CONTROLS, DIRECTIONS, INVISIBLE, MARKUP, SNAPSHOTS, TERMINAL, as_text, snapshot
+from tests.hardening.hostile import (
+    CONTROLS,
+    DIRECTIONS,
+    INVISIBLE,
+    MARKUP,
+    SNAPSHOTS,
+    TERMINAL,
+    Names,
+    as_text,
+    snapshot,
+)
 from tests.support.openmetrics import read_metrics
 
 _HARMLESS = frozenset({"\n"})
@@ -304,3 +321,38 @@ def test_an_unexpected_failures_trace_holds_nothing_raw(monkeypatch: pytest.Monk
         assert raw(done.stderr) == set()
         assert "RuntimeError" in done.stderr
         assert ("Traceback" in done.stderr) == (more == ("--debug",))
+
+
+def recording(names: Names) -> str:
+    """A recording of a group whose every name is hostile, with a consumer that comes and one that does not answer."""
+    some = [MessageQueue(topic, broker, 0) for topic in names.topics for broker in names.brokers]
+    first, second, *_ = names.client_ids
+    follower = Follower(names.group, 1000)
+    routes = {topic: tuple(queue for queue in some if queue.topic == topic) for topic in names.topics}
+    for at, held, silent in (
+        (0, {first: some}, {}),
+        (1000, {first: some[1:], second: some[:1]}, {}),
+        (2000, {second: some[:1]}, {first: names.text}),
+    ):
+        owned = {client_id: frozenset(queues) for client_id, queues in held.items()}
+        listed = frozenset({*held, *silent})
+        follower.add(Look(10_000 + at, 10_050 + at, owned, silent, listed, routes, strategy=names.text))
+    report = recording_report(follower.recording("time"))
+    finding = Finding("duplicate-client-id", names.text, names.group)
+    return as_json(envelope(report, "record", ClusterSnapshot("nameserver", names.text), (finding,)))
+
+
+@pytest.mark.parametrize("output", [*(("-o", name) for name in (*FORMATS, "jsonl")), ("--svg", "-"), ("--html", "-")])
+@pytest.mark.parametrize("kind", SNAPSHOTS)
+def test_a_recording_of_hostile_names_writes_nothing_raw(kind: str, output: tuple[str, str], tmp_path: Path) -> None:
+    path = tmp_path / "recording.json"
+    path.write_text(recording(SNAPSHOTS[kind]), encoding="utf-8")
+    done = run("record", "--replay", str(path), *output)
+    assert done.code == 0, done.stderr[:500]
+    assert done.stdout
+    assert raw(done.stdout, allowed(output[-1])) == set()
+    assert raw(done.stderr) == set()
+    if output[0] != "-o":
+        assert "<script" not in done.stdout
+    again = run("record", "--replay", str(path), "--against", str(path))
+    assert (again.code, raw(again.stderr)) == (2, set())

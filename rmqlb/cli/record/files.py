@@ -15,6 +15,7 @@ from rmqlb.decoding import convert
 from rmqlb.engine.record.compare import Expected, of_plan, of_simulation
 from rmqlb.engine.record.follow import at_event
 from rmqlb.errors import UsageError
+from rmqlb.model.finding import Finding
 from rmqlb.model.group_report import QueueTimeline
 from rmqlb.model.plan import TopicPlan
 from rmqlb.model.recording import Recording
@@ -77,14 +78,14 @@ def _part(path: str, group: str) -> _Plan | _Simulation:
     raise UsageError(problem, hint=suggestion("groups", group, [str(name) for name in named]), code="not-of-this")
 
 
-def recorded(path: str, event_at_ms: int | None) -> tuple[Recording, ClusterSnapshot]:
-    """The recording of `--replay`, and where it is from (raises UsageError)."""
+def recorded(path: str, event_at_ms: int | None) -> tuple[Recording, ClusterSnapshot, tuple[Finding, ...]]:
+    """The recording of `--replay`, where it is from, and what was odd about it (raises UsageError)."""
     document = _document(path, "--replay", "what rmqlb record wrote with -o json")
     try:
         if document["schema"] != "rmqlb/record":
             raise KeyError(document["schema"])
         recording = convert(document["data"], Recording)
-        source = document["source"]
+        source, findings = document["source"], convert(document["findings"], tuple[Finding, ...])
         taken_at = None if source["takenAt"] is None else datetime.fromisoformat(source["takenAt"])
         snapshot = ClusterSnapshot(source["kind"], source["endpoint"], taken_at, context=source["context"])
         if event_at_ms is not None:
@@ -92,7 +93,7 @@ def recorded(path: str, event_at_ms: int | None) -> tuple[Recording, ClusterSnap
             recording = at_event(recording, event_at_ms - since)
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         raise _wrong(path, "--replay", "a recording", error) from None
-    return replace(recording, comparison=None, conditions=()), snapshot
+    return replace(recording, comparison=None, conditions=()), snapshot, findings
 
 
 def _document(path: str, option: str, what: str) -> Any:

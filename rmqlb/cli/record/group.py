@@ -14,9 +14,12 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.common.watch import wait_for_next
 from rmqlb.cli.record.looking import Schedule, heeding_an_end, now_ms
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.consumers import member_findings
 from rmqlb.engine.record.follow import Follower
 from rmqlb.engine.record.look import failed_look, look_of, must_share
+from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, EndpointError
+from rmqlb.model.finding import Finding
 from rmqlb.model.recording import Ended, Recording, RecordLine
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.model.words import counted
@@ -47,8 +50,8 @@ class GroupRecorder:
         self._follower = Follower(watched.group, round(schedule.every_s * 1000))
         self._wanted = Wanted(watched.topics or None, watched.group)
 
-    def run(self, event_at_ms: int | None) -> tuple[Recording, ClusterSnapshot]:
-        """Look until it is over: what was seen, and the first snapshot."""
+    def run(self, event_at_ms: int | None) -> tuple[Recording, ClusterSnapshot, tuple[Finding, ...]]:
+        """Look until it is over: what was seen, the first snapshot, and what is odd about it."""
         terminal = self._terminal
         with heeding_an_end():
             began = time.monotonic()
@@ -56,6 +59,7 @@ class GroupRecorder:
             first = self._watched.read(self._wanted)
             answered_at = now_ms(up=True)
             must_share(first.group(self._watched.group))
+            odd = (*member_findings(first.group(self._watched.group)), *source_findings(first))
             watched = self._watched
             self._tell(
                 self._follower.add(
@@ -67,7 +71,7 @@ class GroupRecorder:
                 ended = self._follow(began, progress)
         recording = self._follower.recording(ended, event_at_ms)
         self._tell([self._follower.ended(ended, recording.converged_by)])
-        return recording, replace(first, unread=())
+        return recording, replace(first, unread=()), odd
 
     def _follow(self, began: float, progress: Progress) -> Ended:
         """Look again and again; why it ended."""

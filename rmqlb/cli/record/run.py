@@ -19,6 +19,7 @@ from rmqlb.engine.fail_on_figures.of_recording import RECORDING_FIGURES, must_be
 from rmqlb.engine.record.compare import Expected, compared
 from rmqlb.engine.record.follow import lines_of
 from rmqlb.errors import UsageError
+from rmqlb.model.finding import Finding
 from rmqlb.model.recording import Recording
 from rmqlb.model.snapshot import ClusterSnapshot, is_pattern
 from rmqlb.views.formats.machine import as_json_lines
@@ -56,18 +57,18 @@ def run(
         _must_be_shown_again(watched, strategies)
         if prediction.replay == "-" and "-" in (prediction.against or ()):
             raise UsageError("--replay - and --against - both read stdin")
-        recording, snapshot = recorded(prediction.replay, event_at)
+        recording, snapshot, findings = recorded(prediction.replay, event_at)
         predicted = _expected(prediction, recording.group)
     else:
         recorder = _recorder(source, watched, strategies, terminal)
         predicted = _expected(prediction, _name(watched))  # what is wrong there is told before minutes pass
-        recording, snapshot = recorder.run(event_at)
+        recording, snapshot, findings = recorder.run(event_at)
     if predicted is not None:
         name = ", ".join("stdin" if path == "-" else path for path in prediction.against or ())
         recording = replace(recording, comparison=compared(recording, predicted, name, tolerance_ms))
     judged = replace(recording, conditions=tuple(try_on_recording(each, recording) for each in asked))
     require_known(judged.conditions, "leave the condition out to see the recording")
-    _show(judged, snapshot, shown, terminal, is_replayed=prediction.replay is not None)
+    _show(judged, snapshot, findings, shown, terminal, is_replayed=prediction.replay is not None)
     judge(judged.conditions, terminal)
 
 
@@ -123,13 +124,22 @@ def _expected(prediction: PredictionOptions, group: str) -> Expected | None:
 
 
 def _show(
-    recording: Recording, snapshot: ClusterSnapshot, shown: RecordedOptions, terminal: Terminal, *, is_replayed: bool
+    recording: Recording,
+    snapshot: ClusterSnapshot,
+    findings: tuple[Finding, ...],
+    shown: RecordedOptions,
+    terminal: Terminal,
+    *,
+    is_replayed: bool,
 ) -> None:
     report = recording_report(recording)
-    draw(recorded_group(recording), report.facts, report, (), shown, terminal)
+    draw(recorded_group(recording), report.facts, report, findings, shown, terminal)
     if shown.fill_stdout:
+        terminal.warn(findings)
         return
     if terminal.format != "jsonl":
-        terminal.show(report, snapshot, ())
+        terminal.show(report, snapshot, findings)
     elif is_replayed:
         terminal.write(as_json_lines(lines_of(recording)))
+    if terminal.format == "jsonl":
+        terminal.warn(findings)

@@ -8,6 +8,7 @@ the longest without a certain one; overlaps likewise.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
@@ -85,16 +86,23 @@ def stretches(
     edges = [edge for each in (mute, certain, possible) for its in each.values() for pair in its for edge in pair]
     cuts = sorted({0, end_ms, *(edge for edge in (*edges, *life) if 0 < edge < end_ms)})
 
-    def those(of: Mapping[str, list[tuple[int, int]]], begin: int, end: int) -> frozenset[str]:
-        return frozenset(i for i, its in of.items() if any(low <= begin and end <= high for low, high in its))
-
     found = []
     for begin, end in pairwise(cuts):
-        speechless = those(mute, begin, end)
-        owning, maybe = those(certain, begin, end) - speechless, those(possible, begin, end)
+        speechless = _covering(mute, begin, end)
+        owning, maybe = _covering(certain, begin, end) - speechless, _covering(possible, begin, end)
         there = _exists(came, went, begin, end)
         found.append(Stretch(begin, end, owning, maybe, speechless - maybe, there))
     return found
+
+
+def _covering(of: Mapping[str, list[tuple[int, int]]], begin: int, end: int) -> frozenset[str]:
+    """Who has a stretch that covers this one; each one's are in order, and overlap at most with the next."""
+    found = set()
+    for client_id, its in of.items():
+        last = bisect_right(its, begin, key=lambda pair: pair[0])
+        if any(end <= high for _, high in its[max(last - 2, 0) : last]):
+            found.add(client_id)
+    return frozenset(found)
 
 
 def _exists(came: Between | None, went: Between | None, begin: int, end: int) -> bool | None:
