@@ -54,7 +54,7 @@ def test_a_wrong_code_gets_a_suggestion() -> None:
 
 
 def test_a_code_that_was_renamed_says_what_it_is_called_now() -> None:
-    ran = run("explain", "[split-view]")
+    ran = run("explain", "split-view")
     assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
     assert ran.stderr == "error: there is no code split-view [usage]\nhint: it is called split-consumer-view now\n"
 
