@@ -56,9 +56,9 @@ def show_consumers(
         own = strategies.settings_for(list(snapshot.routes), name)
         unread = unread_of_groups(snapshot)
         facts = facts_of(snapshot, gaps(snapshot), name, own)
-        consumers, findings = consumers_of(facts, unread.get(name, ()))
+        consumers = consumers_of(facts, unread.get(name, ()))
         others = tuple(part for part in snapshot.unread if part not in unread.get(name, ()))
-        found = (*findings, *source_findings(replace(snapshot, unread=others)))
-        return SnapshotView(consumers_report(consumers, findings), snapshot, found)
+        found = (*(finding.brief for finding in consumers.findings), *source_findings(replace(snapshot, unread=others)))
+        return SnapshotView(consumers_report(consumers), snapshot, found)
 
     show(look, watching, terminal)

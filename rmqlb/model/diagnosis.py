@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.model.finding import SEVERITIES, Severity
+from rmqlb.model.finding import SEVERITIES, Finding, Severity
 from rmqlb.model.message_queue import MessageQueue
 
 Outcome = Literal["found", "unknown", "inOrder"]
@@ -65,6 +65,7 @@ class GroupFinding(Struct, frozen=True, rename="camel"):
         consequence: what comes of it, a sentence.
         remedy: what to do, a sentence.
         explains: how much of what is observed it explains; null of what is no cause of owners.
+        message: one line for people, naming what it is about.
     """
 
     code: str
@@ -77,6 +78,17 @@ class GroupFinding(Struct, frozen=True, rename="camel"):
     consequence: str = ""
     remedy: str = ""
     explains: Explains | None = None
+    message: str = ""
+
+    @property
+    def brief(self) -> Finding:
+        """The same as findings beside a result are."""
+        return Finding(self.code, self.message, self.group, self.severity, self.consumers)
+
+
+def group_finding(finding: Finding, group: str) -> GroupFinding:
+    """A finding that no rule of a diagnosis has made, among those of a group."""
+    return GroupFinding(finding.code, finding.severity, group, consumers=finding.consumers, message=finding.message)
 
 
 class Look(Struct, frozen=True, rename="camel"):

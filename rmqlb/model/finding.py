@@ -19,6 +19,7 @@ RENAMED: Mapping[str, str] = {
     "fits-nothing": "matches-nothing",
     "grpc-consumers": "behind-proxy",
     "grpc-members": "behind-proxy",
+    "idle-consumers": "more-consumers-than-queues",
     "members-unknown": "consumers-unknown",
     "mixed-subscriptions": "subscription-mismatch",
     "offsets-back": "offset-rewound",

@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from rmqlb.model.checking import Basis
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.finding import ERROR, WARNING, Finding, Severity
+from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.finding import ERROR, WARNING, Severity
 from rmqlb.model.plan import Origin
 
 Status = Literal["error", "warning", "unknown", "offline", "inOrder"]
@@ -22,7 +23,7 @@ class GroupState(Struct, frozen=True, rename="camel"):
     Attributes:
         group: its name.
         status: error or warning, as its worst finding; otherwise unknown (who owns its queues is neither observed nor
-            certain to predict), offline (no consumer is online) or inOrder.
+            certain to predict, or what is odd about the owners may pass), offline (no consumer is online) or inOrder.
         topics: to which it subscribes, the one for retries left out; null when they are not known.
         message_model: CLUSTERING or BROADCASTING; null when it is not known.
         consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP; null when it is not known.
@@ -43,6 +44,8 @@ class GroupState(Struct, frozen=True, rename="camel"):
         strategies: what its consumers run; none when that is not known, or none decides.
         strategy_origin: how that is known: reported, observed (it fits the observed owners) or assumed; null when it is
             not.
+        shares_queues: its consumers share the queues among themselves; false in BROADCASTING, by POP and behind a
+            Proxy; null when its consumers are not known.
     """
 
     group: str
@@ -64,6 +67,7 @@ class GroupState(Struct, frozen=True, rename="camel"):
     imbalance: float | None = None
     strategies: tuple[str, ...] = ()
     strategy_origin: Origin | None = None
+    shares_queues: bool | None = None
 
 
 class GroupLine(GroupState, frozen=True):
@@ -73,7 +77,7 @@ class GroupLine(GroupState, frozen=True):
         findings: the worst first.
     """
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[GroupFinding, ...] = ()
 
     def reaches(self, severity: Severity) -> bool:
         """It is at least so bad; a group of which nothing is known counts as info."""
@@ -190,7 +194,9 @@ class Consumers(Struct, frozen=True):
     Attributes:
         overview: the group in numbers.
         consumers: process by process, in the clients' order of their IDs.
+        findings: of the group, the worst first.
     """
 
     overview: GroupState
     consumers: tuple[ConsumerProcess, ...]
+    findings: tuple[GroupFinding, ...]

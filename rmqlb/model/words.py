@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+_NAMED = 3
+
 
 def counted(number: int, noun: str) -> str:
     """A number and what is counted, as tables have numbers.
@@ -46,3 +50,14 @@ def messages(number: int, which: str = "") -> str:
     ('1 message', '1,204 unread messages')
     """
     return f"{number:,} {which}message{'' if number == 1 else 's'}"
+
+
+def named(names: Iterable[str]) -> str:
+    """The first few names, and how many more there are.
+
+    >>> named("ab"), named("abcde")
+    ('a, b', 'a, b, c and 2 more')
+    """
+    listed = list(names)
+    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+    return ", ".join(listed[:_NAMED]) + more

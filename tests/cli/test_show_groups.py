@@ -181,12 +181,10 @@ def test_findings_are_in_the_result_for_people_and_in_the_envelope_for_programs(
     ran = run("show-consumers", "-s", FAULTS, "-g", "mix-svc", "-o", "table")
     assert (ran.stderr, "\n✗ mixed-strategies  " in ran.stdout) == ("", True)
     value = json.loads(run("show-consumers", "-s", FAULTS, "-g", "mix-svc", "-o", "json").stdout)
-    assert [finding["code"] for finding in value["findings"]] == [
-        "mixed-strategies",
-        "unassigned-queues",
-        "duplicate-owners",
-    ]
-    assert value["data"]["consumers"][1]["findings"] == ["mixed-strategies", "duplicate-owners"]
+    assert [finding["code"] for finding in value["findings"]] == ["mixed-strategies"]
+    (finding,) = value["data"]["findings"]
+    assert (finding["code"], len(finding["queues"]), finding["explains"]["fixesAll"]) == ("mixed-strategies", 4, True)
+    assert value["data"]["consumers"][1]["findings"] == ["mixed-strategies"]
 
 
 def test_consumers_of_a_running_cluster(brokers: tuple[Replay, ...]) -> None:

@@ -157,7 +157,7 @@ def test_a_table_for_screens_and_one_for_scripts_may_have_one_name() -> None:
 def test_a_screen_tells_findings_once_and_other_formats_on_stderr(fmt: str) -> None:
     line = ("show-consumers", *FAULTS, "-g", "mix-svc")
     screen = run(*line, "-o", fmt)
-    assert (screen.stdout.count("mixed-strategies"), screen.stderr) == (2, "")
+    assert (screen.stdout.count("mixed-strategies"), screen.stderr) == (3, "")
     assert run(*line, "-o", fmt, "-q").stdout.count("✗") == 0
     for other in ("plain", "csv", "jsonl"):
         assert "[mixed-strategies]\n" in run(*line, "-o", other).stderr

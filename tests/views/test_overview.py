@@ -28,8 +28,8 @@ def shown(*groups: ConsumerGroup) -> Report:
 
 def verdict(group: ConsumerGroup) -> str:
     snapshot = cluster(group)
-    found, findings = consumers_of(facts_of(snapshot, gaps(snapshot), group.group, Settings()), ())
-    return consumers_report(found, findings).facts[0]
+    found = consumers_of(facts_of(snapshot, gaps(snapshot), group.group, Settings()), ())
+    return consumers_report(found).facts[0]
 
 
 def head(report: Report, width: int) -> str:
@@ -85,7 +85,7 @@ def test_lag_that_is_known_in_part_is_at_least_so_much() -> None:
         (members(""), "g, 0 consumers: no consumer is online"),
         (
             members("x", consume_type="CONSUME_POP"),
-            "g, 1 consumer: group g consumes by POP: several consumers may take messages from one queue, none owns it",
+            "g, 1 consumer: group g: several consumers take messages from one queue by POP; none of them owns it",
         ),
     ],
 )

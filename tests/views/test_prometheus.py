@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.overview.groups import overview
+from rmqlb.model.diagnosis import group_finding
 from rmqlb.model.finding import Finding
 from rmqlb.model.groups import STATUSES, GroupLine, Overview
 from rmqlb.model.owners import ConsumerQueues, OwnersReport, QueueOwners, StrategyOwners
@@ -127,7 +128,9 @@ def test_a_group_stands_with_the_one_cluster_of_its_topics() -> None:
 def test_findings_of_a_code_are_counted() -> None:
     told = [Finding("mismatch", "a", "g"), Finding("mismatch", "b", "g"), Finding("mismatch", "c"), Finding("odd", "d")]
     found = written(
-        Overview((GroupLine("g", "error", findings=(told[0],)),), groups(cluster()).summary), cluster(), *told
+        Overview((GroupLine("g", "error", findings=(group_finding(told[0], "g"),)),), groups(cluster()).summary),
+        cluster(),
+        *told,
     )
     common = {"command": "a-command", "severity": "warning"}
     assert found["rocketmq_lb_findings"] == {

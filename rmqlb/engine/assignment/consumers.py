@@ -87,6 +87,12 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
             "and their shares stay unassigned",
             consumers=grpc,
         )
+    yield from unusual_findings(group)
+    yield from _subscription_findings(group)
+
+
+def unusual_findings(group: ConsumerGroup) -> Iterator[Finding]:
+    """Ways to consume of which no prediction is certain."""
     if group.consume_type == CONSUME_ACTIVELY:
         yield Finding(
             "pull-consumers",
@@ -101,7 +107,6 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
             "the result is the same only for AVG and AVG_BY_CIRCLE in PULL mode",
             severity=INFO,
         )
-    yield from _subscription_findings(group)
 
 
 def shared_id_findings(client_ids: Iterable[str]) -> Iterator[Finding]:

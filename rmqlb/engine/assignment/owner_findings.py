@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rmqlb.engine.assignment.balance import Owners
-from rmqlb.model.finding import ERROR, INFO, Finding
+from rmqlb.model.finding import ERROR, Finding
 from rmqlb.model.group import States
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
-from rmqlb.model.words import counted, messages, of_all
+from rmqlb.model.words import messages, of_all
 
 if TYPE_CHECKING:
     from rmqlb.model.checking import Basis
-
-_SHOWN = 3
 
 
 def owner_findings(owners: Owners, title: str, group: str | None, basis: Basis, states: States) -> Iterator[Finding]:
@@ -37,14 +35,6 @@ def owner_findings(owners: Owners, title: str, group: str | None, basis: Basis, 
         text = f"{_of(several, owners)} of {title} {verb} duplicate owners ({basis}): {queue_ranges(several)}"
         ids = sort_client_ids({client_id for queue in several for client_id in owners[queue]})
         yield Finding("duplicate-owners", text, group, ERROR, tuple(ids))
-
-
-def idle_findings(idle: tuple[str, ...], title: str, group: str | None) -> Iterator[Finding]:
-    """Consumers that own no queue."""
-    if idle:
-        more = f" and {len(idle) - _SHOWN} more" if len(idle) > _SHOWN else ""
-        text = f"{counted(len(idle), 'consumer')} of {title} {'is' if len(idle) == 1 else 'are'} idle"
-        yield Finding("idle-consumers", f"{text}: {', '.join(idle[:_SHOWN])}{more}", group, INFO, idle)
 
 
 def _of(some: list[MessageQueue], owners: Owners) -> str:

@@ -23,9 +23,9 @@ from rmqlb.model.message_queue import queue_ranges, sort_client_ids
 from rmqlb.model.policy import Bound, Limit
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
+from rmqlb.model.words import named
 
 _SLACK = 1e-9
-_NAMED = 3
 
 
 class Measured(Struct, frozen=True):
@@ -64,13 +64,6 @@ def _is_broken(limit: Limit, measured: Measured) -> bool | None:
     if isinstance(value, int | float) and isinstance(bound, int | float):
         return value < bound if limit.kind.unit == "least" else value > bound + _SLACK
     return None
-
-
-def named(names: Iterable[str]) -> str:
-    """The first few names, and how many more there are."""
-    listed = list(names)
-    more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-    return ", ".join(listed[:_NAMED]) + more
 
 
 def moved_on_consumer_loss(facts: GroupFacts) -> Measured:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from rmqlb.engine.diagnose.evidence import DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import Hypotheses
 from rmqlb.engine.diagnose.rule import Case, ComesOf, DiagnosisRule
@@ -11,6 +13,8 @@ from rmqlb.engine.diagnose.rules import RULES
 from rmqlb.engine.diagnose.state import counts_of, looks_of, stacks_of
 from rmqlb.model.diagnosis import Consequence, Diagnosis, GroupFinding, Undecided
 from rmqlb.model.finding import INFO, SEVERITIES
+from rmqlb.model.message_queue import queue_ranges
+from rmqlb.model.words import named
 
 
 def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) -> Diagnosis:
@@ -23,7 +27,7 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
     not_applicable: list[Undecided] = []
     for rule in rules:
         answer = case.answer(rule.code)
-        findings += answer.findings
+        findings += (replace(finding, message=_message(finding)) for finding in answer.findings)
         if isinstance(answer.why, ComesOf):
             consequences.append(Consequence(rule.code, answer.why.causes))
         elif isinstance(answer.why, DoesNotApply):
@@ -55,3 +59,11 @@ def _place(finding: GroupFinding, case: Hypotheses, order: list[str]) -> tuple[b
     explains = finding.severity != INFO and finding.code in case.explanation
     severity, place = SEVERITIES.index(finding.severity), order.index(finding.code)
     return not explains, severity, finding.explains is None, 0 if explains else place, -len(finding.queues)
+
+
+def _message(finding: GroupFinding) -> str:
+    """Whom it is about, what comes of it, and where."""
+    who = ", ".join((f"group {finding.group}", *([named(finding.consumers)] if finding.consumers else ())))
+    text = finding.consequence.removesuffix(".")
+    where = f" ({queue_ranges(finding.queues)})" if finding.queues else ""
+    return f"{who}: {text[:1].lower()}{text[1:]}{where}"

@@ -124,7 +124,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @cached_property
     def broker_names(self) -> frozenset[str]:
         """The brokers of the topics' queues (raises DataError)."""
-        return frozenset(queue.broker_name for route in self.routes for queue in route.subscribe_queues())
+        return frozenset(queue.broker_name for queue in self.queues)
 
     def broker_name(self, view: MemberView) -> str | None:
         """The broker that gave the list; None when its address is in no route."""

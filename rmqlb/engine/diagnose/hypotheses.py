@@ -104,18 +104,30 @@ class Hypotheses(Struct, dict=True, eq=False):
             DataError: something that decides the owners is unknown.
             AllocationError: every client throws then.
         """
-        if causes not in self._known:
+        if causes not in self._known and not self.suspected and self._is_predicted:
+            self._known[causes] = (self.evidence.facts.predicted[0],)
+        elif causes not in self._known:
             members = self._members(causes)
             self._known[causes] = tuple(self._owners(members, ids, causes) for ids in self._lists(causes))
         return self._known[causes]
+
+    @property
+    def _is_predicted(self) -> bool:
+        """What the group's facts predict is what consumers own that subscribe to all topics of the group."""
+        topics = {*self.evidence.topics}
+        is_all = all(topics <= own for own in self.evidence.subscriptions.values())
+        return is_all and topics == {route.topic for route in self.evidence.facts.routes}
 
     def reproduces(self, causes: Causes) -> bool:
         """Each consumer owns of each topic what one of the possible predictions gives it (raises as `possible`)."""
         known = {queue for queue in self.evidence.queues if queue in self.evidence.observed}
         if not known:
             raise DataError("no owner was observed", hint=ASK_CONSUMERS)
+        possible = self.possible(causes)
+        if any(all(owners.get(q) == self.evidence.observed[q] for q in known) for owners in possible):
+            return True
         observed = _shares({queue: self.evidence.observed[queue] for queue in known})
-        predicted = [_shares({q: its for q, its in owners.items() if q in known}) for owners in self.possible(causes)]
+        predicted = [_shares({q: its for q, its in owners.items() if q in known}) for owners in possible]
         keys = set(observed).union(*predicted)
         return all(
             _fits(

@@ -81,7 +81,7 @@ def pop_consumption(case: Hypotheses) -> Iterator[GroupFinding]:
             group.group,
             topics[0] if len(topics) == 1 else None,
             evidence=(case.evidence.seen(fact, ", ".join(topics) or CONSUME_POP),),
-            consequence="Several consumers take messages from one queue; none of them owns it.",
+            consequence="Several consumers take messages from one queue by POP; none of them owns it.",
             remedy="Nothing is wrong.",
         )
     elif group.consume_type is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from rmqlb.engine.assignment.balance import counts
@@ -80,6 +81,7 @@ def mismatch(case: Hypotheses) -> Iterator[GroupFinding]:
         evidence.group.group,
         _topic(tuple(differ)),
         tuple(sort_queues(differ)),
+        tuple(sort_client_ids({i for q in differ for i in {*evidence.observed[q]} ^ {*predicted[q]}})),
         evidence=(evidence.seen(f"queues with other owners than {members.name} predicts", len(differ), threshold=1),),
         consequence="The owners are not those of any prediction; what decides them is not all known.",
         remedy=_LOOK_AGAIN,
@@ -90,7 +92,7 @@ def more_consumers_than_queues(case: Hypotheses) -> Iterator[GroupFinding]:
     """Consumers without a queue, since no topic has as many queues as the group has consumers."""
     evidence = case.evidence
     evidence.must_share()
-    most = max(len(route.subscribe_queues()) for route in evidence.routes)
+    most = _most_queues(evidence)
     consumers = len(evidence.processes)
     if evidence.facts.untold is not None:
         raise DataError(evidence.facts.untold, hint=ASK_BROKERS)
@@ -113,6 +115,35 @@ def more_consumers_than_queues(case: Hypotheses) -> Iterator[GroupFinding]:
 def _is_several_processes(evidence: GroupEvidence, owners: tuple[str, ...]) -> bool:
     """The owner is a client ID of several processes, each of which reads the queue."""
     return any(evidence.processes[client_id] > 1 for client_id in owners)
+
+
+def idle_by_strategy(case: Hypotheses) -> Iterator[GroupFinding]:
+    """Consumers to which their strategy gives no queue, although some topic has enough for all."""
+    evidence = case.evidence
+    evidence.must_share()
+    if not evidence.facts.ownership.spread.idle:
+        return
+    if len(evidence.processes) > _most_queues(evidence):
+        raise DoesNotApply("it has more consumers than queues")
+    owners, (predicted, _) = evidence.facts.ownership.owners, evidence.facts.predicted
+    numbers, shares = (counts(its, evidence.processes) for its in (owners, predicted))
+    idle = tuple(sort_client_ids(i for i, number in numbers.items() if not number and not shares[i]))
+    if idle:
+        them = "it" if len(idle) == 1 else "them"
+        yield GroupFinding(
+            "idle-by-strategy",
+            INFO,
+            evidence.group.group,
+            consumers=idle,
+            evidence=(evidence.seen("consumers to which the strategy gives no queue", len(idle), threshold=1),),
+            consequence=f"{counted(len(idle), 'consumer')} idle: the strategy gives {them} no queue.",
+            remedy="Nothing is wrong; show-owners --explain gives the reason, and shows other strategies.",
+        )
+
+
+def _most_queues(evidence: GroupEvidence) -> int:
+    """Of a topic: a client shares each topic by itself."""
+    return max(Counter(queue.topic for queue in evidence.queues).values(), default=0)
 
 
 def _must_share(evidence: GroupEvidence) -> None:

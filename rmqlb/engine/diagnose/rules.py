@@ -46,4 +46,9 @@ RULES: tuple[DiagnosisRule, ...] = (
     DiagnosisRule("lag-stalled", lags.lag_stalled),
     DiagnosisRule("offset-rewound", offsets.offset_rewound),
     DiagnosisRule("more-consumers-than-queues", owners.more_consumers_than_queues),
+    DiagnosisRule("idle-by-strategy", owners.idle_by_strategy),
 )
+
+_OF_LOOKS = ("slow-consumer", "lag-growing", "lag-stalled", "offset-rewound")
+ONE_LOOK: tuple[DiagnosisRule, ...] = tuple(rule for rule in RULES if rule.code not in _OF_LOOKS)
+"""The rules that may find something in a single look."""

@@ -37,8 +37,6 @@ _OF_ONE: dict[str, _Figure] = {
 }
 GROUPS_FIGURES = Figures((*_GROUPS, *_TOTALS), of_subject=tuple(_OF_ONE), shares=tuple(_GROUPS))
 """Percentages are of groups; `imbalance` is the largest, the others are sums."""
-_NO_OWNERS = ("pop-consumption", "behind-proxy")
-"""Findings on groups whose queues nobody owns, so that they add nothing to figures of owners."""
 
 
 def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCondition:
@@ -78,4 +76,4 @@ def _applies(name: str, line: GroupLine) -> bool:
         return True
     if line.message_model == BROADCASTING:
         return name == "idle"
-    return name == "lag" or not any(finding.code in _NO_OWNERS for finding in line.findings)
+    return name == "lag" or line.shares_queues is not False  # queues that nobody owns add nothing

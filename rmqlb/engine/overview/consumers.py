@@ -13,7 +13,7 @@ from rmqlb.engine.assignment.consumers import is_grpc, reported_strategies, subs
 from rmqlb.engine.assignment.pop_and_proxy import popped_topics
 from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.engine.overview.group_line import everybody, group_line, known, ownership, shares_queues
-from rmqlb.model.finding import Finding
+from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.group import BROADCASTING, CONSUME_PASSIVELY, CONSUME_POP, Connection, ConsumerGroup, MemberView
 from rmqlb.model.groups import ConsumerProcess, Consumers, GroupState, ProcessAddress
 from rmqlb.model.snapshot import Unread
@@ -22,7 +22,7 @@ from rmqlb.model.times import utc_text
 _Seen = tuple[str | None, Connection]  # a broker's address, and a connection there
 
 
-def consumers_of(facts: GroupFacts, unread: Sequence[Unread]) -> tuple[Consumers, tuple[Finding, ...]]:
+def consumers_of(facts: GroupFacts, unread: Sequence[Unread]) -> Consumers:
     """The group's consumers, and what is odd about the group.
 
     Args:
@@ -31,10 +31,10 @@ def consumers_of(facts: GroupFacts, unread: Sequence[Unread]) -> tuple[Consumers
     line = group_line(facts, unread)
     state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
     rows = tuple(_rows(facts, line.findings)) if facts.name in facts.snapshot.groups else ()
-    return Consumers(state, rows), line.findings
+    return Consumers(state, rows, line.findings)
 
 
-def _rows(facts: GroupFacts, findings: Sequence[Finding]) -> Iterator[ConsumerProcess]:
+def _rows(facts: GroupFacts, findings: Sequence[GroupFinding]) -> Iterator[ConsumerProcess]:
     group, views = facts.group, facts.group.views or ()
     processes = Counter(group.client_ids or ())
     ids = tuple(processes)

@@ -9,32 +9,36 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
-
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.engine.assignment.balance import counts, spread
+from rmqlb.engine.assignment.balance import spread
 from rmqlb.engine.assignment.consumers import (
     broadcasting_finding,
-    member_findings,
     rebalanced_members,
     reported_strategies,
+    unusual_findings,
 )
 from rmqlb.engine.assignment.detect import DEFAULT, mismatch_findings, mismatches
-from rmqlb.engine.assignment.owner_findings import idle_findings, owner_findings
-from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, nobody_online, pulled_routes
+from rmqlb.engine.assignment.owner_findings import owner_findings
+from rmqlb.engine.assignment.pop_and_proxy import must_be_listed
 from rmqlb.engine.check.group_facts import GroupFacts, Ownership
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES
+from rmqlb.engine.diagnose.diagnose import diagnose
+from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.diagnose.rules import ONE_LOOK, RULES
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.engine.source_findings import no_route_findings, unread_findings
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.finding import ERROR, INFO, SEVERITIES, WARNING, Finding, Severity
+from rmqlb.model.diagnosis import GroupFinding, group_finding
+from rmqlb.model.finding import ERROR, INFO, SEVERITIES, WARNING, Finding
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, ConsumerGroup
 from rmqlb.model.groups import GroupLine, Status
 from rmqlb.model.plan import Origin
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from rmqlb.model.words import messages
 
 Known = TypeVar("Known")
+
+_JUDGED = frozenset(rule.code for rule in RULES)
+_OWNERS = ("unassigned-queues", "duplicate-owners", "mismatch")
 
 
 def assumed_strategy(group: ConsumerGroup) -> str | None:
@@ -49,16 +53,19 @@ def group_line(facts: GroupFacts, unread: Sequence[Unread]) -> GroupLine:
         unread: the parts of it that could not be read.
     """
     if facts.name not in facts.snapshot.groups:
-        return GroupLine(facts.name, "warning", findings=tuple(unread_findings(unread)))
+        told = tuple(group_finding(finding, facts.name) for finding in unread_findings(unread))
+        return GroupLine(facts.name, "warning", findings=told)
     group, owned = facts.group, known(lambda: ownership(facts))
-    found = sorted(_findings(facts, owned, unread), key=lambda finding: SEVERITIES.index(finding.severity))
-    findings = tuple(dict.fromkeys(found))
+    found = dict.fromkeys(_findings(facts, owned, unread))
+    findings = tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+    differ = known(lambda: _mismatches(facts))
     strategies, origin = _strategies(facts)
     ids = group.client_ids if group.client_ids or facts.untold is None else None  # none so far is not none
     processes = Counter(ids or ())
     return GroupLine(
         group=facts.name,
-        status=_status(findings, group, owned),
+        shares_queues=_shares(group),
+        status=_status(findings, group, owned, differ),
         topics=group.own_topics,
         message_model=group.message_model,
         consume_type=group.consume_type,
@@ -68,7 +75,7 @@ def group_line(facts: GroupFacts, unread: Sequence[Unread]) -> GroupLine:
         strategies=strategies,
         strategy_origin=origin,
         duplicate_client_ids=None if ids is None else sum(number > 1 for number in processes.values()),
-        mismatches=known(lambda: _mismatches(facts)),
+        mismatches=differ,
         findings=findings,
         **_lag(facts),
         **_owned(facts, owned),
@@ -124,6 +131,12 @@ def shares_queues(facts: GroupFacts) -> bool:
     return bool(group.client_ids) and group.message_model != BROADCASTING and refusal(group) is None
 
 
+def _shares(group: ConsumerGroup) -> bool | None:
+    if (error := refusal(group)) is not None:
+        return False if error.code in _JUDGED else None
+    return group.message_model != BROADCASTING
+
+
 def _mismatches(facts: GroupFacts) -> int | None:
     if not shares_queues(facts) or not facts.seen_owners:
         return None
@@ -171,74 +184,70 @@ def _strategies(facts: GroupFacts) -> tuple[tuple[str, ...], Origin | None]:
     return reported, "reported" if reported else None
 
 
-def _status(findings: Sequence[Finding], group: ConsumerGroup, owned: Ownership | None) -> Status:
-    worst = findings[0].severity if findings else INFO
-    if worst == ERROR:
+def _status(
+    findings: Sequence[GroupFinding], group: ConsumerGroup, owned: Ownership | None, differ: int | None
+) -> Status:
+    """Without a grave finding the owners decide: what is odd about them and no fault yet is unknown."""
+    worst = [each.severity for each in findings if each.code != "no-consumer-online" or each.severity == ERROR]
+    if ERROR in worst:
         return "error"
-    if worst == WARNING:
+    if WARNING in worst:
         return "warning"
     if group.client_ids == () and refusal(group) is None:
         return "offline"
-    return "unknown" if owned is None or owned.basis == "assumed" else "inOrder"
+    if owned is None or owned.basis == "assumed" or differ:
+        return "unknown"
+    return "unknown" if owned.spread.unassigned or owned.spread.duplicate_owners else "inOrder"
 
 
 # -- findings ---------------------------------------------------------------------------------------------------------
 
 
-def _findings(facts: GroupFacts, owned: Ownership | None, unread: Sequence[Unread]) -> Iterator[Finding]:
-    """All that is odd, causes before what comes of them."""
-    group, name = facts.group, facts.name
-    title = f"group {name}"
-    yield from (replace(finding, group=name) for finding in unread_findings(unread))
-    if (error := refusal(group)) is not None:
-        yield _told(error, INFO)
-    elif group.client_ids == () and facts.untold is None:
-        yield _offline(facts)
+def _findings(facts: GroupFacts, owned: Ownership | None, unread: Sequence[Unread]) -> Iterator[GroupFinding]:
+    """What a diagnosis finds, causes first, and what is odd besides."""
+    found = diagnose(GroupEvidence(facts), ONE_LOOK).findings
+    others = [*unread_findings(unread), *_others(facts)]
+    if shares_queues(facts) and not any(finding.explains or finding.code in _OWNERS for finding in found):
+        others += known(lambda: [*_unexplained(facts, owned)]) or []
+    yield from found
+    yield from (group_finding(finding, facts.name) for finding in others)
+
+
+def _unexplained(facts: GroupFacts, owned: Ownership | None) -> Iterator[Finding]:
+    """What is certain of the owners, where too little is known to say why (raises RmqlbError)."""
+    states = facts.group.queues
+    if owned is not None and owned.basis != "observed":
+        yield from owner_findings(owned.owners, f"group {facts.name}", facts.name, owned.basis, states)
+    members, basis = facts.members
+    if basis != "assumed":
+        yield from mismatch_findings(facts.predicted[0], members.name, states)
+
+
+def _others(facts: GroupFacts) -> Iterator[Finding]:
+    """What no rule of a diagnosis is about."""
+    group, topics = facts.group, facts.group.own_topics or ()
+    if (error := refusal(group)) is not None and error.code not in _JUDGED:
+        yield _told(error)
     elif group.message_model == BROADCASTING:
-        yield broadcasting_finding(title, name)
-    yield from member_findings(group)
-    yield from _of_routes(facts)
-    if not shares_queues(facts):
-        return
-    yield from _of_strategy(facts)
-    owners = owned.owners if owned is not None else known(lambda: facts.seen_owners) or {}
-    yield from owner_findings(owners, title, name, owned.basis if owned is not None else "observed", group.queues)
-    if owned is not None:
-        numbers = counts(owners, dict.fromkeys(facts.client_ids))
-        yield from idle_findings(tuple(i for i, number in numbers.items() if not number), title, name)
-
-
-def _told(error: RmqlbError, severity: Severity) -> Finding:
-    return Finding(error.code, error.message, error.group, severity)
-
-
-def _offline(facts: GroupFacts) -> Finding:
-    """Nobody is online, which is bad where messages are known to wait."""
-    waiting = _lag(facts)["lag_at_least"] or 0
-    left = f"; {messages(waiting)} left waiting" if waiting else ""
-    return _told(nobody_online(facts.name, facts.group, "", left), ERROR if waiting else INFO)
-
-
-def _of_routes(facts: GroupFacts) -> Iterator[Finding]:
-    group, snapshot = facts.group, facts.snapshot
-    topics = group.own_topics or ()
-    yield from no_route_findings(facts.name, topics, snapshot)
-    sightings = [snapshot.routes[topic] for topic in topics if topic in snapshot.routes]
-    left_out = known(lambda: pulled_routes(group, tuple(sighting.route for sighting in sightings)))
-    yield from left_out[1] if left_out is not None else ()
-    for sighting in sightings:
+        yield broadcasting_finding(f"group {facts.name}", facts.name)
+    yield from unusual_findings(group)
+    yield from no_route_findings(facts.name, topics, facts.snapshot)
+    for sighting in (facts.snapshot.routes[topic] for topic in topics if topic in facts.snapshot.routes):
         yield from sighting_findings(sighting)
         yield from unreadable_findings(sighting.route)
+    if shares_queues(facts):
+        yield from _of_strategy(facts)
+
+
+def _told(error: RmqlbError) -> Finding:
+    return Finding(error.code, error.message, error.group, INFO)
 
 
 def _of_strategy(facts: GroupFacts) -> Iterator[Finding]:
-    """What the consumers run, and whether the observed owners are those that it gives."""
+    """How the strategy is known, or why its owners cannot be predicted."""
     try:
-        yield from facts.detected.findings
-        predicted, _ = facts.predicted
+        yield from (finding for finding in facts.detected.findings if finding.code not in _JUDGED)
+        _ = facts.predicted
     except RmqlbError as error:
         if error.code != DataError.code:  # another finding says what is missing
-            yield _told(error, INFO)
-        return
-    members, _ = facts.members
-    yield from mismatch_findings(predicted, members.name, facts.group.queues)
+            yield _told(error)

@@ -71,6 +71,7 @@ WORDS: Mapping[str, RuleWords] = {
     "more-consumers-than-queues": RuleWords(
         "enough queues for all consumers", "more consumers than queues, {who} [is|are] idle"
     ),
+    "idle-by-strategy": RuleWords("the strategy gives each consumer a queue", "the strategy gives {who} no queue"),
 }
 """By code."""
 

@@ -24,7 +24,7 @@ def of_groups(overview: Overview, snapshot: ClusterSnapshot) -> Iterator[Sample]
 
 def findings_of_groups(overview: Overview) -> Iterator[tuple[str | None, Finding]]:
     """The findings of the groups that are shown, each with its group."""
-    return ((line.group, finding) for line in overview.groups for finding in line.findings)
+    return ((line.group, finding.brief) for line in overview.groups for finding in line.findings)
 
 
 def _of_line(line: GroupLine, cluster: str | None) -> Iterator[Sample]:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rmqlb.model.finding import Finding
 from rmqlb.model.groups import ConsumerProcess, Consumers, GroupState
 from rmqlb.model.words import counted
 from rmqlb.views.overview.words import lag_text, strategies_text, verdict
 from rmqlb.views.report import Cell, Column, Report, Rows, Section, labels, rows_of
 
 
-def consumers_report(consumers: Consumers, findings: Sequence[Finding]) -> Report:
-    """The report for people and machines.
-
-    Args:
-        findings: of the group, the worst first.
-    """
+def consumers_report(consumers: Consumers) -> Report:
+    """The report for people and machines."""
     state, processes = consumers.overview, consumers.consumers
-    facts = (verdict(state, findings, processes), *(f"  {fact}" for fact in _facts(state)))
+    facts = (verdict(state, consumers.findings, processes), *(f"  {fact}" for fact in _facts(state)))
     listed = labels(dict.fromkeys(each.client_id for each in processes))
     why = f"rmqlb diagnose -g {state.group} says why; " if state.status in ("error", "warning") else ""
     more = f"{why}rmqlb show-owners -g {state.group} shows each queue and its owner"

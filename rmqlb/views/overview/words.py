@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rmqlb.model.finding import SEVERITIES, Finding
+from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.groups import ConsumerProcess, GroupState
 from rmqlb.model.words import counted, messages, of_all
 
@@ -14,7 +15,7 @@ _COUNTED = {
     "mismatch": ("mismatches", "with other owners than predicted"),
 }
 """Finding → the count that says all of it, and what is counted: queues."""
-_OF_CONSUMERS = ("duplicate-client-id", "idle-consumers")
+_OF_CONSUMERS = ("duplicate-client-id", "more-consumers-than-queues", "idle-by-strategy")
 _MOST_IDS = 3
 _MOST_OF_IT = 0.5
 
@@ -32,11 +33,11 @@ def lag_text(state: GroupState) -> str:
     return f"{state.lag_at_least:,}+" if state.lag_at_least else "?"
 
 
-def worst_text(state: GroupState, findings: Sequence[Finding]) -> str:
+def worst_text(state: GroupState, findings: Sequence[GroupFinding]) -> str:
     """The worst finding by its code and what it is about, and the others that are as grave, in a few words."""
     if not findings:
         return ""
-    grave: dict[str, list[Finding]] = {}
+    grave: dict[str, list[GroupFinding]] = {}
     for one in findings:
         if one.severity == findings[0].severity:
             grave.setdefault(one.code, []).append(one)
@@ -47,22 +48,31 @@ def worst_text(state: GroupState, findings: Sequence[Finding]) -> str:
         text = _brief(some_of, state)
         left += 0 if text else len(some_of)
         texts += [text + _what(some_of[0])] if text else []
+    if findings[0].explains is not None:  # what comes of it is no finding by itself
+        bad = (code for code in ("unassigned-queues", "duplicate-owners") if code not in grave)
+        texts += (
+            _queues_of(code, state) + f" {_COUNTED[code][1]}" for code in bad if getattr(state, _COUNTED[code][0])
+        )
     return "; ".join([*texts, *([f"and {counted(left, 'more finding')}"] if left else [])])
 
 
-def _what(finding: Finding) -> str:
+def _what(finding: GroupFinding) -> str:
     return f" {_COUNTED[finding.code][1]}" if finding.code in _COUNTED else ""
 
 
-def _brief(findings: Sequence[Finding], state: GroupState) -> str:
+def _brief(findings: Sequence[GroupFinding], state: GroupState) -> str:
     """Findings of one code in a few words; empty where figures or client IDs do not say it."""
     code = findings[0].code
     if code in _COUNTED:
-        number, queues = getattr(state, _COUNTED[code][0]), state.queues
-        return counted(number, "queue") if queues is None else of_all(number, queues)
+        return _queues_of(code, state)
     if code in _OF_CONSUMERS:
         return some([client_id for one in findings for client_id in one.consumers])
     return ", ".join(state.strategies) if code == "mixed-strategies" else ""
+
+
+def _queues_of(code: str, state: GroupState) -> str:
+    number, queues = getattr(state, _COUNTED[code][0]), state.queues
+    return counted(number, "queue") if queues is None else of_all(number, queues)
 
 
 def some(ids: Sequence[str]) -> str:
@@ -79,7 +89,7 @@ def consumers_text(state: GroupState) -> str:
     return f"{counted(state.consumers, 'consumer')}{more}"
 
 
-def verdict(state: GroupState, findings: Sequence[Finding], processes: Sequence[ConsumerProcess]) -> str:
+def verdict(state: GroupState, findings: Sequence[GroupFinding], processes: Sequence[ConsumerProcess]) -> str:
     """The group in a sentence: what is wrong, or that nothing is, and whose lag it is."""
     texts = [*_verdicts(state, findings), *_whose_lag(state, processes)]
     if state.status == "inOrder":
@@ -98,7 +108,7 @@ def _whose_lag(state: GroupState, processes: Sequence[ConsumerProcess]) -> Itera
         yield f"lag {state.lag:,}, {'all' if share == 1 else f'{share:.0%}'} of it on {worst}"
 
 
-def _verdicts(state: GroupState, findings: Sequence[Finding]) -> Iterator[str]:
+def _verdicts(state: GroupState, findings: Sequence[GroupFinding]) -> Iterator[str]:
     queues = "?" if state.queues is None else counted(state.queues, "queue")
     bad = list(_owned_badly(state, queues))
     yield from bad

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rmqlb.engine.assignment.owner_findings import idle_findings, owner_findings
-from rmqlb.model.finding import ERROR, INFO, Finding
+from rmqlb.engine.assignment.owner_findings import owner_findings
+from rmqlb.model.finding import ERROR, Finding
 from rmqlb.model.group import QueueState
 from tests.support.builders import queues
 
@@ -42,18 +42,3 @@ def test_one_queue_is_told_as_one() -> None:
     (several,) = owner_findings({one: ("b", "a")}, "the group", None, "assumed", {})
     assert several.message == "1 of 1 queue of the group has duplicate owners (assumed): T x 0"
     assert list(owner_findings({one: ("a",), other: ("a",)}, "the group", None, "observed", {})) == []
-
-
-def test_the_first_three_idle_consumers_are_named() -> None:
-    def told(idle: str) -> list[Finding]:
-        return list(idle_findings(tuple(idle), "group g", "g"))
-
-    assert told("") == []
-    assert told("a") == [Finding("idle-consumers", "1 consumer of group g is idle: a", "g", INFO, ("a",))]
-    messages = [finding.message for idle in ("abc", "abcd", "abcde") for finding in told(idle)]
-    assert messages == [
-        "3 consumers of group g are idle: a, b, c",
-        "4 consumers of group g are idle: a, b, c and 1 more",
-        "5 consumers of group g are idle: a, b, c and 2 more",
-    ]
-    assert told("abcd")[0].consumers == tuple("abcd")

@@ -72,7 +72,7 @@ def test_a_finding_has_the_keys_that_every_result_has() -> None:
     (one,) = to_builtins(diagnosed(FAULTS["duplicate-client-id"]))["findings"]
     assert list(one) == [
         *("code", "severity", "group", "topic", "queues", "consumers"),
-        *("evidence", "consequence", "remedy", "explains"),
+        *("evidence", "consequence", "remedy", "explains", "message"),
     ]
     assert list(one["evidence"][0]) == ["fact", "value", "threshold", "source", "at"]
     assert one["queues"][0] == {"topic": "T", "brokerName": "a", "queueId": 0}

@@ -18,7 +18,7 @@ from tests.support.builders import HERE
 def processes(group: ConsumerGroup, *unread: Unread) -> tuple[ConsumerProcess, ...]:
     snapshot = cluster(group, unread=unread)
     facts = facts_of(snapshot, gaps(snapshot), group.group, Settings())
-    return consumers_of(facts, unread_of_groups(snapshot).get(group.group, ()))[0].consumers
+    return consumers_of(facts, unread_of_groups(snapshot).get(group.group, ())).consumers
 
 
 def listed(**brokers: str) -> tuple[MemberView, ...]:

@@ -10,7 +10,6 @@ from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES, try_on_groups
 from rmqlb.engine.overview.groups import all_groups, overview
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import Finding
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.groups import GroupLine
 from tests.engine.check.clusters import cluster, members
@@ -120,8 +119,8 @@ def test_a_group_adds_only_to_figures_that_it_can_have(
     """Each consumer of a broadcasting group owns every queue; nobody owns those that are consumed by POP or a Proxy."""
     ones = (
         replace(ONE, message_model="BROADCASTING"),
-        replace(ONE, findings=(Finding("pop-consumption", ""),)),
-        replace(ONE, findings=(Finding("split-consumer-view", ""), Finding("behind-proxy", ""))),
+        replace(ONE, shares_queues=False),
+        replace(ONE, shares_queues=False, basis=None),
         replace(ONE, status="offline"),
     )
     condition = parse_condition(f"{name}>0", GROUPS_FIGURES)

@@ -52,8 +52,11 @@ def test_a_strategy_that_nobody_reports_is_assumed_and_the_group_is_unknown() ->
 def test_two_processes_with_one_id_are_an_error_before_what_comes_of_it() -> None:
     found = line(members("x x", owners="x x - -"))
     assert (found.status, found.consumers, found.processes, found.duplicate_client_ids) == ("error", 1, 2, 1)
-    assert codes(found) == ["duplicate-client-id", "unassigned-queues"]
-    assert found.findings[1].message == "2 of 4 queues of group g are unassigned (observed): T a 2-3"
+    assert codes(found) == ["duplicate-client-id"]
+    assert found.findings[0].message == (
+        "group g, x: 2 processes take the same share under one client ID: 2 queues unassigned, 2 queues read by each of "
+        "these processes (T a 0-3)"
+    )
     assert (found.unassigned, found.mismatches) == (2, 0)
 
 
@@ -61,28 +64,33 @@ def test_mixed_strategies_leave_queues_without_an_owner_and_with_two() -> None:
     group = members("x y", owners="x x+y - y")
     reports = {i: replace(report, strategy_class=CIRCLE_CLASS) for i, report in group.reports.items() if i == "y"}
     found = line(replace(group, reports={**group.reports, **reports}))
-    assert codes(found) == ["mixed-strategies", "unassigned-queues", "duplicate-owners"]
-    assert [finding.consumers for finding in found.findings] == [("y",), (), ("x", "y")]
+    assert codes(found) == ["mixed-strategies"]
+    assert [finding.consumers for finding in found.findings] == [("x", "y")]
     assert (found.unassigned, found.duplicate_owners, found.mismatches, found.status) == (1, 1, 0, "error")
     assert found.strategies == ("AVG", "AVG_BY_CIRCLE")
 
 
 def test_owners_that_are_not_the_predicted_ones_are_a_warning() -> None:
-    found = line(members("x y", owners="x y x y"))
+    found = line(members("x y", owners="x y x y", subscribed={"x": "T", "y": "T"}))
     assert (found.status, codes(found), found.mismatches) == ("warning", ["mismatch"], 2)
     assert found.findings[0].consumers == ("x", "y")
 
 
+def test_other_owners_than_a_strategy_that_is_assumed_would_give_are_unknown() -> None:
+    found = line(members("x y z", owners="x x y x", strategy=None))
+    assert (found.status, codes(found), found.mismatches) == ("unknown", ["assumed-strategy"], 1)
+
+
 def test_idle_consumers_are_said_and_nothing_is_wrong() -> None:
     found = line(members("u v w x y z", owners="u v w x"))
-    assert (found.status, found.idle, codes(found)) == ("inOrder", 2, ["idle-consumers"])
-    assert found.findings[0].message == "2 consumers of group g are idle: y, z"
+    assert (found.status, found.idle, codes(found)) == ("inOrder", 2, ["more-consumers-than-queues"])
+    assert found.findings[0].message == "group g, y, z: 2 consumers idle: a queue has one owner"
 
 
 def test_nobody_online_is_an_error_where_messages_wait_and_offline_otherwise() -> None:
     waiting = line(members("", owners="- - - -", lag={0: 0, 1: 3, 2: 0, 3: 0}))
     assert (waiting.status, codes(waiting), waiting.unassigned) == ("error", ["no-consumer-online"], 4)
-    assert waiting.findings[0].message.endswith("; 3 messages left waiting")
+    assert waiting.findings[0].message.endswith("; 3 messages unread")
     calm = line(members("", lag={0: 0, 1: 0, 2: 0, 3: 0}))
     assert (calm.status, codes(calm), calm.consumers, calm.idle) == ("offline", ["no-consumer-online"], 0, 0)
     assert (calm.imbalance, calm.strategies) == (None, ())
@@ -173,7 +181,7 @@ def test_the_worst_group_stands_first() -> None:
         members("x", name="fine", owners="x x x x", lag={0: 9_000}),
         members("x x", name="bad", owners="x x x x", lag={0: 1}),
         members("x x", name="worse", owners="x x x x", lag={0: 5}),
-        members("x y", name="odd", owners="x y x y"),
+        members("x y", name="odd", owners="x y x y", subscribed={"x": "T", "y": "T"}),
         members("x", name="pop", consume_type="CONSUME_POP"),
         members("", name="gone"),
     )
@@ -188,7 +196,7 @@ def test_a_severity_shows_groups_that_are_at_least_so_bad_and_counts_all() -> No
     snapshot = cluster(
         members("x", name="fine", owners="x x x x"),
         members("x x", name="bad", owners="x x x x"),
-        members("x y", name="odd", owners="x y x y"),
+        members("x y", name="odd", owners="x y x y", subscribed={"x": "T", "y": "T"}),
         members("x", name="pop", consume_type="CONSUME_POP"),
     )
     whole = overview(snapshot, all_groups(snapshot), Settings())
