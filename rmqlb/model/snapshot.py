@@ -46,6 +46,7 @@ class Wanted(Struct, frozen=True):
     spaced: bool = False
     # seconds from the start of the reading on; what was not asked by then is unread
     deadline_s: float | None = None
+    unasked: frozenset[str] = frozenset()  # client IDs that are not asked what they own
 
     @property
     def named(self) -> tuple[str, ...]:

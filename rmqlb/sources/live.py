@@ -167,6 +167,7 @@ class _SnapshotReader:
         self._pace = pace
         self._spaced = wanted.spaced or wanted.evidence
         self._evidence = wanted.evidence
+        self._unasked = wanted.unasked
         self._deadline = Deadline(pace, wanted.deadline_s)
         self.found: dict[str, RouteSighting | None] = {}
         self.unread: list[Unread] = []
@@ -326,10 +327,12 @@ class _SnapshotReader:
         answers = self._each(
             "queues of consumers",
             lambda client_id: self._reported(group.group, client_id, via[client_id]),
-            sorted(via),
+            sorted(via.keys() - self._unasked),
             lambda client_id, why: Unread("member", group.group, why, client_id),
             slots=False,
         )
+        left_out = sorted(via.keys() & self._unasked)
+        self.unread += [Unread("member", group.group, "not asked, so that it has time", each) for each in left_out]
         reports = {client_id: report for client_id, (report, _) in answers}
         return replace(group, reports=reports), via, {client_id: queues for client_id, (_, queues) in answers}
 

@@ -108,6 +108,23 @@ def test_a_consumer_that_does_not_answer_and_a_cluster_that_is_away_are_unknown_
     assert told == ["silent x", "failed", "seen", "answers x", "ended"]
 
 
+def test_a_frozen_consumer_does_not_hold_up_the_others_and_is_asked_ever_less_often() -> None:
+    with moving(SHARED, Moment({Y: "b0-7"}, frozen=(X,))) as group:
+        ran = run("record", *group.source, "-g", GROUP, "--for", "12s", "-o", "json")
+        asked = [
+            request.ext_fields["clientId"]
+            for server in group.servers
+            for request in server.requests
+            if request.code == 307
+        ]
+    data = json.loads(ran.stdout)["data"]
+    assert data["looks"] >= 7
+    assert asked.count(Y) == data["looks"]
+    assert asked.count(X) <= 4  # at once, and after 2 s, 4 s and 8 s
+    assert {queue["ownersAfter"] is None for queue in data["queues"] if queue["brokerName"] == "broker-a"} == {True}
+    assert data["figures"]["changed"] == 0
+
+
 def test_the_first_look_has_to_show_something() -> None:
     with refusing_address() as address:
         ran = run("record", "-s", f"rocketmq://{address}", "-g", "g", "--source-retries", "0")

@@ -27,23 +27,51 @@ Owned = Mapping[str, frozenset[MessageQueue]]
 
 
 @dataclass
-class Members:
-    """The members of one group, all in one JVM, each with a client of its own."""
+class Program:
+    """One of our Java programs that are told what to do line by line, and answer each line by a line of JSON."""
 
     process: JavaProcess
     _asked: count[int] = field(default_factory=count)
 
+    def next_answer(self) -> dict[str, Any]:
+        """The next line of JSON that the JVM says; its first one comes unasked, when it is ready."""
+        index = next(self._asked)
+
+        def is_here() -> bool:
+            self.process.must_run()
+            return len(self._answers()) > index
+
+        wait_until(is_here, START_DEADLINE, lambda: f"no answer {index}:\n{self.process.output()[-2000:]}")
+        answer: dict[str, Any] = json.loads(self._answers()[index])
+        if "error" in answer:
+            raise RuntimeError(f"{self.process.name}: {answer['error']}")
+        return answer
+
+    def ask(self, command: str) -> dict[str, Any]:
+        """The answer to a command."""
+        self.process.send(command)
+        return self.next_answer()
+
+    def _answers(self) -> list[str]:
+        """Whole lines only; the clients' own log lines never start with a brace."""
+        lines = self.process.output().splitlines(keepends=True)
+        return [line for line in lines if line.startswith("{") and line.endswith("\n")]
+
+
+class Members(Program):
+    """The members of one group, all in one JVM, each with a client of its own."""
+
     def join(self, name: str) -> str:
         """Start a member; its client id."""
-        return str(self._ask(f"join {name}")["joined"])
+        return str(self.ask(f"join {name}")["joined"])
 
     def leave(self, name: str) -> str:
         """Stop a member in good order; the client id it had."""
-        return str(self._ask(f"leave {name}")["left"])
+        return str(self.ask(f"leave {name}")["left"])
 
     def owned(self) -> Owned:
         """What each member holds at this moment, by client id, its retry topic included."""
-        report = self._ask("owned")["owned"]
+        report = self.ask("owned")["owned"]
         return {
             client_id: frozenset(MessageQueue(q["topic"], q["brokerName"], q["queueId"]) for q in queues)
             for client_id, queues in report.items()
@@ -51,12 +79,12 @@ class Members:
 
     def first(self) -> Mapping[MessageQueue, int]:
         """The smallest offset of any message that a member got, by queue."""
-        rows = self._ask("first")["first"]
+        rows = self.ask("first")["first"]
         return {MessageQueue(row["topic"], row["brokerName"], row["queueId"]): row["offset"] for row in rows}
 
     def all_see_each_other(self) -> bool:
         """Whether the brokers name all members, and nobody else, to every member for every topic."""
-        seen = self._ask("seen")["seen"]
+        seen = self.ask("seen")["seen"]
         return all(sorted(ids) == sorted(seen) for by_topic in seen.values() for ids in by_topic.values())
 
     def settled(self, queues: Sequence[MessageQueue]) -> Owned:
@@ -76,29 +104,6 @@ class Members:
 
         wait_until(is_settled, SETTLE_DEADLINE, lambda: f"the group never settled: {last}", PAUSE_BETWEEN_REPORTS)
         return last
-
-    def next_answer(self) -> dict[str, Any]:
-        """The next line of JSON that the JVM says; its first one comes unasked, when all members are up."""
-        index = next(self._asked)
-
-        def is_here() -> bool:
-            self.process.must_run()
-            return len(self._answers()) > index
-
-        wait_until(is_here, START_DEADLINE, lambda: f"no answer {index}:\n{self.process.output()[-2000:]}")
-        answer: dict[str, Any] = json.loads(self._answers()[index])
-        if "error" in answer:
-            raise RuntimeError(f"{self.process.name}: {answer['error']}")
-        return answer
-
-    def _ask(self, command: str) -> dict[str, Any]:
-        self.process.send(command)
-        return self.next_answer()
-
-    def _answers(self) -> list[str]:
-        """Whole lines only; the clients' own log lines never start with a brace."""
-        lines = self.process.output().splitlines(keepends=True)
-        return [line for line in lines if line.startswith("{") and line.endswith("\n")]
 
 
 @contextmanager

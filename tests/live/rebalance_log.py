@@ -144,6 +144,7 @@ class Group:
             starts_us=tuple(sorted(max(each[0] - connect_us, 0) for each in first)),
             new_brokers=new_brokers,
             lite_pull=self.lite_pull,
+            began_us=lines[0].at_us,
         )
         kept = [line for line in lines if line.at_us < end_us and line.topic in (self.topic, None)]
         return Recording(

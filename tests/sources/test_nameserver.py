@@ -192,6 +192,25 @@ def test_without_a_name_server_there_are_no_stack_traces() -> None:
         assert LiveSource(reads([nobody], retries=0)).ask_stacks("g", ["x"]) == {}
 
 
+def test_evidence_is_of_all_topics_that_consumers_report(brokers: tuple[Replay, ...]) -> None:
+    """A broker has the topics of the last heartbeat only: that of a consumer that does not read Orders."""
+
+    def reports_orders(turn: Turn) -> None:
+        report = {"properties": {}, "mqTable": {}, "subscriptionSet": [{"topic": "Orders", "subString": "red"}]}
+        turn.write(turn.framed(success(body(report))))
+
+    for broker in brokers:
+        broker.answers[ROUTE, "topic=Orders"] = success(a_route(**{"broker-a": 2}))
+        broker.faults[RequestCode.GET_CONSUMER_RUNNING_INFO] = reports_orders
+    snapshot = fetch(replace(ORDER_SVC, evidence=True), *brokers)
+    group = snapshot.group("order-svc")
+    assert "Orders" not in (group.topics or ())
+    assert [q.queue_id for q in snapshot.route("Orders").subscribe_queues()] == [0, 1]
+    owners = {queue: state.owners for queue, state in group.queues.items() if queue.topic == "Orders"}
+    assert owners == {MessageQueue("Orders", "broker-a", number): frozenset() for number in range(2)}
+    assert "Orders" not in fetch(ORDER_SVC, *brokers).routes
+
+
 def test_everything_leaves_system_topics_and_groups_out_unless_asked_for(brokers: tuple[Replay, ...]) -> None:
     snapshot = fetch(Wanted(everything=Everything()), *brokers)
     assert [t for t in snapshot.routes if not t.startswith("%RETRY%")] == ["OrderEvents"]

@@ -27,12 +27,14 @@ class Moment:
 
     Attributes:
         owners: consumer → its queues, as `a0` (of broker-a) or `b7`, with a range `a0-3`.
-        silent: consumers that are listed and do not answer.
+        silent: consumers that are listed, and of which the broker says at once that it cannot reach them.
+        frozen: consumers that are listed and never answer.
         down: the brokers reset every connection.
     """
 
     owners: Mapping[str, str]
     silent: tuple[str, ...] = ()
+    frozen: tuple[str, ...] = ()
     down: bool = False
 
 
@@ -64,12 +66,12 @@ class MovingGroup:
             self.looks += self._asked - before > PAUSE_S
         if self.now.down:
             reset(turn)
-        elif turn.answer is not None:
+        elif turn.answer is not None and turn.request.ext_fields.get("clientId") not in self.now.frozen:
             turn.write(turn.frame)
 
     def connections(self, _: RemotingCommand) -> RemotingCommand:
         """Who is in the group."""
-        ids = [*self.now.owners, *self.now.silent]
+        ids = [*self.now.owners, *self.now.silent, *self.now.frozen]
         body = {
             "connectionSet": [
                 {"clientId": i, "clientAddr": "127.0.0.1:1", "language": "JAVA", "version": 513} for i in ids
@@ -118,7 +120,7 @@ def moving(*moments: Moment) -> Iterator[MovingGroup]:
     group = MovingGroup(moments)
     key = f"consumerGroup={GROUP}"
     lists, running = RequestCode.GET_CONSUMER_CONNECTION_LIST, RequestCode.GET_CONSUMER_RUNNING_INFO
-    ids = {client_id for moment in moments for client_id in (*moment.owners, *moment.silent)}
+    ids = {client_id for moment in moments for client_id in (*moment.owners, *moment.silent, *moment.frozen)}
     told: dict[tuple[int, str], Answer] = {(running, f"{key}&clientId={client_id}"): group.running for client_id in ids}
     answers: dict[tuple[int, str], Answer] = {(lists, key): group.connections, **told}
     first, other = (Replay(broker=name, answers=answers, faults={"*": group.gate}) for name in _BROKERS)

@@ -79,6 +79,7 @@ class Lived(msgspec.Struct, frozen=True, rename="camel"):
         starts_us: of each member, from its start until it turned to the first broker; the shortest first.
         lite_pull: the members are DefaultLitePullConsumer, which subscribe to no retry topic; else they push.
         new_brokers: those of the brokers that had the topic, and heard of the group, only after they had come up.
+        began_us: when the first member started, in microseconds since 1970; 0 is not known.
     """
 
     version: str
@@ -92,6 +93,7 @@ class Lived(msgspec.Struct, frozen=True, rename="camel"):
     starts_us: tuple[int, ...]
     new_brokers: tuple[str, ...] = ()
     lite_pull: bool = False
+    began_us: int = 0
 
     @property
     def route(self) -> TopicRouteData:

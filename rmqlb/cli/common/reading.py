@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,12 @@ class Reader:
         self._terminal = terminal
         self._stages = stages and is_live(options.source)
         self._access = access(options, terminal)
+
+    def hurried(self, timeout_s: float) -> Reader:
+        """The same source, which waits for an answer for so long at most, and asks once."""
+        reader = copy(self)
+        reader._access = replace(self._access, timeout=min(self._access.timeout, timeout_s), retries=0)  # noqa: SLF001
+        return reader
 
     def __call__(self, wanted: Wanted) -> ClusterSnapshot:
         source, context = open_source(self._text, self._access), self._options.active_context

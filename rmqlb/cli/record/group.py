@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.cli.common.progress import Progress
+from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.common.watch import wait_for_next
 from rmqlb.cli.record.looking import Schedule, heeding_an_end, now_ms
@@ -21,25 +22,34 @@ from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, EndpointError
 from rmqlb.model.finding import Finding
 from rmqlb.model.recording import Ended, Recording, RecordLine
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted
 from rmqlb.model.words import counted
 from rmqlb.views.report import duration
+
+FIRST_REST_S, MOST_REST_S = 2.0, 16.0
 
 
 class Watched(Struct, frozen=True):
     """A group to look at.
 
     Attributes:
-        read: asks the source.
+        read: asks the source; after the first look no longer than twice the time between two looks.
         group: its name.
         topics: only these; none stands for those that it subscribes to.
         settings: what its consumers' strategies are constructed with.
     """
 
-    read: Callable[[Wanted], ClusterSnapshot]
+    read: Reader
     group: str
     topics: tuple[str, ...]
     settings: Settings
+
+
+class _Rest(Struct, frozen=True):
+    """Until when a consumer is not asked, by the monotonic clock, and for how long that is, in seconds."""
+
+    until: float
+    wait_s: float
 
 
 class GroupRecorder:
@@ -49,6 +59,8 @@ class GroupRecorder:
         self._watched, self._schedule, self._terminal = watched, schedule, terminal
         self._follower = Follower(watched.group, round(schedule.every_s * 1000))
         self._wanted = Wanted(watched.topics or None, watched.group)
+        self._read = watched.read.hurried(2 * schedule.every_s)
+        self._rest: dict[str, _Rest] = {}
 
     def run(self, event_at_ms: int | None) -> tuple[Recording, ClusterSnapshot, tuple[Finding, ...]]:
         """Look until it is over: what was seen, the first snapshot, and what is odd about it."""
@@ -100,13 +112,28 @@ class GroupRecorder:
 
     def _look(self) -> None:
         watched, asked_at = self._watched, now_ms()
+        resting = frozenset(each for each, rest in self._rest.items() if time.monotonic() < rest.until)
         try:
-            snapshot = watched.read(self._wanted)
+            snapshot = self._read(replace(self._wanted, unasked=resting))
+            self._let_rest(snapshot.unread, resting)
             answered_at = max(now_ms(up=True), asked_at)
             look = look_of(snapshot, watched.group, asked_at, answered_at, watched.topics, watched.settings)
         except (DataError, EndpointError) as error:
             look = failed_look(asked_at, max(now_ms(up=True), asked_at), error.message)
         self._tell(self._follower.add(look))
+
+    def _let_rest(self, unread: Sequence[Unread], resting: frozenset[str]) -> None:
+        """Ask who does not answer ever less often.
+
+        What a stopped process is asked waits for it, and all of it is answered at once when it goes on, on the threads
+        that its brokers need.
+        """
+        silent = {part.detail or "" for part in unread if part.kind == "member" and part.no_answer}
+        before = self._rest
+        self._rest = {each: rest for each, rest in before.items() if each in resting}
+        for each in silent:
+            wait_s = min(2 * before[each].wait_s, MOST_REST_S) if each in before else FIRST_REST_S
+            self._rest[each] = _Rest(time.monotonic() + wait_s, wait_s)
 
     def _tell(self, lines: list[RecordLine]) -> None:
         if self._terminal.format == "jsonl" and lines:

@@ -46,7 +46,7 @@ def write_snapshots(
         tuple(watched.topic or ()), tuple(watched.group or ()), of_groups=bool(watched.group) and not watched.topic
     )
     writer = _Writer(directory.to or "", terminal)
-    read, wanted = Reader(source, terminal), Wanted(everything=everything, evidence=directory.evidence)
+    read, wanted = Reader(source, terminal), Wanted(everything=everything, evidence=directory.evidence, spaced=True)
     first, began = None, time.monotonic()
     with heeding_an_end():
         try:

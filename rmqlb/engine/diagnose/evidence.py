@@ -16,6 +16,7 @@ from msgspec import Struct
 from rmqlb.engine.assignment.balance import Owners
 from rmqlb.engine.assignment.consumers import reported_strategies, subscriptions
 from rmqlb.engine.assignment.detect import observed_owners
+from rmqlb.engine.assignment.pop_and_proxy import popped_topics
 from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence
@@ -145,7 +146,8 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @cached_property
     def routes(self) -> tuple[TopicRouteData, ...]:
         """The routes of these topics (raises DataError)."""
-        own = {route.topic: route for route in self.facts.routes}
+        pulls = not popped_topics(self.group).issuperset(self.group.own_topics or ())
+        own = {route.topic: route for route in self.facts.routes} if pulls or not self.topics else {}
         found = []
         for topic in self.topics:
             if topic in own:

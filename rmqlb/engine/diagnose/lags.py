@@ -205,9 +205,14 @@ def _over_looks(evidence: GroupEvidence, queue: MessageQueue, at: tuple[int, ...
         tuple(time for time, _ in known),
         tuple(max(state.consumer_offset or 0, 0) for _, state in known),
         tuple(state.lag or 0 for _, state in known),
-        len(owners) > 1,
+        len(owners) > 1 or (any(state.owners is None for _, state in known) and _consumers_change(evidence)),
         max((ms for ms in calls if ms is not None), default=None),
     )
+
+
+def _consumers_change(evidence: GroupEvidence) -> bool:
+    """Brokers list other consumers than in an earlier look, so that an owner that was unknown then may be another."""
+    return len({look.client_ids for look in evidence.looks if look.client_ids is not None}) > 1
 
 
 def _call_ms(evidence: GroupEvidence, topic: str, client_id: str) -> float | None:

@@ -345,6 +345,16 @@ def test_one_topic_in_pop_mode_is_named() -> None:
     assert (cause.topic, [(each.fact, each.value) for each in cause.evidence]) == ("U", [("topics in POP mode", "U")])
 
 
+def test_a_group_all_of_whose_topics_are_in_pop_mode_has_as_many_brokers_to_know_as_others() -> None:
+    pops = {i: replace(r, client_rebalance=False) for i, r in running(Process("x")).groups["g"].reports.items()}
+    popping = changed(running(Process("x")), reports=pops, request_modes={"T": ("POP",)}, queues={})
+    decided = {"behind-proxy", "duplicate-client-id", "mixed-sdks"}
+    assert decided <= {*diagnosed(popping).checked}
+    bare = changed(popping, views=(popping.groups["g"].views or ())[:1])
+    unknown = {each.code: each.reason for each in diagnosed(bare).unknown if each.code in decided}
+    assert unknown == dict.fromkeys(decided, "the consumers that broker b lists are unknown")
+
+
 def test_broadcasting_consumers_own_every_queue_rightly() -> None:
     snapshot = running(Process("x"), Process("y"))
     queues = {queue: replace(state, owners=frozenset("xy")) for queue, state in snapshot.groups["g"].queues.items()}

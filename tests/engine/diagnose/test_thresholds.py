@@ -11,9 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.model.diagnosis import Diagnosis, Evidence, GroupFinding
-from rmqlb.model.group import BROADCASTING, ConsumerGroup
+from rmqlb.model.group import BROADCASTING, Connection, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import PullLimits
+from rmqlb.model.snapshot import ClusterSnapshot
 from tests.engine.diagnose.consuming import LOOKS, Doing, Reporting, earlier, owned, stored, watched
 from tests.engine.diagnose.running import Process, diagnosed, grave, running
 from tests.engine.diagnose.watched_faults import (
@@ -502,6 +503,23 @@ def test_a_queue_that_changes_hands_may_stand() -> None:
         ("y", X): replace(Doing(), done=lambda _: 100_000, since=-5, pulled=lambda _: 100_000),
     }
     assert answer(seen(moved), "lag-stalled") == "info"
+
+
+def test_the_queues_of_a_consumer_that_brokers_have_just_forgotten_change_hands() -> None:
+    """It did not answer before, so that it is not known to have owned them."""
+
+    def before(look: ClusterSnapshot, *gone: str) -> ClusterSnapshot:
+        its = look.groups["g"]
+        views = tuple(
+            replace(view, connections=(*view.connections, *(Connection(each) for each in gone)))
+            for view in its.views or ()
+        )
+        queues = {queue: replace(state, owners=None) for queue, state in its.queues.items()}
+        return replace(look, groups={"g": replace(its, views=views, queues=queues)})
+
+    first, second, last = group_with([(1200, 100)] * 3)
+    assert answer(of_looks((before(first, "z"), before(second, "z"), last)), "lag-stalled") == "info"
+    assert answer(of_looks((before(first), before(second), last)), "lag-stalled") == "error"
 
 
 def test_the_evidence_of_lag() -> None:

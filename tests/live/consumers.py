@@ -1,0 +1,37 @@
+"""Real push consumers of any groups, each with what may be wrong with it, and messages for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .cluster import RocketMQCluster
+from .jvm import started
+from .members import FAST_REBALANCE, Program
+
+
+class Consumers(Program):
+    """Consumers in one JVM, each with a client of its own."""
+
+    def join(self, group: str, name: str, topics: str, **options: str) -> str:
+        """Start a consumer; its client ID. Topics and options are those of ``Consumers.java``."""
+        given = " ".join(f"{key}={value}" for key, value in {"topics": topics, **options}.items())
+        return str(self.ask(f"join {group} {name} {given}")["joined"])
+
+    def leave(self, group: str, name: str) -> None:
+        """Stop a consumer in good order."""
+        self.ask(f"leave {group} {name}")
+
+    def produce(self, topic: str, per_second: float, tag: str = "") -> None:
+        """Send so many messages per second from now on."""
+        self.ask(f"produce {topic} {per_second} {tag}")
+
+
+@contextmanager
+def consumers(cluster: RocketMQCluster, name: str, *, fast: bool = False) -> Iterator[Consumers]:
+    """A JVM without consumers yet; `fast` lets them rebalance every second instead of every 20 s."""
+    command = cluster.java.command("Consumers", cluster.name_server, properties=FAST_REBALANCE if fast else None)
+    with started(name, command, cluster.java.home / f"consumers-{name}.log") as process:
+        program = Consumers(process)
+        program.next_answer()
+        yield program

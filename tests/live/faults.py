@@ -1,0 +1,157 @@
+"""Faults that are planted in groups of real consumers, and what `rmqlb diagnose` says of these groups over time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from typer.testing import CliRunner
+
+from rmqlb.cli.main import app
+
+from .cluster import RocketMQCluster
+from .consumers import Consumers, consumers
+from .jvm import wait_until
+from .relay import relay
+
+NAMED_DEADLINE = 360.0
+"""A blocked listener counts from 60 s on, other tags from 120 s, and the machine may be busy."""
+PATIENCE = ("--source-timeout", "10s", "--deadline", "2m")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a group.
+
+    Attributes:
+        group: its name.
+        codes: the findings that must be named, the first of them first.
+        plant: starts its consumers.
+        consumers: the names of those that the first finding must be about; none when it is about no consumer.
+        before: codes that may stand first as long as too little time has passed to tell what is behind them.
+    """
+
+    group: str
+    codes: tuple[str, ...]
+    plant: Callable[[Lab, str], None]
+    consumers: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+
+
+@dataclass
+class Lab:
+    """A cluster with consumers, and all that was said of them.
+
+    Attributes:
+        cluster: where they are.
+        crew: the JVM of the consumers that need none of their own.
+        said: group → what each diagnosis said of it, the oldest first.
+    """
+
+    cluster: RocketMQCluster
+    crew: Consumers
+    fast: bool
+    _alive: ExitStack
+    said: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+    def alone(self, name: str) -> Consumers:
+        """A JVM of its own."""
+        return self._alive.enter_context(consumers(self.cluster, name, fast=self.fast))
+
+    def cut_off(self, broker_name: str) -> str:
+        """A NameServer's address by which a consumer learns a way to the broker that leads nowhere."""
+        broker = self.cluster.broker_addresses[broker_name]
+        nowhere = self._alive.enter_context(relay(broker))
+        nowhere.cut()
+        return self._alive.enter_context(relay(self.cluster.name_server, {broker: nowhere.address})).address
+
+    def diagnose(self, groups: Sequence[str], *more: str) -> dict[str, dict[str, Any]]:
+        """What the command says of the groups now; it is kept, too."""
+        chosen = [word for group in groups for word in ("-g", group)]
+        source = ("-s", f"rocketmq://{self.cluster.name_server}")
+        ran = CliRunner().invoke(app, ["diagnose", *source, *chosen, *PATIENCE, "-o", "json", *more])
+        assert ran.exit_code == 0, ran.stderr
+        data = json.loads(ran.stdout)["data"]
+        found = {each["group"]: each for each in data.get("groups", [data])}
+        for group, diagnosis in found.items():
+            self.said.setdefault(group, []).append(diagnosis)
+        return found
+
+    def until_named(self, faults: Sequence[Fault], *others: str) -> None:
+        """Diagnose until each fault is named; the other groups beside it."""
+        waiting = list(faults)
+
+        def all_are_named() -> bool:
+            found = self.diagnose([*(fault.group for fault in waiting), *others])
+            waiting[:] = [f for f in waiting if not is_named(f, found[f.group], young=self.fast)]
+            return not waiting
+
+        wait_until(
+            all_are_named, NAMED_DEADLINE, lambda: "\n".join(f"{f.group}: {self.brief(f.group)}" for f in waiting)
+        )
+
+    def brief(self, group: str) -> list[list[str]]:
+        """The codes of what each diagnosis said of a group."""
+        return [[f"{each['code']} ({each['severity']})" for each in said["findings"]] for said in self.said[group]]
+
+
+def is_named(fault: Fault, diagnosis: dict[str, Any], *, young: bool = False) -> bool:
+    """The diagnosis names the fault first, with the consumers that have it; of young groups as what may pass."""
+    findings = diagnosis["findings"]
+    codes = [each["code"] for each in findings] if young else grave(diagnosis)
+    if codes[:1] != [fault.codes[0]] or not set(fault.codes) <= set(codes):
+        return False
+    return set(findings[0]["consumers"]) == {f"127.0.0.1@{name}" for name in fault.consumers}
+
+
+def false_causes(fault: Fault, diagnosis: dict[str, Any]) -> list[str]:
+    """Graver codes than info that are no part of the fault."""
+    return [code for code in grave(diagnosis) if code not in (*fault.codes, *fault.before)]
+
+
+def grave(diagnosis: dict[str, Any]) -> list[str]:
+    """The codes of errors and warnings."""
+    return [each["code"] for each in diagnosis["findings"] if each["severity"] != "info"]
+
+
+@contextmanager
+def lab(cluster: RocketMQCluster, *, fast: bool) -> Iterator[Lab]:
+    """A lab in a cluster, without consumers yet."""
+    with ExitStack() as alive:
+        crew = alive.enter_context(consumers(cluster, "crew", fast=fast))
+        yield Lab(cluster, crew, fast, alive)
+
+
+# -- groups of three consumers, the last of which has the fault -----------------------------------------------------------
+
+
+def crew_of(topics: str, *options: dict[str, str]) -> Callable[[Lab, str], None]:
+    """Consumers GROUP-0, GROUP-1, … in the common JVM, each with its options."""
+
+    def plant(of: Lab, group: str) -> None:
+        for number, own in enumerate(options):
+            of.crew.join(group, f"{group}-{number}", **{"topics": topics, **own})
+
+    return plant
+
+
+def one_id_twice(topics: str, **options: str) -> Callable[[Lab, str], None]:
+    """GROUP-0 runs in two processes, beside GROUP-1 with its options."""
+
+    def plant(of: Lab, group: str) -> None:
+        crew_of(topics, {}, options)(of, group)
+        of.alone(f"second-{group}").join(group, f"{group}-0", topics)
+
+    return plant
+
+
+def cut_from(broker_name: str, topics: str, **options: str) -> Callable[[Lab, str], None]:
+    """GROUP-2 does not reach a broker."""
+
+    def plant(of: Lab, group: str) -> None:
+        crew_of(topics, options, options, {**options, "nameServer": of.cut_off(broker_name)})(of, group)
+
+    return plant

@@ -1,0 +1,232 @@
+"""`rmqlb record` beside a group of real clients that log each change of theirs: every change lies in its interval.
+
+A first recording begins before a member joins and ends when the group is converged; it is compared with simulations of the
+same join, by the command. A second one goes on while a member leaves in good order and a JVM is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from rmqlb.decoding import convert
+from rmqlb.model.recording import QueueRecording
+from rmqlb.model.recording import Recording as Recorded
+from rmqlb.model.snapshot import Wanted
+from rmqlb.sources.opening import Access, open_source
+from tests.cli.run import command, environment, run
+from tests.support.recorded_groups import Recording
+
+from .cluster import RocketMQCluster
+from .jvm import wait_until
+from .rebalance_log import START, Act, Group
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+GROUP, TOPIC, JOINS = "recorded-svc", "OrderEvents", "127.0.0.1@c3"
+LATE_MS = 100
+"""The log looks at a member's table once per millisecond, on a machine that has other things to do."""
+UNSEEN_MS = 2_500
+"""What is undone so soon may lie between two looks."""
+TRIALS = 30
+
+
+class Watched(NamedTuple):
+    """What the members logged, and what was recorded meanwhile."""
+
+    log: Recording
+    join: Path  # until the group was converged
+    rest: Path
+    before: Path  # a snapshot
+
+
+@pytest.fixture(scope="module")
+def watched(cluster: RocketMQCluster, tmp_path_factory: pytest.TempPathFactory) -> Watched:
+    """Nobody else asks the members for what they own: two at a time would wait for each other."""
+    folder = tmp_path_factory.mktemp("recorded")
+    source = f"rocketmq://{cluster.name_server}"
+    line = ("record", "-s", source, "-g", GROUP, "-o", "json")
+    acts = (*START, Act("join", "c3", 40), Act("leave", "c1"), Act("crash", "c2"))
+    with ThreadPoolExecutor() as threads:
+        living = threads.submit(Group(cluster, GROUP, TOPIC, 8).live_through, acts)
+        wait_until(lambda: living.done() or is_converged(source), 240, lambda: "three members own all queues")
+        if living.done():
+            living.result()  # raises what kept the members from starting
+        snapshot = run("fetch-routes", "-s", source, "-g", GROUP)
+        (folder / "before.json").write_text(snapshot.stdout)
+        with (folder / "join.json").open("w") as file:
+            joined = subprocess.run(
+                command(*line, "--until", "converged", "--for", "2m"), stdout=file, env=environment(), check=True
+            )
+        assert joined.returncode == 0
+        with (folder / "rest.json").open("w") as file:
+            rest = subprocess.Popen(command(*line), stdout=file, env=environment())
+            log = living.result()
+            rest.send_signal(signal.SIGINT)
+            assert rest.wait(60) == 0
+    return Watched(log, folder / "join.json", folder / "rest.json", folder / "before.json")
+
+
+def is_converged(source: str) -> bool:
+    """Three members own the queues, one each."""
+    try:
+        group = open_source(source, Access()).fetch(Wanted(group=GROUP)).groups[GROUP]
+    except Exception:  # noqa: BLE001 - the group is not there yet
+        return False
+    owners = [state.owners for queue, state in group.queues.items() if queue.topic == TOPIC]
+    return len(group.client_ids or ()) == 3 and len(owners) == 16 and all(each and len(each) == 1 for each in owners)
+
+
+def recorded(path: Path) -> Recorded:
+    return convert(json.loads(path.read_text())["data"], Recorded)
+
+
+class Truth(NamedTuple):
+    """A change that a member logged: when it was at the earliest and at the latest, in the recording's time."""
+
+    queue: tuple[str | None, str | None, int | None]
+    client_id: str
+    change: str
+    from_ms: float
+    to_ms: float
+
+
+def truths(log: Recording, since_us: float) -> Iterator[Truth]:
+    """The changes of the topic's queues; one that leaves loses its queues somewhere between stopping and stopped."""
+    ends: Mapping[str, list[float]] = {
+        line.client_id: sorted(
+            (each.at_us + log.lived.began_us - since_us) / 1000
+            for each in log.lines
+            if each.client_id == line.client_id and each.what in ("stopping", "stopped", "killed")
+        )
+        for line in log.lines
+    }
+    held: dict[tuple[object, str], bool] = {}
+    for line in log.lines:
+        at_ms = (line.at_us + log.lived.began_us - since_us) / 1000
+        if line.what in ("gained", "lost") and line.topic == TOPIC:
+            held[line.queue, line.client_id] = line.what == "gained"
+            leaving = ends[line.client_id]
+            if line.what == "lost" and leaving and at_ms >= leaving[0]:
+                continue  # told below
+            yield Truth(line.queue, line.client_id, line.what, at_ms, at_ms)
+        elif line.what in ("stopping", "killed"):
+            for (queue, client_id), owns in held.items():
+                if client_id == line.client_id and owns:
+                    last = ends[client_id][-1] if line.what == "stopping" else at_ms
+                    yield Truth(queue, client_id, "lost", at_ms, last)  # type: ignore[arg-type]
+
+
+def lies_in(truth: Truth, change: object) -> bool:
+    """The reported interval has room for the truth."""
+    begin, end = change.from_ms, change.to_ms  # type: ignore[attr-defined]
+    return bool(begin - LATE_MS <= truth.to_ms and truth.from_ms - LATE_MS <= end)
+
+
+def compared(log: Recording, recording: Recorded) -> tuple[int, list[str]]:
+    """How many changes were compared, and what is wrong about them."""
+    since_us = datetime.fromisoformat(recording.started_at).timestamp() * 1e6
+    every = list(truths(log, since_us))
+    inside = [truth for truth in every if truth.from_ms > 0 and truth.to_ms < recording.end_ms - 1000]
+    ended_ms = (log.lived.began_us + log.lived.end_us - since_us) / 1000
+    wrong = []
+    number = 0
+    for queue in recording.queues:
+        key = (queue.topic, queue.broker_name, queue.queue_id)
+        mine = [truth for truth in every if truth.queue == key]
+        for change in queue.changes:
+            if change.from_ms > ended_ms - 1000:
+                continue
+            number += 1
+            if not any(
+                (each.client_id, each.change) == (change.client_id, change.change) and lies_in(each, change)
+                for each in mine
+            ):
+                wrong.append(f"{key}: {change}: nothing of it in the log: {mine}")
+        wrong += [
+            f"{key}: {truth} is in no interval: {queue.changes}"
+            for truth in inside
+            if truth.queue == key and not is_told(truth, queue, mine)
+        ]
+    return number, wrong
+
+
+def is_told(truth: Truth, queue: QueueRecording, mine: list[Truth]) -> bool:
+    """It is in an interval, or undone before the next look."""
+    told = any((c.client_id, c.change) == (truth.client_id, truth.change) and lies_in(truth, c) for c in queue.changes)
+    undone = any(
+        other.client_id == truth.client_id
+        and other.change != truth.change
+        and abs(other.from_ms - truth.from_ms) < UNSEEN_MS
+        for other in mine
+    )
+    return told or undone
+
+
+def true_gap_ms(log: Recording, queue: QueueRecording, since_us: float, end_ms: float) -> float:
+    """The longest time without owner that the log has, within the recording."""
+    offset = log.lived.began_us - since_us
+    gaps = [
+        min((each.to_us + offset) / 1000, end_ms) - max((each.from_us + offset) / 1000, 0)
+        for each in log.intervals[queue.queue]
+        if each.state == "unassigned"
+    ]
+    return max([0.0, *gaps])
+
+
+@pytest.mark.parametrize("which", ["join", "rest"])
+def test_every_change_lies_in_its_interval(watched: Watched, which: str, capsys: pytest.CaptureFixture[str]) -> None:
+    recording = recorded(getattr(watched, which))
+    number, wrong = compared(watched.log, recording)
+    widths = sorted(change.to_ms - change.from_ms for queue in recording.queues for change in queue.changes)
+    with capsys.disabled():
+        sys.stdout.write(f"\n{which}: {number} changes, {len(wrong)} outside their intervals")
+        sys.stdout.write(f"; intervals of {widths[0]} to {widths[-1]} ms, median {widths[len(widths) // 2]} ms\n")
+    assert wrong == []
+    assert number >= 8
+
+
+@pytest.mark.parametrize("which", ["join", "rest"])
+def test_the_bounds_contain_the_true_gap(watched: Watched, which: str) -> None:
+    """A member that leaves keeps its table for a moment after the brokers forget it."""
+    recording = recorded(getattr(watched, which))
+    since_us = datetime.fromisoformat(recording.started_at).timestamp() * 1e6
+    ended_ms = (watched.log.lived.began_us + watched.log.lived.end_us - since_us) / 1000
+    slack = LATE_MS + (0 if which == "join" else 3_000)
+    for queue in recording.queues:
+        if any(change.to_ms > ended_ms for change in queue.changes):
+            continue  # the end of the JVMs is no part of the log
+        gap = true_gap_ms(watched.log, queue, since_us, min(recording.end_ms, ended_ms))
+        assert queue.longest_gap_at_least_ms - slack <= gap <= queue.longest_gap_at_most_ms + slack, queue
+
+
+def test_the_join_is_as_it_was_simulated_by_the_command(
+    watched: Watched, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert recorded(watched.join).converged_by == "prediction"
+    against: list[str] = []
+    for trial in range(TRIALS):
+        path = tmp_path / f"{trial}.json"
+        ran = run(
+            *("simulate-rebalance", "-s", str(watched.before), "-g", GROUP),
+            *("--event", f"join {JOINS}@30s", "--trial", str(trial), "-o", "json"),
+        )
+        assert ran.code == 0, ran.stderr
+        path.write_text(ran.stdout)
+        against += ["--against", str(path)]
+    ran = run("record", "--replay", str(watched.join), *against, "--fail-on", "differences>0", "-o", "json")
+    data = json.loads(ran.stdout)["data"]
+    outcomes = [queue["outcome"] for queue in data["comparison"]["queues"]]
+    with capsys.disabled():
+        told = {outcome: outcomes.count(outcome) for outcome in dict.fromkeys(outcomes)}
+        sys.stdout.write(f"\n{len(outcomes)} queues against {TRIALS} simulations: {told}\n")
+    assert (ran.code, {*outcomes}) == (0, {"as-predicted"})
