@@ -407,6 +407,7 @@ def test_looks_are_not_wanted_for_ever() -> None:
     looks = watched(PAIR, of("x", since(-300)), says, tuple(range(1 - MOST_LOOKS, 1)))
     wanted = [wants_another(evidence_of(looks[-1], earlier=earlier(looks[-n:]))) for n in range(1, MOST_LOOKS + 1)]
     assert wanted == [True] * (MOST_LOOKS - 1) + [False]
+    assert not wants_another(evidence_of(looks[-1], earlier=(looks[0].groups["g"], *earlier(looks))))
     assert grave(diagnosed(looks[-1], earlier=earlier(looks))) == []
     unknown = {each.code: each.remedy for each in diagnosed(looks[-1], earlier=earlier(looks)).unknown}
     # A minute is more than usual, of which the looks show 7 s.
@@ -547,3 +548,10 @@ def test_the_queues_of_a_silent_consumer_need_a_known_strategy() -> None:
         for look in looks
     )
     assert reason(of_looks(unowned), "frozen-consumer") == "the strategy of its consumers is unknown"
+
+
+def test_a_consumer_at_its_limit_whose_offset_went_back_catches_up() -> None:
+    back = replace(LIMITED, done=lambda t: LIMITED.done(t) - (5000 if t > -7 else 0), pulled=LIMITED.pulled)
+    found = seen({**of("x", back), **of("y", back)})
+    assert answer(found, "offset-rewound") == "warning"
+    assert answer(found, "flow-control") == "info"
