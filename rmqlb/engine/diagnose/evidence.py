@@ -222,6 +222,15 @@ class GroupEvidence(Struct, dict=True, eq=False):
         age = self.youngest_ms()
         return age is not None and -ms < age < ms  # long before its start its clock is not ours
 
+    def changes_hands(self, queue: MessageQueue) -> bool:
+        """Its observed owners are not the same in all looks, or may not be where brokers list other consumers since."""
+        owners = {look.queues[queue].owners for look in self.looks if queue in look.queues}
+        return len(owners - {None}) > 1 or (None in owners and self._lists_change)
+
+    @cached_property
+    def _lists_change(self) -> bool:
+        return len({look.client_ids for look in self.looks if look.client_ids is not None}) > 1
+
     def lag(self, queues: tuple[MessageQueue, ...]) -> int:
         """Messages not yet read in these queues, as far as they are known."""
         states = self.group.without_foreign_offsets.queues

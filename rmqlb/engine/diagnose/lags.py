@@ -52,14 +52,12 @@ class QueueLag(Struct, frozen=True):
         at: when each look was, in milliseconds since 1970.
         offsets: the group's offset.
         lags: messages not yet read.
-        changes_hands: its owner changed between the looks.
         call_ms: the mean duration of a call of its owner's listener, during which no offset moves; None when unknown.
     """
 
     at: tuple[int, ...]
     offsets: tuple[int, ...]
     lags: tuple[int, ...]
-    changes_hands: bool = False
     call_ms: float | None = None
 
     @property
@@ -148,7 +146,7 @@ def lag_growing(case: Case) -> Iterator[GroupFinding]:
     growing = lags.of("growing")
     must_commit(evidence, growing)
     left, causes = case.without_those_of(growing, (*CAUSES_OF_LAG, "slow-consumer", "flow-control"))
-    behind = tuple(q for q in left if lags.queues[q].is_behind and not _passes(evidence, lags, q))
+    behind = tuple(q for q in left if lags.queues[q].is_behind and not _passes(evidence, q))
     if behind:
         yield _growing(evidence, lags, behind)
     if growing and not left:
@@ -166,7 +164,7 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
     stalled = lags.of("stalled")
     must_commit(evidence, stalled)
     left, causes = case.without_those_of(stalled, CAUSES_OF_LAG)
-    lasting = tuple(queue for queue in left if not _passes(evidence, lags, queue))
+    lasting = tuple(queue for queue in left if not _passes(evidence, queue))
     if lasting:
         yield _stalled(evidence, lags, lasting)
     if stalled and not left:
@@ -199,20 +197,13 @@ def _over_looks(evidence: GroupEvidence, queue: MessageQueue, at: tuple[int, ...
     known = [(time, state) for time, state in states if state.lag is not None]
     if not known or len(known) < len(states) or known[-1][0] != at[-1]:
         return None
-    owners = {state.owners for _, state in known if state.owners is not None}
     calls = [_call_ms(evidence, queue.topic, client_id) for client_id in known[-1][1].owners or ()]
     return QueueLag(
         tuple(time for time, _ in known),
         tuple(max(state.consumer_offset or 0, 0) for _, state in known),
         tuple(state.lag or 0 for _, state in known),
-        len(owners) > 1 or (any(state.owners is None for _, state in known) and _consumers_change(evidence)),
         max((ms for ms in calls if ms is not None), default=None),
     )
-
-
-def _consumers_change(evidence: GroupEvidence) -> bool:
-    """Brokers list other consumers than in an earlier look, so that an owner that was unknown then may be another."""
-    return len({look.client_ids for look in evidence.looks if look.client_ids is not None}) > 1
 
 
 def _call_ms(evidence: GroupEvidence, topic: str, client_id: str) -> float | None:
@@ -221,9 +212,9 @@ def _call_ms(evidence: GroupEvidence, topic: str, client_id: str) -> float | Non
     return statuses[topic].consume_ms if topic in statuses else None
 
 
-def _passes(evidence: GroupEvidence, lags: Lags, queue: MessageQueue) -> bool:
+def _passes(evidence: GroupEvidence, queue: MessageQueue) -> bool:
     """A rebalance is at work, which stops reading for a while."""
-    return lags.queues[queue].changes_hands or evidence.is_younger_than(CONVERGES_MS)
+    return evidence.changes_hands(queue) or evidence.is_younger_than(CONVERGES_MS)
 
 
 def _settle(lags: Lags, evidence: GroupEvidence, *states: LagState) -> None:

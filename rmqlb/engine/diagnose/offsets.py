@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rmqlb.engine.diagnose.evidence import ASK_BROKERS, AnotherLookNeeded, DoesNotApply
+from rmqlb.engine.diagnose.evidence import ASK_BROKERS, CONVERGES_MS, AnotherLookNeeded, DoesNotApply
 from rmqlb.engine.diagnose.hypotheses import Hypotheses
+from rmqlb.engine.diagnose.reports import named
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.finding import WARNING
+from rmqlb.model.finding import INFO, WARNING
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.words import counted, messages
@@ -30,16 +31,21 @@ def offset_rewound(case: Hypotheses) -> Iterator[GroupFinding]:
             by = max(was.consumer_offset, 0) - max(state.consumer_offset, 0)
             if by > 0:
                 back[queue] = max(by, back.get(queue, 0))
-    if back:
+    # While a queue changes hands, its former and its new owner store offsets over each other's.
+    lasting = [q for q in back if not evidence.changes_hands(q) and not evidence.is_younger_than(CONVERGES_MS)]
+    queues = tuple(sort_queues(lasting or back))
+    again = sum(back[queue] for queue in queues)
+    if queues:
         yield GroupFinding(
             "offset-rewound",
-            WARNING,
+            WARNING if lasting else INFO,
             evidence.group.group,
-            queues=tuple(sort_queues(back)),
+            queues=queues,
             evidence=tuple(
-                evidence.seen(f"messages back in {q.topic} {q.broker_name}:{q.queue_id}", back[q], threshold=1)
-                for q in sort_queues(back)
+                evidence.seen(f"messages back in {named(queue)}", back[queue], threshold=1) for queue in queues
             ),
-            consequence=f"{messages(sum(back.values()))} of {counted(len(back), 'queue')} redelivered.",
-            remedy="If no one has reset the offsets, look for consumers that store offsets over each other's.",
+            consequence=f"{messages(again)} of {counted(len(queues), 'queue')} redelivered.",
+            remedy="If no one has reset the offsets, look for consumers that store offsets over each other's."
+            if lasting
+            else "Nothing is wrong: a rebalance may redeliver messages.",
         )

@@ -14,7 +14,7 @@ from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, ConsumerGroup, MemberReport
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus
 from rmqlb.model.snapshot import ClusterSnapshot
-from tests.engine.diagnose.consuming import Doing, Reporting, earlier, owned, watched
+from tests.engine.diagnose.consuming import Doing, Reporting, earlier, owned, stored, watched
 from tests.engine.diagnose.running import Process, diagnosed, evidence_of, grave, running
 from tests.engine.diagnose.test_thresholds import X, Y, answer, facts, finding, of_looks, reason, seen, silent, since
 from tests.engine.diagnose.watched_faults import (
@@ -555,3 +555,18 @@ def test_a_consumer_at_its_limit_whose_offset_went_back_catches_up() -> None:
     found = seen({**of("x", back), **of("y", back)})
     assert answer(found, "offset-rewound") == "warning"
     assert answer(found, "flow-control") == "info"
+
+
+def test_offsets_may_go_back_while_a_queue_changes_hands() -> None:
+    """The former owner stores its offset over that of the new one."""
+    ahead = Doing(done=lambda t: stored(t) - 2 if t < -7 else stored(t) - 200)
+    assert answer(seen({("x", X): ahead}), "offset-rewound") == "warning"
+    moved = {("x", X): replace(ahead, until=-5), ("y", X): replace(ahead, since=-5)}
+    found = seen(moved)
+    assert answer(found, "offset-rewound") == "info"
+    assert finding(found, "offset-rewound").consequence == "98 messages of 1 queue redelivered."
+    assert finding(found, "offset-rewound").remedy == "Nothing is wrong: a rebalance may redeliver messages."
+    both = finding(seen({**moved, ("y", Y): ahead}), "offset-rewound")
+    assert (both.severity, both.queues) == ("warning", (Y,))
+    young = running(Process("x"), Process("y", age_s=20))
+    assert answer(of_looks(watched(young, {("x", X): ahead})), "offset-rewound") == "info"
