@@ -570,3 +570,29 @@ def test_offsets_may_go_back_while_a_queue_changes_hands() -> None:
     assert (both.severity, both.queues) == ("warning", (Y,))
     young = running(Process("x"), Process("y", age_s=20))
     assert answer(of_looks(watched(young, {("x", X): ahead})), "offset-rewound") == "info"
+
+
+def test_a_time_that_moved_between_two_looks_is_a_call_that_ended() -> None:
+    moved = replace(since(-300), consumed_at=lambda t: -3 if t > -5 else -300, locked_at=lambda t: t - 5)
+    idle = {i: Reporting(orderly=True, consumed_per_s=0.0) for i in "xy"}
+    assert answer(seen(of("x", moved), idle, (-10, 0)), "blocked-consumer") == "in order"
+
+
+def test_the_age_of_a_blocked_listener_is_that_of_the_queues_that_wait() -> None:
+    idle = replace(since(-70), pulled=since(-70).done)
+    its = finding(seen({**of("x", since(-100)), ("x", X): idle}), "blocked-consumer")
+    assert X not in its.queues
+    assert its.evidence[1].value == 100
+
+
+def test_remedies_of_the_others_name_the_first_consumer() -> None:
+    three = running(*map(Process, "xyz"))
+    last = owned(three, "z")[0]
+    dropped = {(i, last): replace(Doing(), dropped=True) for i in "xy"}
+    assert "the listener of x " in finding(of_looks(watched(three, dropped)), "dropped-but-consuming").remedy
+    frozen = {(i, queue): since(-90) for i in "xy" for queue in owned(three, i)}
+    its = finding(of_looks(watched(three, frozen, silent("x", "y"))), "frozen-consumer")
+    assert its.consumers == ("x", "y")
+    assert its.remedy.startswith("Look at the process of x: ")
+    stopped = finding(seen({("x", X): UNPULLED}), "pull-stopped")
+    assert facts(stopped.evidence) == [("seconds since x pulled from T a:0", 301, 120)]
