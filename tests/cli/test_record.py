@@ -197,6 +197,10 @@ def test_a_look_that_fails_is_noted_and_the_next_one_goes_on(tmp_path: Path) -> 
     assert ran.code == 0
     assert ran.stdout.startswith(f"2 snapshots written to {tmp_path}; 1 look failed\n")
     assert "the look failed: " in ran.stderr
+    (tmp_path / "_looks.jsonl").write_text('{"at": "cut short')
+    with moving(ALONE) as group:
+        assert run("record", *group.source, "--to", str(tmp_path), "-g", GROUP, "--for", "1ms").code == 0
+    assert (tmp_path / "_looks.jsonl").read_text().startswith('{"at": "cut short\n{"at":')
     with refusing_address() as address:
         ran = run("record", "-s", f"rocketmq://{address}", "--to", str(tmp_path / "new"), "--source-retries", "0")
     assert (ran.code, ran.stdout) == (ExitCode.ENDPOINT, "")

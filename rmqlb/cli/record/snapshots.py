@@ -81,8 +81,11 @@ class _Writer:
         self.taken: list[TakenSnapshot] = []
         try:
             os.makedirs(folder, exist_ok=True)
-            with open(os.path.join(folder, LOOKS), "a", encoding="utf-8") as looks:
+            with open(os.path.join(folder, LOOKS), "a+b") as looks:
                 self.has_earlier = looks.tell() > 0
+                if self.has_earlier:  # a line that a kill cut short stays one of its own
+                    looks.seek(-1, os.SEEK_END)
+                    looks.write(b"" if looks.read(1) == b"\n" else b"\n")
         except (OSError, ValueError) as error:
             raise self._cannot(error) from None
 
