@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
+from msgspec.structs import replace
 
-from rmqlb.engine.record.follow import Follower
+from rmqlb.engine.record.follow import Follower, lines_of
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.recording import Look, QueueRecording
+from rmqlb.model.recording import ConvergedBy, Ended, Look, QueueRecording
 from tests.engine.record.looks import T0, failed, look, recorded
 from tests.support.builders import queues
 
@@ -140,6 +141,46 @@ def test_a_queue_that_is_taken_away_is_gone() -> None:
     assert recorded(seen).figures.unassigned == 0
 
 
+def test_times_count_from_the_first_look_s_answer() -> None:
+    recording = recorded((look(0, "a:0123"), look(1, "a:0123"), failed(2)))
+    assert (recording.started_at, recording.end_ms, recording.looks) == ("2027-01-15T08:00:00.000Z", 1900, 3)
+    assert recorded((look(0, "a:0123"),)).end_ms == 0
+
+
+@pytest.mark.parametrize(
+    ("ended", "by", "change", "reason"),
+    [
+        ("converged", "prediction", "converged", "as the strategy predicts"),
+        ("converged", "unchanged", "converged", "unchanged for 25 s"),
+        ("time", "prediction", "ended", "the time is over"),
+        ("interrupted", None, "ended", "interrupted"),
+    ],
+)
+def test_the_last_line_says_why_it_ended(ended: Ended, by: ConvergedBy | None, change: str, reason: str) -> None:
+    follower = Follower("g", 1000)
+    follower.add(look(0, "a:0123"))
+    line = follower.ended(ended, by)
+    assert (line.change, line.reason, line.look, line.topic) == (change, reason, 1, None)
+
+
+def test_a_recording_is_told_again_in_lines() -> None:
+    follower = Follower("g", 1000)
+    told = []
+    for each in (look(0, "a:0123"), look(1, "a:01 b:23"), look(2, "a:01 b:23", silent="c")):
+        told += [line for line in follower.add(each) if line.not_after is not None]
+    again = lines_of(follower.recording("time"))
+    assert [line.at for line in again] == sorted(line.at for line in told)
+    assert {*again} == {replace(line, look=None, state=None, owners=None) for line in told}
+    assert len(again) == len(told) == 6
+
+
+def test_a_topic_that_comes_into_the_subscription_has_queues_that_may_be_new() -> None:
+    first = replace(look(0, "a:012"), routes={})
+    queue = queue_of(3, first, look(1, "a:012"), look(2, "a:012"))
+    assert states(queue) == ["0-1 unknown", "1-1.9 unassigned"]
+    assert (queue.longest_gap_at_least_ms, queue.longest_gap_at_most_ms) == (900, 1900)
+
+
 # -- gaps and overlaps ------------------------------------------------------------------------------------------------
 
 
@@ -187,8 +228,9 @@ def test_without_a_prediction_what_is_unchanged_for_longer_than_a_rebalance_inte
     assert follower.converged() is None
     follower.add(look(25.1, "a:01 b:23"))
     assert follower.converged() == "unchanged"
-    follower.add(look(26, "a:01 b:23", silent="c"))
-    assert follower.converged() is None
+    for seconds in (26, 27, 60):  # c owns nothing that is known, and does not say what it owns
+        follower.add(look(seconds, "a:01 b:23", silent="c"))
+        assert follower.converged() is None
 
 
 @pytest.mark.parametrize(
