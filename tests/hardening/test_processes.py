@@ -102,7 +102,7 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
 
 def test_what_lies_where_the_new_file_is_made_is_not_written_through(tmp_path: Path) -> None:
     (tmp_path / "real").write_text(OLD)
-    (tmp_path / f"target.{os.getpid()}.part").symlink_to(tmp_path / "real")
+    (tmp_path / f".target.{os.getpid()}.part").symlink_to(tmp_path / "real")
     assert run(*writing("fetch-routes --to", str(tmp_path / "target"))).code == ExitCode.USAGE
     assert (tmp_path / "real").read_text() == OLD
 
