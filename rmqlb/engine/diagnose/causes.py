@@ -9,7 +9,7 @@ from rmqlb.engine.assignment.consumers import other_subscriptions
 from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, FORGETS_MS, MAKE_EVIDENCE, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import DUPLICATE, MIXED, SPLIT, SUBSCRIPTIONS, UNREACHABLE, Cause, Hypotheses
 from rmqlb.engine.diagnose.rule import ComesOf
-from rmqlb.errors import DataError
+from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
 from rmqlb.model.group import MemberView
@@ -121,16 +121,36 @@ def mixed_sdks(case: Hypotheses) -> Iterator[GroupFinding]:
     if len(numbers) > 1:
         usual = _most(numbers)
         others = sort_client_ids(i for i, language in languages.items() if language != usual)
+        queues = _otherwise_shared(case, frozenset(others)) if usual else ()
+        topics = {queue.topic for queue in queues}
         yield GroupFinding(
             "mixed-sdks",
-            WARNING,
+            ERROR if queues else WARNING,
             evidence.group.group,
-            consumers=tuple(others),
+            next(iter(topics)) if len(topics) == 1 else None,
+            queues,
+            tuple(others),
             evidence=tuple(evidence.seen(f"language of {i}", language) for i, language in sorted(languages.items())),
-            consequence="Client libraries differ in their default strategy; shares may not add up.",
+            consequence=_consequence(case, "client libraries compute different shares", queues, ())
+            if queues
+            else "Client libraries differ in their default strategy; shares may not add up.",
             remedy="Use one client library in a group" + (f"; most consumers use {usual}." if usual else "."),
         )
     evidence.must_be_of_all(languages, "language")
+
+
+def _otherwise_shared(case: Hypotheses, others: frozenset[str]) -> tuple[MessageQueue, ...]:
+    """The queues without exactly one owner, where nobody but these consumers owns other queues than predicted."""
+    observed = case.evidence.observed
+    try:
+        if case.smallest is not None or len(predictions := case.possible(case.present)) != 1:
+            return ()
+    except RmqlbError:
+        return ()
+    differ = {queue: {*owners} ^ {*observed.get(queue, owners)} for queue, owners in predictions[0].items()}
+    blamed = frozenset[str]().union(*differ.values())
+    bad = (queue for queue in differ if differ[queue] and len(observed[queue]) != 1)
+    return tuple(sort_queues(bad)) if blamed <= others else ()
 
 
 def subscription_mismatch(case: Hypotheses) -> Iterator[GroupFinding]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from rmqlb.engine.assignment.balance import counts
 from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_CONSUMERS, CONVERGES_MS, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import DUPLICATE, Hypotheses
-from rmqlb.engine.diagnose.rule import ComesOf
+from rmqlb.engine.diagnose.rule import Case, ComesOf
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
@@ -19,7 +19,7 @@ _BAD = ("unassigned-queues", "duplicate-owners")
 _LOOK_AGAIN = "Look again after 50 s: a change of consumers or queues has reached all of them by then."
 
 
-def unassigned_queues(case: Hypotheses) -> Iterator[GroupFinding]:
+def unassigned_queues(case: Case) -> Iterator[GroupFinding]:
     """No consumer reads these queues, and nothing that was found explains it."""
     queues = _bad(case, lambda owners: not owners)
     if queues:
@@ -37,7 +37,7 @@ def unassigned_queues(case: Hypotheses) -> Iterator[GroupFinding]:
         )
 
 
-def duplicate_owners(case: Hypotheses) -> Iterator[GroupFinding]:
+def duplicate_owners(case: Case) -> Iterator[GroupFinding]:
     """Several consumers read these queues, and nothing that was found explains it."""
     queues = _bad(case, lambda owners: len(owners) > 1)
     if queues:
@@ -58,7 +58,7 @@ def duplicate_owners(case: Hypotheses) -> Iterator[GroupFinding]:
         raise ComesOf((DUPLICATE,))
 
 
-def mismatch(case: Hypotheses) -> Iterator[GroupFinding]:
+def mismatch(case: Case) -> Iterator[GroupFinding]:
     """Each queue has one owner, but no prediction gives these."""
     evidence = case.evidence
     _must_share(evidence)
@@ -67,7 +67,8 @@ def mismatch(case: Hypotheses) -> Iterator[GroupFinding]:
         return
     bad = {_BAD[len(owners) > 1] for owners in evidence.observed.values() if len(owners) != 1}
     if bad:
-        raise ComesOf(tuple(sorted(bad)))
+        _, causes = case.without_those_of([q for q, its in evidence.observed.items() if len(its) != 1], ("mixed-sdks",))
+        raise ComesOf(causes or tuple(sorted(bad)))
     evidence.must_be_of_all(evidence.strategies, "strategy")
     evidence.must_be_of_all(evidence.subscriptions, "subscription")
     members, basis = evidence.facts.members
@@ -154,7 +155,7 @@ def _must_share(evidence: GroupEvidence) -> None:
         raise DoesNotApply("no consumer is online")
 
 
-def _bad(case: Hypotheses, is_bad: Callable[[tuple[str, ...]], bool]) -> tuple[MessageQueue, ...]:
+def _bad(case: Case, is_bad: Callable[[tuple[str, ...]], bool]) -> tuple[MessageQueue, ...]:
     """The queues whose observed owners are so and that no cause explains (raises as a rule does)."""
     evidence = case.evidence
     _must_share(evidence)
@@ -167,6 +168,9 @@ def _bad(case: Hypotheses, is_bad: Callable[[tuple[str, ...]], bool]) -> tuple[M
     left = tuple(queue for queue in queues if not case.gives(queue, evidence.observed[queue]))
     if not left:
         raise ComesOf(case.present)
+    left, causes = case.without_those_of(left, ("mixed-sdks",))
+    if not left:
+        raise ComesOf(causes)
     return left
 
 

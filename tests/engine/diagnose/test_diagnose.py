@@ -329,6 +329,45 @@ def test_grpc_clients_beside_others_take_a_share_that_no_consumer_reads() -> Non
     assert [(each.code, each.severity) for each in alone.findings] == [("behind-proxy", "info")]
 
 
+def test_a_consumer_of_another_language_that_computes_another_share_is_why_queues_have_no_owner() -> None:
+    """As Go's CONSISTENT_HASH does beside Java's; a Go client does not report its strategy."""
+
+    def group(language: str) -> ClusterSnapshot:
+        snapshot = running(Process("x"), Process("y"), Process("z", strategy="AVG_BY_CIRCLE", language=language))
+        reports = snapshot.groups["g"].reports
+        return changed(snapshot, reports={**reports, "z": replace(reports["z"], strategy_class=None)})
+
+    found = diagnosed(group("GO"))
+    assert grave(found) == ["mixed-sdks"]
+    cause = found.findings[0]
+    bad = [queue for queue, state in group("GO").groups["g"].queues.items() if len(state.owners or ()) != 1]
+    assert (cause.severity, cause.consumers, cause.topic) == ("error", ("z",), "T")
+    assert (len(bad), sorted(cause.queues)) == (4, sorted(bad))
+    assert cause.consequence == (
+        "Client libraries compute different shares: 2 queues unassigned, 2 queues with duplicate owners; "
+        "20 messages unread in unassigned queues."
+    )
+    came = {each.code: each.causes for each in found.consequences}
+    assert came == dict.fromkeys(("unassigned-queues", "duplicate-owners", "mismatch"), ("mixed-sdks",))
+    assert "unassigned-queues" in grave(diagnosed(group("JAVA")))
+
+
+@pytest.mark.parametrize("processes", [(Process("x"),), (Process("x"), Process("w"))])
+def test_other_shares_of_consumers_of_the_usual_language_are_no_matter_of_languages(
+    processes: tuple[Process, ...],
+) -> None:
+    snapshot = running(*processes, Process("y", language="GO"))
+    queues = snapshot.groups["g"].queues
+    lost = {
+        q: replace(state, owners=frozenset()) if "x" in (state.owners or ()) else state for q, state in queues.items()
+    }
+    found = diagnosed(changed(snapshot, queues=lost))
+    assert [(each.code, each.severity) for each in found.findings] == [
+        ("unassigned-queues", "error"),
+        ("mixed-sdks", "warning"),
+    ]
+
+
 def test_pop_has_no_owners_to_be_wrong() -> None:
     found = diagnosed(changed(running(Process("x"), Process("y")), consume_type=CONSUME_POP))
     assert [each.code for each in found.findings] == ["pop-consumption"]
