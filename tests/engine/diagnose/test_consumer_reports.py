@@ -596,3 +596,28 @@ def test_remedies_of_the_others_name_the_first_consumer() -> None:
     assert its.remedy.startswith("Look at the process of x: ")
     stopped = finding(seen({("x", X): UNPULLED}), "pull-stopped")
     assert facts(stopped.evidence) == [("seconds since x pulled from T a:0", 301, 120)]
+
+
+def test_a_listener_that_stopped_after_the_first_look_is_held_to_the_later_ones() -> None:
+    assert answer(seen(of("x", since(-70)), looks=(-100, -20, 0)), "blocked-consumer") == "error"
+    says = {"x": Reporting(call_ms=0.0, pulled_per_s=0.0)}
+    # Nothing was pulled in a minute; the messages of the look before the last call may have been consumed by it.
+    assert answer(seen(of("x", since(-70)), says, (-100, -10, 0)), "blocked-consumer") == "error"
+    assert answer(seen(of("x", since(-70)), says, (-100, -9, 0)), "blocked-consumer") == "unknown"
+
+
+def test_a_consumer_that_is_not_orderly_may_report_first() -> None:
+    three = running(*map(Process, "xyz"))
+    assert next(iter(three.groups["g"].reports)) == "z"
+    mine = owned(three, "x")[0]
+    found = of_looks(watched(three, {("y", mine): Doing()}, ORDERLY))
+    assert finding(found, "lock-lost").consumers == ("x", "y")
+
+
+def test_growth_counts_beyond_7_s_of_what_is_consumed() -> None:
+    """10.5 messages per second: 73.5 are committed late."""
+
+    def state(grown: int) -> str:
+        return QueueLag((0, 10_000, 20_000), (0, 105, 210), (1000, 1000, 1000 + grown)).state
+
+    assert (state(73), state(74)) == ("undecided", "growing")
