@@ -28,6 +28,7 @@ _OFTEN = {
     "show-consumers": 2,
     "show-route": 2,
     "fetch-routes": 2,
+    "diagnose": 2,
     "diff": 2,
     "plan-rollout": 1,
 }

@@ -12,6 +12,7 @@ import yaml
 from tests.support.schemas import must_fit
 
 from .run import EXAMPLE, ROOT, Ran, run
+from .terminals import CTRL_C, OnTerminal
 
 FAULTS = str(ROOT / "examples" / "four-groups.yaml")
 LATER = str(ROOT / "examples" / "cluster-later.json")
@@ -158,6 +159,26 @@ def test_a_screen_is_no_wider_than_its_terminal(columns: int) -> None:
         ran = diagnose(*groups, "-o", "table", env={"COLUMNS": str(columns)})
         assert max(map(len, ran.stdout.splitlines())) <= columns
         assert "duplicate-client-id" in ran.stdout
+
+
+def first(terminal: OnTerminal) -> str:
+    """The line below that of the time."""
+    return "".join(terminal.lines[1:2])
+
+
+def test_a_watched_first_line_changes_as_soon_as_the_looks_show_why(tmp_path: Path) -> None:
+    """The look before is an earlier one: what one look leaves open, the next one decides."""
+    source = tmp_path / "now.json"
+    examples = ROOT / "examples"
+    source.write_bytes((examples / "faults-before.json").read_bytes())
+    with OnTerminal("diagnose", "-s", str(source), "-g", "ship-svc", "--watch", "100ms", lines=50) as terminal:
+        terminal.until(lambda: first(terminal).startswith("ship-svc: unknown: "))
+        later = tmp_path / "later.json"
+        later.write_bytes((examples / "faults.json").read_bytes())
+        later.replace(source)
+        terminal.until(lambda: first(terminal).startswith("ship-svc: the listener of 192.0.2.68@7 is blocked; "))
+        terminal.press(CTRL_C)
+        assert terminal.end() == 130
 
 
 def test_stdin_is_a_source() -> None:
