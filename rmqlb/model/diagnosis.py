@@ -38,16 +38,16 @@ class Explains(Struct, frozen=True, rename="camel"):
         fixes_all: with this cause gone, each queue has one owner by prediction.
         unassigned_after: unassigned queues by prediction with this cause gone.
         duplicate_owners_after: queues with duplicate owners by prediction with this cause gone.
-        given: queues whose observed owners are those that the prediction gives with the causes found together.
-        given_without: queues whose observed owners the prediction gives with this cause gone.
+        queues_explained: queues whose observed owners the prediction gives with the causes found together.
+        queues_explained_without: queues whose observed owners the prediction gives with this cause gone.
     """
 
     reproduces: bool | None = None
     fixes_all: bool | None = None
     unassigned_after: int | None = None
     duplicate_owners_after: int | None = None
-    given: int | None = None
-    given_without: int | None = None
+    queues_explained: int | None = None
+    queues_explained_without: int | None = None
 
 
 class GroupFinding(Struct, frozen=True, rename="camel"):
@@ -112,8 +112,9 @@ class GroupCounts(Struct, frozen=True, rename="camel"):
         queues: readable queues of its topics.
         unassigned: queues that are observed to have no owner; null where consumers do not share queues, or no owner was
             observed.
-        duplicate_owners: queues that are observed to have two or more owners; null in the same cases.
-        lag: messages not yet read, of the queues of which that is known.
+        duplicate_owners: queues that are observed to have two or more client IDs as owners; null in the same cases.
+        lag: messages not yet read; null when they are not known of every queue.
+        lag_at_least: those of the queues of which they are known; null where they are known of none.
     """
 
     consumers: int | None = None
@@ -122,6 +123,7 @@ class GroupCounts(Struct, frozen=True, rename="camel"):
     unassigned: int | None = None
     duplicate_owners: int | None = None
     lag: int | None = None
+    lag_at_least: int | None = None
 
 
 class ConsumerStacks(Struct, frozen=True, rename="camel"):
@@ -174,8 +176,8 @@ class Diagnosis(Struct, frozen=True, rename="camel"):
         findings: the likeliest cause first.
         consequences: what comes of the findings.
         checked: codes of what was looked for and is in order.
-        unknown: codes of what could not be decided.
-        not_applicable: codes of what cannot be the case in such a group.
+        unknown: what could not be decided.
+        not_applicable: what cannot be the case in such a group.
         stacks: what the consume threads of blocked consumers do; null when they were not asked.
     """
 

@@ -54,6 +54,7 @@ def test_json_has_every_finding_with_its_evidence() -> None:
         "unassigned": 4,
         "duplicateOwners": 0,
         "lag": 480,
+        "lagAtLeast": 480,
     }
     assert found["looks"] == [{"source": FAULTS, "at": "2026-11-21T02:00:00Z"}]
 

@@ -43,7 +43,7 @@ from tests.views.shown import on_a_terminal
 
 AT = "2026-11-21T02:00:10Z"
 QUEUES = tuple(MessageQueue("Bills", "broker-b", number) for number in range(4))
-COUNTS = GroupCounts(2, 3, 12, 4, 0, 480)
+COUNTS = GroupCounts(2, 3, 12, 4, 0, 480, 480)
 
 
 def evidence(
@@ -327,3 +327,11 @@ def test_looks_are_said_with_their_number_span_and_places() -> None:
     assert said(before, other) == "2 looks, the last at an unknown time, from here, there"
     assert said(other) == "read at an unknown time from there"
     assert diagnosis_report(diagnosis(looks=())).facts[-1].startswith("  2 consumers (3 processes)")
+
+
+@pytest.mark.parametrize(
+    ("lag", "at_least", "said"), [(7, 7, "lag 7"), (None, 1500, "lag 1,500+"), (None, None, "12 queues")]
+)
+def test_lag_that_is_known_in_part_is_at_least_so_much(lag: int | None, at_least: int | None, said: str) -> None:
+    counts = replace(COUNTS, lag=lag, lag_at_least=at_least)
+    assert diagnosis_report(diagnosis(counts=counts)).facts[1].endswith(said)

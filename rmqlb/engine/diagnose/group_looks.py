@@ -116,4 +116,4 @@ def _status(found: Diagnosis) -> int:
 def _badness(found: Diagnosis) -> tuple[int, int, int, str]:
     """The gravest first; of equals that with the most queues without exactly one owner, then with the most lag."""
     bad = (found.counts.unassigned or 0) + (found.counts.duplicate_owners or 0)
-    return _status(found), -bad, -(found.counts.lag or 0), found.group
+    return _status(found), -bad, -(found.counts.lag_at_least or 0), found.group

@@ -170,9 +170,9 @@ class Hypotheses(Struct, dict=True, eq=False):
         after = self._without(cause)
         given, otherwise = self._as_observed(self._with), self._as_observed(after)
         if after is None or reproduces is False:  # something else is there, of which it is unknown what it does
-            return Explains(reproduces, given=given, given_without=otherwise)
+            return Explains(reproduces, queues_explained=given, queues_explained_without=otherwise)
         if len(after) > 1:  # brokers still disagree
-            return Explains(reproduces, fixes_all=False, given=given, given_without=otherwise)
+            return Explains(reproduces, fixes_all=False, queues_explained=given, queues_explained_without=otherwise)
         unassigned, several = (sum(is_bad(its) for its in after[0].values()) for is_bad in (_is_empty, _is_several))
         return Explains(reproduces, not unassigned and not several, unassigned, several, given, otherwise)
 

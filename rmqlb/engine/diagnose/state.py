@@ -8,7 +8,7 @@ from typing import TypeVar
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.errors import RmqlbError
 from rmqlb.model.diagnosis import ConsumerStacks, GroupCounts, Look
-from rmqlb.model.group import BROADCASTING, ConsumerGroup
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.times import utc_text
@@ -32,14 +32,18 @@ def counts_of(evidence: GroupEvidence) -> GroupCounts:
     owned = None
     if evidence.facts.apart is None and group.message_model != BROADCASTING and queues:
         owned = [evidence.observed[queue] for queue in queues if queue in evidence.observed] or None
-    lags = [state.lag for state in group.without_foreign_offsets.queues.values() if state.lag is not None]
+    states = group.without_foreign_offsets.queues
+    lags = {q: state.lag for q, state in states.items() if not q.topic.startswith(RETRY_PREFIX)}
+    known = [lag for lag in lags.values() if lag is not None]
+    all_known = queues is not None and all(lags.get(queue) is not None for queue in queues)
     return GroupCounts(
         consumers=None if listed is None else len(set(listed)),
         processes=None if listed is None else len(listed),
         queues=None if queues is None else len(queues),
         unassigned=None if owned is None else sum(not its for its in owned),
         duplicate_owners=None if owned is None else sum(len(its) > 1 for its in owned),
-        lag=sum(lags) if lags else None,
+        lag=sum(known) if all_known else None,
+        lag_at_least=sum(known) if known else None,
     )
 
 

@@ -79,11 +79,13 @@ def _fact(evidence: Evidence) -> str:
 def _held_against(finding: GroupFinding, found: Diagnosis) -> str:
     """The predictions with all causes and without this one, held against what is observed."""
     explains, queues = finding.explains, found.counts.queues
-    if explains is None or explains.given is None or queues is None or finding.severity == INFO:
+    if explains is None or explains.queues_explained is None or queues is None or finding.severity == INFO:
         return ""
     several = len({each.code for each in found.findings if _is_cause(each)}) > 1
-    otherwise = "" if explains.given_without is None else f", without it {explains.given_without:,}"
-    given = of_all(explains.given, queues, "queue")
+    otherwise = (
+        "" if explains.queues_explained_without is None else f", without it {explains.queues_explained_without:,}"
+    )
+    given = of_all(explains.queues_explained, queues, "queue")
     return f"the prediction with {'all causes' if several else 'it'} gives the observed owners of {given}{otherwise}"
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups, DiagnosisSummary
 from rmqlb.model.words import counted
 from rmqlb.views.diagnosis.verdict import sentence, status
-from rmqlb.views.diagnosis.view import diagnosis_report, findings_section
+from rmqlb.views.diagnosis.view import diagnosis_report, findings_section, lag_text
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.report import Cell, Column, Report, Section, first_places, rows_of
 
@@ -65,6 +65,7 @@ def _groups(groups: Sequence[Diagnosis]) -> Section:
         Column("duplicate owners", "duplicateOwners", "number", fold=2, of=lambda each: each.counts.duplicate_owners),
         Column("lag", "lagText", "number", fold=5, of=_lag),
         Column("lag", "lag", "number", shown=False, of=lambda each: each.counts.lag),
+        Column("at least", "lagAtLeast", "number", shown=False, of=lambda each: each.counts.lag_at_least),
         Column("findings", "findings", of=_codes, shown=False),
         Column("unknown", "unknown", "number", of=lambda each: len(each.unknown), shown=False),
         Column("diagnosis", "diagnosis", "prose", of=_in_brief),
@@ -83,7 +84,7 @@ def _in_brief(each: Diagnosis) -> Cell:
 
 
 def _lag(each: Diagnosis) -> Cell:
-    return None if each.counts.lag is None else f"{each.counts.lag:,}"
+    return lag_text(each.counts)
 
 
 def _codes(each: Diagnosis) -> Cell:

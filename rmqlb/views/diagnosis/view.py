@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from rmqlb.model.diagnosis import Diagnosis, GroupFinding, Look, Undecided
+from rmqlb.model.diagnosis import Diagnosis, GroupCounts, GroupFinding, Look, Undecided
 from rmqlb.model.words import counted
 from rmqlb.views.diagnosis.blocks import finding_blocks, rules_block
 from rmqlb.views.diagnosis.verdict import status, verdict
@@ -57,8 +57,15 @@ def _counts(found: Diagnosis) -> str:
         more = f" ({counts.processes} processes)"
         parts.append(counted(counts.consumers, "consumer") + more * (counts.processes != counts.consumers))
     parts += [] if counts.queues is None else [counted(counts.queues, "queue")]
-    parts += [] if counts.lag is None else [f"lag {counts.lag:,}"]
+    parts += [] if counts.lag_at_least is None else [f"lag {lag_text(counts)}"]
     return BETWEEN.join(parts)
+
+
+def lag_text(counts: GroupCounts) -> str:
+    """Messages not yet read, at least so many with a plus sign; a question mark where none are known."""
+    if counts.lag is not None:
+        return f"{counts.lag:,}"
+    return "?" if counts.lag_at_least is None else f"{counts.lag_at_least:,}+"
 
 
 def _looks(looks: Sequence[Look]) -> str:

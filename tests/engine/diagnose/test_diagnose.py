@@ -76,7 +76,7 @@ def test_a_finding_has_the_keys_that_every_result_has() -> None:
     ]
     assert list(one["evidence"][0]) == ["fact", "value", "threshold", "source", "at"]
     assert one["queues"][0] == {"topic": "T", "brokerName": "a", "queueId": 0}
-    after = {"unassignedAfter": 0, "duplicateOwnersAfter": 0, "given": 8, "givenWithout": 5}
+    after = {"unassignedAfter": 0, "duplicateOwnersAfter": 0, "queuesExplained": 8, "queuesExplainedWithout": 5}
     assert one["explains"] == {"reproduces": True, "fixesAll": True, **after}
 
 
@@ -243,7 +243,9 @@ def test_a_cause_that_does_not_reproduce_the_owners_promises_nothing() -> None:
     queues[first] = replace(queues[first], owners=frozenset())
     found = diagnosed(changed(snapshot, queues=queues))
     assert grave(found) == ["duplicate-client-id", "unassigned-queues"]
-    assert finding(found, "duplicate-client-id").explains == Explains(reproduces=False, given=7, given_without=4)
+    assert finding(found, "duplicate-client-id").explains == Explains(
+        reproduces=False, queues_explained=7, queues_explained_without=4
+    )
     assert finding(found, "unassigned-queues").queues == (first,)
 
 

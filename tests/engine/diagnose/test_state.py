@@ -27,7 +27,7 @@ def test_the_numbers_of_a_group_are_those_of_the_last_look() -> None:
     twice = running(Process("x"), Process("x"), Process("y"))
     # x, x, y by AVG over 8 queues: 3, 3, 2; both processes read the first three, and 10 messages wait in each other one.
     assert diagnosed(twice).counts == GroupCounts(
-        consumers=2, processes=3, queues=8, unassigned=3, duplicate_owners=0, lag=30
+        consumers=2, processes=3, queues=8, unassigned=3, duplicate_owners=0, lag=30, lag_at_least=30
     )
     assert over(running(Process("x")), twice).counts == diagnosed(twice).counts
 
@@ -38,6 +38,13 @@ def test_what_is_not_known_is_not_counted() -> None:
         queue: replace(state, owners=None, broker_offset=None) for queue, state in snapshot.groups["g"].queues.items()
     }
     assert diagnosed(changed(snapshot, queues=unseen)).counts == GroupCounts(consumers=2, processes=2, queues=8)
+    first = min(snapshot.groups["g"].queues)
+    some = {
+        q: replace(state, broker_offset=None) if q == first else replace(state, consumer_offset=990)
+        for q, state in snapshot.groups["g"].queues.items()
+    }
+    counts = diagnosed(changed(snapshot, queues=some)).counts
+    assert (counts.lag, counts.lag_at_least) == (None, 70)
     assert diagnosed(changed(snapshot, message_model=BROADCASTING)).counts.duplicate_owners is None
     silent = replace(changed(snapshot, views=()), unread=(Unread("members", "g", "timed out", "b"),))
     assert diagnosed(silent).counts.consumers is None
