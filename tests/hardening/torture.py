@@ -25,6 +25,7 @@ from msgspec import Struct
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = str(ROOT / "examples" / "cluster.json")
+RECORDING = str(ROOT / "examples" / "recording.json")
 OLD = "# what was there before\n"
 _PIECE = 16_384
 """A disk takes no more at once, so that a file has several writes."""
@@ -38,6 +39,8 @@ WRITING: dict[str, tuple[str, ...]] = {
     "fetch-routes --redact-map": ("fetch-routes", "-s", EXAMPLE, "--redact", "--redact-map", "FILE"),
     "simulate-rebalance --svg": (*REBALANCE, "--svg", "FILE"),
     "simulate-rebalance --html": (*REBALANCE, "--html", "FILE"),
+    "record --svg": ("record", "--replay", RECORDING, "--svg", "FILE"),
+    "record --html": ("record", "--replay", RECORDING, "--html", "FILE"),
     "context add": ("context", "add", "here", "-s", "rocketmq://127.0.0.1:9876"),
 }
 """Every command and option that writes a file; `context` writes the one file there is."""
