@@ -7,6 +7,7 @@ An option that is added is covered when its metavar is one of those below, or wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from random import Random
 
 from msgspec import Struct
@@ -17,6 +18,7 @@ from rmqlb.engine.allocate.rules import NAMES
 from tools.manual.tree import CommandPage, OptionPage
 from tools.manual.values import known_value
 
+RECORDING = Path(__file__).parent.parent.parent / "examples" / "recording.json"
 PLACEHOLDER = "10.9.8.7@new"
 """A client id that no cluster has."""
 _TIMES = ("100ms", "1s", "5s", "15s", "30s", "1m30s", "1h")
@@ -39,6 +41,7 @@ _FIGURES = {
         "taken",
         "longest-outage-ms",
     ),
+    "record": ("changed", "unassigned", "longest-gap-at-most-ms", "convergence-at-most-ms", "differences"),
     "plan-rollout": ("takes-ms", "misassigned", "longest-gap-ms", "taken"),
     "simulate-send": ("lost", "stored", "attempts", "failing-ms", "longest-send-ms", "share[broker-a]"),
 }
@@ -278,6 +281,7 @@ BY_NAME: Mapping[str, Maker] = {
     "--trials": lambda at: at.one("2", "3", "5"),
     "--trial": lambda at: at.one("0", "1", "4"),
     "--messages": lambda at: at.seldom("0", "1", "10", "50", "200"),
+    "--replay": lambda at: at.one("none.json", *([at.file("recording.json", RECORDING.read_bytes())] * 3)),
     "--earlier": lambda at: at.one(
         at.made.cluster, at.file("earlier.json", earlier(at.dice, at.made.document)), "none.json"
     ),

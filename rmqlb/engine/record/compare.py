@@ -118,7 +118,8 @@ def compared(recording: Recording, expected: Expected, file: str, tolerance_ms: 
             when = round(anchor.from_ms + min(times) - zero[1]), round(anchor.to_ms + max(times) - zero[0])
         gains = [one for one in queue.changes if one.change == "gained" and one.client_id in (queue.owners_after or ())]
         seen = (max(one.from_ms for one in gains), max(one.to_ms for one in gains)) if gains else None
-        outcome = _outcome(queue.owners_before or was, queue.owners_after, owners)
+        began = was if queue.owners_before is None else queue.owners_before
+        outcome = _outcome(began, queue.owners_after, owners)
         if outcome == "as-predicted" and seen is not None and when is not None:
             outcome = placed(seen, when, tolerance_ms)
         queues.append(

@@ -222,7 +222,7 @@ class Follower:
         """A consumer owns a queue now, or no longer; None where it may always have owned it."""
         its = self._queues.setdefault(queue, _Queue())
         spans = its.spans.setdefault(client_id, [])
-        if told is None or self._looks == 1:
+        if told is None:
             spans.append(Span())
             return None
         between = Between(told.asked_ms, self._answered_ms)

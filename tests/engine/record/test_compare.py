@@ -64,6 +64,12 @@ def test_a_queue_on_its_way_is_not_there_yet() -> None:
     assert against(plan("aabb"), look(0, "a:0123"), look(1, "a:0123 b:23"))[2:] == ["not-yet"] * 2
 
 
+def test_a_queue_that_was_unassigned_and_still_is_has_not_moved_yet() -> None:
+    assert against(plan("aaaa"), look(0, "a:012"), look(1, "a:012"))[3] == "not-yet"
+    found = compared(recorded((look(0, "b:", silent="a"), look(1, "a:0123 b:"))), plan("bbbb"), "f", 0)
+    assert outcomes(found) == ["not-yet"] * 4  # what it was before is unknown here, and planned there
+
+
 def test_what_is_unknown_at_the_end_is_unknown() -> None:
     found = compared(recorded((look(0, "a:0123"), look(1, "b:23", silent="a"))), plan("aabb"), "f", 0)
     assert outcomes(found) == ["unknown"] * 4

@@ -141,6 +141,15 @@ def test_a_queue_that_is_taken_away_is_gone() -> None:
     assert recorded(seen).figures.unassigned == 0
 
 
+def test_a_queue_that_is_lost_and_gained_again_is_owned() -> None:
+    queue = queue_of(
+        1, *(look(n, owners) for n, owners in enumerate(("a:01 b:23", "a:0 b:23", "a:01 b:23", "a:01 b:23")))
+    )
+    assert (queue.owners_before, queue.owners_after) == (("a",), ("a",))
+    assert [(each.change, each.client_id) for each in queue.changes] == [("lost", "a"), ("gained", "a")]
+    assert states(queue)[-1] == "2-2.9 one a"
+
+
 def test_times_count_from_the_first_look_s_answer() -> None:
     recording = recorded((look(0, "a:0123"), look(1, "a:0123"), failed(2)))
     assert (recording.started_at, recording.end_ms, recording.looks) == ("2027-01-15T08:00:00.000Z", 1900, 3)
