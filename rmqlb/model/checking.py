@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.finding import ERROR, Finding, Severity
 from rmqlb.model.policy import Bound, Limit, Policy, Rule, Waiver
 
@@ -35,6 +36,7 @@ class Judgement(Struct, frozen=True):
     # names); None where that is no question
     basis: Basis | None = None
     waiver: Waiver | None = None  # what lets it pass, or None
+    findings: tuple[GroupFinding, ...] = ()  # of a diagnosis, which break the limit
 
 
 class WaiverUse(Struct, frozen=True):

@@ -9,6 +9,35 @@ from msgspec import Struct
 from rmqlb.model.finding import SEVERITIES, Finding, Severity
 from rmqlb.model.message_queue import MessageQueue
 
+CODES = (
+    "no-consumer-online",
+    "behind-proxy",
+    "pop-consumption",
+    "duplicate-client-id",
+    "broker-unreachable-from-consumer",
+    "split-consumer-view",
+    "mixed-strategies",
+    "subscription-mismatch",
+    "mixed-sdks",
+    "frozen-consumer",
+    "blocked-consumer",
+    "head-blocked",
+    "pull-stopped",
+    "lock-lost",
+    "dropped-but-consuming",
+    "unassigned-queues",
+    "duplicate-owners",
+    "mismatch",
+    "slow-consumer",
+    "flow-control",
+    "lag-growing",
+    "lag-stalled",
+    "offset-rewound",
+    "more-consumers-than-queues",
+    "idle-by-strategy",
+)
+"""What the rules of a diagnosis look for."""
+
 Outcome = Literal["found", "unknown", "inOrder"]
 
 

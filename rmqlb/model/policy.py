@@ -16,8 +16,10 @@ About = Literal["group", "topic"]
 GROUP: About = "group"
 TOPIC: About = "topic"
 
-Unit = Literal["count", "ratio", "share", "least", "names"]
+Unit = Literal["count", "ratio", "share", "least", "names", "noneOf"]
 Bound = float | tuple[str, ...]
+
+FORBIDDEN = "forbiddenFindings"
 
 
 class LimitKind(Struct, frozen=True):
@@ -25,7 +27,7 @@ class LimitKind(Struct, frozen=True):
 
     about: About
     # count and ratio (at most so much), share (a fraction, at most so much), least (at least so many), names (only
-    # these)
+    # these), noneOf (findings, none of these)
     unit: Unit
     what: str
 
@@ -44,6 +46,7 @@ LIMITS: Mapping[str, LimitKind] = {
     "splitViews": LimitKind(GROUP, "count", "brokers that list other consumers than most of them"),
     "lag": LimitKind(GROUP, "count", "messages not yet read, all queues together"),
     "strategies": LimitKind(GROUP, "names", "allocation strategies that the consumers run"),
+    FORBIDDEN: LimitKind(GROUP, "noneOf", "findings of a diagnosis, by code"),
     "minBrokers": LimitKind(TOPIC, "least", "brokers that the topic's queues are on"),
     "missingMasters": LimitKind(TOPIC, "count", "brokers of the topic without a master"),
 }
@@ -63,7 +66,7 @@ class Limit(Struct, frozen=True):
     """One limit of a rule."""
 
     name: str
-    bound: Bound  # a number, as a fraction for shares; the names allowed for `names`
+    bound: Bound  # a number, as a fraction for shares; the names allowed for `names`; the codes for `noneOf`
 
     @property
     def kind(self) -> LimitKind:
@@ -124,7 +127,8 @@ class Policy(Struct, frozen=True):
         if not groups:
             return Wanted(owners=False, groups=False)
         topics = [rule for rule in self.rules if rule.about == TOPIC]
-        return Wanted(everything=Everything(_patterns(topics), _patterns(groups)))
+        forbids = any(limit.name == FORBIDDEN for rule in groups for limit in rule.limits)
+        return Wanted(everything=Everything(_patterns(topics), _patterns(groups)), evidence=forbids)
 
 
 def _patterns(rules: Iterable[Rule]) -> tuple[str, ...]:

@@ -266,3 +266,15 @@ def test_one_odd_value_in_a_good_policy_is_read_or_refused_with_its_line(
 def test_whatever_text_a_policy_is_it_is_read_or_refused(text: str) -> None:
     policy = read_or_refused(text)
     assert policy is None or read_or_refused(text) == policy
+
+
+def test_a_forbidden_finding_by_its_former_code_says_what_it_is_called_now() -> None:
+    text = "rules: [{name: r, groups: '*', limits: {forbiddenFindings: [%s]}}]"
+    assert parse_policy(text % "split-consumer-view", "p", NAMES).rules[0].limits[0].bound == ("split-consumer-view",)
+    for code, hint in (
+        ("split-view", "it is called split-consumer-view now"),
+        ("blocked-consume", "did you mean blocked-consumer or slow-consumer or frozen-consumer?"),
+    ):
+        with pytest.raises(UsageError, match=f"there is no finding {code}") as raised:
+            parse_policy(text % code, "p", NAMES)
+        assert raised.value.hint == hint

@@ -9,12 +9,13 @@ from datetime import date
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.check.forbidden import forbidden_findings
 from rmqlb.engine.check.group_facts import Gaps, GroupFacts, gaps, subjects
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, verdict
 from rmqlb.errors import RmqlbError
 from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, CheckReport, Judgement, WaiverState, WaiverUse
 from rmqlb.model.finding import ERROR, Finding, Severity
-from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
+from rmqlb.model.policy import FORBIDDEN, GROUP, Limit, Policy, Rule, Waiver
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot
 
@@ -67,11 +68,13 @@ def _judgement(rule: Rule, name: str, limit: Limit, measured: Measured) -> Judge
     elif came_to == INCOMPLETE:
         why = measured.missing or why
     value = None if came_to == INCOMPLETE else measured.value
-    return Judgement(rule, name, limit, came_to, value, why, measured.basis)
+    return Judgement(rule, name, limit, came_to, value, why, measured.basis, findings=measured.findings)
 
 
 def _of_group(limit: Limit, facts: GroupFacts) -> Measured:
     try:
+        if limit.name == FORBIDDEN:
+            return forbidden_findings(limit, facts)
         return GROUP_MEASURES[limit.name](facts)
     except RmqlbError as error:  # what is missing, or what RocketMQ's clients would throw
         return Measured(missing=error.message)

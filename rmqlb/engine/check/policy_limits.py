@@ -17,6 +17,7 @@ from rmqlb.engine.plan.changes import Changes, change_route
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.errors import DataError
 from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, Basis, Verdict
+from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import queue_ranges, sort_client_ids
@@ -37,6 +38,7 @@ class Measured(Struct, frozen=True):
     why: str = ""  # where to look
     basis: Basis | None = None  # how the value is known, where that is a question
     one_of: bool = False  # of the names in `value` only one is true
+    findings: tuple[GroupFinding, ...] = ()  # which break the limit
 
 
 def verdict(limit: Limit, measured: Measured) -> Verdict:
@@ -58,6 +60,8 @@ def verdict(limit: Limit, measured: Measured) -> Verdict:
 def _is_broken(limit: Limit, measured: Measured) -> bool | None:
     """The value breaks the limit; None when that depends on which of several names is true."""
     value, bound = measured.value, limit.bound
+    if limit.kind.unit == "noneOf":
+        return bool(value)
     if isinstance(value, tuple) and isinstance(bound, tuple):
         others = [name for name in value if name not in bound]
         return None if measured.one_of and 0 < len(others) < len(value) else bool(others)

@@ -14,7 +14,9 @@ from importlib.resources import files
 from typing import TypeVar
 
 from rmqlb.errors import UsageError
+from rmqlb.model.diagnosis import CODES
 from rmqlb.model.finding import ERROR, SEVERITIES
+from rmqlb.model.finding import RENAMED as RENAMED_CODES
 from rmqlb.model.policy import GROUP, LIMITS, RENAMED, TOPIC, Bound, Limit, Policy, Rule, Waiver
 from rmqlb.sources.user_files.send_inputs import read_text
 from rmqlb.sources.user_files.strict_yaml import Path, StrictReader, shown
@@ -53,7 +55,7 @@ class _PolicyReader(StrictReader):
     """One reading of a policy; each method takes a value with its path, and returns what it says."""
 
     def __init__(self, text: str, where: str, strategies: Collection[str]) -> None:
-        super().__init__(text, where, _invalid, _EXAMPLE, RENAMED)
+        super().__init__(text, where, _invalid, _EXAMPLE, {**RENAMED, **RENAMED_CODES})
         self._strategies = strategies
 
     def policy(self, value: object) -> Policy:
@@ -114,6 +116,8 @@ class _PolicyReader(StrictReader):
         unit = LIMITS[name].unit
         if unit == "names":
             return tuple(self._allowed(text, path) for text in self.texts(value, path))
+        if unit == "noneOf":
+            return tuple(self._one_of(text, path, CODES, "findings") for text in self.texts(value, path))
         if unit == "share":
             return self._share(value, path)
         if isinstance(value, bool) or not isinstance(value, int | float):

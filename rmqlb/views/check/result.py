@@ -19,10 +19,15 @@ from rmqlb.model.checking import (
     Verdict,
     WaiverState,
 )
+from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.finding import SEVERITIES, Severity
 from rmqlb.model.policy import About, Bound, Unit, Waiver
 
-_WORDS: dict[Unit, tuple[str, str]] = {"least": ("at least", "min"), "names": ("only", "only")}
+_WORDS: dict[Unit, tuple[str, str]] = {
+    "least": ("at least", "min"),
+    "names": ("only", "only"),
+    "noneOf": ("none of", "none of"),
+}
 """What a bound is called in a sentence and in a cell, where it is not the most."""
 
 
@@ -39,10 +44,11 @@ class JudgedLimit(Struct, frozen=True):
         value: what was measured, a fraction where the unit is share; null when it is unknown.
         bound: what the limit allows, in the same unit.
         unit: count and ratio (at most so much), share (a fraction, at most so much), least (at least so many), names
-            (only these).
+            (only these), noneOf (findings, none of these).
         basis: observed at the cluster, predicted by the strategy that consumers run, or assumed by the one that the
             rule names; null where that is no question.
         why: where to look, or why it could not be judged.
+        findings: of a diagnosis that break the limit, or that what breaks it comes of; of forbiddenFindings only.
     """
 
     rule: str
@@ -56,6 +62,7 @@ class JudgedLimit(Struct, frozen=True):
     unit: Unit | None
     basis: Basis | None
     why: str | None
+    findings: tuple[GroupFinding, ...]
 
 
 class WaivedLimit(JudgedLimit, frozen=True):
@@ -225,6 +232,7 @@ def _fields(one: Judgement) -> dict[str, Any]:
         "unit": one.limit and one.limit.kind.unit,
         "basis": one.basis,
         "why": one.why or None,
+        "findings": one.findings,
     }
 
 
@@ -257,7 +265,7 @@ def amount_text(unit: Unit, value: Bound | None) -> str:
     if value is None:
         return "?"
     if isinstance(value, tuple):
-        return ", ".join(value)
+        return ", ".join(value) or "none"
     if unit == "share":
         return f"{100 * value:.4g}%"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
