@@ -16,7 +16,19 @@ from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus
 from rmqlb.model.snapshot import ClusterSnapshot
 from tests.engine.diagnose.consuming import Doing, Reporting, earlier, owned, stored, watched
 from tests.engine.diagnose.running import Process, diagnosed, evidence_of, grave, running
-from tests.engine.diagnose.test_thresholds import X, Y, answer, facts, finding, of_looks, reason, seen, silent, since
+from tests.engine.diagnose.test_thresholds import (
+    X,
+    Y,
+    answer,
+    facts,
+    finding,
+    group_with,
+    of_looks,
+    reason,
+    seen,
+    silent,
+    since,
+)
 from tests.engine.diagnose.watched_faults import (
     HEAD,
     LIMITED,
@@ -621,3 +633,24 @@ def test_growth_counts_beyond_7_s_of_what_is_consumed() -> None:
         return QueueLag((0, 10_000, 20_000), (0, 105, 210), (1000, 1000, 1000 + grown)).state
 
     assert (state(73), state(74)) == ("undecided", "growing")
+
+
+def test_ages_are_whole_seconds() -> None:
+    unlocked = replace(UNLOCKED, locked_at=lambda _: -3000)
+    assert finding(seen({("x", X): unlocked}, ORDERLY), "lock-lost").evidence[0].value == 3000
+
+
+def test_several_slow_consumers_have_their_own_queues() -> None:
+    three = running(*map(Process, "xyz"))
+    slow = {(i, queue): SLOW for i in "xy" for queue in owned(three, i)}
+    its = finding(of_looks(watched(three, slow, {i: Reporting(call_ms=200.0) for i in "xy"})), "slow-consumer")
+    assert its.consumers == ("x", "y")
+    assert len(its.queues) == len(set(its.queues)) == len(slow)
+
+
+def test_offsets_that_begin_at_0_move_too() -> None:
+    begins = of_looks(group_with([(1200, 0), (1200, 0), (1200, 1)]))
+    assert answer(begins, "lag-stalled") == "in order"
+    far = finding(of_looks(group_with([(151_200, 0), (151_350, 100), (151_500, 200)])), "lag-growing")
+    # 151,300 messages at 15 per second.
+    assert far.evidence[-1].value == 10_087
