@@ -86,10 +86,11 @@ def standing_heads(consumer: ConsumerReports) -> Iterator[StandingHead]:
 
 
 def _standing_head(consumer: ConsumerReports, item: ProcessQueue, waiting: int) -> StandingHead | None:
-    first = item.consuming_min_offset if item.consuming else item.min_offset
+    first = _first(item)
     if item.commit_offset is None or first is None:
         raise DataError(f"{consumer.client_id} does not report its offsets", hint=ASK_OTHERWISE)
-    since = _stands_since(consumer, item) if item.commit_offset == first else None
+    # One that has finished no message of the queue yet has nothing to commit, and reports what the broker tells it.
+    since = _stands_since(consumer, item) if item.commit_offset <= first else None
     if since is None:
         return None
     held, needed = consumer.history[-1][0] - consumer.history[since][0], consumer.unusual_ms((item.queue.topic,))
@@ -104,6 +105,10 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue, waiting: int) 
     return StandingHead(item.queue, first, waiting - 1, held, needed, stops, doubt)
 
 
+def _first(item: ProcessQueue) -> int | None:
+    return item.consuming_min_offset if item.consuming else item.min_offset
+
+
 def _stands_since(consumer: ConsumerReports, item: ProcessQueue) -> int | None:
     """The first of the looks since which the first message stands; None when it moved since the last but one.
 
@@ -115,9 +120,11 @@ def _stands_since(consumer: ConsumerReports, item: ProcessQueue) -> int | None:
         look = consumer.history[number][1]
         if item.queue not in look:
             break
-        if look[item.queue].commit_offset != item.commit_offset:
+        was = look[item.queue]
+        has_moved = waits(consumer, was) and _first(was) != _first(item)
+        if was.commit_offset != item.commit_offset or has_moved:
             return None if number == len(consumer.history) - 2 else since
-        if waits(consumer, look[item.queue]):
+        if waits(consumer, was):
             since = number
     return since
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rmqlb.engine.diagnose.evidence import ASK_BROKERS, CONVERGES_MS, AnotherLookNeeded, DoesNotApply
-from rmqlb.engine.diagnose.hypotheses import Hypotheses
+from rmqlb.engine.diagnose.hypotheses import CAUSES
 from rmqlb.engine.diagnose.reports import named
+from rmqlb.engine.diagnose.rule import Case, ComesOf
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.finding import INFO, WARNING
@@ -15,7 +16,7 @@ from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.words import counted, messages
 
 
-def offset_rewound(case: Hypotheses) -> Iterator[GroupFinding]:
+def offset_rewound(case: Case) -> Iterator[GroupFinding]:
     """The group's offset is smaller than in an earlier look: messages are delivered again until it has caught up."""
     evidence = case.evidence
     if evidence.group.message_model == BROADCASTING:
@@ -32,6 +33,10 @@ def offset_rewound(case: Hypotheses) -> Iterator[GroupFinding]:
             if by > 0:
                 back[queue] = max(by, back.get(queue, 0))
     # While a queue changes hands, its former and its new owner store offsets over each other's.
+    left, causes = case.without_those_of(tuple(back), (*CAUSES, "mixed-sdks", "duplicate-owners"))
+    if back and not left:
+        raise ComesOf(causes)  # two owners store offsets over each other's
+    back = {queue: back[queue] for queue in left}
     lasting = [q for q in back if not evidence.changes_hands(q) and not evidence.is_younger_than(CONVERGES_MS)]
     queues = tuple(sort_queues(lasting or back))
     again = sum(back[queue] for queue in queues)

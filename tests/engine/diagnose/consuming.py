@@ -47,6 +47,7 @@ class Doing(Struct, frozen=True):
         stored_at: when the message was stored that has this offset.
         since: when the consumer took the queue.
         until: when it gave the queue up.
+        reports: what it reports to commit instead, as it has finished no message of the queue yet.
     """
 
     end: OFFSET = stored
@@ -63,6 +64,7 @@ class Doing(Struct, frozen=True):
     stored_at: OFFSET = lambda offset: (offset - 100_000) / PER_S - 1000
     since: float = -inf
     until: float = inf
+    reports: int | None = None
 
     def state(self, t: float, owners: frozenset[str] | None) -> QueueState:
         """What brokers know of the queue: consumers commit every 5 s."""
@@ -85,7 +87,7 @@ class Doing(Struct, frozen=True):
             consuming=self.consuming,
             consuming_min_offset=done if self.consuming else 0,
             consuming_max_offset=done + self.consuming - 1 if self.consuming else 0,
-            commit_offset=done,
+            commit_offset=done if self.reports is None else self.reports,
             dropped=self.dropped,
             locked=self.locked,
             unlock_tries=0,

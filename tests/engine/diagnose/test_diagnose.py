@@ -424,6 +424,16 @@ def test_offsets_that_went_back_need_an_earlier_look() -> None:
     assert "offset-rewound" in {each.code for each in diagnosed(snapshot).unknown}
 
 
+def test_offsets_that_two_owners_store_over_each_others_come_of_what_gave_them_two() -> None:
+    snapshot = running(Process("x"), Process("y"), Process("z", strategy="AVG_BY_CIRCLE"))
+    group = snapshot.groups["g"]
+    twice = [queue for queue, state in group.queues.items() if len(state.owners or ()) > 1]
+    queues = {**group.queues, twice[0]: replace(group.queues[twice[0]], consumer_offset=1007)}
+    found = diagnosed(snapshot, earlier=(replace(group, queues=queues),))
+    assert {each.code: each.causes for each in found.consequences}["offset-rewound"] == ("mixed-strategies",)
+    assert grave(found) == ["mixed-strategies"]
+
+
 def test_offsets_that_moved_on_are_in_order() -> None:
     snapshot = running(Process("x"))
     earlier = snapshot.groups["g"]

@@ -188,6 +188,14 @@ def test_a_message_that_is_not_finished_while_later_ones_are() -> None:
     assert answer(seen(alone, looks=looks), "head-blocked") == "unknown"
 
 
+def test_a_consumer_that_has_never_finished_a_message_of_the_queue_commits_none() -> None:
+    """It reports what the broker has stored: nothing, or 0."""
+    for reported in (-1, 0):
+        assert answer(seen({("x", X): replace(HEAD, reports=reported)}), "head-blocked") == "warning"
+        moved = replace(HEAD, reports=reported, gaps=0, done=lambda t: stored(-90) + (t > -5))
+        assert answer(seen({("x", X): moved}), "head-blocked") == "in order"
+
+
 def test_a_first_message_that_moves_is_in_order() -> None:
     assert answer(seen(), "head-blocked") == "in order"
     moved = replace(HEAD, done=lambda t: stored(-90) + (t > -5))
