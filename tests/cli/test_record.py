@@ -144,6 +144,13 @@ def test_a_consumer_is_asked_at_most_once_per_second() -> None:
         assert asked == 2 * group.looks
 
 
+def test_the_last_look_is_at_the_end_of_the_time() -> None:
+    with moving(ALONE, SHARED) as group:
+        ran = run("record", *group.source, "-g", GROUP, "--every", "1m", "--for", "1500ms", "-o", "json")
+    data = json.loads(ran.stdout)["data"]
+    assert (data["looks"], data["figures"]["changed"], data["ended"]) == (2, 8, "time")
+
+
 # -- snapshots --------------------------------------------------------------------------------------------------------
 
 

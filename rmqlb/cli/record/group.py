@@ -13,7 +13,7 @@ from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.common.watch import wait_for_next
-from rmqlb.cli.record.looking import Schedule, heeding_an_end, now_ms
+from rmqlb.cli.record.looking import LEAST_S, Schedule, heeding_an_end, now_ms
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import member_findings
 from rmqlb.engine.record.follow import Follower
@@ -96,6 +96,8 @@ class GroupRecorder:
                 wait = self._schedule.wait_s(look_began)
                 if left < wait:
                     wait_for_next(max(left, 0))
+                    if left >= LEAST_S:
+                        self._look()
                     return "time"
                 progress(f"{self._watched.group}: {self._so_far}, at most {duration(round(left) * 1000)} left", 0, 0)
                 wait_for_next(wait)
