@@ -87,6 +87,19 @@ def test_findings_are_counted_as_the_json_has_them() -> None:
     assert by(found["findings"], "cluster").keys() == {("c1",)}
 
 
+@pytest.mark.parametrize("chosen", [("-g", "dup-svc"), ("--all-groups",)])
+def test_a_diagnosis_is_counted_as_the_json_has_it(chosen: tuple[str, ...]) -> None:
+    envelope, found = both("diagnose", "-s", FAULTS, *chosen)
+    diagnoses = envelope["data"].get("groups", [envelope["data"]])
+    told = Counter((each["group"], one["code"]) for each in diagnoses for one in each["findings"])
+    assert told
+    assert by(found["findings"], "group", "code") == told
+    outcomes = {key: value for key, value in by(found["diagnosis_outcome"], "group", "outcome").items() if value}
+    assert outcomes == {(each["group"], each["outcome"]): 1 for each in diagnoses}
+    assert by(found["diagnosis_undecided_rules"], "group") == {(d["group"],): len(d["unknown"]) for d in diagnoses}
+    assert by(found["diagnosis_undecided_rules"], "cluster").keys() == {("c1",)}
+
+
 def test_the_groups_that_are_not_shown_are_counted_by_status_alone() -> None:
     _, found = both("show-groups", "-s", FAULTS, "--severity", "error")
     assert by(found["groups"]) == {(): 4}

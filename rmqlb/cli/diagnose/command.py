@@ -48,7 +48,7 @@ def diagnose(
     from rmqlb.views.diagnosis.several import diagnoses_report
     from rmqlb.views.diagnosis.view import diagnosis_report
 
-    terminal = Terminal("diagnose", output, more_formats=("jsonl",))
+    terminal = Terminal("diagnose", output, more_formats=("jsonl", "prometheus"))
     check_watch(watching, source, None, terminal)
     lowest = _lowest(chosen.fail_on)
     strategies = Strategies(strategy_options.strategy_option)

@@ -102,6 +102,11 @@ CHECK_NOT_PASSED = Metric(
 CHECK_VALUE = Metric("check_value", "What was measured, of a limit that is in check_not_passed", _LIMIT)
 CHECK_BOUND = Metric("check_bound", "What the limit allows, of one that is in check_not_passed", _LIMIT)
 
+DIAGNOSIS_OUTCOME = Metric(
+    "diagnosis_outcome", "1 for the outcome of the diagnosis, 0 for the others", (*_GROUP, "outcome")
+)
+UNDECIDED_RULES = Metric("diagnosis_undecided_rules", "Rules of the diagnosis that could not be decided", _GROUP)
+
 METRICS = (
     SNAPSHOT_TIME,
     *(GROUPS, GROUP_STATUS, CONSUMERS, PROCESSES, QUEUES, GROUP_LAG, GROUP_LAG_AT_LEAST, UNASSIGNED, DUPLICATE_OWNERS),
@@ -109,6 +114,7 @@ METRICS = (
     *(QUEUE_OWNERS, QUEUE_LAG),
     *(UNDER_UNASSIGNED, UNDER_DUPLICATE, UNDER_IDLE, UNDER_IMBALANCE, UNDER_MISMATCHES),
     *(CHECK_OUTCOME, CHECK_LIMITS, CHECK_NOT_PASSED, CHECK_VALUE, CHECK_BOUND),
+    *(DIAGNOSIS_OUTCOME, UNDECIDED_RULES),
     FINDINGS,
 )
 """In the order in which they are written."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rmqlb.model.finding import Finding
 from rmqlb.model.groups import STATUSES, GroupLine, Overview
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.metrics import catalogue as of
@@ -20,11 +19,6 @@ def of_groups(overview: Overview, snapshot: ClusterSnapshot) -> Iterator[Sample]
         yield Sample(of.GROUPS, number, {"status": status})
     for line in overview.groups:
         yield from _of_line(line, cluster_of_topics(snapshot, line.topics))
-
-
-def findings_of_groups(overview: Overview) -> Iterator[tuple[str | None, Finding]]:
-    """The findings of the groups that are shown, each with its group."""
-    return ((line.group, finding.brief) for line in overview.groups for finding in line.findings)
 
 
 def _of_line(line: GroupLine, cluster: str | None) -> Iterator[Sample]:

@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups
 from rmqlb.model.finding import Finding
-from rmqlb.model.groups import Overview
+from rmqlb.model.groups import GroupLine, Overview
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.metrics.catalogue import FINDINGS, SNAPSHOT_TIME, Sample
 from rmqlb.views.metrics.check import of_check
 from rmqlb.views.metrics.clusters import cluster_of_group
-from rmqlb.views.metrics.groups import findings_of_groups, of_groups
+from rmqlb.views.metrics.diagnosis import of_diagnoses, of_diagnosis
+from rmqlb.views.metrics.groups import of_groups
 from rmqlb.views.metrics.owners import of_owners, of_owners_of_groups
 from rmqlb.views.report import Report
 
@@ -24,6 +26,8 @@ _OF: Mapping[str, Callable[[Any, ClusterSnapshot], Iterator[Sample]]] = {
     "rmqlb/owners": of_owners,
     "rmqlb/owners-of-groups": of_owners_of_groups,
     "rmqlb/check": of_check,
+    "rmqlb/diagnosis": of_diagnosis,
+    "rmqlb/diagnosis-of-groups": of_diagnoses,
 }
 """Schema → the metrics of the result's Struct."""
 
@@ -41,8 +45,9 @@ def metrics_of(
         yield Sample(SNAPSHOT_TIME, snapshot.taken_at.timestamp(), {"command": command})
     yield from _OF[report.schema](report.data, snapshot)
     told = [(finding.group, finding) for finding in findings]
-    if isinstance(report.data, Overview):
-        told += findings_of_groups(report.data)
+    data = report.data
+    lists = data.groups if isinstance(data, (Overview, DiagnosisOfGroups)) else [data]
+    told += [(own.group, one.brief) for own in lists if isinstance(own, (GroupLine, Diagnosis)) for one in own.findings]
     yield from _findings(told, command, snapshot)
 
 
