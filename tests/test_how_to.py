@@ -18,7 +18,7 @@ ANSWERS = {
     "duplicate-client-id": (r"4 of 8 .*192\.0\.2\.31@app",),
     "mixed-strategies": (r"2 of 8 .*AVG, AVG_BY_CIRCLE",),
     "compare-strategies": (r"1\.33.*1\.88", r"19 of 50"),
-    "gate-in-ci": (r"1 of 32 limits failed: group bill-svc",),
+    "gate-in-ci": (r"1 of 35 limits failed: group bill-svc",),
     "how-many-consumers": (r"4 → 10",),
     "what-changed": (r"2 of 3 .*18 .*1,500",),
     "all-groups": (r"4 groups.* 2 .* 2 ",),
