@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from rmqlb.engine.assignment.consumers import other_subscriptions
-from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, FORGETS_MS, MAKE_EVIDENCE, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, CONVERGES_MS, FORGETS_MS, MAKE_EVIDENCE, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import DUPLICATE, MIXED, SPLIT, SUBSCRIPTIONS, UNREACHABLE, Cause, Hypotheses
 from rmqlb.engine.diagnose.rule import ComesOf
 from rmqlb.errors import DataError, RmqlbError
@@ -46,7 +46,8 @@ def split_consumer_view(case: Hypotheses) -> Iterator[GroupFinding]:
             raise ComesOf((UNREACHABLE,))
         listed = [Counter(view.client_ids) for view in evidence.views]
         ids = [each for each in evidence.processes if len({counts[each] for counts in listed}) > 1]
-        passes = SPLIT not in case.explanation and evidence.is_younger_than(FORGETS_MS)
+        # Brokers hear of a consumer that starts or ends one after another, and may be read in between.
+        passes = evidence.is_younger_than(FORGETS_MS if SPLIT not in case.explanation else CONVERGES_MS)
         yield _finding(
             case,
             SPLIT,

@@ -75,7 +75,7 @@ class ConsumerReports(Struct, dict=True, eq=False):
     def usual_ms(self, topic: str) -> float | None:
         """The mean duration of a call of its listener; None when no call ended, or none is reported."""
         statuses = ((report.statuses or {}).get(topic) for report in reversed(self.reports))
-        return next((status.consume_ms for status in statuses if status is not None and status.consume_ms), None)
+        return next((status.consume_ms for status in statuses if status is not None and _has_ended_calls(status)), None)
 
     def unusual_ms(self, topics: Iterable[str]) -> int:
         """A call of its listener that takes longer is more than usual; a minute where no usual duration is known."""
@@ -91,6 +91,12 @@ class ConsumerReports(Struct, dict=True, eq=False):
         """A fact of its last report."""
         at = datetime.fromtimestamp((self.now.read_at or 0) / 1000, UTC)
         return Evidence(fact, value, threshold, self.where, at.isoformat().replace("+00:00", "Z"))
+
+
+def _has_ended_calls(status: ConsumeStatus) -> bool:
+    """Without any call the mean is 0, as it is of calls that take no time."""
+    ended = bool(status.consumed_per_s or status.failed_per_s)
+    return bool(status.consume_ms) or (status.consume_ms is not None and ended)
 
 
 class Doubts:

@@ -612,7 +612,7 @@ def test_remedies_of_the_others_name_the_first_consumer() -> None:
 
 def test_a_listener_that_stopped_after_the_first_look_is_held_to_the_later_ones() -> None:
     assert answer(seen(of("x", since(-70)), looks=(-100, -20, 0)), "blocked-consumer") == "error"
-    says = {"x": Reporting(call_ms=0.0, pulled_per_s=0.0)}
+    says = {"x": Reporting(call_ms=0.0, pulled_per_s=0.0, consumed_per_s=0.0)}
     # Nothing was pulled in a minute; the messages of the look before the last call may have been consumed by it.
     assert answer(seen(of("x", since(-70)), says, (-100, -10, 0)), "blocked-consumer") == "error"
     assert answer(seen(of("x", since(-70)), says, (-100, -9, 0)), "blocked-consumer") == "unknown"

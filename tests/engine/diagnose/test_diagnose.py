@@ -370,6 +370,13 @@ def test_other_shares_of_consumers_of_the_usual_language_are_no_matter_of_langua
     ]
 
 
+@pytest.mark.parametrize(("age_s", "severity"), [(49, "info"), (50, "error")])
+def test_lists_that_differ_while_a_consumer_has_just_started_may_pass(age_s: int, severity: str) -> None:
+    """Brokers hear of it one after another, and may be read in between; the others share by what they hear."""
+    found = diagnosed(running(Process("x"), Process("y", asks="b"), Process("z", unlisted=("b",), age_s=age_s)))
+    assert [(each.code, each.severity) for each in found.findings] == [("split-consumer-view", severity)]
+
+
 def test_pop_has_no_owners_to_be_wrong() -> None:
     found = diagnosed(changed(running(Process("x"), Process("y")), consume_type=CONSUME_POP))
     assert [each.code for each in found.findings] == ["pop-consumption"]

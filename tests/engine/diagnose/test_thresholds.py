@@ -119,15 +119,21 @@ def test_one_queue_that_is_consumed_shows_a_listener_that_returns() -> None:
 )
 def test_looks_must_show_more_than_a_usual_call(call_ms: float, span_s: float, expected: str) -> None:
     """Ten times the mean, 8 s at least, a minute at most or where no mean is known; much is pulled all the time."""
-    says = {"x": Reporting(call_ms=call_ms, pulled_per_s=1e6)}
+    says = {"x": Reporting(call_ms=call_ms, pulled_per_s=1e6, consumed_per_s=None if call_ms else 0.0)}
     assert answer(seen(of("x", since(-500)), says, (-span_s, 0)), "blocked-consumer") == expected
+
+
+def test_calls_that_take_no_time_have_a_usual_duration() -> None:
+    """A mean of 0 says nothing without calls; with some, 8 s are more than usual, as for those of 0.8 s."""
+    says = {"x": Reporting(call_ms=0.0, pulled_per_s=1e6)}
+    assert answer(seen(of("x", since(-400)), says, (-8, 0)), "blocked-consumer") == "error"
 
 
 def test_messages_that_were_pulled_more_than_a_minute_ago_need_no_long_looks() -> None:
     """4 queues with 4,002 - 10 x 10 messages each at the look before; the listener ended no call in an hour."""
 
     def blocked(pulled_per_s: float | None, before: float = -10) -> str:
-        says = {"x": Reporting(call_ms=0.0, pulled_per_s=pulled_per_s)}
+        says = {"x": Reporting(call_ms=0.0, pulled_per_s=pulled_per_s, consumed_per_s=0.0)}
         return answer(seen(of("x", since(-400)), says, (before, 0)), "blocked-consumer")
 
     # 4 x 3,902 messages are more than what is pulled of the topic in 60 s.
