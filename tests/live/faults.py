@@ -48,6 +48,7 @@ class Lab:
     Attributes:
         cluster: where they are.
         crew: the JVM of the consumers that need none of their own.
+        own: name → a JVM that was started alone.
         said: group → what each diagnosis said of it, the oldest first.
     """
 
@@ -55,11 +56,13 @@ class Lab:
     crew: Consumers
     fast: bool
     _alive: ExitStack
+    own: dict[str, Consumers] = field(default_factory=dict)
     said: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def alone(self, name: str) -> Consumers:
         """A JVM of its own."""
-        return self._alive.enter_context(consumers(self.cluster, name, fast=self.fast))
+        self.own[name] = self._alive.enter_context(consumers(self.cluster, name, fast=self.fast))
+        return self.own[name]
 
     def cut_off(self, broker_name: str) -> str:
         """A NameServer's address by which a consumer learns a way to the broker that leads nowhere."""
@@ -73,7 +76,8 @@ class Lab:
         chosen = [word for group in groups for word in ("-g", group)]
         source = ("-s", f"rocketmq://{self.cluster.name_server}")
         ran = CliRunner().invoke(app, ["diagnose", *source, *chosen, *PATIENCE, "-o", "json", *more])
-        assert ran.exit_code == 0, ran.stderr
+        if ran.exit_code != 0:
+            raise RuntimeError(ran.stderr)
         data = json.loads(ran.stdout)["data"]
         found = {each["group"]: each for each in data.get("groups", [data])}
         for group, diagnosis in found.items():
@@ -144,6 +148,16 @@ def one_id_twice(topics: str, **options: str) -> Callable[[Lab, str], None]:
     def plant(of: Lab, group: str) -> None:
         crew_of(topics, {}, options)(of, group)
         of.alone(f"second-{group}").join(group, f"{group}-0", topics)
+
+    return plant
+
+
+def last_alone(topics: str, **options: str) -> Callable[[Lab, str], None]:
+    """GROUP-2 has a process of its own, which has the group's name."""
+
+    def plant(of: Lab, group: str) -> None:
+        crew_of(topics, options, options)(of, group)
+        of.alone(group).join(group, f"{group}-2", topics, **options)
 
     return plant
 

@@ -22,10 +22,10 @@ class MissingToolError(Exception):
 
 
 def tool(name: str) -> str:
-    """The full path of ``java``, ``javac`` or ``mvn``."""
+    """The full path of ``java``, ``javac``, ``mvn`` or ``go``."""
     found = shutil.which(name)
     if found is None:
-        raise MissingToolError(f"{name} is not on the PATH; the live tests need Java 17 or newer and Maven")
+        raise MissingToolError(f"{name} is not on the PATH; the live tests need Java 17 or newer, Maven and Go")
     return found
 
 
@@ -46,6 +46,16 @@ def compiled(programs: Path, library: Path, into: Path) -> Path:
     """The Java programs of a folder, compiled against a folder of jars."""
     sources = sorted(str(source) for source in programs.glob("*.java"))
     _run([tool("javac"), "-nowarn", "-XDsuppressNotes", "-d", str(into), "-cp", f"{library}/*", *sources])
+    return into
+
+
+def go_program(folder: Path, into: Path) -> Path:
+    """The Go program of a folder, built; its modules are brought once."""
+    done = subprocess.run(
+        [tool("go"), "build", "-o", str(into), "."], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"go build ended with {done.returncode}:\n{done.stderr[-4000:]}")
     return into
 
 

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from rmqlb.cli.main import app
 
 from .cluster import RocketMQCluster, TopicOnBroker
 from .consumers import consumers
-from .faults import Fault, Lab, crew_of, cut_from, false_causes, grave, is_named, lab, one_id_twice
+from .faults import (
+    NAMED_DEADLINE,
+    PATIENCE,
+    Fault,
+    Lab,
+    crew_of,
+    cut_from,
+    false_causes,
+    grave,
+    is_named,
+    lab,
+    last_alone,
+    one_id_twice,
+)
+from .jars import go_program
+from .jvm import started, wait_until
+from .test_pop_and_grpc import MQADMIN, grpc_consumers
 
 pytestmark = pytest.mark.live
 
@@ -78,6 +99,8 @@ TWO_FAULTS = (
         SYMPTOMS,
     ),
 )
+FROZEN = Fault("frozen-svc", ("frozen-consumer",), last_alone(TOPIC), ("frozen-svc-2",), SYMPTOMS)
+KILLED = Fault("killed-svc", ("unassigned-queues",), last_alone(TOPIC, orderly="true"))
 HEALTHY = {
     "avg-svc": crew_of(TOPIC, {}, {}, {}),
     "circle-svc": crew_of(TOPIC, *[{"strategy": "AVG_BY_CIRCLE"}] * 3),
@@ -98,7 +121,13 @@ def test_a_few_faults_are_named_first_and_a_healthy_group_has_none(cluster: Rock
 
 
 def wrong(of: Lab, fault: Fault) -> list[str]:
-    return [code for said in of.said[fault.group] for code in false_causes(fault, said)]
+    """Each false cause with its evidence."""
+    return [
+        f"{found['code']}: {[(each['fact'], each['value']) for each in found['evidence']]}"
+        for said in of.said[fault.group]
+        for found in said["findings"]
+        if found["code"] in false_causes(fault, said)
+    ]
 
 
 # -- all of them ----------------------------------------------------------------------------------------------------------
@@ -139,12 +168,12 @@ def planted() -> Iterator[Lab]:
         with lab(running, fast=False) as it:
             for topic in (TOPIC, OTHER, POPPED):
                 it.crew.produce(topic, 40 if topic == TOPIC else 5)
-            for fault in (*SLOW_FAULTS, *TWO_FAULTS):
+            for fault in (*SLOW_FAULTS, *TWO_FAULTS, FROZEN, KILLED):
                 fault.plant(it, fault.group)
             for group, plant in HEALTHY.items():
                 plant(it, group)
             with always_rebalancing(running):
-                it.until_named([*SLOW_FAULTS, *TWO_FAULTS], *HEALTHY, MOVING)
+                it.until_named([*SLOW_FAULTS, *TWO_FAULTS], *HEALTHY, MOVING, FROZEN.group, KILLED.group)
             yield it
 
 
@@ -180,3 +209,121 @@ def test_blocked_consumers_show_where_their_listeners_wait(planted: Lab) -> None
     (stacks,) = diagnosis["stacks"]
     assert stacks["clientId"] == "127.0.0.1@hang-svc-2"
     assert any("Consumers.waitForTheDatabase" in thread for thread in stacks["threads"])
+
+
+@pytest.mark.slow
+def test_a_process_that_stands_still_is_named_while_brokers_list_it(planted: Lab) -> None:
+    assert grave(planted.said[FROZEN.group][-1]) == []
+    process = planted.own[FROZEN.group].process
+    process.freeze()
+    try:
+        planted.until_named([FROZEN])
+    finally:
+        process.unfreeze()
+    assert wrong(planted, FROZEN) == []
+
+
+@pytest.mark.slow
+def test_the_queues_of_an_orderly_consumer_that_was_killed_are_named_as_long_as_it_has_their_locks(
+    planted: Lab,
+) -> None:
+    """Brokers keep its locks for 60 s, so that no other consumer gets its queues."""
+    assert grave(planted.said[KILLED.group][-1]) == []
+    planted.own[KILLED.group].process.kill()
+    planted.until_named([KILLED])
+    assert len(planted.said[KILLED.group][-1]["findings"][0]["queues"]) == 2
+    assert wrong(planted, KILLED) == []
+    wait_until(
+        lambda: grave(planted.diagnose([KILLED.group])[KILLED.group]) == [],
+        NAMED_DEADLINE,
+        lambda: f"still: {planted.brief(KILLED.group)}",
+    )
+
+
+@pytest.mark.slow
+def test_a_group_that_consumes_by_pop_is_named_so(planted: Lab) -> None:
+    group, cluster = "pop-svc", planted.cluster
+    crew_of(POPPED, {"assigned": "true"}, {"assigned": "true"})(planted, group)
+    for address in cluster.broker_addresses.values():
+        mode = ("-t", POPPED, "-g", group, "-m", "POP", "-q", "0")
+        cluster.run(MQADMIN, "setConsumeMode", "-n", cluster.name_server, "-b", address, *mode)
+    assert first_of(planted, group, "pop-consumption") == ("pop-consumption", "info")
+    assert [grave(said) for said in planted.said[group] if grave(said)] == []
+
+
+@pytest.mark.slow
+def test_a_group_behind_a_proxy_is_named_so(planted: Lab, tmp_path: Path) -> None:
+    group = "grpc-svc"
+    with grpc_consumers(planted.cluster, group, OTHER, tmp_path):
+        assert first_of(planted, group, "behind-proxy") == ("behind-proxy", "info")
+
+
+@pytest.mark.slow
+def test_a_go_consumer_in_a_java_group_computes_other_shares(cluster: RocketMQCluster, tmp_path: Path) -> None:
+    """Its CONSISTENT_HASH has another ring than Java's."""
+    program = go_program(Path(__file__).parent / "go", tmp_path / "consumer")
+    hashing = {"strategy": "CONSISTENT_HASH"}
+    fault = Fault("go-svc", ("mixed-sdks",), crew_of(TOPIC, hashing, hashing), before=("unassigned-queues",))
+    with lab(cluster, fast=True) as few:
+        fault.plant(few, fault.group)
+        command = [str(program), cluster.name_server, fault.group, "go-svc-2", TOPIC, "CONSISTENT_HASH"]
+        with started("go", command, tmp_path / "go.log") as process:
+            process.wait_for_text("consuming")
+
+            def names_it() -> bool:
+                return grave(few.diagnose([fault.group])[fault.group])[:1] == ["mixed-sdks"]
+
+            wait_until(names_it, NAMED_DEADLINE, lambda: f"{few.brief(fault.group)}")
+    last = few.said[fault.group][-1]["findings"][0]
+    assert (last["severity"], [client_id.partition("@")[2] for client_id in last["consumers"]]) == (
+        "error",
+        ["go-svc-2"],
+    )
+    assert len(last["queues"]) > 0
+    assert wrong(few, fault) == []
+
+
+def first_of(of: Lab, group: str, code: str) -> tuple[str, str]:
+    """Code and severity of the first finding, once it is of this code."""
+
+    def first() -> tuple[str, str]:
+        try:
+            findings = of.diagnose([group])[group]["findings"]
+        except RuntimeError:  # brokers do not know the group yet
+            return "", ""
+        return (findings[0]["code"], findings[0]["severity"]) if findings else ("", "")
+
+    found = [("", "")]
+
+    def is_first() -> bool:
+        found.append(first())
+        return found[-1][0] == code
+
+    wait_until(is_first, NAMED_DEADLINE, lambda: f"{group}: {found}")
+    return found[-1]
+
+
+# -- what the diagnosis is made of ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("group", "is_orderly"), [("hang-svc", False), ("hang-orderly-svc", True)])
+def test_the_evidence_of_a_consumer_with_messages_in_hand_is_read(planted: Lab, group: str, is_orderly: bool) -> None:
+    source = ("-s", f"rocketmq://{planted.cluster.name_server}", *PATIENCE[:2])
+    ran = CliRunner().invoke(app, ["fetch-routes", *source, "-g", group, "--evidence", "-o", "json"])
+    (its,) = json.loads(ran.stdout)["data"]["groups"]
+    (report,) = (each for each in its["reports"] if each["clientId"] == f"127.0.0.1@{group}-2")
+    evidence = report["evidence"]
+    assert (evidence["orderly"], evidence["limits"]) == (is_orderly, {"messages": 1000, "mib": 100, "span": 2000})
+    assert evidence["filters"] == {TOPIC: "*", f"%RETRY%{group}": "*"}
+    assert {*evidence["statuses"]} == {TOPIC, f"%RETRY%{group}"}
+    held = [each for each in evidence["queues"] if each["queue"]["topic"] == TOPIC]
+    assert len(held) == 2
+    for queue in held:
+        first = queue["consumingMinOffset"] if is_orderly else queue["minOffset"]
+        assert (queue["consuming"], queue["commitOffset"], queue["locked"]) == (int(is_orderly), first, True)
+        assert queue["cached"] > 1
+        assert queue["maxOffset"] - queue["minOffset"] == queue["cached"] - 1
+        assert evidence["readAt"] - queue["lastConsume"] > 60_000
+        assert evidence["readAt"] - queue["lastPull"] < 60_000
+        assert (evidence["readAt"] - queue["lastLock"] < 60_000) == is_orderly
