@@ -140,7 +140,7 @@ class Rows(Struct, frozen=True):
     keys: tuple[str, ...]  # which keys of a row name it; no two rows have the same
     # an item of a list in `data`, and before it the names of what it is part of
     items: Sequence[tuple[Mapping[str, str], Struct]]
-    unwatched: tuple[str, ...] = ()  # keys whose values alone are no change to those who watch
+    unwatched: tuple[str, ...] = ()  # keys, at any depth, whose values alone are no change to those who watch
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return ({**names, **to_builtins(item)} for names, item in self.items)

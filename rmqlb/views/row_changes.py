@@ -51,13 +51,18 @@ def row_changes(at: str, before: Rows | None, after: Rows) -> Iterator[ChangeLin
         was = known.pop(_name(row, after), None)
         if was is None:
             yield ChangeLine(at, "added", row, None)
-        elif _watched(was, before) != _watched(row, after):
+        elif _watched(was, before.unwatched) != _watched(row, after.unwatched):
             yield ChangeLine(at, "changed", row, was)
     yield from (ChangeLine(at, "removed", None, was) for was in known.values())
 
 
-def _watched(row: Row, rows: Rows) -> Row:
-    return {key: value for key, value in row.items() if key not in rows.unwatched}
+def _watched(value: Any, unwatched: tuple[str, ...]) -> Any:
+    """What counts as a change: all but the values of these keys, at whatever depth."""
+    if isinstance(value, Mapping):
+        return {key: _watched(each, unwatched) for key, each in value.items() if key not in unwatched}
+    if isinstance(value, (list, tuple)):
+        return [_watched(each, unwatched) for each in value]
+    return value
 
 
 def _name(row: Row, rows: Rows) -> tuple[object, ...]:

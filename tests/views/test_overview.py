@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from msgspec.structs import replace
 
@@ -13,7 +15,8 @@ from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.snapshot import Unread
 from rmqlb.views.overview.consumers import consumers_report
 from rmqlb.views.overview.groups import groups_report
-from rmqlb.views.report import Report
+from rmqlb.views.report import Report, Rows
+from rmqlb.views.row_changes import row_changes
 from tests.engine.check.clusters import cluster, members
 from tests.views.shown import on_a_terminal
 
@@ -102,6 +105,23 @@ def test_many_findings_are_a_few_words() -> None:
     snapshot = replace(cluster(members("x y", owners="x x y y")), unread=parts)
     row = groups_report(overview(snapshot, ["g"], Settings())).sections[0].rows[0]
     assert row[-1] == "unread: not read: consumer x of group g and 1 more: late 0; and 2 more findings"
+
+
+def test_a_group_that_is_looked_at_again_with_the_same_findings_has_not_changed() -> None:
+    """The evidence of its findings has the time of each look."""
+    at = datetime(2026, 11, 21, 2, tzinfo=UTC)
+
+    def rows(at: datetime, *groups: ConsumerGroup) -> Rows:
+        snapshot = replace(cluster(*groups), taken_at=at)
+        report = groups_report(overview(snapshot, all_groups(snapshot), Settings()))
+        assert report.rows is not None
+        return report.rows
+
+    first, later = rows(at, BAD), rows(at + timedelta(seconds=10), BAD)
+    assert list(first) != list(later)
+    assert list(row_changes("", first, later)) == []
+    worse = replace(BAD, queues={**BAD.queues, **{q: replace(s, owners=frozenset()) for q, s in BAD.queues.items()}})
+    assert [each.change for each in row_changes("", first, rows(at, worse))] == ["changed"]
 
 
 def test_hostile_names_are_made_visible() -> None:

@@ -16,7 +16,7 @@ def groups_report(overview: Overview) -> Report:
     """The report for people and machines."""
     lines = overview.groups
     sections = (_groups(lines), _findings(lines))
-    rows = Rows(("group",), [({}, line) for line in lines])
+    rows = Rows(("group",), [({}, line) for line in lines], unwatched=("evidence",))
     facts = (_headline(overview),)
     grave = _worst(overview.summary)
     return Report("rmqlb/groups", overview, facts, sections, {}, rows, grave=grave, more=_more(lines))
