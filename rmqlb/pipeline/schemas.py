@@ -107,11 +107,12 @@ BROKERS = table("brokers", "brokerName string, brokerCluster string, addresses m
 GROUPS = table(
     "groups",
     "group string, consumeType string, messageModel string, consumeFromWhere string, processes int, "
-    "hasSplitView boolean, strategy string, mixedStrategies boolean, problem string",
+    "hasSplitView boolean, strategy string, mixedStrategies boolean, problem string, "
+    "problemCode string",
 )
 """`processes`: null when they were not observed; `strategy` is what most of them report (the first by client id of
 equals), null when none does. `problem` says why the group's queues are not its clients' to allocate, or why that is
-not known; null for all others."""
+not known, and `problemCode` is the code of that, as `rmqlb explain` has it; both are null for all others."""
 
 PROCESSES = table(
     "processes",

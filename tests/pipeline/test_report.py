@@ -368,26 +368,59 @@ def test_groups_whose_observed_owners_differ_from_the_predicted_ones(
     assert "2 had no owner, 1 had several" in said["mismatches"]
 
 
+def test_what_may_be_the_cause_is_known_of_each_group(found: Found, spark: SparkSession, warehouse: Warehouse) -> None:
+    topic = {"topic": "t", "subscribe": [{"brokerName": "a", "queues": 4}], "absent": [], "lags": [], "owners": None}
+    two = {**topic, "subscribe": [{"brokerName": "a", "queues": 4}, {"brokerName": "b", "queues": 3}]}
+    fleet_rows = [
+        {**KEY, "group": "plain", "clientIds": ["a", "b"], "topics": [topic, two]},
+        {**KEY, "group": "twice", "clientIds": ["a", "a", "b"], "topics": [topic]},
+        {**KEY, "group": "apart", "clientIds": ["a", "b"], "topics": [topic, {**topic, "absent": ["b"]}]},
+    ]
+    group_rows = [
+        {**KEY, "group": "plain", "hasSplitView": False, "mixedStrategies": False},
+        {**KEY, "group": "twice", "hasSplitView": True, "mixedStrategies": False},
+        {**KEY, "group": "apart", "hasSplitView": False, "mixedStrategies": True},
+    ]
+    write(spark, warehouse, {"fleet": (FLEET, fleet_rows), "groups": (GROUPS, group_rows)})
+    shown = found(scores=[score(name) for name in ("plain", "twice", "apart", "unknown")])
+    assert shown.worst is not None
+    assert {
+        one.group: (
+            one.most_queues,
+            one.has_duplicate_client_ids,
+            one.mixed_subscriptions,
+            one.has_split_view,
+            one.mixed_strategies,
+        )
+        for one in shown.worst.groups
+    } == {
+        "plain": (7, False, False, False, False),
+        "twice": (4, True, False, True, False),
+        "apart": (4, False, True, False, True),
+        "unknown": (None, None, None, None, None),
+    }
+
+
 def test_groups_in_no_figure_have_their_reason_and_a_snapshot_of_one_file_is_named(
     found: Found, spark: SparkSession, warehouse: Warehouse
 ) -> None:
-    groups = [
-        {**KEY, "group": name, "problem": problem}
-        for name, problem in (("a", None), ("refused", None), ("broadcast", "it is BROADCASTING"), ("idle", None))
-    ]
+    broadcast = {"problem": "it is BROADCASTING", "problemCode": "broadcasting-group"}
+    rows: dict[str, Row] = {"a": {}, "refused": {}, "broadcast": broadcast, "idle": {}, "offline": {"processes": 0}}
+    groups = [{**KEY, "group": name, **row} for name, row in rows.items()]
     refused = {**KEY, "group": "refused", "topic": "t", "strategy": "CONFIG", "reason": "no lists"}
     write(spark, warehouse, {"groups": (GROUPS, groups)})
     document = {**KEY, "file": "dumps/a.json", "position": 1}
     shown = found(scores=[score("a")], refusals=[refused], documents=[document])
-    assert [(one.group, one.reason) for one in shown.left_out or ()] == [
-        ("broadcast", "it is BROADCASTING"),
-        ("idle", "it subscribes to no topic that has a route"),
-        ("refused", "no lists"),
+    assert [(one.group, one.reason, one.code) for one in shown.left_out or ()] == [
+        ("broadcast", "it is BROADCASTING", "broadcasting-group"),
+        ("idle", "it subscribes to no topic that has a route", "no-route"),
+        ("offline", "no broker lists a consumer of it", "no-consumer-online"),
+        ("refused", "no lists", "allocation"),
     ]
-    assert (shown.number_left_out, shown.files) == (3, {"east": "dumps/a.json"})
+    assert (shown.number_left_out, shown.files) == (4, {"east": "dumps/a.json"})
     both = found(scores=[score("a")], documents=[document, {**document, "position": 2}])
     assert both.files == {}
-    assert found(top=1, scores=[score("a")]).number_left_out == 3
+    assert found(top=1, scores=[score("a")]).number_left_out == 4
 
 
 def test_unknown_owners_are_no_good_news(found: Found) -> None:

@@ -20,13 +20,15 @@ from rmqlb.pipeline.report.charts import Picture, Series, bars, days, histograms
 from rmqlb.pipeline.report.contents import Cluster, Figures, Quarantined, facts, sections, subtitle, to_do
 from rmqlb.pipeline.report.page import Fact, Grid, Section, cell, page, said
 from rmqlb.pipeline.report.subject_groups import GroupScore, Totals, Worst
-from rmqlb.pipeline.report.subject_history import MovesDay, TrendDay
-from rmqlb.pipeline.report.subject_overview import LeftOut
+from rmqlb.pipeline.report.subject_history import Flapping, MovesDay, TrendDay
+from rmqlb.pipeline.report.subject_overview import LeftOut, codes_of, status_of
 from rmqlb.pipeline.report.subject_sends import Scenario
+from rmqlb.views.explanations import explanations
 from tests.pipeline.report_rows import DAY, HOSTILE
 
 pytestmark = pytest.mark.spark
 
+CATALOGUE = explanations()
 PICTURE = Picture("one", "A title & more", "What is <seen>.")
 
 
@@ -208,7 +210,7 @@ def found(*groups: GroupScore, files: dict[str, str] | None = None, **lists: tup
 STUCK = group("stuck", observed=8, observed_unassigned=3, unassigned=2, lag=90)
 SPLIT = group("split", observed=8, observed_duplicate_owners=2, mismatches=2)
 SLOW = group("slow; rm -rf", lag=100, max_lag_per_consumer=80, lag_share=0.8)
-LAZY = group("lazy", consumers=9, idle=1)
+LAZY = group("lazy", consumers=9, idle=1, most_queues=8)
 
 
 def test_the_first_things_to_do_are_the_worst_findings_each_group_once_with_its_command() -> None:
@@ -216,23 +218,88 @@ def test_the_first_things_to_do_are_the_worst_findings_each_group_once_with_its_
         files={"east": "dumps/a b.json"},
         mismatches=(STUCK, SPLIT), unassigned=(STUCK,), one_consumer=(SLOW,), idle=(LAZY,), imbalanced=(group("even", imbalance=1.2),),
     )  # fmt: skip
-    assert [(one.status, re.sub("<.*?>", "", one.what), one.command) for one in to_do(shown)] == [
-        ("error", "stuck in east: 3 of 8 observed queues have no owner.", "rmqlb show-consumers -s 'dumps/a b.json' -g stuck"),
-        ("error", "split in east: 2 of 8 observed queues have duplicate owners.", "rmqlb show-consumers -s 'dumps/a b.json' -g split"),
-        ("warning", "slow; rm -rf in east: 80 of 100 unread messages wait for one of 4 consumers.", "rmqlb show-consumers -s 'dumps/a b.json' -g 'slow; rm -rf'"),
+    assert [(one.status, one.code, re.sub("<.*?>", "", one.what), one.command) for one in to_do(shown)] == [
+        ("error", "unassigned-queues", "stuck in east: 3 of 8 observed queues have no owner.", "rmqlb show-consumers -s 'dumps/a b.json' -g stuck"),
+        ("error", "duplicate-owners", "split in east: 2 of 8 observed queues have duplicate owners.", "rmqlb show-consumers -s 'dumps/a b.json' -g split"),
+        ("warning", "uneven-lag", "slow; rm -rf in east: 80 of 100 unread messages wait for one of 4 consumers.", "rmqlb show-consumers -s 'dumps/a b.json' -g 'slow; rm -rf'"),
     ]  # fmt: skip
 
 
 def test_what_costs_comes_last_and_what_could_not_be_read_is_to_do_too() -> None:
     uneven = group("uneven", imbalance=2.5)
     shown = found(idle=(LAZY,), imbalanced=(uneven, group("even", imbalance=1.2)))
-    assert [one.command for one in to_do(shown)] == [
-        "rmqlb show-owners -s SOURCE -g lazy",
-        "rmqlb show-owners -s SOURCE -g uneven",
+    assert [(one.code, one.command) for one in to_do(shown)] == [
+        ("more-consumers-than-queues", "rmqlb show-owners -s SOURCE -g lazy"),
+        ("imbalanced", "rmqlb show-owners -s SOURCE -g uneven"),
     ]
     unread = replace(shown, quarantine=(Quarantined("x.json", 1, 9, "no JSON"), Quarantined("x.json", 2, 9, "no JSON")))
-    assert [one.command for one in to_do(unread)][2:] == ["rmqlb show-groups -s x.json"]
+    assert [(one.code, one.command) for one in to_do(unread)][2:] == [("quarantined", "rmqlb show-groups -s x.json")]
     assert to_do(found()) == to_do(Figures()) == ()
+
+
+@pytest.mark.parametrize(
+    ("figures", "codes"),
+    [
+        ({}, []),
+        ({"has_duplicate_client_ids": True, "unassigned": 1}, ["duplicate-client-id", "unassigned-queues"]),
+        ({"has_split_view": True, "observed_duplicate_owners": 1}, ["split-consumer-view", "duplicate-owners"]),
+        ({"mixed_strategies": True, "duplicate_owners": 1}, ["mixed-strategies", "duplicate-owners"]),
+        ({"mixed_subscriptions": True, "observed_unassigned": 1}, ["subscription-mismatch", "unassigned-queues"]),
+        ({"mismatches": 1}, ["mismatch"]),
+        ({"lag_share": 0.51}, ["uneven-lag"]),
+        ({"lag_share": 0.5}, []),
+        ({"lag_share": 1.0, "consumers": 1}, []),
+        ({"idle": 1, "consumers": 9, "most_queues": 8, "imbalance": 2.0}, ["more-consumers-than-queues"]),
+        ({"idle": 1, "consumers": 8, "most_queues": 8, "imbalance": 2.0}, ["idle-by-strategy"]),
+        ({"idle": 1}, []),  # which of the two is unknown
+        ({"imbalance": 2.0}, ["imbalanced"]),
+        ({"imbalance": 1.99}, []),
+        ({"consumers": 0, "unassigned": 8, "queues": 8, "most_queues": 8}, ["no-consumer-online"]),
+    ],
+)
+def test_what_is_the_case_in_a_group_has_the_codes_of_a_diagnosis(figures: dict[str, Any], codes: list[str]) -> None:
+    one = group("g", **figures)
+    assert list(codes_of(one)) == codes
+    assert (status_of(one) == "inOrder") == (not codes and not one.idle)
+    assert {*codes} <= CATALOGUE.keys()
+
+
+def test_a_group_without_a_consumer_is_said_to_have_none() -> None:
+    nobody = group("gone", consumers=0, queues=8, unassigned=8)
+    (one,) = to_do(found(unassigned=(nobody,)))
+    text = "gone in east: no broker lists a consumer; 8 of 8 queues unassigned."
+    assert (one.status, one.code, re.sub("<.*?>", "", one.what)) == ("error", "no-consumer-online", text)
+    (one,) = to_do(found(mismatches=(group("gone", consumers=0, observed=8, observed_unassigned=8),)))
+    assert one.code == "no-consumer-online"
+
+
+def test_sections_and_things_to_do_show_codes_that_can_be_looked_up() -> None:
+    shown = found(
+        STUCK, mismatches=(STUCK,), unassigned=(STUCK,), one_consumer=(SLOW,), idle=(LAZY,), imbalanced=(SLOW,)
+    )
+    assert shown.worst is not None
+    totals = replace(shown.worst.totals, unassigned=2, imbalanced=1, observed=8, observed_unassigned=3, mismatches=0)
+    flaps = Flapping("east", "g", 1, 1, 1, 1, 1.0)
+    whole = replace(
+        shown,
+        worst=replace(shown.worst, totals=totals),
+        flapping=(flaps,), flaps=1, quarantine=(Quarantined("x", 1, 9, "no JSON"),), quarantined=1,
+    )  # fmt: skip
+    by_name = {section.name: section.codes for section in sections(whole) if section.codes}
+    assert by_name == {
+        "unassigned": ("unassigned-queues",),
+        "mismatches": ("unassigned-queues",),
+        "imbalanced": ("imbalanced",),
+        "idle": ("more-consumers-than-queues",),
+        "lag": ("uneven-lag",),
+        "flapping": ("flapping",),
+        "quarantine": ("quarantined",),
+    }
+    html = page("T", said("s"), (), sections(whole), to_do(whole))
+    assert set(re.findall(r"<small> ?\[(.*?)\]</small>", html)) <= CATALOGUE.keys()
+    assert (html.count("<small>[uneven-lag]"), html.count("<small> [uneven-lag]")) == (1, 1)
+    assert "rmqlb explain CODE" in html
+    assert not {code for section in sections(found()) for code in section.codes}
 
 
 def test_what_to_do_stands_above_all_sections() -> None:
@@ -247,8 +314,20 @@ def test_a_group_has_one_row_that_links_to_each_section_that_lists_it() -> None:
     by_name = {section.name: section for section in sections(shown)}
     (grid,) = by_name["groups"].grids
     assert [row[:1] + row[2:] for row in grid.rows] == [
-        ("error", "stuck", (("unassigned", "unassigned"), ("mismatches", "mismatches")), 4, 8, 90, 3, None, None, None),
-        ("warning", "lazy", (("idle", "idle"),), 9, 8, None, None, None, 1, None),
+        (
+            "error",
+            "stuck",
+            "unassigned-queues",
+            (("unassigned", "unassigned"), ("mismatches", "mismatches")),
+            4,
+            8,
+            90,
+            3,
+            None,
+            None,
+            None,
+        ),
+        ("warning", "lazy", "more-consumers-than-queues", (("idle", "idle"),), 9, 8, None, None, None, 1, None),
     ]
     html = one_page(*sections(shown))
     links = set(re.findall('href="#(.*?)"', html))
@@ -257,11 +336,11 @@ def test_a_group_has_one_row_that_links_to_each_section_that_lists_it() -> None:
 
 
 def test_groups_left_out_are_named_with_their_reason() -> None:
-    left = (LeftOut("east", "b<r>oadcast", "it is BROADCASTING"),)
+    left = (LeftOut("east", "b<r>oadcast", "it is BROADCASTING", "broadcasting-group"),)
     shown = replace(found(), left_out=left, number_left_out=8)
     section = next(one for one in sections(shown) if one.name == "left-out")
     assert section.seen == ("8 groups of the snapshots in no figure of this page. The list has the first 1.",)
-    assert section.grids[0].rows == (("east", "b<r>oadcast", "it is BROADCASTING"),)
+    assert section.grids[0].rows == (("east", "b<r>oadcast", "it is BROADCASTING", "broadcasting-group"),)
     assert Fact("groups left out", 8) in facts(shown)
     assert "left-out" not in {one.name for one in sections(found())}
     nothing = replace(found(), left_out=())

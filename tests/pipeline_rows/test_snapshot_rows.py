@@ -173,13 +173,17 @@ def test_groups_say_why_their_queues_are_not_theirs_to_allocate() -> None:
         group("a b", name="good"),
         group(name="none"),
         group("a", name="all", message_model="BROADCASTING"),
+        replace(group("a", name="popped"), request_modes={"T1": ("POP",)}),
         unseen,
     )
-    assert [(row[0], row[4], row[-1]) for row in found] == [
-        ("all", 1, "group all is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
-        ("good", 2, None),
-        ("none", 0, None),
-        ("unseen", None, "the consumers of group unseen are not in a test"),
+    broadcast = "group all is BROADCASTING: every consumer reads every queue, nothing is rebalanced"
+    popped = "group popped consumes T1 by POP: several consumers may take messages from one queue, none owns it"
+    assert [(row[0], row[4], *row[-2:]) for row in found] == [
+        ("all", 1, broadcast, "broadcasting-group"),
+        ("good", 2, None, None),
+        ("none", 0, None, None),
+        ("popped", 1, popped, "pop-consumption"),
+        ("unseen", None, "the consumers of group unseen are not in a test", "consumers-unknown"),
     ]
 
 

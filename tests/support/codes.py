@@ -60,7 +60,7 @@ def _of_call(node: ast.Call, name: str, where: str) -> Iterator[Used]:
     if name == "Finding" and not _is_anothers(keyword or node.args[0]):
         for code in _literals(keyword or node.args[0], where):
             yield Used("finding", code, None, where)
-    elif name == "DiagnosisRule":
+    elif name in ("DiagnosisRule", "PageCode"):
         for code in _literals(node.args[0], where):
             yield Used("finding", code, None, where)
     elif name in error_classes() and keyword is not None and not _is_anothers(keyword):

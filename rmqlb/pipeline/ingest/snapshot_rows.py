@@ -146,18 +146,22 @@ def _group_row(group: ConsumerGroup) -> Row:
         group.has_split_view,
         strategies.most_common(1)[0][0] if strategies else None,
         len(strategies) > 1,
-        _problem(group),
+        *_problem(group),
     )
 
 
-def _problem(group: ConsumerGroup) -> str | None:
+def _problem(group: ConsumerGroup) -> tuple[str | None, str | None]:
+    """Why its queues are not its clients' to allocate, and the code of that."""
     try:
         rebalanced_members(group)
         must_be_listed(group)
     except DataError as error:
-        return error.message
+        return error.message, error.code
     popped = popped_topics(group)
-    return pop_refusal(group, popped).message if popped else None
+    if not popped:
+        return None, None
+    refusal = pop_refusal(group, popped)
+    return refusal.message, refusal.code
 
 
 def _process_rows(group: ConsumerGroup) -> Iterator[Row]:

@@ -20,6 +20,7 @@ from rmqlb.pipeline.report import subject_history as history
 from rmqlb.pipeline.report import subject_overview as overview
 from rmqlb.pipeline.report import subject_sends as sends
 from rmqlb.pipeline.report import subject_strategies as strategies
+from rmqlb.pipeline.report.codes import UNREAD_DOCUMENT
 from rmqlb.pipeline.report.frames import Row, Tables, first, sums
 from rmqlb.pipeline.report.page import Fact, Section, Status, ToDo, counts, grid_of, names, said, words
 from rmqlb.pipeline.report.text import number_of
@@ -242,6 +243,7 @@ def _quarantine(found: tuple[Quarantined, ...], number: int) -> Section:
                 names("reason"),
             ),
         ),
+        codes=(UNREAD_DOCUMENT,),
     )
 
 

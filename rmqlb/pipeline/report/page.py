@@ -21,9 +21,10 @@ from rmqlb.views.formats.text import fit_for_xml
 from rmqlb.views.group.picture import PAGE_POLICY
 from rmqlb.views.report import duration, percent
 
-Kind = Literal["name", "word", "count", "figure", "signed", "share", "ms", "status", "links"]
+Kind = Literal["name", "word", "count", "figure", "signed", "share", "ms", "status", "links", "codes"]
 """What a column holds: names from the data, words of ours, whole numbers, numbers with two digits after the point,
-numbers with their sign, fractions, milliseconds, how bad something is, or sections as (anchor, words)."""
+numbers with their sign, fractions, milliseconds, how bad something is, sections as (anchor, words), or codes with
+commas between."""
 Status = Literal["error", "warning", "inOrder", ""]
 """How bad a figure or a group is; empty says nothing of it."""
 Links = tuple[tuple[str, str], ...]
@@ -32,7 +33,7 @@ Column = tuple[str, Kind, str | Callable[[Any], Any]]
 """A column's title, its kind, and the field of a row that it shows, or what makes its cells of a row."""
 _LONGEST = 48
 """Characters of a name in a table."""
-_SIDES = {"name": "t", "word": "w", "status": "w", "links": "l"}
+_SIDES = {"name": "t", "word": "w", "status": "w", "links": "l", "codes": "l"}
 """Kind → class of its cells; those of numbers are `n`."""
 
 
@@ -53,7 +54,10 @@ class Grid(Struct, frozen=True):
 
 
 class Section(Struct, frozen=True):
-    """A part of the page: `name` is its anchor, `seen` made by `said`, `pictures` SVG; empty grids are left out."""
+    """A part of the page: `name` is its anchor, `seen` made by `said`, `pictures` SVG; empty grids are left out.
+
+    `codes`: of the findings that it shows, as `rmqlb explain` has them.
+    """
 
     name: str
     title: str
@@ -61,14 +65,16 @@ class Section(Struct, frozen=True):
     advice: str = ""
     pictures: tuple[str, ...] = ()
     grids: tuple[Grid, ...] = ()
+    codes: tuple[str, ...] = ()
 
 
 class ToDo(Struct, frozen=True):
-    """A finding at the top of the page: what is wrong, made by `said`, and the command that shows it."""
+    """A finding at the top of the page: what is wrong, made by `said`, the command that shows it, and its code."""
 
     status: Status
     what: Markup
     command: str
+    code: str | None = None
 
 
 def columns(kind: Kind, *of: str | tuple[str, str | Callable[[Any], Any]]) -> tuple[Column, ...]:

@@ -7,11 +7,21 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.charts import Picture, bars_of
+from rmqlb.pipeline.report.codes import (
+    DUPLICATE_OWNERS,
+    IDLE_BY_STRATEGY,
+    IMBALANCED_GROUP,
+    MISMATCH,
+    MORE_CONSUMERS_THAN_QUEUES,
+    UNASSIGNED_QUEUES,
+    UNEVEN_LAG,
+    PageCode,
+)
 from rmqlb.pipeline.report.frames import Row, Tables, count_if, down, first, rows, sums, total
 from rmqlb.pipeline.report.page import Section, columns, counts, decimals, grid_of, names, said, shares, words
 from rmqlb.pipeline.report.subject_strategies import IMBALANCED
 from rmqlb.pipeline.report.text import capitalize_first, number_of
-from rmqlb.pipeline.schemas import FLEET, GROUP_IN_SNAPSHOT, KEY
+from rmqlb.pipeline.schemas import FLEET, GROUP_IN_SNAPSHOT, GROUPS, KEY
 
 _WHO = (*names("cluster", "group"), *words("strategy"))
 _FAULTS = ("idle", "unassigned", "duplicateOwners", "mismatches")
@@ -45,7 +55,8 @@ class Totals(Row, frozen=True):
 class GroupScore(Row, frozen=True):
     """A group under the strategy it runs.
 
-    `origin` is how that is known; `lag_share` the part of its lag that waits for one consumer.
+    `origin` is how that is known; `lag_share` the part of its lag that waits for one consumer; `most_queues` those of
+    its topic with the most. What FLEET or GROUPS has is None where it is not there.
     """
 
     cluster: str
@@ -69,6 +80,11 @@ class GroupScore(Row, frozen=True):
     mismatches: int | None
     observed_unassigned: int | None
     observed_duplicate_owners: int | None
+    most_queues: int | None
+    has_duplicate_client_ids: bool | None
+    mixed_subscriptions: bool | None
+    has_split_view: bool | None
+    mixed_strategies: bool | None
 
 
 class Worst(Struct, frozen=True):
@@ -93,7 +109,7 @@ def worst(tables: Tables, runs: DataFrame, top: int) -> Worst:
     """The first groups by each fault; `runs`: as `running` gives them."""
     share = fn.try_divide("maxLagPerConsumer", "lag")
     excess = fn.expr("maxQueuesPerConsumer - meanQueuesPerConsumer")
-    groups = _with_observed(tables, runs).withColumns({"lagShare": fn.when(fn.col("lag") > 0, share), "excess": excess})
+    groups = _with_causes(tables, runs).withColumns({"lagShare": fn.when(fn.col("lag") > 0, share), "excess": excess})
     waits = fn.expr("consumers > 1 and lagShare > 0.5")
     totals = groups.agg(
         fn.count("*").alias("groups"),
@@ -125,19 +141,33 @@ def worst(tables: Tables, runs: DataFrame, top: int) -> Worst:
     )
 
 
-def _with_observed(tables: Tables, runs: DataFrame) -> DataFrame:
-    """Groups with how many of their queues have no observed owner, and several; null without FLEET."""
-    fleet = tables.last(FLEET)
+_OF_FLEET = {
+    "seen": "flatten(transform(filter(topics, t -> t.owners is not null), t -> t.owners))",
+    "mostQueues": "array_max(transform(topics, t -> aggregate(t.subscribe, 0, (sum, run) -> sum + run.queues)))",
+    "hasDuplicateClientIds": "size(clientIds) > size(array_distinct(clientIds))",
+    "mixedSubscriptions": "exists(topics, t -> size(t.absent) > 0)",
+}
+_OBSERVED = {
+    "observedUnassigned": "if(size(seen) > 0, size(filter(seen, q -> size(q.owners) = 0)), null)",
+    "observedDuplicateOwners": "if(size(seen) > 0, size(filter(seen, q -> size(array_distinct(q.owners)) > 1)), null)",
+}
+_OF_GROUPS = ("hasSplitView", "mixedStrategies")
+
+
+def _with_causes(tables: Tables, runs: DataFrame) -> DataFrame:
+    """Groups with how many of their queues have no observed owner, and several, and what may be the cause of that."""
+    fleet, groups = tables.last(FLEET), tables.whole(GROUPS)
+    names = [*(name for name in _OF_FLEET if name != "seen"), *_OBSERVED]
     if fleet is None:
-        unknown = fn.lit(None).cast("int")
-        return runs.withColumns({"observedUnassigned": unknown, "observedDuplicateOwners": unknown})
-    topics = fleet.select(*GROUP_IN_SNAPSHOT, fn.explode("topics").alias("read"))
-    queues = topics.select(*GROUP_IN_SNAPSHOT, fn.explode("read.owners").alias("queue"))
-    owners = fn.size(fn.array_distinct("queue.owners"))
-    observed = queues.groupBy(*GROUP_IN_SNAPSHOT).agg(
-        count_if(owners == 0).alias("observedUnassigned"), count_if(owners > 1).alias("observedDuplicateOwners")
-    )
-    return runs.join(observed, list(GROUP_IN_SNAPSHOT), "left")
+        unknown = {name: fn.lit(None).cast("boolean" if name.startswith(("has", "mixed")) else "int") for name in names}
+        found = runs.withColumns(unknown)
+    else:
+        facts = fleet.withColumns({name: fn.expr(of) for name, of in _OF_FLEET.items()})
+        facts = facts.withColumns({name: fn.expr(of) for name, of in _OBSERVED.items()})
+        found = runs.join(facts.select(*GROUP_IN_SNAPSHOT, *names), list(GROUP_IN_SNAPSHOT), "left")
+    if groups is None:
+        return found.withColumns({name: fn.lit(None).cast("boolean") for name in _OF_GROUPS})
+    return found.join(groups.select(*GROUP_IN_SNAPSHOT, *_OF_GROUPS), list(GROUP_IN_SNAPSHOT), "left")
 
 
 def unassigned(found: Worst) -> Section:
@@ -170,7 +200,9 @@ def unassigned(found: Worst) -> Section:
         "give each process its own client ID, and let all consumers of a group subscribe to the same topics; these are "
         "the usual causes. rmqlb show-owners shows which queues of a group it is."
     )
-    return Section(name, title, (said(seen),), advice, (picture,), (grid,))
+    numbers = ((UNASSIGNED_QUEUES, totals.unassigned), (DUPLICATE_OWNERS, totals.duplicate_owners))
+    codes = tuple(code for code, number in numbers if number)
+    return Section(name, title, (said(seen),), advice, (picture,), (grid,), codes)
 
 
 def mismatches(found: Worst) -> Section:
@@ -197,7 +229,9 @@ def mismatches(found: Worst) -> Section:
         "look again: after a rebalance it is gone. For what stays, look for consumers that hang, that run another "
         "strategy, or that see other consumers. rmqlb show-owners names the queues."
     )
-    return Section(name, title, (said(seen),), advice, grids=(grid,))
+    numbers = ((UNASSIGNED_QUEUES, totals.observed_unassigned), (DUPLICATE_OWNERS, totals.observed_duplicate_owners))
+    codes = tuple(code for code, number in (*numbers, (MISMATCH, totals.mismatches)) if number)
+    return Section(name, title, (said(seen),), advice, grids=(grid,), codes=codes)
 
 
 def imbalanced(found: Worst) -> Section:
@@ -234,7 +268,8 @@ def imbalanced(found: Worst) -> Section:
         "numbers of queues that the number of consumers divides. With CONSISTENT_HASH it is chance; see the other "
         "strategies below."
     )
-    return Section(name, title, (seen,), advice, (picture,), (grid,))
+    codes = (IMBALANCED_GROUP,) if totals.imbalanced else ()
+    return Section(name, title, (seen,), advice, (picture,), (grid,), codes)
 
 
 def idle(found: Worst) -> Section:
@@ -261,7 +296,8 @@ def idle(found: Worst) -> Section:
         "a queue has one consumer of a group at a time, so consumers beyond the queues only wait. Stop them, or give "
         "the topics more queues. Where there are queues enough, it is the strategy: rmqlb show-owners says why."
     )
-    return Section(name, title, (said(seen),), advice, (picture,), (grid,))
+    codes = sorted({code for code in map(idle_code, found.idle) if code is not None})
+    return Section(name, title, (said(seen),), advice, (picture,), (grid,), tuple(codes))
 
 
 def one_consumer(found: Worst) -> Section:
@@ -291,10 +327,17 @@ def one_consumer(found: Worst) -> Section:
         "see whether that consumer is slow or its queues are busy. A slow one is replaced; busy queues want keys or "
         "selectors that spread better. More consumers alone do not help while a queue has one owner."
     )
-    return Section(name, title, (said(seen),), advice, (picture,), (grid,))
+    return Section(name, title, (said(seen),), advice, (picture,), (grid,), (UNEVEN_LAG,))
 
 
 def _lag_elsewhere(one: GroupScore) -> int | None:
     if one.lag is None or one.max_lag_per_consumer is None:
         return None
     return max(0, one.lag - one.max_lag_per_consumer)
+
+
+def idle_code(one: GroupScore) -> PageCode | None:
+    """Why consumers are idle: no topic has a queue for each, or the strategy gives them none; None when unknown."""
+    if one.consumers is None or one.most_queues is None:
+        return None
+    return MORE_CONSUMERS_THAN_QUEUES if one.consumers > one.most_queues else IDLE_BY_STRATEGY

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.charts import Picture, Series, bars_of, days, lines
+from rmqlb.pipeline.report.codes import FLAPPING_GROUP
 from rmqlb.pipeline.report.frames import Row, Tables, down, first, rows, sums, total
 from rmqlb.pipeline.report.page import Column, Grid, Section, counts, decimals, grid_of, names, said, shares, words
 from rmqlb.pipeline.report.text import capitalize_first, number_of, share_of
@@ -180,7 +181,7 @@ def flapping(found: tuple[Flapping, ...], flaps: int) -> Section:
         "look for consumers that restart or lose their connection again and again; each return is a rebalance, and "
         "redelivered messages."
     )
-    return Section(name, title, (seen,), advice, (picture,), (grid,))
+    return Section(name, title, (seen,), advice, (picture,), (grid,), (FLAPPING_GROUP,))
 
 
 def churn(found: tuple[ChurnDay, ...]) -> Section:

@@ -7,18 +7,36 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Literal
 
+from msgspec import Struct
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
+from rmqlb.pipeline.report.codes import (
+    DUPLICATE_CLIENT_ID,
+    DUPLICATE_OWNERS,
+    IMBALANCED_GROUP,
+    MISMATCH,
+    MIXED_STRATEGIES,
+    NO_CONSUMER_ONLINE,
+    NO_ROUTE,
+    REFUSED,
+    SPLIT_CONSUMER_VIEW,
+    SUBSCRIPTION_MISMATCH,
+    UNASSIGNED_QUEUES,
+    UNEVEN_LAG,
+    UNREAD_DOCUMENT,
+    PageCode,
+)
 from rmqlb.pipeline.report.frames import Row, Tables, first
-from rmqlb.pipeline.report.page import Section, Status, ToDo, counts, decimals, grid_of, names, said
-from rmqlb.pipeline.report.subject_groups import GroupScore, Worst
+from rmqlb.pipeline.report.page import Section, Status, ToDo, columns, counts, decimals, grid_of, names, said
+from rmqlb.pipeline.report.subject_groups import GroupScore, Worst, idle_code
 from rmqlb.pipeline.report.subject_strategies import IMBALANCED
 from rmqlb.pipeline.report.text import number_of
 from rmqlb.pipeline.schemas import DOCUMENTS, GROUP_IN_SNAPSHOT, GROUPS, REFUSALS, SNAPSHOT
 
 MOST_TO_DO = 3
 _NO_TOPIC = "it subscribes to no topic that has a route"
+_NO_CONSUMER = "no broker lists a consumer of it"
 
 
 class LeftOut(Row, frozen=True):
@@ -27,6 +45,7 @@ class LeftOut(Row, frozen=True):
     cluster: str
     group: str
     reason: str | None
+    code: str | None
 
 
 class SnapshotFile(Row, frozen=True):
@@ -49,7 +68,16 @@ def beginning(tables: Tables, runs: DataFrame, top: int) -> dict[str, Any]:
     refused = tables.warehouse.read_or_empty(tables.spark, REFUSALS)
     refused = refused.groupBy(*GROUP_IN_SNAPSHOT).agg(fn.min("reason").alias("refused"))
     left = left.join(refused, list(GROUP_IN_SNAPSHOT), "left")
-    left = left.withColumn("reason", fn.coalesce("problem", "refused", fn.lit(_NO_TOPIC)))
+    refusal, offline = fn.col("refused").isNotNull(), fn.col("processes") == 0
+    of_neither = fn.when(refusal, fn.col("refused")).when(offline, _NO_CONSUMER).otherwise(_NO_TOPIC)
+    its_code = fn.when(refusal, REFUSED).when(offline, NO_CONSUMER_ONLINE).otherwise(NO_ROUTE)
+    has_problem = fn.col("problem").isNotNull()
+    left = left.withColumns(
+        {
+            "reason": fn.when(has_problem, fn.col("problem")).otherwise(of_neither),
+            "code": fn.when(has_problem, fn.col("problemCode")).otherwise(its_code),
+        }
+    )
     return found | {"left_out": first(LeftOut, left, top, "cluster", "group"), "number_left_out": left.count()}
 
 
@@ -74,72 +102,78 @@ def to_do(worst: Worst | None, quarantined: Iterable[str | None], files: Mapping
     return tuple(islice((*found, *_documents(quarantined)), MOST_TO_DO))
 
 
-Told = tuple[GroupScore, Status, str, tuple[int | float | None, ...], str]
-"""A group, how bad it is, what is wrong in words, the values in them, and the command that shows it."""
+_WHO, _WHAT = "show-consumers", "show-owners"
+
+
+class Told(Struct, frozen=True):
+    """A group, how bad it is, the code, what is wrong in words, the values in them, and the command that shows it."""
+
+    group: GroupScore
+    status: Status
+    code: PageCode | None
+    what: str
+    values: tuple[int | float | None, ...]
+    command: str
 
 
 def _findings(worst: Worst) -> Iterator[Told]:
     for one in worst.mismatches:
-        if one.observed_unassigned:
-            yield one, "error", "{} of {} observed queues have no owner", (one.observed_unassigned, one.observed), _WHO
-        elif one.observed_duplicate_owners:
-            yield (
-                one,
-                "error",
-                "{} of {} observed queues have duplicate owners",
-                (one.observed_duplicate_owners, one.observed),
-                _WHO,
-            )
+        yield from _observed(one)
     for one in worst.unassigned:
-        bad = (one.unassigned, one.duplicate_owners, one.queues)
-        yield one, "error", "{} unassigned and {} with duplicate owners of {} queues are predicted", bad, _WHO
+        yield _predicted(one)
     for one in worst.one_consumer:
-        yield (
-            one,
-            "warning",
-            "{} of {} unread messages wait for one of {} consumers",
-            (one.max_lag_per_consumer, one.lag, one.consumers),
-            _WHO,
-        )
+        waits = one.max_lag_per_consumer, one.lag, one.consumers
+        what = "{} of {} unread messages wait for one of {} consumers"
+        yield Told(one, "warning", UNEVEN_LAG, what, waits, _WHO)
     for one in worst.mismatches:
-        yield (
-            one,
-            "warning",
-            "{} of {} observed queues have other owners than predicted",
-            (one.mismatches, one.observed),
-            _WHAT,
-        )
+        what = "{} of {} observed queues have other owners than predicted"
+        yield Told(one, "warning", MISMATCH, what, (one.mismatches, one.observed), _WHAT)
     for one in worst.idle:
-        yield one, "warning", "{} of {} consumers are idle", (one.idle, one.consumers), _WHAT
+        yield Told(one, "warning", idle_code(one), "{} of {} consumers are idle", (one.idle, one.consumers), _WHAT)
     for one in worst.imbalanced:
         if one.imbalance is not None and one.imbalance >= IMBALANCED:
-            yield (
-                one,
-                "warning",
-                "one of {} consumers has {} times the mean of queues",
-                (one.consumers, one.imbalance),
-                _WHAT,
-            )
+            times = one.consumers, one.imbalance
+            what = "one of {} consumers has {} times the mean of queues"
+            yield Told(one, "warning", IMBALANCED_GROUP, what, times, _WHAT)
 
 
-_WHO, _WHAT = "show-consumers", "show-owners"
+def _observed(one: GroupScore) -> Iterator[Told]:
+    """Queues that were observed to have no owner, or several."""
+    if one.observed_unassigned:
+        code = NO_CONSUMER_ONLINE if one.consumers == 0 else UNASSIGNED_QUEUES
+        of = one.observed_unassigned, one.observed
+        yield Told(one, "error", code, "{} of {} observed queues have no owner", of, _WHO)
+    elif one.observed_duplicate_owners:
+        of = one.observed_duplicate_owners, one.observed
+        yield Told(one, "error", DUPLICATE_OWNERS, "{} of {} observed queues have duplicate owners", of, _WHO)
+
+
+def _predicted(one: GroupScore) -> Told:
+    """The same of prediction."""
+    if one.consumers == 0:
+        what = "no broker lists a consumer; {} of {} queues unassigned"
+        return Told(one, "error", NO_CONSUMER_ONLINE, what, (one.unassigned, one.queues), _WHO)
+    code = UNASSIGNED_QUEUES if one.unassigned else DUPLICATE_OWNERS
+    bad = (one.unassigned, one.duplicate_owners, one.queues)
+    return Told(one, "error", code, "{} unassigned and {} with duplicate owners of {} queues are predicted", bad, _WHO)
 
 
 def _unique(found: Iterable[Told], files: Mapping[str, str]) -> Iterator[ToDo]:
     """The first finding of each group: a command that shows it shows the others too."""
     seen = set()
-    for one, status, what, values, command in found:
+    for told in found:
+        one = told.group
         if (one.cluster, one.group) in seen:
             continue
         seen.add((one.cluster, one.group))
-        sentence = said("{} in {}: " + what + ".", one.group, one.cluster, *values)
-        yield ToDo(status, sentence, _command(command, files.get(one.cluster), one.group))
+        sentence = said("{} in {}: " + told.what + ".", one.group, one.cluster, *told.values)
+        yield ToDo(told.status, sentence, _command(told.command, files.get(one.cluster), one.group), told.code)
 
 
 def _documents(quarantined: Iterable[str | None]) -> Iterator[ToDo]:
     for file in dict.fromkeys(quarantined):
         if file is not None:
-            yield ToDo("warning", said("{} could not be read.", file), _command("show-groups", file))
+            yield ToDo("warning", said("{} could not be read.", file), _command("show-groups", file), UNREAD_DOCUMENT)
 
 
 def _command(command: str, file: str | None, group: str | None = None) -> str:
@@ -171,6 +205,7 @@ def groups(found: Worst) -> Section:
         found.groups,
         (("", "status", status_of),),
         names("cluster", "group"),
+        columns("codes", ("findings", lambda one: ", ".join(codes_of(one)))),
         (("see", "links", lambda one: tuple(listed.get((one.cluster, one.group), ()))),),
         counts(
             "consumers", "queues", "lag", ("unassigned", lambda one: _more(one.unassigned, one.observed_unassigned))
@@ -187,14 +222,37 @@ def _more(predicted: int | None, observed: int | None) -> int | None:
     return max(known, default=None)
 
 
+def codes_of(one: GroupScore) -> Iterator[PageCode]:
+    """What is the case in a group, causes before what comes of them."""
+    if one.consumers == 0:
+        yield NO_CONSUMER_ONLINE
+        return
+    for code, known in (
+        (DUPLICATE_CLIENT_ID, one.has_duplicate_client_ids),
+        (SPLIT_CONSUMER_VIEW, one.has_split_view),
+        (MIXED_STRATEGIES, one.mixed_strategies),
+        (SUBSCRIPTION_MISMATCH, one.mixed_subscriptions),
+        (UNASSIGNED_QUEUES, one.observed_unassigned or one.unassigned),
+        (DUPLICATE_OWNERS, one.observed_duplicate_owners or one.duplicate_owners),
+        (MISMATCH, one.mismatches),
+        (UNEVEN_LAG, _waits_for_one(one)),
+        (idle_code(one), one.idle),
+        (IMBALANCED_GROUP, (one.imbalance or 0) >= IMBALANCED and not one.idle),
+    ):
+        if known and code is not None:
+            yield code
+
+
+def _waits_for_one(one: GroupScore) -> bool:
+    """More than half of its lag waits for one of several consumers."""
+    return (one.consumers or 0) > 1 and (one.lag_share or 0) > 0.5
+
+
 def status_of(one: GroupScore) -> Status:
     """How bad a group is: queues without one owner are an error, what only costs is a warning."""
     if one.unassigned or one.duplicate_owners or one.observed_unassigned or one.observed_duplicate_owners:
         return "error"
-    waits = (one.consumers or 0) > 1 and (one.lag_share or 0) > 0.5
-    if one.mismatches or one.idle or waits or (one.imbalance or 0) >= IMBALANCED:
-        return "warning"
-    return "inOrder"
+    return "warning" if one.idle or any(codes_of(one)) else "inOrder"
 
 
 def left_out(found: tuple[LeftOut, ...], number: int) -> Section:
@@ -202,7 +260,7 @@ def left_out(found: tuple[LeftOut, ...], number: int) -> Section:
     name, title = "left-out", "Groups left out"
     if not number:
         return Section(name, title, (said("Nothing: every group of the snapshots is judged."),))
-    grid = grid_of("By cluster and name", found, names("cluster", "group", "reason"))
+    grid = grid_of("By cluster and name", found, names("cluster", "group", "reason"), columns("codes", "code"))
     more = "" if len(found) == number else f" The list has the first {len(found):,}."
     seen = f"{number_of(number, 'group')} of the snapshots in no figure of this page.{more}"
     return Section(name, title, (said(seen),), grids=(grid,))
