@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.model.condition import TriedCondition
+from rmqlb.model.diagnosis import GroupFinding
 
 Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
 Cause = Literal["consumers", "strategy", "subscriptions", "routes"]
@@ -213,6 +214,7 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
         consumed: messages by which offsets went forward in the queues whose offsets are known in both; null when they
             are of none.
         offsets_back: queues whose consumer offset is lower than before.
+        findings: what is odd about what became of it; --against, which compares what decides the owners, has none.
     """
 
     group: str
@@ -234,6 +236,7 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
     produced: int | None = None
     consumed: int | None = None
     offsets_back: int = 0
+    findings: tuple[GroupFinding, ...] = ()
 
     @property
     def differs(self) -> bool:

@@ -54,6 +54,11 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
     )
 
 
+def findings_of(code: str, evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
+    """What one rule finds in the group; other rules are asked only where it needs them."""
+    return tuple(replace(each, message=_message(each)) for each in Case(evidence, RULES).answer(code).findings)
+
+
 def _place(finding: GroupFinding, case: Hypotheses, order: list[str]) -> tuple[bool, int, bool, int, int]:
     """Causes that explain the owners first, those before that concern more queues; then by severity and rule."""
     explains = finding.severity != INFO and finding.code in case.explanation

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
+from msgspec.structs import replace
+
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.detect import DEFAULT
 from rmqlb.engine.check.group_facts import Gaps, GroupFacts, gaps, own_topics
+from rmqlb.engine.diff.findings import group_findings
 from rmqlb.engine.diff.groups import group_diff
-from rmqlb.engine.diff.sides import GroupSide, group_side
+from rmqlb.engine.diff.sides import group_side
 from rmqlb.engine.diff.topics import topic_diff
 from rmqlb.model.diff import DiffSummary, GroupDiff, NotCompared, SnapshotDiff, SnapshotSide, TopicDiff
 from rmqlb.model.progress import Progress, no_progress
@@ -42,11 +45,15 @@ def compare_snapshots(
     found = []
     for done, name in enumerate(groups):
         progress("groups", done, len(groups))
-        first, then = (
-            _side(snapshot, gap, name, settings or Settings())
+        facts = [
+            _facts(snapshot, gap, name, settings or Settings())
             for snapshot, gap in zip((before, after), missing, strict=True)
-        )
-        found.append(group_diff(name, first, then))
+        ]
+        first, then = (None if each is None else group_side(each) for each in facts)
+        differs = group_diff(name, first, then)
+        if facts[0] is not None and facts[1] is not None:
+            differs = replace(differs, findings=tuple(group_findings(differs, before, facts[1])))
+        found.append(differs)
     summary = _summary(len(topics), found, topic_diffs)
     group_diffs = tuple(each for each in found if each.differs)
     return SnapshotDiff(_of(before), _of(after), summary, group_diffs, topic_diffs, tuple(not_compared))
@@ -76,10 +83,8 @@ def _comparable(
             not_compared.append(NotCompared("topic" if kind == "topic" else "group", name, reason))
 
 
-def _side(snapshot: ClusterSnapshot, missing: Gaps, name: str, settings: Settings) -> GroupSide | None:
-    if name not in snapshot.groups:
-        return None
-    return group_side(GroupFacts(snapshot, missing, name, settings, DEFAULT))
+def _facts(snapshot: ClusterSnapshot, missing: Gaps, name: str, settings: Settings) -> GroupFacts | None:
+    return GroupFacts(snapshot, missing, name, settings, DEFAULT) if name in snapshot.groups else None
 
 
 def _topics(names: Iterable[str], before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[TopicDiff]:

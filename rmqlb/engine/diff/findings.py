@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from rmqlb.engine.assignment.detect import DEFAULT
-from rmqlb.model.diff import GroupDiff, SnapshotDiff
-from rmqlb.model.finding import Finding
+from rmqlb.engine.check.group_facts import GroupFacts
+from rmqlb.engine.diagnose.diagnose import findings_of
+from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.diagnose.looks import earlier_look
+from rmqlb.model.diagnosis import Evidence, GroupFinding, group_finding
+from rmqlb.model.diff import GroupDiff, How, SnapshotDiff
+from rmqlb.model.finding import WARNING, Finding, Severity
+from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup, QueueState
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.words import counted
 
 _MOST_GROUPS = 5
@@ -28,15 +38,15 @@ def diff_findings(diff: SnapshotDiff) -> Iterator[Finding]:
             "nothing-in-common", "no group and no topic is in both snapshots: they seem to be of different clusters"
         )
     yield from _not_compared(diff)
-    yield from _of_groups(diff, "unexplained")
-    yield from _of_groups(diff, "pending")
+    found = [finding for group in diff.groups for finding in group.findings]
+    for code in ("unexplained-owners", "not-moved-yet"):
+        yield from [each.brief for each in found if each.code == code][:_MOST_GROUPS]
     for group in diff.groups:
-        if group.strategy_assumed:
-            text = f"{DEFAULT}, the client's default, is assumed of group {group.group}: no snapshot shows its strategy"
-            yield Finding("assumed-strategy", text, group.group)
-        if group.offsets_back and not swapped:
-            text = f"the offsets of {counted(group.offsets_back, 'queue')} of group {group.group} went back"
-            yield Finding("offset-rewound", f"{text}: messages from there on are redelivered", group.group)
+        for each in group.findings:
+            if each.code == "offset-rewound":
+                yield _rewound(group, each.severity)
+            elif each.code == "assumed-strategy":
+                yield each.brief
 
 
 def _not_compared(diff: SnapshotDiff) -> Iterator[Finding]:
@@ -47,20 +57,68 @@ def _not_compared(diff: SnapshotDiff) -> Iterator[Finding]:
             yield Finding("not-compared", f"not compared: {kind} {those[0].name}{more}: {those[0].reason}")
 
 
-def _of_groups(diff: SnapshotDiff, how: str) -> Iterator[Finding]:
-    concerned = [group for group in diff.groups if any(queue.how == how for queue in group.queues)]
-    for group in concerned[:_MOST_GROUPS]:
-        number = sum(queue.how == how for queue in group.queues)
-        yield _unexplained(group, number) if how == "unexplained" else _pending(group, number)
+def group_findings(group: GroupDiff, before: ClusterSnapshot, facts: GroupFacts) -> Iterator[GroupFinding]:
+    """What is odd about what became of a group of both snapshots.
+
+    Args:
+        facts: of the second snapshot.
+    """
+    unexplained, pending = _queues(group, "unexplained"), _queues(group, "pending")
+    then = GroupEvidence(facts)
+    if unexplained:
+        why = f": owners could not be predicted: {group.not_predicted}" if group.not_predicted else ""
+        text = f"no change explains the owners of {counted(len(unexplained), 'queue')} of group {group.group}{why}"
+        seen = then.seen("queues whose owners no change explains", len(unexplained), threshold=1)
+        yield _of_queues(Finding("unexplained-owners", text, group.group), unexplained, seen)
+    if pending:
+        number, are = counted(len(pending), "queue"), "is" if len(pending) == 1 else "are"
+        text = f"{number} of group {group.group} {are} not yet with the predicted owners: not converged"
+        seen = then.seen("queues not yet with the predicted owners", len(pending), threshold=1)
+        yield _of_queues(Finding("not-moved-yet", text, group.group), pending, seen)
+    if group.strategy_assumed:
+        text = f"{DEFAULT}, the client's default, is assumed of group {group.group}: no snapshot shows its strategy"
+        yield group_finding(Finding("assumed-strategy", text, group.group), group.group)
+    if group.offsets_back and not _is_swapped(before, facts.snapshot):
+        look = earlier_look(before, group.group)
+        found = findings_of("offset-rewound", GroupEvidence(facts, (_comparable(look, facts.group),)))
+        # Where the rule says that it comes of something else, or cannot decide, it is the case all the same.
+        yield from found or (group_finding(_rewound(group, WARNING), group.group),)
 
 
-def _unexplained(group: GroupDiff, number: int) -> Finding:
-    why = f": owners could not be predicted: {group.not_predicted}" if group.not_predicted else ""
-    text = f"no change explains the owners of {counted(number, 'queue')} of group {group.group}{why}"
-    return Finding("unexplained-owners", text, group.group)
+def _is_swapped(before: ClusterSnapshot, after: ClusterSnapshot) -> bool:
+    return before.taken_at is not None and after.taken_at is not None and before.taken_at > after.taken_at
 
 
-def _pending(group: GroupDiff, number: int) -> Finding:
-    are = "is" if number == 1 else "are"
-    text = f"{counted(number, 'queue')} of group {group.group} {are} not yet with the predicted owners: not converged"
-    return Finding("not-moved-yet", text, group.group)
+def _comparable(look: ConsumerGroup, then: ConsumerGroup) -> ConsumerGroup:
+    """The look with the queues whose offsets are known in both snapshots, retry topics left out."""
+    return replace(
+        look,
+        queues={
+            queue: state
+            for queue, state in look.queues.items()
+            if not queue.topic.startswith(RETRY_PREFIX) and _is_stored(state) and _is_stored(then.queues.get(queue))
+        },
+    )
+
+
+def _is_stored(state: QueueState | None) -> bool:
+    return state is not None and state.consumer_offset is not None and state.consumer_offset >= 0
+
+
+def _queues(group: GroupDiff, how: How) -> tuple[MessageQueue, ...]:
+    return tuple(MessageQueue(q.topic, q.broker_name, q.queue_id) for q in group.queues if q.how == how)
+
+
+def _of_queues(finding: Finding, queues: tuple[MessageQueue, ...], seen: Evidence) -> GroupFinding:
+    return replace(
+        group_finding(finding, finding.group or ""),
+        queues=queues,
+        evidence=(seen,),
+        consequence=f"Owners of {counted(len(queues), 'queue')} are not as predicted.",
+        remedy="Compare with another snapshot a minute later.",
+    )
+
+
+def _rewound(group: GroupDiff, severity: Severity) -> Finding:
+    text = f"the offsets of {counted(group.offsets_back, 'queue')} of group {group.group} went back"
+    return Finding("offset-rewound", f"{text}: messages from there on are redelivered", group.group, severity)

@@ -25,6 +25,7 @@ from tests.support.builders import HERE, route
 
 CLASSES = {name: java for java, name in JAVA_CLASSES.items()}
 AT = datetime(2026, 11, 21, tzinfo=UTC)
+LATER = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 def group(
@@ -227,6 +228,62 @@ def test_offsets_alone_make_no_group_changed() -> None:
     )
     assert (diff.summary.groups_changed, diff.summary.lag_growth) == (0, 40)
     assert codes(diff) == ["offset-rewound"]
+
+
+def with_offset(its: ConsumerGroup, offset: int | None, *queues: MessageQueue) -> ConsumerGroup:
+    states = {queue: replace(its.queues[queue], consumer_offset=offset) for queue in queues}
+    return replace(its, queues={**its.queues, **states})
+
+
+def test_an_offset_that_went_back_is_found_by_the_rule_of_a_diagnosis() -> None:
+    first, second, third = list(T.subscribe_queues())[:3]
+    # What is known of one snapshot only, or was never stored, is not compared.
+    before = with_offset(with_offset(group("abc", [T]), None, second), -1, third)
+    now = with_offset(before, 990, first, second, third)
+    diff = compare_snapshots(cluster(before, routes=[T]), replace(cluster(now, routes=[T]), taken_at=LATER))
+    (finding,) = only(diff).findings
+    assert (finding.code, finding.severity, finding.group, finding.queues) == (
+        "offset-rewound",
+        "warning",
+        "g",
+        (first,),
+    )
+    (seen,) = finding.evidence
+    assert (seen.fact, seen.value, seen.threshold) == ("messages back in T a:0", 10, 1)
+    assert finding.consequence == "10 messages of 1 queue redelivered."
+    assert finding.remedy.startswith("If no one has reset the offsets")
+    (short,) = diff_findings(diff)
+    text = "the offsets of 1 queue of group g went back: messages from there on are redelivered"
+    assert (short.code, short.severity, short.message) == ("offset-rewound", "warning", text)
+
+
+def test_an_offset_that_went_back_while_its_queue_changed_hands_is_information() -> None:
+    now = group("abcd", [T])
+    moved = next(queue for queue, state in now.queues.items() if state.owners != ABC.groups["g"].queues[queue].owners)
+    diff = compare_snapshots(ABC, replace(cluster(with_offset(now, 990, moved), routes=[T]), taken_at=LATER))
+    (finding,) = only(diff).findings
+    assert (finding.code, finding.severity, finding.queues) == ("offset-rewound", "info", (moved,))
+    assert [each.severity for each in diff_findings(diff)] == ["info"]
+
+
+def test_offsets_that_went_back_for_a_cause_are_still_said_to_have() -> None:
+    queue = next(iter(T.subscribe_queues()))
+    before = group("abc", [T])
+    both = {**before.queues, queue: QueueState(frozenset("ab"), 1000, 990)}
+    held = {**before.queues, queue: QueueState(frozenset("ab"), 1000, 1000)}
+    first, then = cluster(replace(before, queues=held), routes=[T]), cluster(replace(before, queues=both), routes=[T])
+    (finding,) = only(compare_snapshots(first, then)).findings
+    assert (finding.code, finding.severity, finding.evidence) == ("offset-rewound", "warning", ())
+    assert compare_snapshots(replace(first, taken_at=LATER), then).groups[0].findings == ()  # swapped
+
+
+def test_queues_that_no_change_explains_are_a_finding_of_their_group() -> None:
+    swapped = dict.fromkeys(T.subscribe_queues(), ("c",))
+    diff = compare_snapshots(ABC, cluster(group("abc", [T], owners=swapped), routes=[T]))
+    (finding,) = only(diff).findings
+    odd = [queue for queue, state in ABC.groups["g"].queues.items() if state.owners != {"c"}]
+    assert (finding.code, {*finding.queues}, finding.evidence[0].value) == ("unexplained-owners", {*odd}, len(odd))
+    assert list(diff_findings(diff)) == [finding.brief]
 
 
 def test_a_broadcasting_group_moves_no_queue() -> None:
