@@ -20,14 +20,13 @@ from rmqlb.model.words import named
 def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) -> Diagnosis:
     """What the rules say of the group."""
     case = Case(evidence, rules)
-    findings: list[GroupFinding] = []
+    findings = _in_order(case)
     consequences: list[Consequence] = []
     checked: list[str] = []
     unknown: list[Undecided] = []
     not_applicable: list[Undecided] = []
     for rule in rules:
         answer = case.answer(rule.code)
-        findings += (replace(finding, message=_message(finding)) for finding in answer.findings)
         if isinstance(answer.why, ComesOf):
             consequences.append(Consequence(rule.code, answer.why.causes))
         elif isinstance(answer.why, DoesNotApply):
@@ -37,15 +36,13 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
                 unknown.append(Undecided(rule.code, answer.why.message, answer.why.hint))
         elif not answer.findings:
             checked.append(rule.code)
-    order = [rule.code for rule in rules]
-    findings.sort(key=lambda finding: _place(finding, case, order))
     found_any = any(finding.severity != INFO for finding in findings)
     return Diagnosis(
         evidence.facts.name,
         "found" if found_any else "unknown" if unknown else "inOrder",
         looks_of(evidence),
         counts_of(evidence),
-        tuple(findings),
+        findings,
         tuple(consequences),
         tuple(checked),
         tuple(unknown),
@@ -54,9 +51,21 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
     )
 
 
+def findings_by(rules: Sequence[DiagnosisRule], evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
+    """What a diagnosis by these rules finds, without the rest of it."""
+    return _in_order(Case(evidence, rules))
+
+
 def findings_of(code: str, evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
     """What one rule finds in the group; other rules are asked only where it needs them."""
     return tuple(replace(each, message=_message(each)) for each in Case(evidence, RULES).answer(code).findings)
+
+
+def _in_order(case: Case) -> tuple[GroupFinding, ...]:
+    """All findings with their messages, the likeliest cause first."""
+    order = [rule.code for rule in case.rules]
+    found = [replace(each, message=_message(each)) for code in order for each in case.answer(code).findings]
+    return tuple(sorted(found, key=lambda finding: _place(finding, case, order)))
 
 
 def _place(finding: GroupFinding, case: Hypotheses, order: list[str]) -> tuple[bool, int, bool, int, int]:

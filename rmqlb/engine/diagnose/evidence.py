@@ -20,8 +20,8 @@ from rmqlb.engine.assignment.pop_and_proxy import popped_topics
 from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence
-from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup, MemberView, Seen
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup, MemberView, Seen
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages
@@ -115,12 +115,32 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     def must_be_all_lists(self) -> None:
         """Refuse to answer (DataError) as long as some broker of the group's topics has not listed its consumers."""
+        if self._missing_list is not None:
+            raise DataError(self._missing_list, hint=ASK_BROKERS)
+
+    @cached_property
+    def _missing_list(self) -> str | None:
         if self.facts.untold is not None:
-            raise DataError(self.facts.untold, hint=ASK_BROKERS)
+            return self.facts.untold
         listed = {self.broker_name(view) for view in self.views}
         silent = sorted(self.broker_names - listed)
-        if silent:
-            raise DataError(f"the consumers that broker {silent[0]} lists are unknown", hint=ASK_BROKERS)
+        return f"the consumers that broker {silent[0]} lists are unknown" if silent else None
+
+    @cached_property
+    def pushing(self) -> tuple[str, ...]:
+        """The consumers that the client pulls for, as clients sort them (raises DataError)."""
+        return tuple(sort_client_ids(filter(self._pushes, self.processes)))
+
+    def _pushes(self, client_id: str) -> bool:
+        reports = self.group.reports
+        kind = reports[client_id].consumer_type if client_id in reports else None
+        return kind == "push" if kind is not None else self.group.consume_type != CONSUME_ACTIVELY
+
+    @cached_property
+    def has_process_queues(self) -> bool:
+        """Some consumer has reported process queues in some look (raises DataError)."""
+        reported = (report.evidence for look in self.looks for report in look.reports.values())
+        return any(each is not None and each.queues is not None for each in reported)
 
     @cached_property
     def broker_names(self) -> frozenset[str]:

@@ -6,7 +6,7 @@ its application decides when it takes messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeVar
@@ -24,8 +24,8 @@ from rmqlb.engine.diagnose.evidence import (
 )
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence
-from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.group import BROADCASTING
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue
 from rmqlb.model.words import counted
 
@@ -138,9 +138,12 @@ def push_consumers(evidence: GroupEvidence, doubts: Doubts) -> Iterator[Consumer
     group = evidence.group
     if evidence.views and evidence.facts.apart is not None and group.message_model != BROADCASTING:
         raise DoesNotApply(evidence.facts.apart)
-    pushing = [client_id for client_id in sort_client_ids(evidence.processes) if _pushes(evidence, client_id)]
+    pushing = evidence.pushing
     if not pushing:
         raise DoesNotApply("its consumers pull on their own")
+    if not evidence.has_process_queues:  # as in most snapshots: nothing to look for, consumer by consumer
+        doubts.add(_silent(evidence, pushing, len(pushing)))
+        return
     silent = []
     for client_id in pushing:
         reports = [look.reports[client_id].evidence for look in evidence.looks if client_id in look.reports]
@@ -161,13 +164,7 @@ def push_consumers(evidence: GroupEvidence, doubts: Doubts) -> Iterator[Consumer
         doubts.add(_silent(evidence, silent, len(pushing)))
 
 
-def _pushes(evidence: GroupEvidence, client_id: str) -> bool:
-    group = evidence.group
-    kind = group.reports[client_id].consumer_type if client_id in group.reports else None
-    return kind == "push" if kind is not None else group.consume_type != CONSUME_ACTIVELY
-
-
-def _silent(evidence: GroupEvidence, silent: list[str], number: int) -> DataError:
+def _silent(evidence: GroupEvidence, silent: Sequence[str], number: int) -> DataError:
     reports = evidence.group.reports
     if all(client_id in reports for client_id in silent) and len(silent) == number:
         return DataError("the snapshot has no process queues of its consumers", hint=MAKE_EVIDENCE)

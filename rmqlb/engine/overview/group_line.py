@@ -22,7 +22,7 @@ from rmqlb.engine.assignment.owner_findings import owner_findings
 from rmqlb.engine.assignment.pop_and_proxy import must_be_listed
 from rmqlb.engine.check.group_facts import GroupFacts, Ownership
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES
-from rmqlb.engine.diagnose.diagnose import diagnose
+from rmqlb.engine.diagnose.diagnose import findings_by
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.diagnose.rules import ONE_LOOK, RULES
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
@@ -205,7 +205,7 @@ def _status(
 
 def _findings(facts: GroupFacts, owned: Ownership | None, unread: Sequence[Unread]) -> Iterator[GroupFinding]:
     """What a diagnosis finds, causes first, and what is odd besides."""
-    found = diagnose(GroupEvidence(facts), ONE_LOOK).findings
+    found = findings_by(ONE_LOOK, GroupEvidence(facts))
     others = [*unread_findings(unread), *_others(facts)]
     if shares_queues(facts) and not any(finding.explains or finding.code in _OWNERS for finding in found):
         others += known(lambda: [*_unexplained(facts, owned)]) or []
