@@ -78,7 +78,7 @@ def test_a_snapshot_becomes_these_rows(spark: SparkSession, warehouse: Warehouse
         "topics": [(*key, "T", run, run, None, None, False)],
         "queues": [(*key, "T", "a", 0, 0, 0), (*key, "T", "a", 1, 1, 1), (*key, "T", "b", 0, 2, 2)],
         "brokers": [(*key, "a", "c1", {0: "a:10911"}, True), (*key, "b", "c1", {0: "b:10911"}, True)],
-        "groups": [(*key, "g", None, "CLUSTERING", None, 2, False, "AVG", False, None)],
+        "groups": [(*key, "g", None, "CLUSTERING", None, 2, False, "AVG", False, None, None)],
         "processes": [
             (*key, "g", 0, "x", None, None, "AVG", "AllocateMessageQueueAveragely"),
             (*key, "g", 1, "y", None, None, None, None),
