@@ -151,7 +151,7 @@ _rmqlb_at_diagnose() {
         -g|--group) _rmqlb_names group; return ;;
         --fail-on) _rmqlb_words error warning; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words groups findings rules evidence queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac

@@ -283,7 +283,7 @@ complete -c rmqlb -n '__rmqlb_at diagnose' -l looks -r -f -d 'At most so many lo
 complete -c rmqlb -n '__rmqlb_at diagnose' -l stacks -d 'Ask blocked consumers for the stack traces of their consume threads'
 complete -c rmqlb -n '__rmqlb_at diagnose' -l deadline -r -f -d 'How long one look may take; what is not asked by then is unknown'
 complete -c rmqlb -n '__rmqlb_at diagnose' -l strategy-option -r -f -a '\'virtual-nodes=\' \'idc=\' \'queues=\' \'inner=\' \'broker-zone=\' \'client-zone=\' \'host=\' \'pin=\'' -d 'A setting of a strategy, as virtual-nodes=20; repeatable'
-complete -c rmqlb -n '__rmqlb_at diagnose' -s o -l output -r -f -a 'table plain json yaml csv tsv markdown jsonl' -d 'table, plain, json, yaml, csv, tsv, markdown; some jsonl, prometheus; default: table, piped plain'
+complete -c rmqlb -n '__rmqlb_at diagnose' -s o -l output -r -f -a 'table plain json yaml csv tsv markdown jsonl prometheus' -d 'table, plain, json, yaml, csv, tsv, markdown; some jsonl, prometheus; default: table, piped plain'
 complete -c rmqlb -n '__rmqlb_at diagnose' -l section -r -f -a 'groups findings rules evidence queues' -d 'Only this table of the result; repeatable. csv and tsv show one, by default the first'
 complete -c rmqlb -n '__rmqlb_at diagnose' -l all -d 'Every table and every row, on a screen too'
 complete -c rmqlb -n '__rmqlb_at diagnose' -l color -r -f -a 'auto always never' -d 'Whether in colour: auto is on a terminal, or as NO_COLOR and FORCE_COLOR say'

@@ -50,7 +50,7 @@ _FORMATS: Mapping[str, tuple[str, ...]] = {
         ("show-consumers", "show-route", "diagnose", "diff", "plan-rebalance", "simulate-send", "record"),
         (*FORMATS, "jsonl"),
     ),
-    **dict.fromkeys(("show-groups", "show-owners"), (*FORMATS, "jsonl", "prometheus")),
+    **dict.fromkeys(("show-groups", "show-owners", "diagnose"), (*FORMATS, "jsonl", "prometheus")),
     "check": (*FORMATS, "junit", "sarif", "prometheus"),
 }
 """Those that are not the common ones."""

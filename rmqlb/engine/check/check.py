@@ -9,7 +9,6 @@ from datetime import date
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.check.forbidden import forbidden_findings
 from rmqlb.engine.check.group_facts import Gaps, GroupFacts, gaps, subjects
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, verdict
 from rmqlb.errors import RmqlbError
@@ -74,6 +73,8 @@ def _judgement(rule: Rule, name: str, limit: Limit, measured: Measured) -> Judge
 def _of_group(limit: Limit, facts: GroupFacts) -> Measured:
     try:
         if limit.name == FORBIDDEN:
+            from rmqlb.engine.check.forbidden import forbidden_findings
+
             return forbidden_findings(limit, facts)
         return GROUP_MEASURES[limit.name](facts)
     except RmqlbError as error:  # what is missing, or what RocketMQ's clients would throw
