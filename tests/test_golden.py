@@ -104,6 +104,7 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     },
     **{f"diagnosis.{fmt}": f"diagnose {FAULTS} -g dup-svc -o {fmt}" for fmt in FORMATS},
     "diagnosis-jsonl": f"diagnose {FAULTS} -g dup-svc -o jsonl",
+    "diagnosis.prometheus": f"diagnose {FAULTS} --all-groups -o prometheus",
     "diagnosis-unknown": f"diagnose {FAULTS} -g calm-svc --fail-on error",
     "diagnosis-met": f"diagnose {FAULTS} -g mix-svc --fail-on error -o plain",
     "diagnosis-evidence": f"diagnose {FAULTS} -g dup-svc --section evidence --section queues",
