@@ -55,11 +55,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """All cores for the default tests; what is chosen runs in this process, one after the other."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than cores for the default tests, as some wait for programs; what is chosen runs in this process."""
     chosen = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     asked = not is_asked_for(None, config) or config.getoption("--figures", default=False)
-    return 0 if chosen or asked else None
+    return 0 if chosen or asked else len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
