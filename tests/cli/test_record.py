@@ -110,7 +110,7 @@ def test_a_consumer_that_does_not_answer_and_a_cluster_that_is_away_are_unknown_
 
 def test_a_frozen_consumer_does_not_hold_up_the_others_and_is_asked_ever_less_often() -> None:
     with moving(SHARED, Moment({Y: "b0-7"}, frozen=(X,))) as group:
-        ran = run("record", *group.source, "-g", GROUP, "--for", "12s", "-o", "json")
+        ran = run("record", *group.source, "-g", GROUP, "--for", "7s", "-o", "json")
         asked = [
             request.ext_fields["clientId"]
             for server in group.servers
@@ -118,9 +118,8 @@ def test_a_frozen_consumer_does_not_hold_up_the_others_and_is_asked_ever_less_of
             if request.code == 307
         ]
     data = json.loads(ran.stdout)["data"]
-    assert data["looks"] >= 7
-    assert asked.count(Y) == data["looks"]
-    assert asked.count(X) <= 4  # at once, and after 2 s, 4 s and 8 s
+    assert asked.count(Y) == data["looks"] >= 4
+    assert asked.count(X) <= 3  # at once, and after 2 s and 4 s
     assert {queue["ownersAfter"] is None for queue in data["queues"] if queue["brokerName"] == "broker-a"} == {True}
     assert data["figures"]["changed"] == 0
 
