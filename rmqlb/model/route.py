@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -90,7 +91,7 @@ class TopicQueueMappingInfo(Struct, frozen=True, rename="camel"):
     curr_id_map: Mapping[int, int]  # logical queue id → queue id on the broker
 
 
-class TopicRouteData(Struct, frozen=True, rename="camel"):
+class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
     """A topic's route as a NameServer gives it (`remoting.protocol.route.TopicRouteData`), with the topic's name.
 
     Attributes:
@@ -157,15 +158,15 @@ class TopicRouteData(Struct, frozen=True, rename="camel"):
         Read queues of readable brokers; a broker without a master counts. For a static topic the logical queues.
         Mirrors `MQClientInstance.topicRouteData2TopicSubscribeInfo` (5.5.0; the static branch is 5.x only).
         """
+        return list(self._subscribe_queues)
+
+    @cached_property
+    def _subscribe_queues(self) -> tuple[MessageQueue, ...]:
         if self.topic_queue_mapping_by_broker:
-            return sort_queues(self._static_queues())
-        return sort_queues(
-            {
-                queue
-                for data in self.queue_datas
-                if data.readable
-                for queue in self._queues(data.broker_name, data.read_queue_nums)
-            }
+            return tuple(sort_queues(self._static_queues()))
+        readable = (data for data in self.queue_datas if data.readable)
+        return tuple(
+            sort_queues({each for data in readable for each in self._queues(data.broker_name, data.read_queue_nums)})
         )
 
     def serving_brokers(self) -> dict[MessageQueue, str]:

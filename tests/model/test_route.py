@@ -48,6 +48,12 @@ def test_an_order_config_is_split_as_java_splits() -> None:
     assert TopicRouteData("T", (), (), ";").publish_queues() == []
 
 
+def test_the_list_of_queues_is_the_callers_own() -> None:
+    once = route("T", a=2)
+    once.subscribe_queues().clear()
+    assert [queue.queue_id for queue in once.subscribe_queues()] == [0, 1]
+
+
 def mapping(bname: str, total: int, scope: str | None = "__global__") -> TopicQueueMappingInfo:
     return TopicQueueMappingInfo("T", scope, total, bname, 1, {0: 0})
 
