@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from rmqlb.model.diagnosis import Diagnosis, Evidence, GroupFinding, Undecided
 from rmqlb.model.finding import INFO
 from rmqlb.model.message_queue import queue_ranges
-from rmqlb.model.words import counted, of_all
+from rmqlb.model.words import counted, named, of_all
 from rmqlb.views.diagnosis.words import in_order
-from rmqlb.views.overview.words import some
 from rmqlb.views.report import BETWEEN, Block, Part
 
 _MOST_EVIDENCE = 4
@@ -18,18 +17,18 @@ _MOST_REASONS = 5
 _RANGES = 6
 
 
-def finding_blocks(found: Diagnosis, *, named: bool = False) -> tuple[Block, ...]:
+def finding_blocks(found: Diagnosis, *, with_name: bool = False) -> tuple[Block, ...]:
     """A block per finding.
 
     Args:
-        named: the group's name stands in the heading.
+        with_name: the group's name stands in the heading.
     """
     causes = {each.code for each in found.findings if _is_cause(each)}
     return tuple(
         Block(
             tuple(_parts(each, found)),
             each.severity,
-            f"{each.group}: {each.code}" if named else each.code,
+            f"{each.group}: {each.code}" if with_name else each.code,
             _explains(each, len(causes)),
         )
         for each in found.findings
@@ -55,7 +54,7 @@ def _parts(finding: GroupFinding, found: Diagnosis) -> Iterator[Part]:
     if evidence:
         yield Part("evidence", tuple(evidence), _MOST_EVIDENCE)
     if len(finding.consumers) > 1 or (finding.consumers and not finding.evidence):
-        yield Part("consumers", ((some(finding.consumers), ""),))
+        yield Part("consumers", ((named(finding.consumers), ""),))
     if finding.queues:
         number = of_all(len(finding.queues), found.counts.queues or len(finding.queues))
         yield Part("queues", ((f"{number}: {queue_ranges(finding.queues, _RANGES)}", ""),))
@@ -131,11 +130,11 @@ def _afterwards(finding: GroupFinding, queues: int | None) -> str:
     return f"still {', '.join(bad)} (predicted)" if bad else "brokers still list different consumers"
 
 
-def rules_block(found: Diagnosis, *, named: bool = False) -> Block:
+def rules_block(found: Diagnosis, *, with_name: bool = False) -> Block:
     """What else the rules say, in lines: what comes of the findings, what is in order, unknown, and does not apply.
 
     Args:
-        named: the group's name stands above them.
+        with_name: the group's name stands above them.
     """
     parts = []
     if found.consequences:
@@ -154,7 +153,7 @@ def rules_block(found: Diagnosis, *, named: bool = False) -> Block:
     if found.not_applicable:
         lines = [(f"{reason}: {', '.join(codes)}", "") for reason, codes in _by_reason(found.not_applicable)]
         parts.append(Part("not applicable", tuple(lines), _MOST_REASONS))
-    return Block(tuple(parts), heading=f"{found.group}: other rules" if named else "")
+    return Block(tuple(parts), heading=f"{found.group}: other rules" if with_name else "")
 
 
 def _by_reason(undecided: Sequence[Undecided]) -> list[tuple[str, list[str]]]:

@@ -18,7 +18,7 @@ _MOST_FINDINGS = 6
 
 def diagnoses_report(whole: DiagnosisOfGroups) -> Report:
     """The report for people and machines."""
-    parts = [(each.group, diagnosis_report(each, named=True)) for each in whole.groups]
+    parts = [(each.group, diagnosis_report(each, with_name=True)) for each in whole.groups]
     report = of_groups(
         parts,
         (_headline(whole.summary),),
@@ -93,7 +93,7 @@ def _codes(each: Diagnosis) -> Cell:
 
 def _findings(groups: Sequence[Diagnosis]) -> Section:
     """All groups' findings, the worst groups' first."""
-    sections = [findings_section(each, named=True) for each in groups]
+    sections = [findings_section(each, with_name=True) for each in groups]
     rows = tuple(row for section in sections for row in section.rows)
     blocks = tuple(block for section in sections for block in section.blocks or ())
     first = sections[0]

@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from rmqlb.model.diagnosis import Diagnosis, GroupFinding
 from rmqlb.model.finding import INFO
-from rmqlb.model.words import counted, of_all
+from rmqlb.model.words import counted, named, of_all
 from rmqlb.views.diagnosis.words import what_is_found
-
-_MOST_OTHERS = 3
 
 
 def status(found: Diagnosis) -> str:
@@ -69,8 +67,7 @@ def _owners(found: Diagnosis) -> Iterator[str]:
 
 def _also(others: Sequence[Sequence[GroupFinding]]) -> str:
     codes = [same[0].code for same in others]
-    left = len(codes) - _MOST_OTHERS
-    return f"; also {', '.join(codes[:_MOST_OTHERS])}{f' and {left} more' if left > 0 else ''}" if codes else ""
+    return f"; also {named(codes)}" if codes else ""
 
 
 def _in_order(found: Diagnosis) -> str:

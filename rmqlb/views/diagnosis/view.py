@@ -28,18 +28,23 @@ from rmqlb.views.report import (
 _MOST_FINDINGS = 8
 
 
-def diagnosis_report(found: Diagnosis, *, named: bool = False) -> Report:
+def diagnosis_report(found: Diagnosis, *, with_name: bool = False) -> Report:
     """The report for people and machines.
 
     Args:
-        named: the group's name stands in headings, as several groups need it.
+        with_name: the group's name stands in headings, as several groups need it.
     """
     facts = (verdict(found), *(f"  {fact}" for fact in (_counts(found), _looks(found.looks)) if fact))
     return Report(
         "rmqlb/diagnosis",
         found,
         facts,
-        (findings_section(found, named=named), _rules(found, named=named), _evidence(found), _queues(found)),
+        (
+            findings_section(found, with_name=with_name),
+            _rules(found, with_name=with_name),
+            _evidence(found),
+            _queues(found),
+        ),
         rows=_rows(found),
         grave="" if found.outcome == "unknown" else status(found),
         more=_more(found),
@@ -93,7 +98,7 @@ def _span(first: str | None, last: str | None) -> str:
     return f" over {duration(took.total_seconds() * 1000)}"
 
 
-def findings_section(found: Diagnosis, *, named: bool = False) -> Section:
+def findings_section(found: Diagnosis, *, with_name: bool = False) -> Section:
     """What was found, the likeliest cause first; a table for scripts, blocks for people."""
     columns = (
         Column("", "severity", "sign"),
@@ -112,7 +117,7 @@ def findings_section(found: Diagnosis, *, named: bool = False) -> Section:
         columns,
         rows_of(columns, found.findings),
         brief=first_places(len(found.findings), _MOST_FINDINGS),
-        blocks=finding_blocks(found, named=named),
+        blocks=finding_blocks(found, with_name=with_name),
     )
 
 
@@ -136,7 +141,7 @@ def _yes_no(value: bool | None) -> Cell:
     return None if value is None else "yes" if value else "no"
 
 
-def _rules(found: Diagnosis, *, named: bool) -> Section:
+def _rules(found: Diagnosis, *, with_name: bool) -> Section:
     """Each rule and what it says."""
     columns = (
         Column("", "status", "sign"),
@@ -151,7 +156,7 @@ def _rules(found: Diagnosis, *, named: bool) -> Section:
         ("inOrder", code, "inOrder", words) for code, words in zip(found.checked, in_order(found.checked), strict=True)
     ]
     rows += [("info", each.code, "notApplicable", each.reason) for each in found.not_applicable]
-    return Section("rules", "", columns, tuple(rows), blocks=(rules_block(found, named=named),))
+    return Section("rules", "", columns, tuple(rows), blocks=(rules_block(found, with_name=with_name),))
 
 
 def _evidence(found: Diagnosis) -> Section:

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.words import counted, of_all
-from rmqlb.views.overview.words import some
+from rmqlb.model.words import counted, named, of_all
 
 
 class RuleWords(Struct, frozen=True):
@@ -99,10 +98,10 @@ def what_is_found(findings: Sequence[GroupFinding], queues: int | None = None) -
     brokers = dict.fromkeys(queue.broker_name for each in findings for queue in each.queues)
     concerned = len({queue for each in findings for queue in each.queues})
     said = {
-        "who": some(ids) or "consumers",
-        "values": some(list(values)),
+        "who": named(ids) or "consumers",
+        "values": named(values),
         "number": str(number or "several"),
-        "brokers": some(list(brokers)) or "a broker",
+        "brokers": named(brokers) or "a broker",
         "wait": "waits" if concerned == 1 else "wait",
         "queues": counted(concerned, "queue") if queues is None else of_all(concerned, queues),
     }

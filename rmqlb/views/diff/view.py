@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from rmqlb.model.diff import GroupDiff, QueueDiff, SnapshotDiff, SnapshotSide, TopicDiff
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
-from rmqlb.model.words import counted
+from rmqlb.model.words import counted, named
 from rmqlb.views.diff.words import (
     cause_text,
     causes_without_effect,
     changes_text,
     effect_text,
-    listed,
     queues_of,
     route_text,
     strategies_text,
@@ -217,11 +216,11 @@ def _topic_row(topic: TopicDiff, groups: Sequence[GroupDiff]) -> tuple[Cell, ...
     if concerned:
         counts = {changes_text(queues[name]) for name in concerned}
         effect = "; ".join(
-            f"{listed([name for name in concerned if changes_text(queues[name]) == text])}: {text}"
+            f"{named(name for name in concerned if changes_text(queues[name]) == text)}: {text}"
             for text in sorted(counts)
         )
     else:
-        effect = f"read by {listed(topic.groups)}" if topic.groups else "no group subscribes to it"
+        effect = f"read by {named(topic.groups)}" if topic.groups else "no group subscribes to it"
     return topic.topic, route_text(topic), effect
 
 

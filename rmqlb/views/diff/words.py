@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from rmqlb.model.diff import BrokerDiff, BrokerQueues, Cause, Change, Explained, GroupDiff, QueueDiff, TopicDiff
 from rmqlb.model.route import MASTER_ID
-from rmqlb.model.words import counted
+from rmqlb.model.words import counted, named
 
-_MOST_NAMED = 3
+_MOST_PROCESSES = 3
 _MASTER = str(MASTER_ID)
 _VERBS: Mapping[Change, str] = {
     "moved": "moved",
@@ -19,16 +19,6 @@ _VERBS: Mapping[Change, str] = {
     "removed": "removed",
 }
 """The worst are said elsewhere first; here in the order of a plan's verdict."""
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names, of many the first few.
-
-    >>> listed(["a", "b"]), listed(["a", "b", "c", "d", "e"])
-    ('a, b', 'a, b, c and 2 more')
-    """
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff]) -> str:
@@ -119,18 +109,18 @@ def causes_without_effect(group: GroupDiff) -> Iterator[Cause]:
 
 def _consumers(group: GroupDiff) -> Iterator[str]:
     if group.joined:
-        yield f"+ {listed(group.joined)}"
+        yield f"+ {named(group.joined)}"
     if group.left:
-        yield f"- {listed(group.left)}"
-    for each in group.processes[:_MOST_NAMED]:
+        yield f"- {named(group.left)}"
+    for each in group.processes[:_MOST_PROCESSES]:
         yield f"{each.client_id}: {each.before} → {each.after} process{'' if each.after == 1 else 'es'}"
 
 
 def _subscriptions(group: GroupDiff) -> Iterator[str]:
     if group.topics_added:
-        yield f"subscribes to {listed(group.topics_added)}"
+        yield f"subscribes to {named(group.topics_added)}"
     if group.topics_removed:
-        yield f"no longer subscribes to {listed(group.topics_removed)}"
+        yield f"no longer subscribes to {named(group.topics_removed)}"
     if not group.topics_added and not group.topics_removed:
         yield "subscriptions of single consumers"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.groups import ConsumerProcess, GroupState
-from rmqlb.model.words import counted, messages, of_all
+from rmqlb.model.words import counted, messages, named, of_all
 
 _COUNTED = {
     "unassigned-queues": ("unassigned", "unassigned"),
@@ -16,7 +16,6 @@ _COUNTED = {
 }
 """Finding → the count that says all of it, and what is counted: queues."""
 _OF_CONSUMERS = ("duplicate-client-id", "more-consumers-than-queues", "idle-by-strategy")
-_MOST_IDS = 3
 _MOST_OF_IT = 0.5
 
 
@@ -66,19 +65,13 @@ def _brief(findings: Sequence[GroupFinding], state: GroupState) -> str:
     if code in _COUNTED:
         return _queues_of(code, state)
     if code in _OF_CONSUMERS:
-        return some([client_id for one in findings for client_id in one.consumers])
+        return named(client_id for one in findings for client_id in one.consumers)
     return ", ".join(state.strategies) if code == "mixed-strategies" else ""
 
 
 def _queues_of(code: str, state: GroupState) -> str:
     number, queues = getattr(state, _COUNTED[code][0]), state.queues
     return counted(number, "queue") if queues is None else of_all(number, queues)
-
-
-def some(ids: Sequence[str]) -> str:
-    """The first few client IDs, and how many more."""
-    left = len(ids) - _MOST_IDS
-    return ", ".join(ids[:_MOST_IDS]) + (f" and {left} more" if left > 0 else "")
 
 
 def consumers_text(state: GroupState) -> str:
@@ -115,7 +108,7 @@ def _verdicts(state: GroupState, findings: Sequence[GroupFinding]) -> Iterator[s
     causes = [one for one in findings if one.severity == SEVERITIES[0] and one.code not in _COUNTED]
     if state.duplicate_client_ids:
         ids = [client_id for one in findings if one.code == "duplicate-client-id" for client_id in one.consumers]
-        yield f"{counted(state.duplicate_client_ids, 'duplicate client ID')} {some(ids)}"
+        yield f"{counted(state.duplicate_client_ids, 'duplicate client ID')} {named(ids)}"
     if len(state.strategies) > 1:
         yield f"mixed strategies {strategies_text(state)}"
     if state.status == "offline" or any(one.code == "no-consumer-online" for one in causes):

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.owners import OwnersReport, QueueOwners, StrategyOwners
-from rmqlb.model.words import all_or_some, counted, of_all
-from rmqlb.views.diff.words import listed
+from rmqlb.model.words import all_or_some, counted, named, of_all
 from rmqlb.views.report import BETWEEN
 
 
@@ -115,7 +114,7 @@ def _predicted(report: OwnersReport) -> Iterator[str]:
 
 
 def _of_what(report: OwnersReport) -> Iterator[str]:
-    yield f"{counted(len(report.topics), 'topic')} {listed(report.topics)}"
+    yield f"{counted(len(report.topics), 'topic')} {named(report.topics)}"
     lags = [queue.lag for queue in report.queues]
     known = [lag for lag in lags if lag is not None]
     if known:
