@@ -1,0 +1,1 @@
+"""Consumers that receive instead of owning queues: gRPC through a Proxy, and POP."""

@@ -1,0 +1,210 @@
+"""A broker: its queues, the retry topic, and the receives that wait there.
+
+Mirrors `PopMessageProcessor.processRequest` and `.popMsgFromTopic`, `PopLongPollingService` and, in order,
+`ConsumerOrderInfoManager` of 5.5.0, for the group that is simulated. The Proxy asks for queue −1, which is any
+(`ReceiveMessageActivity`'s queue selector takes the broker's name only), and so does a POP client whose
+`popShareQueueNum` is at its default.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from rmqlb.engine.receive.comeback import free_at, revived_at
+from rmqlb.engine.receive.environment import Environment, Receive
+from rmqlb.engine.receive.randomness import BROKER, draws
+from rmqlb.engine.receive.recorder import Message
+from rmqlb.engine.receive.routes import NEVER
+from rmqlb.engine.receive.rules import (
+    LOCK_TICK_US,
+    RANDOM_QUEUES,
+    RETRY_FIRST_PERCENT,
+    REVIVE_QUEUES,
+    REVIVE_READ_US,
+    REVIVE_REST_US,
+    SCAN_US,
+    over_at,
+)
+
+Answer = Callable[[Receive, list[Message]], None]
+"""What takes the answer to a receive; without messages its time is over."""
+
+
+class Broker:
+    """One broker of the topic.
+
+    Args:
+        place: among all brokers.
+        queues: how many of its queues can be read.
+        answer: takes its answers.
+        meets_outage: takes receives that come while it fails, or that wait when it begins to.
+    """
+
+    def __init__(
+        self, place: int, queues: int, environment: Environment, answer: Answer, meets_outage: Callable[[Receive], None]
+    ) -> None:
+        self.name = environment.brokers[place]
+        self.place = place
+        self.queues: list[deque[Message]] = [deque() for _ in range(queues)]
+        self.retry: deque[Message] = deque()
+        self.held: deque[Receive] = deque()  # receives that wait here, the first to be over first; and some that were
+        self._alive = 0  # how many of them have a client that lives
+        self.blocked: dict[int, int] = {}  # queue → messages of it that are not acknowledged; in order only
+        self._pending = 0  # messages in queues
+        self._environment, self._answer, self._meets_outage = environment, answer, meets_outage
+        self._numbers = draws(environment.scenario.seed, environment.trial, BROKER, place)
+        self._scan_phase = self._numbers.below(SCAN_US)
+        self._lock_phase = self._numbers.below(LOCK_TICK_US)
+        self._revive_phases = [self._numbers.below(REVIVE_REST_US + REVIVE_READ_US) for _ in range(REVIVE_QUEUES)]
+        self._checkpoints = 0
+
+    def store(self, message: Message) -> None:
+        """A producer's message has come."""
+        self.queues[message.queue].append(message)
+        self._pending += 1
+        self.notify()
+
+    def arrive(self, receive: Receive) -> None:
+        """A receive takes what is there, or waits."""
+        environment, now = self._environment, self._environment.clock.now
+        if environment.routes.outage(self.name, now) is not None:
+            self._meets_outage(receive)
+            return
+        if receive.client.dead(now):
+            return
+        environment.recorder.polled(self.place, now)
+        self._alive += 1
+        found = self._pop()
+        if found:
+            self._leave(receive)
+            self._answer(receive, found)
+            self.notify()
+            return
+        receive.waiting = True
+        self.held.append(receive)
+        at = over_at(now, environment.awaited_us, self._scan_phase)
+        environment.clock.call(at - now, self._over, receive)
+
+    def notify(self) -> None:
+        """Receives that wait take what has come, the first first (`PopLongPollingService.notifyMessageArriving`)."""
+        while self.held and self._has_some():
+            receive = self.held.popleft()
+            if receive.waiting:
+                found = self._pop()
+                self._leave(receive)
+                self._answer(receive, found)
+
+    def fail(self) -> list[Receive]:
+        """The broker fails; the receives that wait there."""
+        held = [receive for receive in self.held if receive.waiting]
+        self.held.clear()
+        for receive in held:
+            self._leave(receive)
+        return held
+
+    def orphaned(self) -> None:
+        """Clients of receives that wait here have died; a remoting client's connection is closed, so it ends."""
+        now = self._environment.clock.now
+        for receive in self.held:
+            if receive.waiting and not receive.orphan and receive.client.dead(now):
+                self._leave(receive)
+                receive.orphan = True
+                receive.waiting = self._environment.proxied
+
+    def come_back(self, messages: list[Message], visible_at: int) -> None:
+        """Messages of one receive, which are not acknowledged, will be received again."""
+        environment = self._environment
+        if environment.scenario.fifo:
+            by_queue: dict[int, list[Message]] = {}
+            for message in messages:
+                by_queue.setdefault(message.queue, []).append(message)
+            for queue, own in by_queue.items():
+                self._at(free_at(visible_at, self._lock_phase), self._free, queue, own)
+            return
+        phase = self._revive_phases[self._checkpoints % REVIVE_QUEUES]
+        self._checkpoints += 1
+        self._at(revived_at(visible_at, phase), self._revive, messages)
+
+    def acknowledged(self, queue: int) -> None:
+        """In order: a message of a queue is done; the last one frees the queue (`AckMessageProcessor.ackOrderly`)."""
+        self.blocked[queue] -= 1
+        if not self.blocked[queue]:
+            del self.blocked[queue]
+            self.notify()
+
+    def waiting_messages(self) -> list[Message]:
+        """All that is there to be received."""
+        return [message for queue in (*self.queues, self.retry) for message in queue]
+
+    def _at(self, when: int, action: Callable[..., None], *arguments: object) -> None:
+        """Do it then, or when the broker works again; never, when it does not."""
+        environment = self._environment
+        when = environment.routes.back_at(self.name, max(when, environment.clock.now))
+        if when < NEVER:
+            environment.clock.call(when - environment.clock.now, action, *arguments)
+
+    def _revive(self, messages: list[Message]) -> None:
+        self.retry.extend(messages)
+        self.notify()
+
+    def _free(self, queue: int, messages: list[Message]) -> None:
+        self.queues[queue].extendleft(reversed(messages))
+        self._pending += len(messages)
+        self.blocked[queue] -= len(messages)
+        if not self.blocked[queue]:
+            del self.blocked[queue]
+            self.notify()
+
+    def _over(self, receive: Receive) -> None:
+        if not receive.waiting:
+            return
+        self._leave(receive)
+        while self.held and not self.held[0].waiting:
+            self.held.popleft()
+        if not receive.orphan:
+            self._environment.recorder.brokers[self.place].empty += 1
+            self._answer(receive, [])
+
+    def _leave(self, receive: Receive) -> None:
+        receive.waiting = False
+        if receive.orphan:
+            return
+        self._alive -= 1
+        if not self._alive:
+            self._environment.recorder.brokers[self.place].unpolled_since = self._environment.clock.now
+
+    def _has_some(self) -> bool:
+        if self.retry:
+            return True
+        if not self.blocked:
+            return self._pending > 0
+        return any(queue and place not in self.blocked for place, queue in enumerate(self.queues))
+
+    def _pop(self) -> list[Message]:
+        """What one request takes (`processRequest`): the retry topic first or last, queues from a random one on."""
+        begin = self._numbers.below(RANDOM_QUEUES)
+        found: list[Message] = []
+        if not self._pending and not self.retry:
+            return found
+        batch, fifo = self._environment.scenario.batch, self._environment.scenario.fifo
+        if begin < RETRY_FIRST_PERCENT:
+            _take(self.retry, found, batch)
+        for step in range(len(self.queues)):
+            place = (begin + step) % len(self.queues)
+            if not self.queues[place] or len(found) >= batch or place in self.blocked:
+                continue
+            before = len(found)
+            _take(self.queues[place], found, batch)
+            self._pending -= len(found) - before
+            if fifo:
+                self.blocked[place] = len(found) - before
+        _take(self.retry, found, batch)
+        for message in found:
+            message.deliveries += 1
+        return found
+
+
+def _take(queue: deque[Message], found: list[Message], batch: int) -> None:
+    while queue and len(found) < batch:
+        found.append(queue.popleft())

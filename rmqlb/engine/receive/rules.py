@@ -1,0 +1,143 @@
+"""The times that brokers, Proxies and clients have built in: RocketMQ 5.5.0, rocketmq-client-java 5.2.0.
+
+Each constant names the class that it is from. Settings are at their defaults.
+"""
+
+from __future__ import annotations
+
+from rmqlb.model.receive_scenario import SECOND_US, ReceiveScenario
+
+RULES = "RocketMQ 5.5.0, rocketmq-client-java 5.2.0"
+MS_US = 1000
+
+# -- a receive at its broker ---------------------------------------------------------------------
+
+EARLY_US = 50 * MS_US
+"""A waiting request is over so long before its time (`PopRequest.isTimeout`)."""
+SCAN_US = 20 * MS_US
+"""How often that is looked at (`PopLongPollingService.run`)."""
+RETRY_FIRST_PERCENT = 20
+"""In so many of 100 requests the retry topic comes before the queues (`BrokerConfig.popFromRetryProbability`)."""
+RANDOM_QUEUES = 100
+"""A request begins at one of the first hundred queues (`PopMessageProcessor.processRequest`)."""
+
+# -- the Proxy -----------------------------------------------------------------------------------
+
+SHORTEST_AWAIT_US = 5 * SECOND_US
+LONGEST_AWAIT_US = 20 * SECOND_US
+"""`ReceiveMessageActivity.receiveMessage` takes what is outside for the nearer of the two (`ProxyConfig
+.grpcClientConsumerMinLongPollingTimeoutMillis` and its sister, which is also what a PushConsumer is told)."""
+SHORTEST_INVISIBLE_US = 10 * SECOND_US
+LONGEST_INVISIBLE_US = 12 * 3600 * SECOND_US
+"""It refuses what is outside (`AbstractMessingActivity.validateInvisibleTime`)."""
+RENEWED_US = 60 * SECOND_US
+"""What a PushConsumer's messages get, again and again while it lives (`ProxyConfig.defaultInvisibleTimeMills`)."""
+CLEARED_US = SECOND_US
+"""What they get when it is known to be dead (`DefaultReceiptHandleManager.clearGroup`), and what a message gets that
+cannot be written to its client (`ReceiveMessageResponseStreamWriter.NACK_INVISIBLE_TIME`)."""
+EXPIRED_US = 120 * SECOND_US
+HEARTBEAT_US = 10 * SECOND_US
+EXPIRY_SCAN_US = 10 * SECOND_US
+"""A gRPC client is dead when it has been silent for so long, which is looked at so often
+(`ConsumerManager.scanNotActiveChannel`, `ClusterServiceManager`); its heartbeats are `ClientManagerImpl`'s."""
+PROXY_ROUTE_US = 20 * SECOND_US
+"""How old the Proxy's view of a route gets (`TopicRouteService`, `topicRouteServiceCacheRefreshSeconds`)."""
+
+# -- clients -------------------------------------------------------------------------------------
+
+FIRST_ROUTE_US = 10 * SECOND_US
+ROUTE_US = 30 * SECOND_US
+"""When a gRPC client asks for the route again (`ClientImpl.startUp`)."""
+FIRST_ASSIGNMENT_US = SECOND_US
+ASSIGNMENT_US = 5 * SECOND_US
+"""When a PushConsumer asks for its assignments (`PushConsumerImpl.startUp`)."""
+REQUEST_TIMEOUT_US = 3 * SECOND_US
+"""A gRPC receive's deadline is so long after its await (`ConsumerImpl.receiveMessage`)."""
+PUSH_PAUSE_US = SECOND_US
+"""What a PushConsumer waits after an error (`ProcessQueueImpl.RECEIVING_FAILURE_BACKOFF_DELAY`)."""
+POP_AWAIT_US = 15 * SECOND_US
+"""`DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS`."""
+POP_TIMEOUT_US = 10 * SECOND_US
+"""A POP request's time-out is so long after it (`PullAPIWrapper.popAsync`)."""
+POP_PAUSE_US = 3 * SECOND_US
+"""What a POP client waits after an error (`pullTimeDelayMillsWhenException`)."""
+POP_SHORTEST_INVISIBLE_US = 5 * SECOND_US
+POP_LONGEST_INVISIBLE_US = 300 * SECOND_US
+"""`popMessage` takes 60 s for a `popInvisibleTime` outside (`MIN_POP_INVISIBLE_TIME`, `MAX_POP_INVISIBLE_TIME`)."""
+REBALANCE_US = 20 * SECOND_US
+"""How often a POP client asks which queues it has (`RebalanceService`)."""
+FIRST_POP_ROUTE_US = 10 * MS_US
+"""`MQClientInstance.startScheduledTask`; then every `ROUTE_US` (`pollNameServerInterval`)."""
+
+# -- what comes back -----------------------------------------------------------------------------
+
+REVIVE_LAG_US = 2 * SECOND_US
+"""A message that is not in order goes to the retry topic so long after it is visible again: one second is the
+acknowledgements' way, one more is waited (`PopReviveService.mergeAndRevive`)."""
+REVIVE_QUEUES = 8
+"""Services per broker, each with a queue of its own; requests take them in turn (`BrokerConfig.reviveQueueNum`)."""
+REVIVE_REST_US = 4 * SECOND_US
+REVIVE_READ_US = 4100 * MS_US
+REVIVE_STEP_US = 100 * MS_US
+"""One that has nothing to do waits a second (`reviveInterval`) and rests for up to three (`reviveMaxSlow`); then it
+reads in steps until it has found nothing for four seconds (`PopReviveService.run` and `.consumeReviveMessage`)."""
+REVIVE_EARLY_US = SECOND_US
+"""So long before a message is visible again the timer hands its checkpoint over (`buildCkMsg`)."""
+LOCK_TICK_US = 100 * MS_US
+"""In order, a queue is free at the next tick after its time (`ConsumerOrderInfoLockManager`)."""
+MOST_DELIVERIES = 17
+"""One delivery and 16 more, then a message is a dead letter (`SubscriptionGroupConfig.retryMaxTimes`)."""
+
+
+def awaited_us(scenario: ReceiveScenario) -> int:
+    """How long a broker lets a receive wait, by the client's kind and the Proxy's limits.
+
+    >>> awaited_us(ReceiveScenario(await_us=30 * SECOND_US)), awaited_us(ReceiveScenario("pop"))
+    (20000000, 15000000)
+    """
+    if scenario.client == "simple":
+        return min(max(scenario.await_us, SHORTEST_AWAIT_US), LONGEST_AWAIT_US)
+    return LONGEST_AWAIT_US if scenario.client == "push" else POP_AWAIT_US
+
+
+def invisible_us(scenario: ReceiveScenario) -> int:
+    """How long a received message is invisible to others, unless its client acknowledges it.
+
+    >>> invisible_us(ReceiveScenario("pop", invisible_us=1)), invisible_us(ReceiveScenario(invisible_us=12_000_000))
+    (60000000, 12000000)
+    """
+    if scenario.client == "push":
+        return RENEWED_US
+    taken = POP_SHORTEST_INVISIBLE_US <= scenario.invisible_us <= POP_LONGEST_INVISIBLE_US
+    return scenario.invisible_us if taken or scenario.client == "simple" else RENEWED_US
+
+
+def longest_receive_us(scenario: ReceiveScenario) -> int:
+    """The longest that an empty receive takes, with its way there and back.
+
+    >>> longest_receive_us(ReceiveScenario(round_trip_us=0))
+    19970000
+    """
+    return awaited_us(scenario) - EARLY_US + SCAN_US + scenario.round_trip_us
+
+
+def silence_us(scenario: ReceiveScenario) -> int:
+    """When a receive fails whose broker is silent."""
+    return awaited_us(scenario) + (POP_TIMEOUT_US if scenario.client == "pop" else REQUEST_TIMEOUT_US)
+
+
+def error_pause_us(scenario: ReceiveScenario) -> int:
+    """How long a client waits after a receive that failed."""
+    if scenario.client == "simple":
+        return scenario.error_pause_us
+    return PUSH_PAUSE_US if scenario.client == "push" else POP_PAUSE_US
+
+
+def over_at(born: int, awaited: int, phase: int) -> int:
+    """When a waiting request is over: at the first look that is later than its time less 50 ms.
+
+    >>> over_at(0, 20_000_000, 7), over_at(10_000, 20_000_000, 0)
+    (19960007, 19980000)
+    """
+    limit = born + awaited - EARLY_US
+    return limit + SCAN_US - (limit - phase) % SCAN_US
