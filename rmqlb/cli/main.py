@@ -21,6 +21,7 @@ COMMANDS = (
     "simulate-rebalance",
     "plan-rollout",
     "simulate-send",
+    "simulate-receive",
     "record",
     "check",
     "pipeline",

@@ -10,6 +10,7 @@ from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.groups import Consumers, Overview
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
+from rmqlb.model.receive_report import ReceiveReport
 from rmqlb.model.recording import Recording, RecordLine, TakenSnapshot, TakenSnapshots
 from rmqlb.model.rollout import Rollout
 from rmqlb.model.send_report import Attempt, LostMessage
@@ -90,6 +91,7 @@ RESULTS = (
         LostMessage,
         "whole",
     ),
+    Result("rmqlb/receive", ("simulate-receive",), "how long messages wait for consumers that receive", ReceiveReport),
     Result(
         "rmqlb/change",
         ("show-route", "show-owners", "plan-rebalance"),

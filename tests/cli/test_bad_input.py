@@ -564,6 +564,7 @@ COMMANDS = [
     ),
     Bad("simulate-rebalance -s EXAMPLE -g order-svc --event x", USAGE, "--event 'x': there is no event x", EVENTS_HINT),
     Bad("simulate-send -s EXAMPLE -t Skewed --messages 0", USAGE, "--messages 0: not a number from 1 to 1e12"),
+    Bad("simulate-receive -s EXAMPLE -t Skewed --loops 0", USAGE, "--loops 0: not a number from 1 to 1000"),
     Bad("check -s EXAMPLE -p {}/none.yaml", USAGE, "--policy {}/none.yaml: No such file or directory"),
     Bad("context use nope", USAGE, "there is no context 'nope'", "rmqlb context add makes one"),
     Bad(

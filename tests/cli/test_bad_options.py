@@ -39,6 +39,8 @@ BY_METAVAR = {
     "ID|all": "nonsense",
     "NAME[:READ[:WRITE]]": "a:b:c",
     "URL": "nonsense",
+    "NAME:QUEUES": "broker-a",
+    **dict.fromkeys(("[BROKER[:QUEUE]=]R", "N@TIME"), "nonsense"),
     "NAME": "no such name",
 }
 """Metavar → nonsense for it; what is in small letters, a list of words, is spelled wrongly."""

@@ -26,6 +26,7 @@ ON_A_GROUP = {
 ON_A_TOPIC = {
     "show-route": (),
     "simulate-send": ("--fail", "*@#1-#2:SYSTEM_BUSY", "--messages", "5", "--trace"),
+    "simulate-receive": ("--fail", "*@1s-2s", "--messages", "5", "--trace"),
 }
 """Commands that take one topic."""
 ON_A_SNAPSHOT = {

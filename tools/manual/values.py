@@ -23,6 +23,7 @@ from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES
 from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
+from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
 from rmqlb.engine.fail_on_figures.of_recording import RECORDING_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
@@ -62,6 +63,7 @@ _FIGURES: Mapping[str, tuple[str, ...]] = {
     "plan-rollout": (*ROLLOUT_FIGURES.names,),
     "record": (*RECORDING_FIGURES.names,),
     "simulate-send": (*SEND_FIGURES.names, *(f"{name}[" for name in SEND_FIGURES.of_subject)),
+    "simulate-receive": (*RECEIVE_FIGURES.names, *(f"{name}[" for name in RECEIVE_FIGURES.of_subject)),
 }
 _BY_METAVAR: Mapping[str, Value] = {
     "STRATEGY": Value("words", NAMES),
@@ -118,6 +120,7 @@ ONLY_THE_USER_KNOWS = frozenset(
             "BROKER",
         ),
         *("[BROKER=]SPEC", "[TOPIC=]R", "BROKER:QUEUE", "BROKER[@FROM-TO][:KIND]", "NAME[:READ[:WRITE]]"),
+        *("NAME:QUEUES", "[BROKER[:QUEUE]=]R", "N@TIME"),
     }
 )
 

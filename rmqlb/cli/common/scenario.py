@@ -23,7 +23,7 @@ from rmqlb.errors import UsageError
 from rmqlb.sources.user_files.send_inputs import read_text
 from rmqlb.sources.user_files.strict_yaml import Path, StrictReader, shown
 
-SCENARIO_COMMANDS = ("plan-rebalance", "simulate-rebalance", "plan-rollout", "simulate-send")
+SCENARIO_COMMANDS = ("plan-rebalance", "simulate-rebalance", "plan-rollout", "simulate-send", "simulate-receive")
 _MAX_BYTES = 1 << 20
 NOT_KEPT = frozenset(
     (
@@ -137,9 +137,10 @@ def _checks(command: str) -> Mapping[str, Check]:
         return lambda text: amounts.count(text, f"--{key}", least=0)
 
     times = ("for", "down", "consume-time", "route-poll", "send-timeout", "send-timeout-per-request")
+    receiving = ("await", "invisible", "error-pause", "round-trip", "target-wait")
     return {
-        **{key: time(key) for key in times},
-        **{key: number(key) for key in ("messages", "trials", "trial")},
+        **{key: time(key) for key in (*times, *receiving)},
+        **{key: number(key) for key in ("messages", "trials", "trial", "loops", "processes", "batch")},
         "add": lambda text: values.count_or_id(text, "--add"),
         "remove": lambda text: values.count_or_id(text, "--remove"),
         "replace": lambda text: values.pair(text, "--replace"),
@@ -158,6 +159,7 @@ def _checks(command: str) -> Mapping[str, Check]:
 def _parse_condition(command: str, text: str) -> None:
     from rmqlb.engine.fail_on_figures.conditions import Figures, parse_condition
     from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
+    from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
     from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
     from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
 
@@ -166,5 +168,6 @@ def _parse_condition(command: str, text: str) -> None:
         "simulate-rebalance": GROUP_FIGURES,
         "plan-rollout": ROLLOUT_FIGURES,
         "simulate-send": SEND_FIGURES,
+        "simulate-receive": RECEIVE_FIGURES,
     }
     parse_condition(text, figures[command])

@@ -14,8 +14,10 @@ from rmqlb.model.snapshot import suggestion
 
 _CONDITION = re.compile(
     r"\s*(?P<name>[A-Za-z/][\w/-]*)\s*(?:\[(?P<subject>[^\]]*)\])?\s*"
-    r"(?P<compare>>=|<=|==|!=|>|<|=)\s*(?P<limit>\d+(?:\.\d+)?)\s*(?P<percent>%?)\s*"
+    r"(?P<compare>>=|<=|==|!=|>|<|=)\s*(?P<limit>\d+(?:\.\d+)?)\s*(?:(?P<percent>%)|(?P<unit>ms|s|m|h))?\s*"
 )
+_UNITS_MS: dict[str | None, int] = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
+"""What a limit of a figure in milliseconds may have after it."""
 _OPERATORS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -56,7 +58,7 @@ class Condition(Struct, frozen=True):
 
 
 def parse_condition(text: str, figures: Figures) -> Condition:
-    """NAME or NAME[SUBJECT], a comparison, a number, perhaps a percent sign (raises UsageError)."""
+    """NAME or NAME[SUBJECT], a comparison, a number, perhaps a percent sign or a unit of time (raises UsageError)."""
     match = _CONDITION.fullmatch(text)
     if not match:
         raise UsageError(
@@ -64,6 +66,8 @@ def parse_condition(text: str, figures: Figures) -> Condition:
         )
     name = re.sub(r"([a-z])([A-Z])", r"\1-\2", match["name"]).lower()
     known = tuple(dict.fromkeys((*figures.names, *figures.of_subject)))  # some are of both
+    if match["unit"]:
+        name = _in_ms(text, name, known)
     if name not in known:
         raise UsageError(
             f"--fail-on {text!r}: there is no figure {match['name']}",
@@ -77,6 +81,15 @@ def parse_condition(text: str, figures: Figures) -> Condition:
         raise UsageError(f"--fail-on {text!r}: {name} takes no name in brackets", hint="leave out the brackets")
     if match["percent"] and name not in figures.shares:
         raise UsageError(f"--fail-on {text!r}: {name} is not a share of anything", hint="leave out the percent sign")
-    return Condition(
-        text.strip(), name, subject, _OPERATORS[match["compare"]], float(match["limit"]), bool(match["percent"])
-    )
+    limit = float(match["limit"]) * _UNITS_MS.get(match["unit"], 1)
+    return Condition(text.strip(), name, subject, _OPERATORS[match["compare"]], limit, bool(match["percent"]))
+
+
+def _in_ms(text: str, name: str, known: Collection[str]) -> str:
+    """The figure in milliseconds that a limit with a unit is about: `wait-max>1s` is `wait-max-ms>1000`."""
+    full = name if name.endswith("-ms") else f"{name}-ms"
+    if full in known:
+        return full
+    if name in known:
+        raise UsageError(f"--fail-on {text!r}: {name} is not a time", hint="leave out the unit")
+    return name

@@ -1,0 +1,127 @@
+"""The options of `simulate-receive`: how consumers receive, what arrives, and what fails."""
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from rmqlb.cli.common.options import about_option, panel, shown_option
+
+receiver_option = panel("Consumers")
+arrivals_option = panel("Messages")
+failing_option = panel("Failures")
+
+
+class WhereOptions(Struct, frozen=True):
+    """From where is received."""
+
+    broker: Annotated[
+        list[str] | None,
+        about_option(
+            metavar="NAME:QUEUES", help="A broker and its readable queues, instead of a source's route; repeatable."
+        ),
+    ] = None
+
+
+class ReceiverOptions(Struct, frozen=True):
+    """How the group's consumers are configured."""
+
+    type: Annotated[
+        str,
+        receiver_option(
+            metavar="simple|push|pop",
+            help="gRPC SimpleConsumer or PushConsumer through a Proxy, or remoting clients in POP mode.",
+        ),
+    ] = "simple"
+    processes: Annotated[str, receiver_option(metavar="N", help="How many consumers the group has.")] = "1"
+    loops: Annotated[
+        str | None, receiver_option(metavar="N", help="Receives in parallel of each SimpleConsumer; default: 1.")
+    ] = None
+    await_: Annotated[
+        str | None,
+        receiver_option("--await", metavar="TIME", help="awaitDuration of a SimpleConsumer; default: 20s."),
+    ] = None
+    invisible: Annotated[
+        str | None,
+        receiver_option(
+            metavar="TIME", help="invisibleDuration of a receive, or popInvisibleTime of POP clients; default: 60s."
+        ),
+    ] = None
+    batch: Annotated[str, receiver_option(metavar="N", help="Most messages of one receive.")] = "32"
+    fifo: Annotated[bool, receiver_option("--fifo", help="The group consumes in order.")] = False
+    consume_time: Annotated[
+        str, receiver_option(metavar="TIME", help="How long the application takes for a message, then acknowledged.")
+    ] = "0s"
+    error_pause: Annotated[
+        str | None,
+        receiver_option(metavar="TIME", help="What a SimpleConsumer's loop waits after an error; default: nothing."),
+    ] = None
+    round_trip: Annotated[
+        str, receiver_option(metavar="TIME", help="How long a request and its answer are under way.")
+    ] = "1ms"
+
+
+class ArrivalOptions(Struct, frozen=True):
+    """What arrives."""
+
+    rate: Annotated[
+        list[str] | None,
+        arrivals_option(
+            metavar="[BROKER[:QUEUE]=]R",
+            help="Messages per second of all queues together, of a broker or of a queue; repeatable. Default: so rare "
+            "that each finds all receives idle; 10 per second while something fails.",
+        ),
+    ] = None
+    messages: Annotated[
+        str | None, arrivals_option(metavar="N", help="How many messages; default: as many as fit --for, or 1000.")
+    ] = None
+    for_: Annotated[
+        str | None,
+        arrivals_option(
+            "--for",
+            metavar="TIME",
+            help="None arrives after this time; default while something fails: 5 minutes after the last of it.",
+        ),
+    ] = None
+    seed: Annotated[int, arrivals_option(help="Random seed.")] = 1
+
+
+class ReceiveFailureOptions(Struct, frozen=True):
+    """What goes wrong."""
+
+    fail: Annotated[
+        list[str] | None,
+        failing_option(
+            metavar="BROKER[@FROM-TO][:KIND]",
+            help="A broker, or a pattern of them, that fails: refused (the default) or timeout; repeatable.",
+        ),
+    ] = None
+    nameserver_notices: Annotated[
+        str | None,
+        failing_option(
+            metavar="TIME|never",
+            help="When the NameServer drops a failed broker; default: at once (refused), 120s (timeout).",
+        ),
+    ] = None
+    crash: Annotated[
+        list[str] | None,
+        failing_option(metavar="N@TIME", help="Consumer N (from 1) dies at this time; repeatable."),
+    ] = None
+
+
+class ReceiveWhatOptions(Struct, frozen=True):
+    """What is asked and shown."""
+
+    target_wait: Annotated[
+        str | None,
+        shown_option(metavar="TIME", help="How many receives in parallel keep every wait within this time."),
+    ] = None
+    trials: Annotated[
+        str | None, shown_option(metavar="N", help="Waits over N simulations with other random parts.")
+    ] = None
+    trace: Annotated[bool, shown_option("--trace", help="List every message.")] = False
+    fail_on: Annotated[
+        list[str] | None,
+        shown_option(
+            metavar="CONDITION", help="Exit 3 when it is met: 'wait-max>1s', 'wait-p95[broker-b]>5s'; repeatable."
+        ),
+    ] = None

@@ -1,0 +1,139 @@
+"""The lines above and below the tables of simulated receives: the verdict first, what was configured last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.receive_report import CrashReceived, FailureReceived, ReceiveReport, TargetWait, WaitTimes
+from rmqlb.model.words import counted, messages
+from rmqlb.views.report import about, duration
+
+_MOST = 12
+_CLIENTS = {"simple": "SimpleConsumer", "push": "PushConsumer", "pop": "POP client"}
+
+
+def receive_facts(report: ReceiveReport) -> tuple[str, ...]:
+    """How long messages wait, and what keeps it short; then what fails, and what comes back."""
+    parts = [_wait(report.wait), *_left(report)]
+    if report.target is not None:
+        parts.append(_target(report.target))
+    elif report.scenario.rate_per_second is None and report.closed_forms.wait_ms > report.scenario.round_trip_ms:
+        # Only of rare messages a number is certain without simulating others.
+        parts.append(f"{report.closed_forms.always_polled} receives at once leave no broker without one")
+    return (
+        f"{report.topic}, {_who(report)}: {'; '.join(parts)}",
+        *(f"  {line}" for line in _more(report)),
+        *(f"  {_failure(failure)}" for failure in report.failures[:_MOST]),
+        *(f"  {_crash(crash)}" for crash in report.crashes[:_MOST]),
+    )
+
+
+def receive_gravity(report: ReceiveReport) -> str:
+    """How grave it is: error of messages that nobody receives, warning where a target is missed or something fails."""
+    totals, target = report.totals, report.target
+    if totals.left or totals.dead_lettered:
+        return ERROR
+    missed = target is not None and (target.receives is None or target.receives > report.scenario.loops)
+    return WARNING if missed or totals.failed_receives or totals.redelivered else "inOrder"
+
+
+def receive_settings(report: ReceiveReport) -> tuple[str, ...]:
+    """How the consumers were configured, and what arrives."""
+    s = report.scenario
+    order = ", in order" if s.fifo else ""
+    consume = f", {duration(s.consume_ms)} per message" if s.consume_ms else ""
+    if s.rate_per_second is None:
+        rate = "messages so rare that each finds all receives idle"
+    else:
+        rate = f"{s.rate_per_second:g} messages per second"
+    lasting = "" if s.duration_ms is None else f" for {duration(s.duration_ms)}"
+    queues = counted(sum(broker.queues for broker in report.brokers), "queue")
+    how = (
+        f"await {duration(s.await_ms)}, invisible {duration(s.invisible_ms)}, up to {counted(s.batch, 'message')} "
+        f"per receive, round trip {duration(s.round_trip_ms)}; rules of {s.rules}"
+    )
+    return (
+        f"{queues} on {counted(len(report.brokers), 'broker')}; {rate}{lasting}; seed {s.seed}",
+        f"{counted(s.consumers, _CLIENTS[s.client])}{order}{consume}: {how}",
+    )
+
+
+def _who(report: ReceiveReport) -> str:
+    s, brokers = report.scenario, counted(len(report.brokers), "broker")
+    several = f"{s.consumers} × " if s.consumers > 1 else ""
+    if s.client == "simple":
+        return f"{several}{counted(s.loops, 'loop')} over {brokers}"
+    return f"{counted(s.consumers, _CLIENTS[s.client])} at {brokers}"
+
+
+def _wait(wait: WaitTimes | None) -> str:
+    if wait is None:
+        return "no message is received"
+    return f"a message waits up to {about(wait.max_ms)} (p50 {about(wait.p50_ms)}, p95 {about(wait.p95_ms)})"
+
+
+def _left(report: ReceiveReport) -> Iterator[str]:
+    totals = report.totals
+    if totals.left:
+        yield f"{messages(totals.left)} of {totals.messages:,} left at the end"
+    if totals.dead_lettered:
+        yield f"{messages(totals.dead_lettered)} to the dead-letter queue"
+
+
+def _target(target: TargetWait) -> str:
+    within = duration(target.wait_ms)
+    if target.receives is None:
+        return f"no number of receives up to 1000 keeps every wait within {within}"
+    plural = "receive at once keeps" if target.receives == 1 else "receives at once keep"
+    return f"{target.receives} {plural} it within {within}"
+
+
+def _more(report: ReceiveReport) -> Iterator[str]:
+    """What a reader would take wrongly without it."""
+    target, trials, forms = report.target, report.trials, report.closed_forms
+    if target is not None and target.simulated and target.rare is not None and target.rare != target.receives:
+        yield (
+            f"at these rates, by {target.trials} simulations per number; "
+            f"when messages are rare, {target.rare} are enough"
+        )
+    healthy = not report.failures and not report.crashes
+    if healthy and report.scenario.client == "simple" and report.scenario.rate_per_second and forms.unpolled_ms:
+        yield f"at any rates a broker is without a receive for {about(forms.unpolled_ms)} at most"
+    if trials is not None and trials.wait is not None:
+        wait = trials.wait
+        spread = f"{about(trials.lowest_p95_ms or 0)} to {about(trials.highest_p95_ms or 0)}"
+        yield (
+            f"over {trials.trials} trials: a message waits up to {about(wait.max_ms)} (p50 {about(wait.p50_ms)}, "
+            f"p95 {about(wait.p95_ms)}, of single trials {spread})"
+        )
+    if report.totals.not_stored:
+        yield f"{messages(report.totals.not_stored)} not stored while their broker fails: producers send them elsewhere"
+
+
+def _failure(failure: FailureReceived) -> str:
+    until = "on" if failure.to_ms is None else f"to {duration(failure.to_ms)}"
+    text = f"{failure.broker_name} {failure.kind} from {duration(failure.from_ms)} {until}: "
+    text += f"{counted(failure.failed, 'receive')} failed"
+    if failure.last_failed_ms is not None:
+        text += f", the last at {duration(round(failure.last_failed_ms))}"
+    if failure.longest_wait_ms is not None:
+        text += f"; messages on it wait up to {about(failure.longest_wait_ms)}"
+    if failure.left:
+        text += f"; {messages(failure.left)} on it left"
+    if failure.to_ms is not None:
+        again = failure.received_again_ms
+        after = "not by the end" if again is None else f"{about(again - failure.to_ms)} after it is back"
+        text += f"; received from again {after}"
+    return text
+
+
+def _crash(crash: CrashReceived) -> str:
+    text = f"consumer {crash.consumer} dies at {duration(crash.at_ms)}: "
+    if not crash.unacknowledged:
+        return text + "it has acknowledged every message"
+    text += f"{messages(crash.unacknowledged)} not acknowledged"
+    if crash.after is None:
+        return f"{text}; none received again by the end"
+    after = f"up to {about(crash.after.max_ms)} after (p50 {about(crash.after.p50_ms)})"
+    return f"{text}; {crash.again} received again {after}"

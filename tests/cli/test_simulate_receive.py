@@ -1,0 +1,150 @@
+"""`simulate-receive` as it is typed: the verdict, the formats, and one clear line for each mistake."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from tests.cli.run import EXAMPLE, run
+
+BASE = ("simulate-receive", "-s", EXAMPLE, "--topic", "OrderEvents")
+GIVEN = ("simulate-receive", "--broker", "a:8", "--broker", "b:8")
+
+
+def data(*args: str, code: int = 0) -> dict[str, Any]:
+    ran = run(*args, "-o", "json")
+    assert ran.code == code, ran.stderr
+    value = json.loads(ran.stdout)
+    assert (value["schema"], value["command"]) == ("rmqlb/receive", "simulate-receive")
+    found: dict[str, Any] = value["data"]
+    return found
+
+
+def first_line(*args: str) -> str:
+    return run(*args, "-o", "plain", "-q").stdout.splitlines()[0]
+
+
+def test_the_verdict_is_the_wait_and_the_number_that_bounds_it() -> None:
+    line = first_line(*BASE, "--target-wait", "1s", "--messages", "300")
+    assert line.startswith("OrderEvents, 1 loop over 2 brokers: a message waits up to 2m")
+    assert line.endswith("; 9 receives at once keep it within 1s")
+
+
+def test_brokers_are_given_or_from_a_route() -> None:
+    given, read = data(*GIVEN, "--messages", "50"), data(*BASE, "--messages", "50")
+    assert [broker["queues"] for broker in given["brokers"]] == [broker["queues"] for broker in read["brokers"]]
+    assert given["topic"] == "given"
+    assert given["closedForms"] == read["closedForms"]
+
+
+def test_json_has_the_distribution_and_with_trace_each_message() -> None:
+    found = data(*GIVEN, "--messages", "30", "--trace", "--loops", "3")
+    assert [point["percent"] for point in found["quantiles"]] == [*range(0, 100, 5), 99, 100]
+    assert found["quantiles"][-1]["waitMs"] == found["wait"]["maxMs"]
+    waits = sorted(message["waitMs"] for message in found["messages"])
+    assert (len(waits), waits[-1]) == (30, found["wait"]["maxMs"])
+    assert data(*GIVEN, "--messages", "30")["messages"] is None
+
+
+def test_rates_are_of_all_queues_of_a_broker_or_of_a_queue() -> None:
+    found = data(*GIVEN, "--rate", "4", "--rate", "a=2", "--rate", "b:0=1", "--for", "30s")["scenario"]
+    assert found["rates"] == {"a": 2.0, "b": 5.0}
+    assert found["ratePerSecond"] == 7.0
+    assert data(*GIVEN, "--rate", "a=2", "--for", "30s")["scenario"]["rates"] == {"a": 2.0, "b": 0.0}
+
+
+def test_a_failure_lasts_long_enough_at_an_assumed_rate() -> None:
+    ran = run(*BASE, "--fail", "broker-b@30s-5m", "-o", "json")
+    value = json.loads(ran.stdout)
+    assert [finding["code"] for finding in value["findings"]] == ["assumed-rate"]
+    found = value["data"]
+    assert found["scenario"]["durationMs"] == 600_000
+    (failure,) = found["failures"]
+    assert (failure["fromMs"], failure["toMs"]) == (30_000, 300_000)
+    assert 300_000 < failure["receivedAgainMs"] < 360_000
+
+
+def test_a_death_is_told_with_when_its_messages_are_received_again() -> None:
+    args = ("--type", "push", "--processes", "2", "--crash", "1@1m", "--consume-time", "2s", "--rate", "10")
+    found = data(*BASE, *args, "--for", "4m")
+    (crash,) = found["crashes"]
+    assert crash["unacknowledged"] == crash["again"] > 0
+    assert (crash["againEarliestMs"], crash["againLatestMs"]) == (113_000, 134_200)
+    assert "consumer 1 dies at 1m: " in run(*BASE, *args, "--for", "4m", "-o", "plain").stdout
+
+
+def test_trials_put_many_simulations_together() -> None:
+    found = data(*GIVEN, "--messages", "40", "--trials", "3")
+    assert found["trials"]["wait"]["messages"] == 120
+    assert found["trials"]["wait"]["maxMs"] >= found["wait"]["maxMs"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "met"),
+    [
+        ("wait-max>1s", True),
+        ("wait-max-ms>1000", True),
+        ("wait-max>1h", False),
+        ("wait-max[a]>1m", True),
+        ("unpolled>2m", True),
+        ("back-max>0", False),
+        ("left>0", False),
+        ("receives[a]>60%", False),
+        ("receives-needed>8", True),
+    ],
+)
+def test_figures(condition: str, met: bool) -> None:
+    condition = condition.replace("back-max>", "back-max-ms>")
+    ran = run(*GIVEN, "--messages", "60", "--target-wait", "1s", "--fail-on", condition, "-q", "-o", "csv")
+    assert (ran.code, condition in ran.stderr) == ((3, True) if met else (0, False)), ran.stderr
+
+
+BAD = {
+    "--loops 0": "--loops 0: not a number from 1 to 1000",
+    "--loops -1": "--loops -1: not a number from 1 to 1000",
+    "--processes 0": "--processes 0: not a number from 1 to 1000",
+    "--batch 33": "--batch 33: not a number from 1 to 32",
+    "--await -5s": "--await -5s: not a time",
+    "--await 0s": "--await 0s: not longer than nothing",
+    "--invisible 5s": "invisible duration of 5000 ms: the Proxy refuses less than 10 s and more than 12 h",
+    "--consume-time -1s": "--consume-time -1s: not a time",
+    "--type push --loops 2": "--loops 2: only a SimpleConsumer has it",
+    "--type push --invisible 20s": "--invisible 20s: the Proxy decides it for a PushConsumer, and renews it",
+    "--type pop --fifo": "POP clients of 5.5.0 do not consume in order",
+    "--type pull": "--type pull: write simple, push or pop",
+    "--rate broker-x=5": "--rate broker-x=5: topic OrderEvents has no broker broker-x",
+    "--rate broker-a:8=5": "--rate broker-a:8=5: broker-a has no queue 8 of topic OrderEvents",
+    "--rate 0": "--rate 0: not a rate",
+    "--rate 1 --rate 2": "--rate 2: it is about the same as --rate 1",
+    "--fail broker-x": "--fail broker-x: topic OrderEvents has no broker broker-x",
+    "--fail broker-a:slow=1s": "broker-a: receives are simulated with brokers that are refused or timeout",
+    "--fail broker-a@#5-": "broker-a fails by message numbers: receives count by times",
+    "--crash 1": "--crash 1: expected N@TIME, as in 1@30s",
+    "--crash 3@5s": "consumer 3 dies, of 1",
+    "--crash 1@5s --crash 1@6s": "--crash 1@6s: it is about the same as --crash 1@5s",
+    "--target-wait 0": "--target-wait 0: not longer than nothing",
+    "--trials 1": "--trials 1: not a number from 2 to 1000",
+    "--broker a:8": "-s and --broker both say which brokers there are",
+    "--fail-on receives-needed>1": "for which wait?",
+    "--fail-on left>1s": "left is not a time",
+    "--fail-on wait>1s": "there is no figure wait",
+}
+
+
+@pytest.mark.parametrize("args", BAD)
+def test_a_mistake_is_one_clear_line(args: str) -> None:
+    ran = run(*BASE, *args.split())
+    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
+    assert BAD[args] in ran.stderr.splitlines()[0]
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_topic_without_a_readable_queue_is_told() -> None:
+    ran = run("simulate-receive", "--broker", "a:0")
+    assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
+    assert "topic given has no queue to receive from" in ran.stderr
+    assert run("simulate-receive", "-s", EXAMPLE).code == ExitCode.USAGE
+    assert "expected NAME:QUEUES" in run("simulate-receive", "--broker", "a").stderr
