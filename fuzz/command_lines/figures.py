@@ -11,6 +11,7 @@ from rmqlb.engine.fail_on_figures.conditions import Figures
 from rmqlb.engine.fail_on_figures.of_against import CHANGED_SINCE
 from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
+from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
 
@@ -22,6 +23,7 @@ FIGURES: Mapping[str, Figures] = {
     "simulate-rebalance": GROUP_FIGURES,
     "plan-rollout": ROLLOUT_FIGURES,
     "simulate-send": SEND_FIGURES,
+    "simulate-receive": RECEIVE_FIGURES,
 }
 """Command → what its conditions may name."""
 
@@ -46,6 +48,8 @@ def figure_places(command: str, data: Json) -> Iterator[tuple[str, float | None]
         yield from _of_group(data)
     elif command == "plan-rollout":
         yield from _of_rollout(data)
+    elif command == "simulate-receive":
+        yield from _of_receive(data)
     else:
         yield from _of_send(data)
     if command != "show-groups":
@@ -127,6 +131,31 @@ def _of_send(data: Json) -> Iterator[tuple[str, float | None]]:
             if name == "share":
                 value = 100 * value if stored else None
             yield f"{name}[{broker['brokerName']}]", value
+
+
+def _of_receive(data: Json) -> Iterator[tuple[str, float | None]]:
+    """What is never redelivered takes no time; a number that is not found is without end."""
+    wait = data["wait"] if data["trials"] is None else data["trials"]["wait"]
+    for name in _own(RECEIVE_FIGURES):
+        key = _camel(name.partition("-")[2])
+        if name.startswith("wait-"):
+            yield name, wait and wait[key]
+        elif name.startswith("back-"):
+            yield name, data["back"][key] if data["back"] else 0
+        elif name == "unpolled-ms":
+            yield name, max(broker["longestUnpolledMs"] for broker in data["brokers"])
+        elif name == "receives-needed":
+            # Without a target nobody can ask for it.
+            if data["target"] is not None:
+                yield name, inf if data["target"]["receives"] is None else data["target"]["receives"]
+        else:
+            yield name, data["totals"][_camel(name)]
+    for broker in data["brokers"]:
+        for name in RECEIVE_FIGURES.of_subject if "]" not in broker["brokerName"] else ():
+            own = {"receives": broker["receives"], "unpolled-ms": broker["longestUnpolledMs"]}
+            if name not in own:
+                own[name] = broker["wait"] and broker["wait"][_camel(name.partition("-")[2])]
+            yield f"{name}[{broker['brokerName']}]", own[name]
 
 
 def _own(figures: Figures) -> list[str]:

@@ -22,6 +22,7 @@ _OFTEN = {
     "plan-rebalance": 6,
     "simulate-rebalance": 5,
     "simulate-send": 5,
+    "simulate-receive": 2,
     "show-owners": 3,
     "check": 3,
     "show-groups": 2,

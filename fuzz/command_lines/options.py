@@ -43,6 +43,7 @@ _FIGURES = {
     ),
     "record": ("changed", "unassigned", "longest-gap-at-most-ms", "convergence-at-most-ms", "differences"),
     "plan-rollout": ("takes-ms", "misassigned", "longest-gap-ms", "taken"),
+    "simulate-receive": ("wait-max-ms", "wait-p95-ms", "back-max-ms", "left", "receives", "unpolled-ms"),
     "simulate-send": ("lost", "stored", "attempts", "failing-ms", "longest-send-ms", "share[broker-a]"),
 }
 _LIMITS = (
@@ -200,6 +201,12 @@ def _sends(at: Setting) -> bool:
     return at.command == "simulate-send"
 
 
+def _rate(at: Setting) -> str:
+    if at.command == "simulate-receive":
+        return at.one("5", "30/m", f"{_broker(at)}=2", f"{_broker(at)}:0=1")
+    return at.one("5", "100", "30/m") if _sends(at) else at.one("10", "2.5/s", f"{_topic(at)}=5")
+
+
 def _selector(at: Setting) -> str:
     own = f"{at.file('own.py', _OWN)}:{at.seldom('none', 'pick')}"
     return at.one("hash", "random", "machine-room", f"{_broker(at)}:0", own, "expr:arg % n", "expr:arg * 31 + n")
@@ -296,7 +303,12 @@ BY_NAME: Mapping[str, Maker] = {
     "--context": lambda at: at.one("none-such", "default"),
     "--latency": lambda at: _latency_of_send(at) if _sends(at) else at.one("1ms", "0s", "40ms", "2s"),
     "--timer": lambda at: at.seldom("none=1s", "rebalance-wait=10s", "heartbeat=5s", "lock-life=30s", "start=10ms"),
-    "--rate": lambda at: at.one("5", "100", "30/m") if _sends(at) else at.one("10", "2.5/s", f"{_topic(at)}=5"),
+    "--rate": _rate,
+    "--loops": lambda at: at.seldom("0", "1", "4", "9"),
+    "--crash": lambda at: at.seldom("x", "1@5s", "1@30s", "2@1m"),
+    "--await": lambda at: at.seldom("0s", "5s", "20s", "1m"),
+    "--invisible": lambda at: at.seldom("1s", "10s", "60s", "5m"),
+    "--broker": lambda at: at.one("broker-a:4", "broker-b:2", "broker-a"),
     "--tls-name": lambda _: "name.example",
     "--fail-from": lambda at: at.seldom("fatal", "error", "warning", "info"),
     "--map-address": lambda _: "10.0.0.1:9876=127.0.0.1:1",

@@ -338,6 +338,21 @@ def adds_up(command: str, data: Json) -> Iterator[str]:
         yield from differ(name, data["summary"][name], sum(each["summary"][name] for each in data["groups"]))
 
 
+def receive_adds_up(data: Json) -> Iterator[str]:
+    """Every message is somewhere; brokers add up to totals; the distribution ends with the longest wait."""
+    totals, brokers = data["totals"], data["brokers"]
+    ended = totals["acknowledged"] + totals["deadLettered"] + totals["left"]
+    if ended != totals["messages"]:
+        yield f"{ended} messages have ended, of {totals['messages']}"
+    parts = {"receives": "receives", "emptyReceives": "empty", "failedReceives": "failed", "received": "messages"}
+    for whole, part in parts.items():
+        found = sum(broker[part] for broker in brokers)
+        if found != totals[whole]:
+            yield f"{found} {part} of brokers, {totals[whole]} in all"
+    if data["quantiles"] and data["quantiles"][-1]["waitMs"] != data["wait"]["maxMs"]:
+        yield "the last quantile is not the longest wait"
+
+
 SUMS: Mapping[str, Sum] = {
     "plan-rebalance": plan_adds_up,
     "show-groups": groups_add_up,
@@ -346,6 +361,7 @@ SUMS: Mapping[str, Sum] = {
     "simulate-rebalance": rebalance_adds_up,
     "plan-rollout": rollout_adds_up,
     "simulate-send": send_adds_up,
+    "simulate-receive": receive_adds_up,
     "check": check_adds_up,
     "show-route": route_adds_up,
 }

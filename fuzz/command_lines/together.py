@@ -340,6 +340,13 @@ def _owners(plan: Json, end: str) -> dict[tuple[str, str, int], list[str] | None
     }
 
 
+_OWN_LISTS = {
+    "simulate-send": ("queues", "brokers", "failures"),
+    "simulate-receive": ("brokers", "failures", "quantiles"),
+}
+"""Command → its sections whose names are those of the lists."""
+
+
 def _lists(command: str, data: Json) -> dict[str, list[Json]]:
     """Section → the list in the JSON that it shows."""
     if command == "plan-rebalance":
@@ -355,8 +362,8 @@ def _lists(command: str, data: Json) -> dict[str, list[Json]]:
     if command == "simulate-rebalance":
         figures = [{"name": name, "value": value} for name, value in data["figures"].items()]
         return {"queues": data["queues"], "consumers": data["consumers"], "events": data["events"], "summary": figures}
-    if command == "simulate-send":
-        return {"queues": data["queues"], "brokers": data["brokers"], "failures": data["failures"]}
+    if command in _OWN_LISTS:
+        return {name: data[name] for name in _OWN_LISTS[command]}
     if command == "plan-rollout":
         return {"choices": data["choices"]}
     return {"failed": data["failed"], "waived": data["waived"], "rules": data["rules"]}

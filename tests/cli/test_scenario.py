@@ -151,5 +151,7 @@ def test_the_schema_takes_the_example_and_refuses_other_keys() -> None:
     assert set(printed["properties"]) == {"description", *SCENARIO_COMMANDS}
     for name in SCENARIO_COMMANDS:
         assert not schema.is_valid({name: {"source": "x"}})
-        assert schema.is_valid({name: {"topic" if name in ("simulate-send", "simulate-receive") else "group": "x", "fail-on": ["a>0"]}})
+        assert schema.is_valid(
+            {name: {"topic" if name in ("simulate-send", "simulate-receive") else "group": "x", "fail-on": ["a>0"]}}
+        )
     assert not schema.is_valid({"plan": {}})

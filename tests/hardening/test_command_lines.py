@@ -35,6 +35,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "simulate-rebalance": ("-g", "order-svc", "--event", "join 1@5s"),
     "plan-rollout": ("-g", "order-svc", "--pause", "30s", "--trials", "2"),
     "simulate-send": ("-t", "OrderEvents", "--fail", "broker-b", "--messages", "50"),
+    "simulate-receive": ("-t", "OrderEvents", "--messages", "20", "--target-wait", "1s"),
     "show-owners": ("-g", "order-svc"),
 }
 
@@ -118,6 +119,7 @@ def test_what_is_wrong_is_noticed(ran: Ran, form: str, check: str) -> None:
         ("plan-rebalance", "summary", ("moved", "newlyAssigned", "added")),
         ("simulate-rebalance", "figures", ("taken", "totalGapMs", "longestGapMs", "queuesWithGap")),
         ("simulate-send", "totals", ("attempts", "lost", "stored", "failedAttempts")),
+        ("simulate-receive", "totals", ("messages", "received", "acknowledged", "left", "receives", "emptyReceives")),
         ("show-owners", "strategies", ("unassigned", "idle", "queues", "duplicateOwners")),
     ],
 )

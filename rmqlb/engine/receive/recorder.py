@@ -73,6 +73,7 @@ class Recorder:
         self.back: list[int] = []  # how long after the first delivery later ones were
         self.not_stored = 0
         self.dead_lettered = 0
+        self.longest_wait = 0
 
     def store(self, place: int, queue: int, now: int) -> Message:
         message = Message(len(self.messages) + 1, place, queue, now)
@@ -86,6 +87,7 @@ class Recorder:
             message.received, message.consumer = now, consumer
             wait = now - message.stored
             self.brokers[message.place].waits.append(wait)
+            self.longest_wait = max(self.longest_wait, wait)
             if message.outage != UNKNOWN:
                 counts = self.outages[message.outage]
                 counts.longest_wait = max(counts.longest_wait, wait)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.arguments import check_route, require
 from rmqlb.engine.receive.report import report_of, wait_times
+from rmqlb.engine.receive.routes import NEVER
 from rmqlb.engine.receive.rules import LONGEST_INVISIBLE_US, SHORTEST_INVISIBLE_US
 from rmqlb.engine.receive.simulation import ReceiveSimulation
 from rmqlb.errors import DataError, UsageError
@@ -178,21 +179,27 @@ def receive_trials(
     )
 
 
-def longest_wait_us(route: TopicRouteData, scenario: ReceiveScenario, trial: int) -> int | None:
-    """The longest wait of one trial; None when some message is not received."""
-    recorder = _run(route, scenario, trial, None).recorder
-    if any(message.received < 0 for message in recorder.messages):
+def longest_wait_us(route: TopicRouteData, scenario: ReceiveScenario, trial: int, until_us: int) -> int | None:
+    """The longest wait of one trial, or the first beyond a limit; None when some message is not received."""
+    recorder = _run(route, scenario, trial, None, until_us).recorder
+    if recorder.longest_wait <= until_us and any(message.received < 0 for message in recorder.messages):
         return None
-    return max((wait for counts in recorder.brokers for wait in counts.waits), default=0)
+    return recorder.longest_wait
 
 
-def _run(route: TopicRouteData, scenario: ReceiveScenario, trial: int, progress: Progress | None) -> ReceiveSimulation:
+def _run(
+    route: TopicRouteData,
+    scenario: ReceiveScenario,
+    trial: int,
+    progress: Progress | None,
+    until_wait_us: int = NEVER,
+) -> ReceiveSimulation:
     queues = check(route, scenario)
     require(trial, TrialNumber, "trial")
     if scenario.rare and scenario.messages is None and scenario.duration_us is None:
         scenario = replace(scenario, messages=_rare_messages(len(queues)))
     simulation = ReceiveSimulation(queues, scenario, trial)
-    simulation.run(progress)
+    simulation.run(progress, until_wait_us)
     return simulation
 
 

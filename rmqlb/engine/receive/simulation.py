@@ -55,8 +55,8 @@ class ReceiveSimulation:
         self._gone: set[int] = set()  # places of brokers that fail for good
         self._arrivals = arrivals(self.queues, scenario, trial, self._round_us())
 
-    def run(self, progress: Callable[[int], None] | None = None) -> None:
-        """All of it; `progress` is told the messages so far, now and then."""
+    def run(self, progress: Callable[[int], None] | None = None, until_wait_us: int = NEVER) -> None:
+        """All of it, or until a message has waited longer; `progress` is told the messages so far, now and then."""
         for name, outages in self.routes.outages.items():
             for outage in outages:
                 self.clock.call(outage.begin, self._outage_begins, self._by_name[name], outage)
@@ -68,7 +68,7 @@ class ReceiveSimulation:
             self.clock.call(0, consumer.start)
         self._next_arrival()
         told = 0
-        while not self._over() and self.clock.do_next(LONGEST_US):
+        while self.recorder.longest_wait <= until_wait_us and not self._over() and self.clock.do_next(LONGEST_US):
             if progress is not None and len(self.recorder.messages) >= told:
                 progress(told)
                 told += _TOLD_EVERY
