@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rmqlb.engine.consume.trials import simulate_group_trials
     from rmqlb.engine.send.fault import MQFaultStrategy
     from rmqlb.engine.send.publish_info import TopicPublishInfo
+    from rmqlb.engine.send.sdks.balancers import PublishingLoadBalancer, go_round_robin
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
@@ -47,6 +48,7 @@ _HOMES = {
         "rmqlb.engine.assignment.assign": "Members",
         "rmqlb.model.message_queue": "MessageQueue",
         "rmqlb.engine.send.publish_info": "TopicPublishInfo",
+        "rmqlb.engine.send.sdks.balancers": "PublishingLoadBalancer go_round_robin",
         "rmqlb.engine.allocate": "allocate allocate_for",
         "rmqlb.engine.allocate.conformance": "check_strategy",
         "rmqlb.sources.formats.from_documents": "parse_route",
@@ -75,6 +77,7 @@ __all__ = [
     "Members",
     "MessageQueue",
     "Moment",
+    "PublishingLoadBalancer",
     "QueueData",
     "Reaction",
     "RmqlbError",
@@ -89,6 +92,7 @@ __all__ = [
     "allocate",
     "allocate_for",
     "check_strategy",
+    "go_round_robin",
     "parse_route",
     "select_by_hash",
     "select_by_machine_room",

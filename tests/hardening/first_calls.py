@@ -77,7 +77,11 @@ def picks() -> object:
     queues = _route().publish_queues()
     strategy = rmqlb.MQFaultStrategy(send_latency_fault_enable=True, client_version="5.5.0")
     info = rmqlb.TopicPublishInfo(queues, send_which_queue=1)
-    return strategy.select_one_message_queue(info, None), rmqlb.select_by_hash(queues, "order-1")
+    return (
+        strategy.select_one_message_queue(info, None),
+        rmqlb.select_by_hash(queues, "order-1"),
+        rmqlb.go_round_robin(queues).select(),
+    )
 
 
 CALLS = (strict_route, loose_route, shares, send, send_trials, group, group_trials, picks)

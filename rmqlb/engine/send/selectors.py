@@ -63,26 +63,40 @@ def hash_position(code: int, size: int) -> int:
     return abs(code) % size
 
 
-def select_by_hash(queues: Sequence[MessageQueue], arg: object) -> MessageQueue:
-    """`SelectMessageQueueByHash.select`: the magnitude of the remainder of `arg.hashCode()`.
+def select_by_hash(queues: Sequence[MessageQueue], arg: object, sdk: str = "java") -> MessageQueue:
+    """The queue of a key; in Java `SelectMessageQueueByHash.select`: the magnitude of the remainder of its hash code.
 
     Args:
-        queues: the publish list, in order.
-        arg: what the application passes, see `hash_code`.
+        queues: the publish list of the SDK, in order.
+        arg: what the application passes, see `hash_code`; of another SDK its sharding key or message group, a text.
+        sdk: whose producer: `java`, `go`, `cpp`, a gRPC SDK such as `java-grpc` or `go-grpc@5.1.4`, or `proxy`, which
+            is where a Proxy stores the message groups of all gRPC SDKs.
 
     Raises:
-        UsageError: the Java hash of `arg` cannot be known, or `queues` are no queues.
-        JavaArithmeticError: the list is empty; it is a ZeroDivisionError too.
+        UsageError: what the SDK makes of `arg` cannot be known, `queues` are no queues, or the SDK is not known.
+        DataError: the list is empty; in Java a JavaArithmeticError, which is a ZeroDivisionError too.
 
     >>> queues = [MessageQueue("T", broker, i) for broker in ("broker-a", "broker-b") for i in range(4)]
     >>> str(select_by_hash(queues, "order-1"))
     'MessageQueue [topic=T, brokerName=broker-b, queueId=2]'
     """
     listed = items(queues, MessageQueue, "queues", MOST_QUEUES)
+    if sdk != "java":
+        return _of_sdk(listed, arg, sdk)
     code = hash_code(arg)
     if not listed:
         raise JavaArithmeticError("/ by zero")
     return listed[hash_position(code, len(listed))]
+
+
+def _of_sdk(queues: list[MessageQueue], key: object, name: str) -> MessageQueue:
+    from rmqlb.engine.send.sdks.keys import queue_of_key
+    from rmqlb.engine.send.sdks.profile import sdk
+
+    require(name, str, "sdk")
+    profile = sdk(name).profile
+    require(key, str, "arg")
+    return queue_of_key(queues, str(key), profile)
 
 
 def select_by_random(queues: Sequence[MessageQueue], random: JavaRandom) -> MessageQueue:

@@ -1,0 +1,176 @@
+"""How producers go round their queues, SDK by SDK; a counter is what they remember from message to message."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Annotated
+
+from msgspec import Meta
+
+from rmqlb.engine.arguments import items, require
+from rmqlb.engine.send.sdks.keys import keyed_queues, queue_of_key
+from rmqlb.engine.send.sdks.profile import SDKS, SdkProfile, sdk
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.limits import MOST_QUEUES
+from rmqlb.model.message_queue import MessageQueue
+
+_Start = Annotated[int, Meta(ge=-(2**31), le=2**64 - 1)]
+_Count = Annotated[int, Meta(ge=1, le=10**6)]
+GRPC = tuple(dict.fromkeys(profile.name for profile in SDKS if profile.grpc and profile.rotation))
+
+
+class GoRoundRobin:
+    """`roundRobinQueueSelector` of client-go 2.1.2 for one topic.
+
+    Args:
+        queues: the topic's publish list, in order.
+        start: the counter before the first message; a new selector's is 0.
+
+    Raises:
+        DataError: there is no queue.
+        UsageError: `queues` are no queues, or `start` does not fit 32 bits.
+
+    >>> robin = GoRoundRobin([MessageQueue("T", broker, i) for broker in "ab" for i in range(2)])
+    >>> [f"{queue.broker_name}{queue.queue_id}" for queue in (robin.select(), robin.select(), robin.select("b"))]
+    ['a1', 'b0', 'a0']
+    """
+
+    __slots__ = ("_counter", "_queues")
+
+    def __init__(self, queues: Sequence[MessageQueue], start: int = 0) -> None:
+        self._queues = items(queues, MessageQueue, "queues", MOST_QUEUES)
+        require(start, Annotated[int, Meta(ge=0, le=2**32 - 1)], "start")
+        if not self._queues:
+            raise DataError("a producer of go has no queue to pick from")
+        self._counter = start
+
+    def select(self, last_broker_name: str | None = None) -> MessageQueue:
+        """The next queue, of another broker than the last one where there is one.
+
+        The producer's own SYNC loop never says which was the last: its retries take the next queue of any broker.
+        """
+        require(last_broker_name, str | None, "last_broker_name")
+        if last_broker_name:
+            for _ in self._queues:
+                queue = self._next()
+                if queue.broker_name != last_broker_name:
+                    return queue
+        return self._next()
+
+    def _next(self) -> MessageQueue:
+        self._counter = (self._counter + 1) & 0xFFFFFFFF
+        return self._queues[self._counter % len(self._queues)]
+
+
+def go_round_robin(queues: Sequence[MessageQueue], start: int = 0) -> GoRoundRobin:
+    """The default selector of a Go producer (client-go 2.1.2); see `GoRoundRobin`."""
+    return GoRoundRobin(queues, start)
+
+
+class PublishingLoadBalancer:
+    """How a gRPC producer goes round a topic's queues, and where it sends a message group.
+
+    It says where the SDK sends to. Which queue of a broker a message is stored in, and behind a Proxy in cluster mode
+    of which broker, the Proxy decides (`select_by_hash(…, sdk="proxy")` for message groups).
+
+    Args:
+        queues: those that the SDK goes round, in the order of the route.
+        sdk: `java-grpc`, `go-grpc`, `go-grpc@5.1.4` …
+        start: the counter before the first message; most SDKs start somewhere at random.
+
+    Raises:
+        DataError: there is no queue.
+        UsageError: `queues` are no queues, the SDK is not known, or is no gRPC SDK.
+
+    >>> queues = [MessageQueue("T", broker, i) for broker in "ab" for i in range(2)]
+    >>> for name in ("java-grpc", "go-grpc@5.1.4"):
+    ...     taken = PublishingLoadBalancer(queues, sdk=name).take_message_queues({"a"}, 3)
+    ...     print(name, [f"{queue.broker_name}{queue.queue_id}" for queue in taken])
+    java-grpc ['b0']
+    go-grpc@5.1.4 ['b0']
+    """
+
+    __slots__ = ("_counter", "_profile", "_queues")
+
+    def __init__(self, queues: Sequence[MessageQueue], sdk: str = "java-grpc", start: int = 0) -> None:
+        listed = items(queues, MessageQueue, "queues", MOST_QUEUES)
+        require(start, _Start, "start")
+        self._profile = _grpc(sdk)
+        self._queues = keyed_queues(listed, self._profile)
+        self._counter = start if self._profile.counter == "unbounded" else _wrapped(start, self._profile)
+
+    def take_message_queues(self, isolated: Collection[str], count: int) -> list[MessageQueue]:
+        """The candidates of the next message: attempt after attempt it goes round them.
+
+        Args:
+            isolated: names of brokers whose endpoint is isolated.
+            count: how many are wanted at the most, which is the number of attempts; at least 1.
+        """
+        names = frozenset(items(isolated, str, "isolated", MOST_QUEUES))
+        require(count, _Count, "count")
+        queues = self._queues
+        match self._profile.rotation:
+            case "one-queue":
+                return [queues[self._step() % len(queues)]]
+            case "one-queue-ahead":
+                # Both of its loops look at the same place in every round.
+                return [queues[_wrapped(self._step() + 1, self._profile) % len(queues)]]
+            case "first-queues" if self._counter >= len(queues):
+                self._counter = 0
+        places = self._places(self._step())
+        candidates = _by_broker(places, queues, names, count)
+        if not candidates and self._profile.rotation != "no-fallback":
+            # All are isolated: then as if none were.
+            return _by_broker(places, queues, frozenset(), count)
+        return candidates
+
+    def take_by_message_group(self, key: str) -> MessageQueue:
+        """The queue of a message group; all attempts go there (raises UsageError where it cannot be known)."""
+        require(key, str, "key")
+        return queue_of_key(self._queues, key, self._profile)
+
+    def _step(self) -> int:
+        """The counter as this message sees it."""
+        before = self._counter
+        self._counter = _wrapped(before + 1, self._profile)
+        return self._counter if self._profile.counts_first else before
+
+    def _places(self, first: int) -> Iterator[int]:
+        """The places from there on, for ever; the number wraps as the counter does."""
+        while True:
+            yield first % len(self._queues)
+            first = _wrapped(first + 1, self._profile)
+
+
+def _by_broker(
+    places: Iterator[int], queues: Sequence[MessageQueue], isolated: frozenset[str], count: int
+) -> list[MessageQueue]:
+    """Once round: the first queue of each broker that is not isolated, until there are enough."""
+    found: dict[str, MessageQueue] = {}
+    for _ in queues:
+        queue = queues[next(places)]
+        if queue.broker_name not in isolated:
+            found.setdefault(queue.broker_name, queue)
+        if len(found) == count:
+            break
+    return list(found.values())
+
+
+def _wrapped(number: int, profile: SdkProfile) -> int:
+    match profile.counter:
+        case "int32":
+            return (number + 2**31) % 2**32 - 2**31
+        case "uint32":
+            return number % 2**32
+        case "uint64":
+            return number % 2**64
+        case "unbounded":
+            return number
+
+
+def _grpc(text: str) -> SdkProfile:
+    require(text, str, "sdk")
+    profile = sdk(text).profile
+    if not profile.grpc or profile.rotation is None:
+        raise UsageError(f"{text[:40]}: not a gRPC SDK", hint=f"one of {', '.join(GRPC)}")
+    return profile

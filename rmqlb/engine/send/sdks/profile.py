@@ -1,0 +1,135 @@
+"""The SDKs whose producers are known, each with the version that was read, and how what is said of it was proven.
+
+Rule of this file: facts only; the code that obeys them is in `keys.py`, `balancers.py` and `publish_list.py`. A version
+that is not here is taken for the nearest one that is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+from rmqlb.errors import UsageError
+from rmqlb.model.client_versions import Version
+from rmqlb.model.snapshot import suggestion
+
+Hash = Literal[
+    "java", "fnv-1a", "siphash", "siphash-zero", "siphash-reversed", "sha-256", "libstdc++", "random", "proxy"
+]
+Rotation = Literal["java", "go", "every-broker", "one-queue", "one-queue-ahead", "no-fallback", "first-queues"]
+Counter = Literal["int32", "uint32", "uint64", "unbounded"]
+
+
+class SdkProfile(Struct, frozen=True):
+    """How one SDK, from one version on, picks queues.
+
+    Attributes:
+        name: as on the command line: `go`, `java-grpc` …
+        mirrors: the version whose rules these are.
+        since: the first version that has them; () is the oldest there is.
+        until: the last version that was released with them; None is the newest there is.
+        proof: `vectors` answered by the SDK itself, or its `source` read.
+        hash: what it makes of a message group or sharding key.
+        rotation: how it goes round the queues.
+        counter: the number that it counts by.
+        counts_first: the counter goes up before it is used.
+        grpc: it sends to a Proxy.
+        note: what has to be known besides, or None.
+    """
+
+    name: str
+    mirrors: str
+    proof: Literal["vectors", "source"]
+    hash: Hash
+    rotation: Rotation | None
+    counter: Counter = "int32"
+    counts_first: bool = False
+    since: Version | tuple[()] = ()
+    until: str | None = None
+    grpc: bool = True
+    note: str | None = None
+
+
+_UNRELEASED = (5, 1, 5)
+
+SDKS = (
+    SdkProfile("java", "5.5.0", "vectors", "java", None, grpc=False),
+    SdkProfile(
+        "go",
+        "2.1.2",
+        "vectors",
+        "fnv-1a",
+        "go",
+        "uint32",
+        counts_first=True,
+        grpc=False,
+        note="one producer in each client instance",
+    ),
+    SdkProfile(
+        "cpp", "2.2.0", "source", "libstdc++", None, grpc=False,
+        note="SendMessageOrderlyByShardingKey; std::hash of 64-bit libstdc++, held to vectors",
+    ),
+    SdkProfile("java-grpc", "5.2.0", "vectors", "siphash", "every-broker"),
+    SdkProfile(
+        "go-grpc", "master", "source", "siphash", "every-broker", counts_first=True, since=_UNRELEASED,
+        note="not released: the commit that corrects the round robin of 5.1.4",
+    ),
+    SdkProfile("go-grpc", "5.1.4", "vectors", "siphash", "one-queue-ahead", counts_first=True, until="5.1.4"),
+    SdkProfile("rust-grpc", "5.0.0", "vectors", "siphash-zero", "one-queue", "uint64"),
+    SdkProfile("python-grpc", "5.1.2", "vectors", "sha-256", "one-queue", "unbounded"),
+    SdkProfile("nodejs-grpc", "1.0.8", "vectors", "siphash-reversed", "first-queues", "unbounded"),
+    SdkProfile(
+        "cpp-grpc", "5.1.1", "source", "libstdc++", "no-fallback", "uint32", counts_first=True,
+        note="std::hash of 64-bit libstdc++, held to vectors",
+    ),
+    SdkProfile(
+        "csharp-grpc", "5.2.1", "source", "random", "every-broker", counts_first=True,
+        note="string.GetHashCode differs from process to process",
+    ),
+    SdkProfile("proxy", "5.5.0", "vectors", "proxy", None, note="where a Proxy stores, whatever SDK sends"),
+)  # fmt: skip
+"""All that is known; of an SDK with several stretches the newest first."""
+
+NAMES = tuple(dict.fromkeys(profile.name for profile in SDKS))
+_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
+
+
+class ChosenSdk(Struct, frozen=True):
+    """An SDK that was asked for.
+
+    Attributes:
+        profile: its rules.
+        text: as it was asked for.
+        assumed: the version asked for is not the one that was read; its rules are taken to be the same.
+    """
+
+    profile: SdkProfile
+    text: str
+    assumed: bool = False
+
+
+def sdk(text: str) -> ChosenSdk:
+    """The rules of an SDK, `go-grpc`, or of one of its versions, `go-grpc@5.1.4` (raises UsageError).
+
+    Without a version it is the newest one that was released.
+
+    >>> sdk("go-grpc").profile.mirrors, sdk("go-grpc@5.1.5").profile.mirrors, sdk("go-grpc@5.1.2").assumed
+    ('5.1.4', 'master', True)
+    """
+    name, at, version = text.partition("@")
+    stretches = [profile for profile in SDKS if profile.name == name]
+    if not stretches:
+        raise UsageError(f"{text[:40]}: not an SDK", hint=suggestion("SDKs", name, NAMES))
+    if not at:
+        return ChosenSdk(next(profile for profile in stretches if profile.since == ()), text)
+    named = next((profile for profile in stretches if profile.mirrors == version), None)
+    if named is not None:
+        return ChosenSdk(named, text)
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        known = ", ".join(f"{name}@{profile.mirrors}" for profile in stretches)
+        raise UsageError(f"{text[:60]}: not a version of {name}", hint=f"known are {known}")
+    wanted = int(match[1]), int(match[2]), int(match[3] or 0)
+    return ChosenSdk(next(profile for profile in stretches if wanted >= profile.since), text, assumed=True)

@@ -1,0 +1,213 @@
+"""What the SDKs themselves answered: where a key goes, and how a producer goes round its queues."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rmqlb import MessageQueue, PublishingLoadBalancer, go_round_robin, select_by_hash
+from rmqlb.engine.send.sdks.profile import NAMES, SDKS, sdk
+from rmqlb.engine.send.sdks.publish_list import publish_list, stored_list
+from rmqlb.errors import DataError, RmqlbError, UsageError
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from tests.support.vectors import vectors
+
+VECTORS = list(vectors("producers"))
+PAIR = [MessageQueue("T", broker, number) for broker in "ab" for number in range(2)]
+
+
+def queues(vector: dict[str, Any]) -> list[MessageQueue]:
+    return [MessageQueue("T", broker, number) for broker, number in vector["queues"]]
+
+
+def asked(kind: str) -> list[Any]:
+    names = sorted({name for vector in VECTORS if vector["kind"] == kind for name in vector["expected"]})
+    return [pytest.param(name, id=name) for name in names]
+
+
+def answered(kind: str, name: str) -> list[tuple[dict[str, Any], Any]]:
+    return [
+        (vector, vector["expected"][name])
+        for vector in VECTORS
+        if vector["kind"] == kind and name in vector["expected"]
+    ]
+
+
+def said(call: Callable[[], Any]) -> Any:
+    """What the call returns, or that it refuses."""
+    try:
+        return call()
+    except RmqlbError:
+        return "refused"
+
+
+def test_all_vectors_are_there() -> None:
+    counts = Counter((vector["kind"], name) for vector in VECTORS for name in vector["expected"])
+    assert counts == {
+        **{("hash", name): 424 for name in ("java-grpc@5.0.7", "java-grpc@5.2.0", "python-grpc@5.1.2", "nodejs-grpc@1.0.8")},
+        **{("hash", name): 400 for name in ("go-grpc@5.1.4", "rust-grpc@5.0.0", "cpp-grpc@libstdc++")},
+        ("hash", "go@2.1.2"): 399,
+        ("hash", "proxy@5.5.0"): 386,
+        **{("take", name): 360 for name in ("go@2.1.2", "java-grpc@5.0.7", "java-grpc@5.2.0", "go-grpc@5.1.4")},
+        **{("take", name): 360 for name in ("rust-grpc@5.0.0", "python-grpc@5.1.2", "nodejs-grpc@1.0.8")},
+        ("send", "go@2.1.2"): 320,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", asked("hash"))
+def test_a_key_goes_where_the_sdk_sends_it(name: str) -> None:
+    chosen = "cpp-grpc" if name.startswith("cpp") else name
+    for vector, expected in answered("hash", name):
+        listed = queues(vector)
+        if isinstance(expected, dict):
+            wanted: Any = "refused"
+        elif isinstance(expected, list):
+            wanted = MessageQueue("T", *expected)
+        else:
+            wanted = listed[expected]
+        assert said(lambda: select_by_hash(listed, vector["key"], sdk=chosen)) == wanted, vector  # noqa: B023
+
+
+@pytest.mark.parametrize("name", [param for param in asked("take") if param.id != "go@2.1.2"])
+def test_a_grpc_producer_takes_the_candidates_that_the_sdk_takes(name: str) -> None:
+    for vector, expected in answered("take", name):
+        listed = queues(vector)
+
+        def taken() -> list[list[MessageQueue]]:
+            balancer = PublishingLoadBalancer(listed, sdk=name, start=vector["start"])  # noqa: B023
+            return [balancer.take_message_queues(frozenset(brokers), count) for count, brokers in vector["steps"]]  # noqa: B023
+
+        wanted = "refused" if isinstance(expected, dict) else [[listed[at] for at in step] for step in expected]
+        assert said(taken) == wanted, vector
+
+
+def test_a_go_producer_goes_round_as_client_go_does() -> None:
+    for vector, expected in answered("take", "go@2.1.2"):
+        listed = queues(vector)
+        robin = go_round_robin(listed, vector["start"])
+        picked = [robin.select(brokers[0] if brokers else None) for _, brokers in vector["steps"]]
+        assert picked == [listed[at] for (at,) in expected], vector
+
+
+def test_a_message_group_goes_where_its_hash_says() -> None:
+    for name in ("java-grpc", "go-grpc", "nodejs-grpc"):
+        balancer = PublishingLoadBalancer(PAIR, sdk=name)
+        assert balancer.take_by_message_group("order-1") == select_by_hash(PAIR, "order-1", sdk=name)
+
+
+def test_sdks_that_were_not_run_differ_from_java_as_their_source_says() -> None:
+    def first(name: str, isolated: set[str]) -> list[str]:
+        taken = PublishingLoadBalancer(PAIR, sdk=name).take_message_queues(isolated, 3)
+        return [f"{queue.broker_name}{queue.queue_id}" for queue in taken]
+
+    assert first("java-grpc", set()) == ["a0", "b0"]
+    # They count before they look, so that the first message goes to the second queue.
+    assert [first(name, set()) for name in ("go-grpc@master", "csharp-grpc", "cpp-grpc")] == [["a1", "b0"]] * 3
+    # When all are isolated C# goes on as if none were; C++ has no candidate, and does not send.
+    assert first("csharp-grpc", {"a", "b"}) == ["a1", "b0"]
+    assert first("cpp-grpc", {"a", "b"}) == []
+
+
+def test_keys_of_csharp_cannot_be_predicted() -> None:
+    with pytest.raises(UsageError, match=r"csharp-grpc cannot be predicted: string\.GetHashCode differs from process"):
+        select_by_hash(PAIR, "order-1", sdk="csharp-grpc")
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (lambda: select_by_hash(PAIR, "x", sdk="goo"), "goo: not an SDK"),
+        (lambda: select_by_hash(PAIR, "x", sdk="go-grpc@new"), "go-grpc@new: not a version of go-grpc"),
+        (lambda: select_by_hash(PAIR, 7, sdk="go"), "arg is 7: text is needed"),
+        (lambda: select_by_hash(PAIR, "", sdk="go"), "go: a message without a key goes to any queue"),
+        (lambda: select_by_hash(PAIR, " ", sdk="proxy"), "proxy: a message without a key goes to any queue"),
+        (lambda: select_by_hash(PAIR, "\ud800", sdk="go"), "half of a surrogate pair, which go cannot send"),
+        (lambda: PublishingLoadBalancer(PAIR, sdk="go"), "go: not a gRPC SDK"),
+        (lambda: PublishingLoadBalancer(PAIR, sdk="proxy"), "proxy: not a gRPC SDK"),
+        (lambda: PublishingLoadBalancer(PAIR).take_message_queues(set(), 0), "count is 0"),
+        (lambda: PublishingLoadBalancer(PAIR).take_message_queues("a", 1), "isolated is 'a'"),
+        (lambda: go_round_robin(PAIR, -1), "start is -1"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(call: Callable[[], object], problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        call()
+    assert problem in caught.value.message
+
+
+def test_without_a_queue_nothing_is_picked() -> None:
+    for call in (lambda: PublishingLoadBalancer([]), lambda: go_round_robin([]), lambda: select_by_hash([], "x", "go")):
+        with pytest.raises(DataError, match="has no queue to pick from"):
+            call()
+    # Node sees only queue 0 of each broker.
+    with pytest.raises(DataError, match="a producer of nodejs-grpc has no queue"):
+        PublishingLoadBalancer(PAIR[1:2], sdk="nodejs-grpc")
+
+
+def test_versions_are_those_that_were_read_or_assumed() -> None:
+    assert [sdk(text).profile.mirrors for text in ("go-grpc", "go-grpc@5.1.4", "go-grpc@master")] == [
+        "5.1.4",
+        "5.1.4",
+        "master",
+    ]
+    assert [(sdk(text).profile.mirrors, sdk(text).assumed) for text in ("go-grpc@5.1.3", "go-grpc@v5.2")] == [
+        ("5.1.4", True),
+        ("master", True),
+    ]
+    assert not sdk("java-grpc").assumed
+    assert set(NAMES) == {profile.name for profile in SDKS}
+
+
+ROUTE = TopicRouteData(
+    "T",
+    (QueueData("b", 3, 2, 6), QueueData("a", 1, 2, 6), QueueData("c", 1, 1, 4), QueueData("d", 2, 2, 6)),
+    (
+        BrokerData("x", "a", {0: "192.0.2.1:10911", 1: "192.0.2.2:10911"}),
+        BrokerData("x", "b", {0: "192.0.2.3:10911"}),
+        BrokerData("x", "c", {0: "192.0.2.4:10911"}),
+        BrokerData("x", "d", {1: "192.0.2.5:10911"}),
+    ),
+)
+"""Brokers out of order, one with a slave, one that is read-only, one without a master, and other counts to read."""
+
+
+@pytest.mark.parametrize(
+    ("name", "listed"),
+    [
+        ("java", "a0 a1 b0 b1"),
+        ("go", "b0 b1 a0 a1"),
+        ("cpp", "a0 a1 b0 b1"),
+        ("proxy", "a0 a1 b0 b1"),
+        ("java-grpc", "b1 b2 a0 a1"),
+        ("python-grpc", "b1 b2 a0 a1"),
+        ("cpp-grpc", "b1 b2 a0 a1"),
+        ("csharp-grpc", "b1 b2 a0 a1"),
+        ("go-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
+        ("rust-grpc", "b0 b1 b2 a0 a1 a0 a1 c0 d0 d1"),
+        ("nodejs-grpc", "a0 a0 d0"),
+    ],
+)
+def test_each_sdk_makes_its_own_list_of_a_route(name: str, listed: str) -> None:
+    found = publish_list(ROUTE, sdk(name).profile)
+    assert " ".join(f"{queue.broker_name}{queue.queue_id}" for queue in found) == listed
+
+
+def test_a_proxy_in_a_broker_stores_in_that_broker_alone() -> None:
+    assert [queue.queue_id for queue in stored_list(ROUTE, "b")] == [0, 1]
+    assert stored_list(ROUTE, "stranger") == []
+
+
+def test_a_proxy_ends_its_list_at_a_broker_that_the_route_does_not_name() -> None:
+    route = TopicRouteData(
+        "T", (*ROUTE.queue_datas[:1], QueueData("x", 1, 1, 6), *ROUTE.queue_datas[1:]), ROUTE.broker_datas
+    )
+    assert {queue.broker_name for queue in publish_list(route, sdk("java-grpc").profile)} == {"b"}
+
+
+def test_the_order_of_many_go_brokers_is_not_known() -> None:
+    many = TopicRouteData("T", tuple(QueueData(f"b{number}", 1, 1, 6) for number in range(13)), ())
+    with pytest.raises(DataError, match="is not known beyond 12 brokers"):
+        publish_list(many, sdk("go").profile)

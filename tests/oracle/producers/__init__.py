@@ -1,0 +1,1 @@
+"""What producers' SDKs of several languages pick, by the SDKs themselves."""

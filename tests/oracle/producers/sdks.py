@@ -1,0 +1,195 @@
+"""The SDKs that can be asked, each with the program that asks it: brought, built and run in the user's cache.
+
+Rule of this file: it names packages and versions, never a place to get them from. Where the package managers look is
+the machine's business.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.live.jars import MissingToolError, compiled, jars
+
+from .questions import Question
+
+PROGRAMS = Path(__file__).parent / "programs"
+GO_REMOTING = "github.com/apache/rocketmq-client-go/v2"
+Built = Callable[[Path], list[str]]
+
+
+@dataclass(frozen=True)
+class Sdk:
+    """One version of one SDK."""
+
+    name: str
+    version: str
+    build: Built = field(repr=False)  # makes the program in a folder; returns the command that runs it
+    needs: tuple[str, ...]  # programs that it is built and run with
+    kinds: frozenset[str] = frozenset({"hash", "take"})
+    signed: bool = False  # its counter is a signed number
+    surrogates: bool = False  # its strings can hold half of a surrogate pair
+    needs_key: bool = False  # a message without a key goes to any queue
+    makes_queues: bool = False  # it is told how many queues each broker has
+
+    def can_answer(self, question: Question) -> bool:
+        """Whether the SDK has such a function, and strings that hold the key."""
+        halves = any("\ud800" <= character <= "\udfff" for character in question.key)
+        return (
+            question.kind in self.kinds
+            and (self.surrogates or not halves)
+            and (bool(question.key.strip()) or not self.needs_key or question.kind != "hash")
+            and (len(set(question.queues)) == len(question.queues) or not self.makes_queues)
+        )
+
+    def answers(self, asked: Sequence[Question]) -> list[str]:
+        """What it says to questions that it can answer; the program is built on the first call."""
+        command = self.build(_folder(f"{self.name}-{self.version}"))
+        lines = "".join(question.line(signed=self.signed) + "\n" for question in asked)
+        done = subprocess.run(command, input=lines, capture_output=True, encoding="utf-8", check=False)
+        if done.returncode or len(done.stdout.splitlines()) != len(asked):
+            raise RuntimeError(f"{self.name} {self.version} ended with {done.returncode}:\n{done.stderr[-4000:]}")
+        return done.stdout.splitlines()
+
+
+def _go_remoting(folder: Path) -> list[str]:
+    """The client's module in a copy, to which a file is added that shows what is private."""
+    program = folder / "program"
+    if not program.exists():
+        shutil.copytree(PROGRAMS / "go_remoting", folder, dirs_exist_ok=True, ignore=_named("exposed.go"))
+        module = json.loads(_run(folder, "go", "mod", "download", "-json", f"{GO_REMOTING}@v2.1.2"))["Dir"]
+        shutil.copytree(module, folder / "sdk", copy_function=shutil.copyfile)
+        for inside in (folder / "sdk").rglob("*"):
+            inside.chmod(0o755 if inside.is_dir() else 0o644)
+        (folder / "sdk").chmod(0o755)
+        shutil.copy(PROGRAMS / "go_remoting" / "exposed.go", folder / "sdk" / "producer")
+        _run(folder, "go", "mod", "edit", "-replace", f"{GO_REMOTING}=./sdk")
+        _run(folder, "go", "mod", "tidy")
+        _run(folder, "go", "build", "-o", "program", ".")
+    return [str(program)]
+
+
+def _go_grpc(folder: Path) -> list[str]:
+    program = folder / "program"
+    if not program.exists():
+        shutil.copytree(PROGRAMS / "go_grpc", folder, dirs_exist_ok=True)
+        _run(folder, "go", "mod", "tidy")
+        _run(folder, "go", "build", "-o", "program", ".")
+    return [str(program)]
+
+
+def _java(artifact: str, version: str, program: str, main: str) -> Built:
+    def build(folder: Path) -> list[str]:
+        library = jars(version, (artifact,), artifact)
+        classes = compiled(PROGRAMS / program, library, folder / "classes")
+        class_path = os.pathsep.join((str(classes), f"{library}/*"))
+        return [_tool("java"), "-Xmx256m", f"-Duser.home={folder}", "-cp", class_path, main]
+
+    return build
+
+
+def _balancer(version: str) -> Built:
+    return _java("rocketmq-client-java", version, "java_grpc", "Balancer")
+
+
+def _rust(folder: Path) -> list[str]:
+    """The crate in a copy, at whose end a module is added that shows what is private."""
+    program = folder / "target" / "debug" / "rust-grpc"
+    if not program.exists():
+        fetched = folder / "fetched"
+        shutil.copytree(PROGRAMS / "rust", fetched, dirs_exist_ok=True)
+        manifest = (fetched / "Cargo.toml").read_text(encoding="utf-8").partition("[patch")[0]
+        (fetched / "Cargo.toml").write_text(manifest, encoding="utf-8")
+        packages = json.loads(_run(fetched, "cargo", "metadata", "--format-version", "1"))["packages"]
+        crate = next(Path(package["manifest_path"]).parent for package in packages if package["name"] == "rocketmq")
+        shutil.copytree(PROGRAMS / "rust", folder, dirs_exist_ok=True, ignore=_named("exposed.rs"))
+        shutil.copytree(crate, folder / "rocketmq", dirs_exist_ok=True)
+        library = folder / "rocketmq" / "src" / "lib.rs"
+        exposed = (PROGRAMS / "rust" / "exposed.rs").read_text(encoding="utf-8")
+        library.write_text(library.read_text(encoding="utf-8") + exposed, encoding="utf-8")
+        _run(folder, "cargo", "build")
+    return [str(program)]
+
+
+def _python(folder: Path) -> list[str]:
+    python = folder / "bin" / "python"
+    if not (folder / "ready").exists():
+        _run(folder, sys.executable, "-m", "venv", str(folder))
+        _run(folder, str(python), "-m", "pip", "install", "-q", "rocketmq-python-client==5.1.2")
+        (folder / "ready").touch()
+    return [str(python), str(PROGRAMS / "python_grpc.py")]
+
+
+def _nodejs(folder: Path) -> list[str]:
+    modules = folder / "node_modules"
+    if not (folder / "ready").exists():
+        options = ("--prefix", str(folder), "--no-audit", "--no-fund")
+        _run(folder, "npm", "install", *options, "rocketmq-client-nodejs@1.0.8")
+        (folder / "ready").touch()
+    return [_tool("node"), str(PROGRAMS / "nodejs_grpc.js"), str(modules)]
+
+
+def _cpp(folder: Path) -> list[str]:
+    program = folder / "program"
+    if not program.exists():
+        _run(folder, "g++", "-std=c++11", "-o", str(program), str(PROGRAMS / "cpp_hash.cpp"))
+    return [str(program)]
+
+
+_JAVA = ("javac", "mvn")
+SDKS = (
+    Sdk("go", "2.1.2", _go_remoting, ("go",), frozenset({"hash", "take", "send"}), needs_key=True),
+    *(
+        Sdk("java-grpc", version, _balancer(version), _JAVA, signed=True, surrogates=True)
+        for version in ("5.0.7", "5.2.0")
+    ),
+    Sdk("go-grpc", "5.1.4", _go_grpc, ("go",), signed=True),
+    Sdk("rust-grpc", "5.0.0", _rust, ("cargo",)),
+    Sdk("python-grpc", "5.1.2", _python, (), surrogates=True),
+    Sdk("nodejs-grpc", "1.0.8", _nodejs, ("node", "npm"), surrogates=True),
+    # std::hash of libstdc++, which both C++ clients take.
+    Sdk("cpp-grpc", "libstdc++", _cpp, ("g++",), frozenset({"hash"})),
+    Sdk(
+        "proxy",
+        "5.5.0",
+        _java("rocketmq-proxy", "5.5.0", "java_proxy", "ProxyPicks"),
+        _JAVA,
+        frozenset({"hash"}),
+        surrogates=True,
+        needs_key=True,
+        makes_queues=True,
+    ),
+)
+
+
+def _run(folder: Path, *command: str) -> str:
+    done = subprocess.run(
+        [_tool(command[0]), *command[1:]], cwd=folder, capture_output=True, encoding="utf-8", check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} ended with {done.returncode}:\n{(done.stdout + done.stderr)[-4000:]}")
+    return done.stdout
+
+
+def _tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise MissingToolError(f"{name} is not on the PATH")
+    return found
+
+
+def _folder(name: str) -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base) / "rmqlb" / "sdks" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _named(*names: str) -> Callable[[str, list[str]], set[str]]:
+    return lambda _, found: set(names) & set(found)
