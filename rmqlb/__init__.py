@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.fault import MQFaultStrategy
     from rmqlb.engine.send.publish_info import TopicPublishInfo
     from rmqlb.engine.send.sdks.balancers import PublishingLoadBalancer, go_round_robin
+    from rmqlb.engine.send.sdks.publish_list import publish_queues
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
@@ -49,6 +50,7 @@ _HOMES = {
         "rmqlb.model.message_queue": "MessageQueue",
         "rmqlb.engine.send.publish_info": "TopicPublishInfo",
         "rmqlb.engine.send.sdks.balancers": "PublishingLoadBalancer go_round_robin",
+        "rmqlb.engine.send.sdks.publish_list": "publish_queues",
         "rmqlb.engine.allocate": "allocate allocate_for",
         "rmqlb.engine.allocate.conformance": "check_strategy",
         "rmqlb.sources.formats.from_documents": "parse_route",
@@ -94,6 +96,7 @@ __all__ = [
     "check_strategy",
     "go_round_robin",
     "parse_route",
+    "publish_queues",
     "select_by_hash",
     "select_by_machine_room",
     "select_by_random",

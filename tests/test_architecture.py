@@ -125,6 +125,7 @@ def test_the_public_names_are_these() -> None:
         "check_strategy",
         "go_round_robin",
         "parse_route",
+        "publish_queues",
         "select_by_hash",
         "select_by_machine_room",
         "select_by_random",

@@ -31,6 +31,7 @@ BASIC = {
     "record": "record --replay examples/recording.json",
     "check": f"check -p examples/policy.yaml {EXAMPLE} --today 2027-01-01",
     "simulate-send": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@#5-#9 --messages 12 --latency 1ms",
+    "select-queue": f"select-queue {EXAMPLE} --topic Skewed --key order-1 --key order-2 --key order-3",
     "simulate-receive": f"simulate-receive {EXAMPLE} --topic Skewed --messages 40 --target-wait 1s",
     "context-add": "context add prod -s rocketmq://10.0.0.1:9876 --access-key viewer --secret keyring:rmqlb/prod --use",
     "context-list": "context list",
@@ -67,6 +68,15 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     **{f"owners-screen-{width}": f"show-owners {FAULTS} -g mix-svc -o table" for width in (80, 100, 120)},
     **{f"owners-of-pattern-{width}": f"show-owners {FAULTS} -g '*-svc' --strategy AVG -o table" for width in (80, 120)},
     "plan-queues": f"plan-rebalance {EXAMPLE} --group bill-svc --read-queues broker-a=2 --add-broker broker-c:2 --section queues",
+    **{
+        f"keys-screen-{width}": f"select-queue {EXAMPLE} --topic Skewed --keys-file examples/keys.txt -o table"
+        for width in (80, 120)
+    },
+    "keys-local-120": f"select-queue {EXAMPLE} --topic Skewed --keys-file examples/keys.txt --all -o table",
+    "keys-cluster-80": f"select-queue {EXAMPLE} --topic Skewed --keys-file examples/keys.txt --proxy-mode cluster -o table",
+    "keys-moved-80": f"select-queue {EXAMPLE} --topic Skewed --keys-file examples/keys.txt --write-queues 16 -o table",
+    "keys-jsonl": f"select-queue {EXAMPLE} --topic Skewed --key order-1 --sdk go-grpc@5.1.3 --sdk csharp-grpc "
+    "--add-broker broker-c:4 -o jsonl",
     "plan-scenario": f"plan-rebalance {EXAMPLE} --scenario examples/scenario.yaml --section summary",
     "plan-met": f"plan-rebalance {EXAMPLE} --group bill-svc --add 6 --fail-on 'idle>0' --fail-on 'moved>99%' --section summary",
     "plan-shared-id": f"plan-rebalance {MQADMIN} --consumers a,a,b --replace a=c -o plain",

@@ -163,6 +163,9 @@ MAPS = {
     "share",
     "isolations",
     "strategiesReported",
+    "picks",
+    "queues",
+    "queuesAfter",
 }
 
 

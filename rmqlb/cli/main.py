@@ -21,6 +21,7 @@ COMMANDS = (
     "simulate-rebalance",
     "plan-rollout",
     "simulate-send",
+    "select-queue",
     "simulate-receive",
     "record",
     "check",

@@ -8,6 +8,7 @@ from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups
 from rmqlb.model.diff import SnapshotDiff
 from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.groups import Consumers, Overview
+from rmqlb.model.key_queues import KeyQueues
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.receive_report import ReceiveReport
@@ -91,6 +92,7 @@ RESULTS = (
         LostMessage,
         "whole",
     ),
+    Result("rmqlb/key-queues", ("select-queue",), "which queue each key goes to, SDK by SDK", KeyQueues),
     Result("rmqlb/receive", ("simulate-receive",), "how long messages wait for consumers that receive", ReceiveReport),
     Result(
         "rmqlb/change",

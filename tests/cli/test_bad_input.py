@@ -799,7 +799,23 @@ RECORD = [
         "write 45s, 1m30s, 800ms or 250us",
     ),
 ]
-ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS, *DIFF, *DIAGNOSE, *RECORD]
+SELECT = "select-queue -s EXAMPLE -t Skewed"
+KEYS = [
+    Bad(SELECT, USAGE, "no key is given", "name keys with --key, or a file with one key per line: --keys-file"),
+    Bad(f"{SELECT} --key _", USAGE, "--key: a blank key is none", "messages without a key go round all queues"),
+    Bad(f"{SELECT} --keys-file {{}}/empty", USAGE, "no key is given", "name keys with --key, or a file with one key per line: --keys-file"),
+    Bad(f"{SELECT} --keys-file {{}}/blank", DATA, "--keys-file {}/blank: line 1 is blank", "one key per line"),
+    Bad(f"{SELECT} --keys-file {{}}/ids.txt", USAGE, "--keys-file {}/ids.txt: line 1 is not UTF-8 text"),
+    Bad(f"{SELECT} --keys-file {{}}/none.txt", USAGE, "--keys-file {}/none.txt: No such file or directory"),
+    Bad("select-queue -s - -t T --keys-file -", USAGE, "-s - and --keys-file - both read stdin"),
+    Bad(f"{SELECT} --key a --sdk goo", USAGE, "goo: not an SDK", "did you mean go?"),
+    Bad(f"{SELECT} --key a --sdk go-grpc@new", USAGE, "go-grpc@new: not a version of go-grpc", "known are go-grpc@master, go-grpc@5.1.4"),
+    Bad(f"{SELECT} --key a --proxy-mode both", USAGE, "--proxy-mode both: write local or cluster"),
+    Bad(f"{SELECT} --key a --remove-broker broker-x", USAGE, "--remove-broker broker-x: topic Skewed has no such broker", "did you mean broker-b or broker-a?"),
+    Bad(f"{SELECT} --key a --write-queues many", USAGE, "--write-queues many: many is not a number of queues (0 to 99999)"),
+    Bad("select-queue -s EXAMPLE -t Skewd --key a", DATA, f"topic Skewd is not in {EXAMPLE}", "did you mean Skewed?"),
+]  # fmt: skip
+ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS, *DIFF, *DIAGNOSE, *RECORD, *KEYS]
 WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line]
 
 

@@ -25,6 +25,7 @@ ON_A_GROUP = {
 """Commands that take a group of a snapshot, with their further arguments."""
 ON_A_TOPIC = {
     "show-route": (),
+    "select-queue": ("--key", "order-1", "--key", "order-2", "--add-broker", "broker-x"),
     "simulate-send": ("--fail", "*@#1-#2:SYSTEM_BUSY", "--messages", "5", "--trace"),
     "simulate-receive": ("--fail", "*@1s-2s", "--messages", "5", "--trace"),
 }
@@ -43,7 +44,8 @@ WITHOUT_A_SNAPSHOT = frozenset({"record", "pipeline", "context", "config", "sche
 OWN_FORMATS = {
     "fetch-routes": ("json", "yaml", "jsonl"),
     **dict.fromkeys(
-        ("show-consumers", "show-route", "diagnose", "diff", "plan-rebalance", "simulate-send"), (*FORMATS, "jsonl")
+        ("show-consumers", "show-route", "diagnose", "diff", "plan-rebalance", "simulate-send", "select-queue"),
+        (*FORMATS, "jsonl"),
     ),
     **dict.fromkeys(("show-groups", "show-owners"), (*FORMATS, "jsonl", "prometheus")),
     "check": (*FORMATS, "junit", "sarif", "prometheus"),

@@ -28,6 +28,7 @@ from rmqlb.engine.fail_on_figures.of_recording import RECORDING_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
 from rmqlb.engine.send.profile import PROFILES
+from rmqlb.engine.send.sdks.profile import CLIENTS
 from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.views.explanations import explanations
@@ -48,7 +49,10 @@ NOTHING = Value("nothing")
 _FORMATS: Mapping[str, tuple[str, ...]] = {
     "fetch-routes": ("json", "yaml", "jsonl"),
     **dict.fromkeys(
-        ("show-consumers", "show-route", "diagnose", "diff", "plan-rebalance", "simulate-send", "record"),
+        (
+            *("show-consumers", "show-route", "diagnose", "diff", "plan-rebalance", "simulate-send", "record"),
+            "select-queue",
+        ),
         (*FORMATS, "jsonl"),
     ),
     **dict.fromkeys(("show-groups", "show-owners", "diagnose"), (*FORMATS, "jsonl", "prometheus")),
@@ -70,6 +74,7 @@ _BY_METAVAR: Mapping[str, Value] = {
     "SEVERITY": Value("words", SEVERITIES),
     "COMMAND": Value("words", tuple(name for name in known_names() if " " not in name)),
     "COMMAND…": Value("words", COMMANDS),
+    "SDK[@VERSION]": Value("words", CLIENTS),
     "CODE": Value("words", tuple(explanations())),
     "STRATEGY|all": Value("words", (*NAMES, "all")),
     "VERSION": Value("words", tuple(".".join(map(str, profile.since)) for profile in PROFILES)),

@@ -29,6 +29,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         *("differences", "timeline", "consumers", "changes", "queues", "intervals", "comparison", "summary"),
         "snapshots",
     ),
+    "select-queue": ("moved", "keys", "pairs", "sdks"),
     "check": ("failed", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"),
     "pipeline generate": ("fleet", "faults", "damaged"),
     "context": ("contexts", "context"),

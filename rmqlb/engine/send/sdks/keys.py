@@ -42,7 +42,8 @@ def place_of_key(size: int, key: str, profile: SdkProfile) -> int:
     match profile.hash:
         case "random":
             raise UsageError(
-                f"{profile.name} cannot be predicted: string.GetHashCode differs from process to process",
+                "string.GetHashCode differs from process to process",
+                prefix=f"{profile.name} cannot be predicted: ",
                 hint="each process of such producers sends a message group to another queue",
             )
         case "proxy":

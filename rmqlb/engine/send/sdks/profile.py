@@ -88,11 +88,13 @@ SDKS = (
         "csharp-grpc", "5.2.1", "source", "random", "every-broker", counts_first=True,
         note="string.GetHashCode differs from process to process",
     ),
-    SdkProfile("proxy", "5.5.0", "vectors", "proxy", None, note="where a Proxy stores, whatever SDK sends"),
+    SdkProfile("proxy", "5.5.0", "vectors", "proxy", None, note="a Proxy, whatever SDK sends"),
 )  # fmt: skip
 """All that is known; of an SDK with several stretches the newest first."""
 
 NAMES = tuple(dict.fromkeys(profile.name for profile in SDKS))
+CLIENTS = tuple(name for name in NAMES if name != "proxy")
+"""Those that send."""
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
 
 

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
+from rmqlb.engine.arguments import require
 from rmqlb.engine.send.sdks.profile import SdkProfile
+from rmqlb.engine.send.sdks.profile import sdk as chosen_sdk
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.route import MASTER_ID, QueueData, TopicRouteData
@@ -16,6 +20,22 @@ from rmqlb.model.route import MASTER_ID, QueueData, TopicRouteData
 MOST_GO_BROKERS = 12
 """client-go sorts queue data by a comparison that contradicts itself. Up to so many it turns them round, and as it does
 so twice before the first message, they stand as they came; beyond that the order depends on the Go version."""
+
+
+def publish_queues(route: TopicRouteData, sdk: str = "java") -> list[MessageQueue]:
+    """The queues that a producer of an SDK picks from, in its order: what hash selectors and round robin index into.
+
+    Args:
+        route: the topic's.
+        sdk: `java`, `go`, `java-grpc`, `go-grpc@5.1.4` …; `proxy` is what a Proxy stores message groups in.
+
+    Raises:
+        UsageError: the SDK is not known, or `route` is no route.
+        DataError: the list cannot be known, or the route contradicts itself.
+    """
+    require(route, TopicRouteData, "route")
+    require(sdk, str, "sdk")
+    return publish_list(route, chosen_sdk(sdk).profile)
 
 
 def publish_list(route: TopicRouteData, profile: SdkProfile) -> list[MessageQueue]:
@@ -34,11 +54,23 @@ def publish_list(route: TopicRouteData, profile: SdkProfile) -> list[MessageQueu
         case "proxy":
             return stored_list(route)
         case _:
-            return [
-                queue
-                for queue, broker_id, writable in _of_proxy(route)
-                if _kept(profile, queue, broker_id, writable=writable)
-            ]
+            return [entry.queue for entry in broker_list(route, profile)]
+
+
+class Entry(Struct, frozen=True):
+    """A queue in the list of a gRPC SDK."""
+
+    queue: MessageQueue
+    takes: bool  # what it stands for is a master
+
+
+def broker_list(route: TopicRouteData, profile: SdkProfile) -> list[Entry]:
+    """The list of a gRPC SDK, in which some keep what cannot be sent to."""
+    return [
+        Entry(queue, broker_id == MASTER_ID)
+        for queue, broker_id, writable in _of_proxy(route)
+        if _kept(profile, queue, broker_id, writable=writable)
+    ]
 
 
 def stored_list(route: TopicRouteData, broker_name: str | None = None) -> list[MessageQueue]:
@@ -47,7 +79,7 @@ def stored_list(route: TopicRouteData, broker_name: str | None = None) -> list[M
     Mirrors `MessageQueueSelector.buildWrite` and `LocalTopicRouteService` (5.5.0).
     """
     if broker_name is not None:
-        of_broker = (data for data in route.queue_datas if data.broker_name == broker_name)
+        of_broker = (data for data in route.queue_datas if data.broker_name == broker_name and data.writable)
         return _queues(route, next(of_broker, QueueData(broker_name)))
     return sort_queues(set(route.publish_queues()))
 

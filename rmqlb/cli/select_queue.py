@@ -1,0 +1,124 @@
+"""`rmqlb select-queue`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Struct
+from typer import Option
+
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option, command, panel
+from rmqlb.cli.common.reading import fetch
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.snapshot import Wanted
+
+if TYPE_CHECKING:
+    from rmqlb.engine.send.sdks.profile import ChosenSdk
+    from rmqlb.model.key_queues import ProxyMode
+
+_change_option = panel("What changes")
+_PROXY_MODES: "tuple[ProxyMode, ...]" = ("local", "cluster")
+
+
+class KeyOptions(Struct, frozen=True):
+    """Which keys, sent by whose producers, and what changes."""
+
+    key: Annotated[
+        list[str] | None, Option("-k", "--key", metavar="KEY", help="A message group or sharding key; repeatable.")
+    ] = None
+    keys_file: Annotated[str | None, Option(metavar="FILE|-", help="More keys, one per line.")] = None
+    sdk: Annotated[
+        list[str] | None,
+        about_option(
+            metavar="SDK[@VERSION]", help="Whose producers send, as go or go-grpc@5.1.4; repeatable; default: all."
+        ),
+    ] = None
+    proxy_mode: Annotated[
+        str,
+        about_option(
+            metavar="local|cluster", help="How the Proxy of gRPC producers runs: in each broker, or by itself."
+        ),
+    ] = "local"
+    add_broker: Annotated[
+        list[str] | None,
+        _change_option(
+            metavar="NAME[:READ[:WRITE]]",
+            help="A broker that gets queues of the topic, the last one in its route; counts default to the others'.",
+        ),
+    ] = None
+    remove_broker: Annotated[list[str] | None, _change_option(metavar="NAME", help="A broker that is lost.")] = None
+    write_queues: Annotated[
+        list[str] | None, _change_option(metavar="[BROKER=]N", help="New number of write queues.")
+    ] = None
+
+
+@command
+def select_queue(
+    source: SourceOptions,
+    topic: Annotated[str, Option("-t", "--topic", metavar="TOPIC", help="The topic; required.")],
+    keys: KeyOptions,
+    output: OutputOptions,
+) -> None:
+    """Show which queue each message group or sharding key goes to, SDK by SDK.
+
+    Examples:
+      rmqlb select-queue -s examples/cluster.json --topic Skewed --key order-1 --key order-2
+
+      rmqlb select-queue -s examples/cluster.json --topic Skewed --keys-file examples/keys.txt --sdk java --sdk go
+
+      rmqlb select-queue -s examples/cluster.json --topic Skewed --keys-file examples/keys.txt --write-queues 16
+
+    Exit codes: 0 done, 2 usage, 4 the topic is not there or has no writable queue, 5 endpoint unreachable.
+    """
+    from rmqlb.cli.common import parse as values
+    from rmqlb.engine.plan.changes import Changes, change_routes, describe
+    from rmqlb.engine.route_findings import sighting_findings
+    from rmqlb.engine.send.sdks.key_queues import key_queues
+    from rmqlb.engine.source_findings import source_findings
+    from rmqlb.views.send.key_queues import key_queues_report, sdk_findings
+
+    terminal = Terminal("select-queue", output, more_formats=("jsonl",))
+    mode = next((mode for mode in _PROXY_MODES if mode == keys.proxy_mode.lower()), None)
+    if mode is None:
+        raise UsageError(f"--proxy-mode {keys.proxy_mode}: write local or cluster")
+    sdks = _sdks(keys)
+    asked = _keys(source, keys)
+    changes = Changes(
+        add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in keys.add_broker or ()),
+        remove_brokers=tuple(keys.remove_broker or ()),
+        write_queues=values.queue_counts(keys.write_queues or (), "--write-queues"),
+    )
+    snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
+    route = snapshot.route(topic)
+    after = change_routes([route], changes)[0] if changes.touches_route else None
+    found = key_queues(route, asked, sdks, mode, after=after, changes=describe(changes))
+    findings = (*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot), *sdk_findings(found))
+    terminal.show(key_queues_report(found), snapshot, findings)
+
+
+def _sdks(keys: KeyOptions) -> "list[ChosenSdk]":
+    """Those that are named, otherwise all, each once (raises UsageError)."""
+    from rmqlb.engine.send.sdks.profile import CLIENTS, sdk
+
+    return [sdk(text) for text in dict.fromkeys(keys.sdk or CLIENTS)]
+
+
+def _keys(source: SourceOptions, keys: KeyOptions) -> list[str]:
+    """The keys, each once (raises UsageError, DataError)."""
+    from rmqlb.cli.common.amounts import byte_count
+    from rmqlb.cli.common.parse import lines_of
+    from rmqlb.sources.user_files.send_inputs import read_text
+
+    found = list(keys.key or ())
+    if any(not key.strip() for key in found):
+        raise UsageError("--key: a blank key is none", hint="messages without a key go round all queues")
+    if keys.keys_file is not None:
+        if source.source == "-" and keys.keys_file == "-":
+            raise UsageError("-s - and --keys-file - both read stdin")
+        lines = lines_of(read_text(keys.keys_file, "--keys-file", byte_count(source.max_size, "--max-size")))
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                raise DataError(f"--keys-file {keys.keys_file}: line {number} is blank", hint="one key per line")
+        found += lines
+    if not found:
+        raise UsageError("no key is given", hint="name keys with --key, or a file with one key per line: --keys-file")
+    return list(dict.fromkeys(found))

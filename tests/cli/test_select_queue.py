@@ -1,0 +1,161 @@
+"""`rmqlb select-queue`: where keys go, and what the screens say of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rmqlb import MessageQueue, parse_route, publish_queues, select_by_hash
+from rmqlb.engine.send.sdks.key_queues import key_queues
+from rmqlb.engine.send.sdks.profile import CLIENTS, sdk
+from rmqlb.errors import DataError
+from rmqlb.model.message_queue import QueueName
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from tests.support.builders import route
+
+from .run import EXAMPLE, run
+
+KEYS = tuple(f"order-{number}" for number in range(200))
+GRPC = tuple(name for name in CLIENTS if name.endswith("-grpc"))
+
+
+def asked(*more: str, key: str = "order-1") -> dict[str, Any]:
+    ran = run("select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", key, *more, "-o", "json")
+    assert ran.code == 0, ran.stderr
+    data: dict[str, Any] = json.loads(ran.stdout)["data"]
+    return data
+
+
+def places(found: Any, name: str) -> list[tuple[str, int] | None]:
+    rows = [row.queues[name] for row in found.keys]
+    return [None if queue is None else (queue.broker_name, queue.queue_id) for queue in rows]
+
+
+def test_a_key_goes_where_the_public_api_says() -> None:
+    data = asked("--sdk", "java", "--sdk", "go")
+    with open(EXAMPLE, encoding="utf-8") as file:
+        topics = json.load(file)["data"]["topics"]
+    document = next(topic["route"] for topic in topics if topic["topic"] == "Skewed")
+    topic = parse_route(json.dumps(document), "Skewed")
+    for name in ("java", "go"):
+        queue = select_by_hash(publish_queues(topic, sdk=name), "order-1", sdk=name)
+        assert data["keys"][0]["queues"][name] == {"brokerName": queue.broker_name, "queueId": queue.queue_id}
+
+
+def test_behind_a_proxy_in_cluster_mode_every_grpc_sdk_sends_a_key_to_one_queue() -> None:
+    found = key_queues(route(a=4, b=4), KEYS, [sdk(name) for name in GRPC], "cluster")
+    assert [each.unknown for each in found.sdks] == [None] * len(GRPC)
+    assert {pair.differ for pair in found.pairs} == {0}
+    queues = route(a=4, b=4).publish_queues()
+    stored = [select_by_hash(queues, key, sdk="proxy") for key in KEYS]
+    assert places(found, "csharp-grpc") == [(queue.broker_name, queue.queue_id) for queue in stored]
+
+
+def test_in_a_broker_the_proxy_picks_from_the_queues_of_that_broker() -> None:
+    found = key_queues(route(a=4, b=3), KEYS, [sdk("java-grpc"), sdk("csharp-grpc")])
+    queues = route(a=4, b=3).publish_queues()
+    for key, place in zip(KEYS, places(found, "java-grpc"), strict=True):
+        broker = select_by_hash(queues, key, sdk="java-grpc").broker_name
+        of_broker = [MessageQueue("T", broker, number) for number in range({"a": 4, "b": 3}[broker])]
+        assert found.keys[KEYS.index(key)].picks["java-grpc"] == _name(select_by_hash(queues, key, sdk="java-grpc"))
+        assert place == (broker, select_by_hash(of_broker, key, sdk="proxy").queue_id)
+    assert places(found, "csharp-grpc") == [None] * len(KEYS)
+    assert found.pairs == ()
+    assert "differs from process to process" in (found.sdks[1].unknown or "")
+
+
+def test_go_sends_keys_to_brokers_that_take_none_in_local_mode() -> None:
+    """Its list keeps slaves and brokers that are for reading only."""
+    spread = TopicRouteData(
+        "T",
+        (QueueData("a", 2, 2, 6), QueueData("b", 2, 2, 4)),
+        (BrokerData("c", "a", {0: "192.0.2.1:1", 1: "192.0.2.2:1"}), BrokerData("c", "b", {0: "192.0.2.3:1"})),
+    )
+    found = key_queues(spread, KEYS, [sdk("go-grpc"), sdk("java-grpc")])
+    assert {place and place[0] for place in places(found, "go-grpc")} == {"a", None}
+    assert {place and place[0] for place in places(found, "java-grpc")} == {"a"}
+    # Of its six queues two are those of the master.
+    lost = places(found, "go-grpc").count(None)
+    assert lost == sum(select_by_hash(_numbered(6), key, sdk="go-grpc").queue_id > 1 for key in KEYS)
+
+
+def _name(queue: MessageQueue) -> QueueName:
+    return QueueName(queue.broker_name, queue.queue_id)
+
+
+def _numbered(count: int) -> list[MessageQueue]:
+    return [MessageQueue("T", "x", number) for number in range(count)]
+
+
+def test_a_change_moves_the_keys_whose_queue_is_another_one_afterwards() -> None:
+    sdks = [sdk(name) for name in ("java", "proxy")]
+    found = key_queues(route(a=8), KEYS, sdks, after=route(a=16), changes=("16 write queues on every broker",))
+    java, proxy = found.sdks
+    codes = [select_by_hash(_numbered(16), key).queue_id for key in KEYS]
+    assert java.moved == sum(code != code % 8 for code in codes)
+    assert (java.moved_share, found.keys[0].queues_after is not None) == (java.moved / len(KEYS), True)
+    # A Proxy's hash moves a key to a new queue or not at all.
+    after = [row.queues_after for row in found.keys]
+    stays = [each["proxy"] == row.queues["proxy"] for each, row in zip(after, found.keys, strict=True) if each]
+    goes = [
+        each["proxy"].queue_id for each, stay in zip(after, stays, strict=True) if each and each["proxy"] and not stay
+    ]
+    assert proxy.moved == len(goes)
+    assert min(goes) >= 8
+
+
+def test_pairs_count_the_keys_that_two_sdks_send_to_different_queues() -> None:
+    found = key_queues(route(a=8), KEYS, [sdk("java"), sdk("go"), sdk("cpp")])
+    assert [(pair.sdk, pair.other_sdk) for pair in found.pairs] == [("java", "go"), ("java", "cpp"), ("go", "cpp")]
+    for pair in found.pairs:
+        both = zip(places(found, pair.sdk), places(found, pair.other_sdk), strict=True)
+        assert pair.differ == sum(one != other for one, other in both)
+        assert pair.differ_share == pair.differ / len(KEYS)
+
+
+def test_queues_used_and_the_most_keys_of_one_are_counted() -> None:
+    (java,) = key_queues(route(a=2), ("a", "b", "c", "e"), [sdk("java")]).sdks
+    # The codes are 97, 98, 99 and 101: one is even.
+    assert (java.queues_used, java.most_keys) == (2, 3)
+
+
+def test_a_topic_without_writable_queues_is_told() -> None:
+    with pytest.raises(DataError, match="topic T has no queue that producers can write"):
+        key_queues(TopicRouteData("T", (QueueData("a", 2, 2, 4),), ()), ("a",), [sdk("java")])
+
+
+def test_keys_of_a_file_and_of_the_line_are_taken_once_each() -> None:
+    ran = run(
+        "select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "b", "--keys-file", "-", "-o", "json", stdin="a\nb\na\n"
+    )
+    assert [row["key"] for row in json.loads(ran.stdout)["data"]["keys"]] == ["b", "a"]
+
+
+def test_a_version_that_was_not_read_is_named_as_assumed() -> None:
+    ran = run("select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "a", "--sdk", "go-grpc@5.1.3", "-o", "plain")
+    assert (
+        "go-grpc@5.1.3: this version was not read, its rules are taken to be those of 5.1.4 [assumed-sdk]" in ran.stderr
+    )
+    assert asked("--sdk", "go-grpc@5.1.3")["sdks"][0]["assumed"] is True
+
+
+@pytest.mark.parametrize(
+    ("more", "first"),
+    [
+        (("--sdk", "go"), "Skewed, 1 key on 7 queues: go uses 1 queue, at most 1 key in one"),
+        (
+            ("--sdk", "java", "--sdk", "go"),
+            "Skewed, 1 key on 7 queues: 1 go to different queues, depending on the SDK (java, go)",
+        ),
+        (
+            ("--sdk", "go", "--remove-broker", "broker-b"),
+            "Skewed, remove broker broker-b: of 1 key so many move: go 1 (100%)",
+        ),
+        (("--sdk", "csharp-grpc"), "Skewed, 1 key on 7 queues: which queues they go to is unknown"),
+    ],
+)  # fmt: skip
+def test_the_first_line_answers(more: tuple[str, ...], first: str) -> None:
+    ran = run("select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "order-1", *more, "-o", "plain")
+    assert ran.stdout.splitlines()[0] == first
