@@ -249,14 +249,16 @@ _rmqlb_at_simulate_send() {
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --mode) _rmqlb_words sync async oneway; return ;;
         --latency-fault|--detector) _rmqlb_words on off; return ;;
+        --sdk) _rmqlb_words java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc; return ;;
+        --proxy-mode) _rmqlb_words local cluster; return ;;
         --selector) _rmqlb_beginnings hash random machine-room 'expr:'; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
-        --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients trials spreads lost exceptions; return ;;
+        --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients sdks trials spreads lost exceptions; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms changed-since 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --scenario --against --topic --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --sdk --proxy-mode --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --compare-sdks --trials --precision --fail-on --scenario --against --topic --help --help-all
 }
 
 _rmqlb_at_select_queue() {

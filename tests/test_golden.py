@@ -137,6 +137,14 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "send-compared": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@45s-1m30s --rate 100 --for 2m --compare",
     "send-clients": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b:timeout --rate 10 --for 5m "
     "--latency-fault on --latency 3ms --compare-clients",
+    **{
+        f"send-sdks-{width}": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b@10s-1m10s --nameserver-notices never "
+        "--rate 100 --for 90s --compare-sdks -o table"
+        for width in (80, 120)
+    },
+    "send-go-grpc": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b@5s- --rate 10 --for 1m --sdk go-grpc -o plain",
+    "send-cluster": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b@5s-20s --rate 10 --for 1m --sdk cpp-grpc "
+    "--proxy-mode cluster -o table",
     "send-traced": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-a:SYSTEM_BUSY --messages 4 --trace --section attempts",
     "send-jsonl": f"simulate-send {EXAMPLE} --topic Skewed --fail 'broker-*@#2-#3' --messages 3 -o jsonl",
     "send-jsonl-traced": f"simulate-send {EXAMPLE} --topic Skewed --fail 'broker-*@#2-#3' --messages 3 -o jsonl --trace",

@@ -13,7 +13,7 @@ from rmqlb.model.snapshot import Wanted
 
 if TYPE_CHECKING:
     from rmqlb.engine.send.sdks.profile import ChosenSdk
-    from rmqlb.model.key_queues import ProxyMode
+    from rmqlb.model.send_scenario import ProxyMode
 
 _change_option = panel("What changes")
 _PROXY_MODES: "tuple[ProxyMode, ...]" = ("local", "cluster")

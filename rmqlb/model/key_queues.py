@@ -8,8 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.model.message_queue import QueueName
-
-ProxyMode = Literal["local", "cluster"]
+from rmqlb.model.send_scenario import ProxyMode
 
 
 class KeyedSdk(Struct, frozen=True, rename="camel"):

@@ -28,6 +28,9 @@ from rmqlb.model.limits import (
 from rmqlb.model.message_queue import MessageQueue
 
 Mode = Literal["sync", "async", "oneway"]
+ProxyMode = Literal["local", "cluster"]
+JAVA = "java"
+"""The SDK of `client_version`."""
 ReactionKind = Literal["refused", "timeout", "slow", "status", "code", "read-only"]
 NEWEST = "5.5.0"
 """The newest client whose classes were run; a later version is given its rules, and told so."""
@@ -171,6 +174,9 @@ class SendScenario(Struct, frozen=True):
         overshoot_us: how much longer than its budget a timed-out SYNC attempt takes, or None for what was measured.
         selector: the application picks the queue itself, or None. A function (queues, key) → queue is given each
             message's number as its key.
+        sdk: whose producer: java, go, java-grpc, go-grpc@5.1.4 …; of another one than java the timeout is that of one
+            attempt, and only SYNC sends are simulated.
+        proxy_mode: how the Proxy of gRPC producers runs: local, in each broker; cluster, by itself.
     """
 
     client_version: str = NEWEST
@@ -197,6 +203,8 @@ class SendScenario(Struct, frozen=True):
     not_available_duration: Thresholds | None = None
     overshoot_us: Time | None = None
     selector: Selector | SelectorFunction | None = None
+    sdk: str = JAVA
+    proxy_mode: ProxyMode = "local"
 
     def __post_init__(self) -> None:
         if self.selector is not None and not isinstance(self.selector, Selector):

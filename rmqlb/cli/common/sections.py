@@ -22,7 +22,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "plan-rollout": ("choices", "order", "stages"),
     "simulate-send": (
         *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),
-        *("strategies", "clients", "trials", "spreads", "lost", "exceptions"),
+        *("strategies", "clients", "sdks", "trials", "spreads", "lost", "exceptions"),
     ),
     "simulate-receive": ("waits", "brokers", "failures", "crashes", "quantiles", "closed-forms", "totals", "messages"),
     "record": (

@@ -25,7 +25,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import KeySpread
-from rmqlb.model.send_scenario import ASSUMED_LATENCY, Mode, SendScenario
+from rmqlb.model.send_scenario import ASSUMED_LATENCY, JAVA, Mode, ProxyMode, SendScenario
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.source_text import is_live
 from rmqlb.views.report import duration
@@ -41,6 +41,7 @@ class Gathered(Struct, frozen=True):
     scenario: SendScenario
     findings: tuple[Finding, ...]
     keys: KeySpread | None = None  # those that a selector is given, or None
+    retries_given: bool = False  # otherwise they are those of the SDK
 
 
 def gather(
@@ -75,7 +76,9 @@ def gather(
         messages=_messages(load, keys),
         rate=None if load.rate is None else amounts.rate(load.rate, "--rate"),
         duration_us=None if load.for_ is None else amounts.duration_us(load.for_, "--for"),
-        retries=producer.send_retries,
+        retries=_retries(producer),
+        sdk=producer.sdk,
+        proxy_mode=_proxy_mode(producer),
         timeout_ms=amounts.whole_ms(producer.send_timeout, "--send-timeout"),
         timeout_per_request_ms=None if capped is None else amounts.whole_ms(capped, "--send-timeout-per-request"),
         retry_not_store_ok=producer.retry_not_store_ok,
@@ -99,7 +102,24 @@ def gather(
     if load.start_at is not None:
         scenario = replace(scenario, start_at=values.queue_of(load.start_at, queues, "--start-at"))
     findings += [*_assumed(scenario, failing, load), *source_findings(snapshot)]
-    return Gathered(snapshot, route, scenario, tuple(findings), keys)
+    return Gathered(snapshot, route, scenario, tuple(findings), keys, producer.send_retries is not None)
+
+
+def _retries(producer: ProducerOptions) -> int:
+    if producer.sdk == JAVA:
+        return 2 if producer.send_retries is None else producer.send_retries
+    from rmqlb.engine.send.sdks.profile import sdk
+
+    own = sdk(producer.sdk).profile.retries
+    return (own or 0) if producer.send_retries is None or own == 0 else producer.send_retries
+
+
+def _proxy_mode(producer: ProducerOptions) -> ProxyMode:
+    found = next((mode for mode in get_args(ProxyMode) if mode == producer.proxy_mode.lower()), None)
+    if found is None:
+        raise UsageError(f"--proxy-mode {producer.proxy_mode}: write local or cluster")
+    mode: ProxyMode = found
+    return mode
 
 
 def _excluded(producer: ProducerOptions, topic: str, brokers: Sequence[str]) -> frozenset[str]:

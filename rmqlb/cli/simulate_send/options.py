@@ -6,11 +6,12 @@ from msgspec import Struct
 
 from rmqlb.cli.common.options import panel, shown_option
 from rmqlb.model.limits import MOST_RETRIES, MOST_THREADS
-from rmqlb.model.send_scenario import NEWEST
+from rmqlb.model.send_scenario import JAVA, NEWEST
 
 failures_option = panel("Failures")
 load_option = panel("Load")
 producer_option = panel("Producer")
+sdk_option = panel("Producer: SDK")
 
 
 class FailureOptions(Struct, frozen=True):
@@ -86,9 +87,21 @@ class ProducerOptions(Struct, frozen=True):
     mode: Annotated[str, producer_option(metavar="sync|async|oneway", help="How it sends.")] = "sync"
     latency_fault: Annotated[str, producer_option(metavar="on|off", help="sendLatencyFaultEnable.")] = "off"
     detector: Annotated[str, producer_option(metavar="on|off", help="startDetectorEnable (5.1.4 and newer).")] = "off"
+    sdk: Annotated[
+        str, sdk_option(metavar="SDK[@VERSION]", help="Whose producer, as go or go-grpc@5.1.4; SYNC sends.")
+    ] = JAVA
+    proxy_mode: Annotated[
+        str,
+        sdk_option(metavar="local|cluster", help="How the Proxy of gRPC producers runs: in each broker, or by itself."),
+    ] = "local"
     send_retries: Annotated[
-        int, producer_option(min=0, max=MOST_RETRIES, help="retryTimesWhenSendFailed, or its twin for async.")
-    ] = 2
+        int | None,
+        producer_option(
+            min=0,
+            max=MOST_RETRIES,
+            help="retryTimesWhenSendFailed, or its twin for async. Default: as the SDK has it, 2; go 3.",
+        ),
+    ] = None
     send_timeout: Annotated[str, producer_option(metavar="TIME", help="sendMsgTimeout, for all attempts together.")] = (
         "3s"
     )
@@ -127,6 +140,7 @@ class WhatOptions(Struct, frozen=True):
     compare_clients: Annotated[bool, shown_option("--compare-clients", help="Every stretch of client versions.")] = (
         False
     )
+    compare_sdks: Annotated[bool, shown_option("--compare-sdks", help="Producers of every SDK side by side.")] = False
     trials: Annotated[
         str | None, shown_option(metavar="N", help="Run N times with other random parts; confidence intervals.")
     ] = None

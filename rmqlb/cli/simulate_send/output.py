@@ -22,7 +22,7 @@ from rmqlb.model.client_versions import ClientVersions
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.made_from import MadeFrom
 from rmqlb.model.send_report import SendReport
-from rmqlb.model.send_scenario import SendScenario
+from rmqlb.model.send_scenario import JAVA, SendScenario
 from rmqlb.views.made_from_view import dated
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def stream(
     """Every attempt as a JSON line, as soon as it ends; with --trace every lost message too, after its last attempt."""
     from rmqlb.views.formats.machine import JsonLines
 
-    if what.compare or what.compare_clients or what.trials:
+    if what.compare or what.compare_clients or what.compare_sdks or what.trials:
         raise UsageError(
             "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
         )
@@ -78,6 +78,9 @@ def write(
     from rmqlb.views.send.view import send_report
 
     scenario = found.scenario
+    if (what.compare or what.compare_clients) and scenario.sdk != JAVA:
+        option = "--compare" if what.compare else "--compare-clients"
+        raise UsageError(f"{option} compares what Java's producers do", hint="leave --sdk out, or use --compare-sdks")
     if what.trace and scenario.messages is not None and scenario.messages * (1 + scenario.retries) > _MOST_KEPT:
         raise UsageError(
             f"--trace of {scenario.messages} messages would keep millions of attempts", hint="stream them with -o jsonl"
@@ -95,6 +98,7 @@ def write(
             other = replace(scenario, latency_fault=not scenario.latency_fault)
             others.append(simulate_send(found.route, other, trace=False, progress=sent))
         clients = list(_clients(found, progress)) if what.compare_clients else []
+        sdks = list(_sdks(found, progress)) if what.compare_sdks else []
         estimates = None
         if trials is not None:
             from rmqlb.engine.send.trials import simulate_trials
@@ -110,7 +114,14 @@ def write(
     ]
     require_known(tried, _hint(asked, tried))
     shown = send_report(
-        report, others=others, clients=clients, trials=estimates, conditions=tried, trace=what.trace, keys=found.keys
+        report,
+        others=others,
+        clients=clients,
+        sdks=sdks,
+        trials=estimates,
+        conditions=tried,
+        trace=what.trace,
+        keys=found.keys,
     )
     terminal.show(dated(shown, _used(found), against), found.snapshot, (*moved_on, *found.findings, *report.findings))
     judge(tried, terminal)
@@ -141,3 +152,14 @@ def _clients(found: Gathered, progress: Progress) -> Iterator[tuple[ClientVersio
         progress("client versions", done, len(PROFILES))
         version = ".".join(map(str, profile.since))
         yield profile.versions, simulate_send(found.route, replace(found.scenario, client_version=version), trace=False)
+
+
+def _sdks(found: Gathered, progress: Progress) -> Iterator[SendReport]:
+    """The same by producers of each SDK that can be simulated, each with the retries that are its own."""
+    from rmqlb.engine.send.sdks.profile import simulated
+
+    chosen = simulated()
+    for done, (name, retries) in enumerate(chosen):
+        progress("SDKs", done, len(chosen))
+        own = found.scenario.retries if found.retries_given and retries else retries
+        yield simulate_send(found.route, replace(found.scenario, sdk=name, retries=own), trace=False)

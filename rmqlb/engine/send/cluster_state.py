@@ -31,6 +31,7 @@ class ClusterState:
 
     Attributes:
         queues: the client's publish list; threads share it.
+        seen: the client's route.
         write_queue_nums: what the client's route says, for `pickOneAtLeast`.
     """
 
@@ -153,6 +154,7 @@ class ClusterState:
     def _take(self, view: View) -> None:
         self._view = view
         self.gone = view[0]
+        self.seen = self._seen(view)
         self.queues = list(self._publish(view))
         self.write_queue_nums = self._write_queue_nums(view)
         listed = {queue.broker_name for queue in self.queues}

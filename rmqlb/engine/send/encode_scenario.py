@@ -23,7 +23,7 @@ from rmqlb.engine.send.vectorized.scenario import (
     SendPlan,
 )
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.send_scenario import Latency, Moment, Reaction
+from rmqlb.model.send_scenario import JAVA, Latency, Moment, Reaction
 
 _HORIZON = 1 << 60
 
@@ -40,14 +40,19 @@ class Lanes(NamedTuple):
 def lanes_of(simulation: SendSimulation) -> Lanes | None:
     """The scenario in plain numbers.
 
-    Returns None where the kernel does not cover it: other modes than SYNC, selectors, failures by message number or
-    with route polls at random times, a queue list that becomes empty, and numbers that are absurd.
+    Returns None where the kernel does not cover it: other SDKs than Java, other modes than SYNC, selectors, failures by
+    message number or with route polls at random times, a queue list that becomes empty, and numbers that are absurd.
     """
     scenario = simulation.scenario
     moments = [moment for failure in scenario.failures for moment in (failure.start, failure.end) if moment is not None]
     by_time = all(moment.us is not None and moment.us >= 0 for moment in moments)
     polls_by_time = scenario.first_poll_us is not None or not scenario.failures
-    if scenario.mode != "sync" or scenario.chosen_by is not None or not (by_time and polls_by_time):
+    if (
+        scenario.sdk != JAVA
+        or scenario.mode != "sync"
+        or scenario.chosen_by is not None
+        or not (by_time and polls_by_time)
+    ):
         return None
     if not _moderate(simulation, moments):
         return None

@@ -22,7 +22,7 @@ from rmqlb.model.send_report import (
     SendReport,
     SendTotals,
 )
-from rmqlb.model.send_scenario import Failure
+from rmqlb.model.send_scenario import JAVA, Failure
 
 
 def report_of(
@@ -34,7 +34,7 @@ def report_of(
     report = SendReport(
         topic=simulation.route.topic,
         scenario=simulation.scenario,
-        profile=profile.name,
+        profile=_rules(simulation),
         latency_max=profile.latency_max,
         not_available_duration=profile.not_available_duration,
         failure_isolates_ms=profile.duration(0, isolation=True),
@@ -50,6 +50,15 @@ def report_of(
         lost_messages=None if lost_messages is None else tuple(sorted(lost_messages, key=lambda lost: lost.message)),
     )
     return replace(report, findings=tuple(send_findings(report, simulation.route, recorder.selector_threw)))
+
+
+def _rules(simulation: SendSimulation) -> str:
+    if simulation.scenario.sdk == JAVA:
+        return simulation.profile.name
+    from rmqlb.engine.send.sdks.profile import sdk
+
+    profile = sdk(simulation.scenario.sdk).profile
+    return f"{profile.name} {profile.mirrors}"
 
 
 def _queues(simulation: SendSimulation) -> tuple[QueueTally, ...]:

@@ -25,7 +25,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_RATE, TrialNumber
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import Attempt, LostMessage, SendReport
-from rmqlb.model.send_scenario import STATUSES, Failure, Selector, SendScenario
+from rmqlb.model.send_scenario import JAVA, STATUSES, Failure, Selector, SendScenario
 from rmqlb.model.snapshot import suggestion
 
 _FINEST = 10**24
@@ -118,6 +118,10 @@ def check(scenario: SendScenario) -> None:
     if scenario.chosen_by is not None:
         _check_selector(scenario.chosen_by)
     profile_of(scenario.client_version)
+    if scenario.sdk != JAVA:
+        from rmqlb.engine.send.sdks.sender import check_sdk
+
+        check_sdk(scenario)
 
 
 def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
@@ -211,7 +215,7 @@ def play(
     Returns how many events were taken; None when there were more than `most_events`, and it is given up.
     """
     sender = _sender(simulation)
-    fast_forward = FastForward(simulation) if skip else None
+    fast_forward = FastForward(simulation) if skip and simulation.scenario.sdk == JAVA else None
     told = 0
     for events in count(1):
         event = simulation.next_event()
@@ -232,6 +236,10 @@ def play(
 
 def _sender(simulation: SendSimulation) -> Sender:
     scenario = simulation.scenario
+    if scenario.sdk != JAVA:
+        from rmqlb.engine.send.sdks.sender import SdkSender
+
+        return SdkSender(simulation)
     if scenario.chosen_by is not None:
         return SelectorSender(simulation, scenario.chosen_by)
     if scenario.mode == "async":

@@ -7,6 +7,8 @@ Rules of this file:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
 from rmqlb.engine.randomness import draw, stream_key
@@ -73,6 +75,8 @@ class SendSimulation:
         # when the simulation ended, once it has: with its last message, or with the time that it was given
         self.ended = 0
         self.surprises = 0  # counts what no period can contain: random numbers, the detector's finds
+        # what else happens up to a tick, before whatever changes at that tick
+        self.outside: Callable[[int], None] | None = None
         self._next_detect = _DETECTS_EACH_MS * self.per_ms
 
     def next_event(self) -> tuple[int, Thread] | None:
@@ -180,11 +184,15 @@ class SendSimulation:
     def _advance(self, now: int) -> None:
         cluster, timeline = self.cluster, self.recorder.timeline
         while (due := min(cluster.next_at, timeline.next_at)) <= now:
+            if self.outside is not None:
+                self.outside(due)
             if timeline.next_at == due:
                 self.recorder.end_slice(due)
             if cluster.next_at <= due:
                 cluster.advance(due)
                 self.recorder.look_around(due)
+        if self.outside is not None:
+            self.outside(now)
 
     def _new_info(self, thread: Thread) -> None:
         cluster, start = self.cluster, self.scenario.start_at

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.send_report import FailureReport, SendReport, SendTotals
-from rmqlb.model.send_scenario import Failure, Moment
+from rmqlb.model.send_scenario import JAVA, Failure, Moment
 from rmqlb.model.send_trials import TrialsReport
 from rmqlb.model.words import counted, messages
 from rmqlb.views.report import about, duration, percent
@@ -22,7 +22,7 @@ def send_facts(report: SendReport, trials: TrialsReport | None = None) -> tuple[
     return (
         f"{report.topic}, {_failing(report)}: {'; '.join((*_lost(totals), *_retries(report), *longest))}",
         *(() if trials is None else (f"  {line}" for line in _over_trials(trials))),
-        *(f"  {_taken(failure)}" for failure in report.failures[:MOST_FAILURES]),
+        *(f"  {_taken(failure, report.scenario.sdk)}" for failure in report.failures[:MOST_FAILURES]),
         *((f"  and {len(report.failures) - MOST_FAILURES} failures more",) if several else ()),
     )
 
@@ -95,13 +95,14 @@ def _retries(report: SendReport) -> Iterator[str]:
         yield "no attempt fails"
 
 
-def _taken(taken: FailureReport) -> str:
+def _taken(taken: FailureReport, sdk: str) -> str:
     """How the producer took a failure."""
     text = f"{taken.broker_name}: {counted(taken.failed, 'attempt')} failed"
     if taken.began_ms is None:
         return f"{taken.broker_name}: the simulation ends before it fails"
     if taken.isolated_ms is not None:
-        how = "route poll" if taken.isolated_by == "route" else "latency fault"
+        own = "latency fault" if sdk == JAVA else "until a heartbeat"
+        how = "route poll" if taken.isolated_by == "route" else own
         what = "not in the producer's list" if taken.isolated_by == "route" else "isolated"
         text += f"; {what} from {about(taken.isolated_ms)} on ({how})"
     elif taken.failed:
@@ -128,10 +129,11 @@ def _producer(report: SendReport) -> str:
     how = scenario.mode.upper() if scenario.chosen_by is None else f"selector {scenario.chosen_by.name}"
     once = scenario.retries == 0 or scenario.mode == "oneway" or scenario.chosen_by is not None
     attempts = "one attempt" if once else f"up to {1 + scenario.retries} attempts"
+    within = "of" if scenario.sdk != JAVA and not once else "within"
     queues = f"{counted(len(report.publish_queues), 'queue')} on {counted(names, 'broker')}"
     return (
         f"{queues}; {how}, {threads}, {rate}; "
-        f"{attempts} within {scenario.timeout_ms}ms; route polls every {duration(scenario.poll_us / 1000)} "
+        f"{attempts} {within} {scenario.timeout_ms}ms; route polls every {duration(scenario.poll_us / 1000)} "
         f"from {duration(report.first_poll_ms)} on; seed {scenario.seed}"
     )
 
@@ -145,6 +147,9 @@ def _client(report: SendReport) -> str:
     ]
     own = " (thresholds given)" if scenario.latency_max or scenario.not_available_duration else ""
     on = "on" if scenario.latency_fault else "off"
+    if scenario.sdk != JAVA:
+        through = f", Proxy in {scenario.proxy_mode} mode" if scenario.sdk != "go" else ""
+        return f"SDK {scenario.sdk} (rules of {report.profile}){through}"
     if scenario.chosen_by is not None:
         return f"client {scenario.client_version} (rules of {report.profile}); selectors know no latency fault"
     return (

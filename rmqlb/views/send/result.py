@@ -21,7 +21,7 @@ from rmqlb.model.send_report import (
     SendTotals,
     Slice,
 )
-from rmqlb.model.send_scenario import Mode
+from rmqlb.model.send_scenario import Mode, ProxyMode
 from rmqlb.model.send_trials import SendTrials, TrialsReport
 
 
@@ -51,6 +51,8 @@ class SimulatedProducer(Struct, frozen=True, rename="camel"):
         seed: of everything random.
         first_poll_ms: when the route is asked for again first.
         poll_ms: how often then.
+        sdk: whose producer, such as java or go-grpc; of another one than java the time-out is that of one attempt.
+        proxy_mode: how the Proxy of gRPC producers runs: local, in each broker; cluster, by itself.
     """
 
     client_version: str
@@ -75,12 +77,15 @@ class SimulatedProducer(Struct, frozen=True, rename="camel"):
     seed: int
     first_poll_ms: float
     poll_ms: float
+    sdk: str
+    proxy_mode: ProxyMode
 
 
 class OtherProducer(Struct, frozen=True, rename="camel"):
     """The same scenario with another setting, in short.
 
     Attributes:
+        sdk: whose producer, such as java or go-grpc.
         client_version: version of the client.
         profile: the stretch of versions whose rules were followed.
         latency_fault: sendLatencyFaultEnable.
@@ -89,6 +94,7 @@ class OtherProducer(Struct, frozen=True, rename="camel"):
         failures: how each failure was taken.
     """
 
+    sdk: str
     client_version: str
     profile: str
     latency_fault: bool
@@ -114,6 +120,7 @@ class SendResult(Struct, frozen=True, rename="camel"):
         keys: how keys lie on queues; null without --keys.
         comparison: latency fault off and on; empty without --compare.
         clients: other client versions; empty without --compare-clients.
+        sdks: producers of each SDK; empty without --compare-sdks.
         trials: what many trials say; null without --trials.
         conditions: what --fail-on asked for.
         made_from: what it was made from; null in Python.
@@ -133,6 +140,7 @@ class SendResult(Struct, frozen=True, rename="camel"):
     keys: KeySpread | None
     comparison: tuple[OtherProducer, ...]
     clients: tuple[OtherProducer, ...]
+    sdks: tuple[OtherProducer, ...]
     trials: SendTrials | None
     conditions: tuple[TriedCondition, ...]
     made_from: MadeFrom | None = None
@@ -146,6 +154,7 @@ def send_result(
     trials: TrialsReport | None,
     conditions: Sequence[TriedCondition],
     keys: KeySpread | None,
+    sdks: Sequence[SendReport] = (),
 ) -> SendResult:
     """The whole result."""
     return SendResult(
@@ -162,6 +171,7 @@ def send_result(
         keys=keys,
         comparison=tuple(_in_short(each) for each in compared) if len(compared) > 1 else (),
         clients=tuple(_in_short(each) for each in clients),
+        sdks=tuple(_in_short(each) for each in sdks),
         trials=None if trials is None else from_attributes(trials, SendTrials),
         conditions=tuple(conditions),
     )
@@ -192,11 +202,14 @@ def _simulated(report: SendReport) -> SimulatedProducer:
         seed=s.seed,
         first_poll_ms=report.first_poll_ms,
         poll_ms=s.poll_us / 1000,
+        sdk=s.sdk,
+        proxy_mode=s.proxy_mode,
     )
 
 
 def _in_short(report: SendReport) -> OtherProducer:
     return OtherProducer(
+        sdk=report.scenario.sdk,
         client_version=report.scenario.client_version,
         profile=report.profile,
         latency_fault=report.scenario.latency_fault,

@@ -22,6 +22,7 @@ from rmqlb.model.send_trials import TrialsReport
 from rmqlb.views.report import Audience, Cell, Column, Report, Section, duration, rows_of
 from rmqlb.views.send.facts import MOST_FAILURES, failure_kind, send_facts, send_gravity, send_settings
 from rmqlb.views.send.result import send_result
+from rmqlb.views.send.sdks import sdk_facts, sdks_section
 from rmqlb.views.send.timeline import slices_section, timeline_section
 from rmqlb.views.send.trials import trials_sections
 
@@ -50,6 +51,7 @@ def send_report(
     *,
     others: Sequence[SendReport] = (),
     clients: Sequence[tuple[ClientVersions, SendReport]] = (),
+    sdks: Sequence[SendReport] = (),
     trials: TrialsReport | None = None,
     conditions: Sequence[TriedCondition] = (),
     trace: bool = False,
@@ -58,7 +60,7 @@ def send_report(
     """The simulation for people and machines.
 
     `others` are the same with latency fault the other way round, `clients` under each stretch of client versions, the
-    newest first; with `trace` people see each attempt.
+    newest first, `sdks` by producers of each SDK; with `trace` people see each attempt.
     """
     compared = sorted((report, *others), key=lambda each: each.scenario.latency_fault)
     sections = [
@@ -72,14 +74,15 @@ def send_report(
         *([_failures(report)] if report.failures else []),
         *([_exceptions(report)] if report.exceptions else []),
         *([_clients(clients, report)] if clients else []),
+        *([sdks_section(sdks, report)] if sdks else []),
         *(trials_sections(trials) if trials else ()),
         _totals(compared),
         *([_totals(compared, screen=True)] if others else []),
     ]
     return Report(
         "rmqlb/send",
-        send_result(report, compared, [each for _, each in clients], trials, conditions, keys),
-        send_facts(report, trials),
+        send_result(report, compared, [each for _, each in clients], trials, conditions, keys, sdks),
+        (*send_facts(report, trials), *sdk_facts(sdks)),
         tuple(sections),
         grave=send_gravity(report.totals),
         closing=send_settings(report),

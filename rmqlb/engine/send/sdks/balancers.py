@@ -57,6 +57,11 @@ class GoRoundRobin:
                     return queue
         return self._next()
 
+    @property
+    def counter(self) -> int:
+        """The counter now."""
+        return self._counter
+
     def _next(self) -> MessageQueue:
         self._counter = (self._counter + 1) & 0xFFFFFFFF
         return self._queues[self._counter % len(self._queues)]
@@ -108,6 +113,15 @@ class PublishingLoadBalancer:
         """
         names = frozenset(items(isolated, str, "isolated", MOST_QUEUES))
         require(count, _Count, "count")
+        return self.candidates(names, count)
+
+    @property
+    def counter(self) -> int:
+        """The counter now; another route's balancer goes on from there."""
+        return self._counter
+
+    def candidates(self, names: frozenset[str], count: int) -> list[MessageQueue]:
+        """As `take_message_queues`, of arguments that are what they have to be."""
         queues = self._queues
         match self._profile.rotation:
             case "one-queue":

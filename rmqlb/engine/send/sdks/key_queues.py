@@ -15,9 +15,10 @@ from rmqlb.engine.send.sdks.keys import place_of_key, queue_of_key
 from rmqlb.engine.send.sdks.profile import ChosenSdk, sdk
 from rmqlb.engine.send.sdks.publish_list import broker_list, publish_list, stored_list
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues, ProxyMode, SdkPair
+from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.model.message_queue import MessageQueue, QueueName
 from rmqlb.model.route import TopicRouteData
+from rmqlb.model.send_scenario import ProxyMode
 
 _PROXY = sdk("proxy").profile
 Places = list[QueueName | None]

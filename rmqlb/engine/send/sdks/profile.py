@@ -36,6 +36,16 @@ class SdkProfile(Struct, frozen=True):
         counter: the number that it counts by.
         counts_first: the counter goes up before it is used.
         grpc: it sends to a Proxy.
+        retries: attempts beyond the first by default; None when sends are not simulated.
+        starts: its counter starts anywhere below this number; 0 is at 0, 1000 from 1 to 1000, None below the number of
+            queues.
+        counts_by_thread: each thread has a counter of its own.
+        picks_anew: each attempt picks by itself; otherwise a message's attempts go round its candidates.
+        isolates: a failed attempt isolates its endpoint: always, before a retry only, or never.
+        rejoins: a good heartbeat ends the isolation.
+        polls: it asks for the route again.
+        backs_off: it waits when a Proxy is too busy: as before the `next` attempt or as before `this` one.
+        gives_up_busy: it makes no other attempt then.
         note: what has to be known besides, or None.
     """
 
@@ -49,6 +59,15 @@ class SdkProfile(Struct, frozen=True):
     since: Version | tuple[()] = ()
     until: str | None = None
     grpc: bool = True
+    retries: int | None = 2
+    starts: int | None = 2**31 - 1
+    counts_by_thread: bool = False
+    picks_anew: bool = False
+    isolates: Literal["always", "before-retry", ""] = "always"
+    rejoins: bool = True
+    polls: bool = True
+    backs_off: Literal["next", "this", ""] = "next"
+    gives_up_busy: bool = False
     note: str | None = None
 
 
@@ -57,38 +76,44 @@ _UNRELEASED = (5, 1, 5)
 SDKS = (
     SdkProfile("java", "5.5.0", "vectors", "java", None, grpc=False),
     SdkProfile(
-        "go",
-        "2.1.2",
-        "vectors",
-        "fnv-1a",
-        "go",
-        "uint32",
-        counts_first=True,
-        grpc=False,
-        note="one producer in each client instance",
+        "go", "2.1.2", "vectors", "fnv-1a", "go", "uint32", counts_first=True, grpc=False, retries=3, starts=0,
+        isolates="", note="one producer in each client instance",
     ),
     SdkProfile(
-        "cpp", "2.2.0", "source", "libstdc++", None, grpc=False,
+        "cpp", "2.2.0", "source", "libstdc++", None, grpc=False, retries=None,
         note="SendMessageOrderlyByShardingKey; std::hash of 64-bit libstdc++, held to vectors",
     ),
     SdkProfile("java-grpc", "5.2.0", "vectors", "siphash", "every-broker"),
     SdkProfile(
-        "go-grpc", "master", "source", "siphash", "every-broker", counts_first=True, since=_UNRELEASED,
+        "go-grpc", "master", "source", "siphash", "every-broker", counts_first=True, since=_UNRELEASED, starts=0,
         note="not released: the commit that corrects the round robin of 5.1.4",
     ),
-    SdkProfile("go-grpc", "5.1.4", "vectors", "siphash", "one-queue-ahead", counts_first=True, until="5.1.4"),
-    SdkProfile("rust-grpc", "5.0.0", "vectors", "siphash-zero", "one-queue", "uint64"),
-    SdkProfile("python-grpc", "5.1.2", "vectors", "sha-256", "one-queue", "unbounded"),
-    SdkProfile("nodejs-grpc", "1.0.8", "vectors", "siphash-reversed", "first-queues", "unbounded"),
     SdkProfile(
-        "cpp-grpc", "5.1.1", "source", "libstdc++", "no-fallback", "uint32", counts_first=True,
+        "go-grpc", "5.1.4", "vectors", "siphash", "one-queue-ahead", counts_first=True, until="5.1.4", starts=0,
+        isolates="", note="it isolates endpoints, and never looks at that",
+    ),
+    SdkProfile(
+        "rust-grpc", "5.0.0", "vectors", "siphash-zero", "one-queue", "uint64", retries=0, starts=0, isolates="",
+        polls=False,
+    ),
+    SdkProfile(
+        "python-grpc", "5.1.2", "vectors", "sha-256", "one-queue", "unbounded", starts=1000, picks_anew=True,
+        isolates="", gives_up_busy=True,
+    ),
+    SdkProfile(
+        "nodejs-grpc", "1.0.8", "vectors", "siphash-reversed", "first-queues", "unbounded", starts=None, rejoins=False,
+        backs_off="", note="only queue 0 of a broker; an endpoint stays isolated for as long as the process runs",
+    ),
+    SdkProfile(
+        "cpp-grpc", "5.1.1", "source", "libstdc++", "no-fallback", "uint32", counts_first=True, starts=100,
+        counts_by_thread=True, isolates="before-retry", backs_off="this",
         note="std::hash of 64-bit libstdc++, held to vectors",
     ),
     SdkProfile(
         "csharp-grpc", "5.2.1", "source", "random", "every-broker", counts_first=True,
         note="string.GetHashCode differs from process to process",
     ),
-    SdkProfile("proxy", "5.5.0", "vectors", "proxy", None, note="a Proxy, whatever SDK sends"),
+    SdkProfile("proxy", "5.5.0", "vectors", "proxy", None, retries=None, note="a Proxy, whatever SDK sends"),
 )  # fmt: skip
 """All that is known; of an SDK with several stretches the newest first."""
 
@@ -110,6 +135,18 @@ class ChosenSdk(Struct, frozen=True):
     profile: SdkProfile
     text: str
     assumed: bool = False
+
+
+def simulated() -> list[tuple[str, int]]:
+    """The SDKs whose sends are simulated, a version with other rules too, each with its own number of retries."""
+    return [
+        ("java", 2),
+        *(
+            (profile.name if profile.since == () else f"{profile.name}@{profile.mirrors}", profile.retries)
+            for profile in sorted(SDKS, key=lambda profile: (NAMES.index(profile.name), profile.since))
+            if profile.retries is not None and profile.rotation
+        ),
+    ]
 
 
 def sdk(text: str) -> ChosenSdk:

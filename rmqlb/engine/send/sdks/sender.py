@@ -1,0 +1,212 @@
+"""Sends by producers of other SDKs: client-go's loop of attempts, and that of the gRPC SDKs.
+
+What differs between SDKs is in `profile.py`. Rules of this file:
+- A message's time-out is that of one attempt; several follow one another.
+- A gRPC producer isolates the endpoint of a failed attempt. A Proxy in a broker (local mode) is that broker's endpoint;
+  a Proxy by itself (cluster mode) is the endpoint of all of them.
+- The Proxy's own round robin decides the queue: in local mode among those of its broker, in cluster mode among all.
+"""
+
+from __future__ import annotations
+
+from rmqlb.engine.send.clock import Thread
+from rmqlb.engine.send.cluster_state import NEVER
+from rmqlb.engine.send.exceptions import NO_ROUTE
+from rmqlb.engine.send.outcome import SEND_OK, Outcome
+from rmqlb.engine.send.sdks.profile import sdk
+from rmqlb.engine.send.sdks.targets import Targets
+from rmqlb.engine.send.sender import Sender
+from rmqlb.engine.send.simulation import SendSimulation
+from rmqlb.errors import UsageError
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.send_report import LostMessage, MessageException
+from rmqlb.model.send_scenario import Reaction, SendScenario
+
+NO_CANDIDATE = "every endpoint is isolated"
+HEARTBEAT_US = 10_000_000
+"""How often gRPC producers ask each endpoint; a good answer ends its isolation."""
+_BACKOFF_US, _MOST_BACKOFF_US = 10_000, 1_000_000
+"""What a Proxy tells producers (`grpcClientProducerBackoff…`): the delay of attempt 1; each later one doubles it."""
+_SYSTEM_BUSY = 2
+_GO_TIMEOUT_MS = 3000
+"""client-go 2.1.2 waits so long for each answer, whatever it is told."""
+_GO_RETRIED = frozenset({1, 14, 16, 17})
+_REFUSED = {"": "connection refused", "local": "UNAVAILABLE", "cluster": "INTERNAL_SERVER_ERROR"}
+"""What the SDK sees of a broker that refuses, by the mode of the Proxy; "" is without one."""
+_SILENT = {True: "DEADLINE_EXCEEDED", False: "ErrRequestTimeout"}
+_DEAD = ("refused", "timeout")
+"""The Proxy in a broker answers no more than the broker does: no queue is picked, and the SDK's own counts as tried."""
+_FORBIDDEN = Outcome("FORBIDDEN", "code", retry=True, isolation=True)
+
+
+def check_sdk(scenario: SendScenario) -> None:
+    """Refuse what is not simulated of an SDK; raises UsageError."""
+    profile = sdk(scenario.sdk).profile
+    if profile.name == "java":
+        return
+    if profile.retries is None:
+        raise UsageError(
+            f"sends of {profile.name} are not simulated", hint="select-queue says where its producers send keys"
+        )
+    for wrong, what in (
+        (scenario.mode != "sync", f"mode {scenario.mode}"),
+        (scenario.chosen_by is not None, "a selector"),
+        (scenario.latency_fault, "latency fault"),
+    ):
+        if wrong:
+            raise UsageError(f"{what} is Java's: it is not simulated for {profile.name}")
+    statuses = [failure.reaction.name for failure in scenario.failures if failure.reaction.kind == "status"]
+    if profile.grpc and statuses:
+        raise UsageError(f"{statuses[0]}: store statuses are not simulated for gRPC producers")
+
+
+class SdkSender(Sender):
+    """What a thread does that waits for each attempt of another SDK's producer."""
+
+    def __init__(self, simulation: SendSimulation) -> None:
+        super().__init__(simulation)
+        self._sdk = sdk(self.scenario.sdk).profile
+        self._attempts = 1 if self._sdk.retries == 0 else 1 + self.scenario.retries
+        self._isolated: set[str] = set()
+        self._pausing: set[int] = set()  # threads that wait before their next attempt
+        self._candidates: dict[int, list[MessageQueue]] = {}
+        self._targets = Targets(simulation, self._sdk)
+        self._local = self.scenario.proxy_mode == "local"
+        self._beat = self._period = HEARTBEAT_US * self._ticks_per_us
+        if self._sdk.grpc and self._sdk.rejoins:
+            simulation.outside = self._beats
+
+    def go_on(self, thread: Thread, now: int) -> None:
+        if thread.number in self._pausing:
+            self._pausing.discard(thread.number)
+            self._try(thread, now)
+            return
+        if thread.busy:
+            thread.busy = False
+            self._done(thread, now)
+            return
+        self.begin(thread, now)
+        self._targets.look(thread)
+        if not self._targets.listed:
+            self.fail_at_once(thread, now, NO_ROUTE)
+            return
+        if self._sdk.grpc:
+            found = self._targets.candidates(thread, self._isolated, self._attempts)
+            if not found:
+                self.fail_at_once(thread, now, NO_CANDIDATE)
+                return
+            self._candidates[thread.number] = found
+        self._try(thread, now)
+
+    def _try(self, thread: Thread, now: int) -> None:
+        """The next attempt."""
+        queue, takes = self._queue(thread)
+        self.recorder.pick(queue)
+        reaction = self.start(thread, queue, now)
+        outcome, took = self._ends(thread, reaction) if takes else (_FORBIDDEN, self.answer_time(thread, None))
+        if self._sdk.grpc and outcome.fate in ("ok", "code") and takes:
+            self._targets.stored(queue, local=self._local)
+        self.under_way(thread, outcome, took, now)
+
+    def _queue(self, thread: Thread) -> tuple[MessageQueue, bool]:
+        """The queue of an attempt, and whether its broker is one that stores."""
+        targets = self._targets
+        if not self._sdk.grpc:
+            targets.look(thread)
+            return targets.robin.select(), True
+        if self._sdk.picks_anew and thread.attempt:
+            self._candidates[thread.number] = targets.candidates(thread, self._isolated, 1)
+        candidates = self._candidates[thread.number]
+        place = 0 if self._sdk.picks_anew else thread.attempt % len(candidates)
+        if not self._local:
+            return targets.of_proxy(), True
+        candidate = candidates[place]
+        _, reaction = self.simulation.reaction_of(candidate.broker_name)
+        if reaction is not None and reaction.kind in _DEAD and targets.knows(candidate):
+            return candidate, True
+        return targets.of_broker(candidate)
+
+    def _ends(self, thread: Thread, reaction: Reaction | None) -> tuple[Outcome, int]:
+        grpc = self._sdk.grpc
+        if reaction is not None and reaction.kind == "refused":
+            seen = _REFUSED[self.scenario.proxy_mode if grpc else ""]
+            return Outcome(seen, "remoting", retry=True, isolation=True), self.refusal_time(reaction)
+        most = (self.scenario.timeout_ms if grpc else _GO_TIMEOUT_MS) * self.per_ms
+        if reaction is None or reaction.kind != "timeout":
+            took = self.answer_time(thread, reaction)
+            if took <= most:
+                return self._answer(reaction), took
+        return Outcome(_SILENT[grpc], "remoting", retry=True, isolation=True), most
+
+    def _answer(self, reaction: Reaction | None) -> Outcome:
+        if reaction is None or reaction.kind == "slow":
+            return SEND_OK
+        if reaction.kind == "status":
+            return Outcome(reaction.name, "status")
+        busy = reaction.code == _SYSTEM_BUSY
+        retry = not (busy and self._sdk.gives_up_busy) if self._sdk.grpc else reaction.code in _GO_RETRIED
+        return Outcome(reaction.name, "code", retry=retry, isolation=True, code=reaction.code)
+
+    def _done(self, thread: Thread, now: int) -> None:
+        outcome, last = thread.outcome, thread.attempt >= self._attempts
+        self.recorder.attempt_done(thread, now, outcome)
+        if outcome.isolation and self._sdk.isolates and not (last and self._sdk.isolates == "before-retry"):
+            self._isolate(thread.queue.broker_name, now)
+        if outcome.fate == "status":
+            self.not_store_ok()
+        if not outcome.failed or last or not outcome.retry:
+            self.finish(thread, now, outcome.lost_by)
+            self.clock.next_message(thread, now)
+        elif self._sdk.grpc and outcome.code == _SYSTEM_BUSY and self._sdk.backs_off:
+            pause = min(
+                _BACKOFF_US << (thread.attempt if self._sdk.backs_off == "next" else thread.attempt - 1),
+                _MOST_BACKOFF_US,
+            )
+            thread.busy = True
+            self._pausing.add(thread.number)
+            self.clock.wake(thread, now + pause * self._ticks_per_us)
+        else:
+            self._try(thread, now)
+
+    def _pause(self, thread: Thread, now: int) -> None:
+        """Wait before the next attempt; `exponential backoff` by the number of that attempt, or of the last one."""
+        doublings = thread.attempt if self._sdk.backs_off == "next" else thread.attempt - 1
+        thread.busy = True
+        self._pausing.add(thread.number)
+        self.clock.wake(thread, now + min(_BACKOFF_US << doublings, _MOST_BACKOFF_US) * self._ticks_per_us)
+
+    def finish(self, thread: Thread, now: int, lost_by: str | None) -> None:
+        """The message is over; the application gets an error of its language, whose text is not simulated."""
+        if lost_by is None:
+            self.recorder.finish(thread, now, None)
+            return
+        code = thread.outcome.code if thread.attempt else None
+        told = MessageException(lost_by, response_code=code)
+        sent = tuple(thread.sent)
+        at = now / self.per_ms
+        self.recorder.finish(thread, now, LostMessage(thread.message, thread.sender.number, at, lost_by, sent, told))
+
+    # -- isolation -----------------------------------------------------------------------------------------------------
+
+    def _isolate(self, broker_name: str, now: int) -> None:
+        """The endpoint of an attempt that failed."""
+        if not self._sdk.grpc:
+            return
+        self.simulation.surprises += 1
+        if not self._local:
+            self._isolated.update(self._targets.names)
+        elif broker_name not in self._isolated:
+            self._isolated.add(broker_name)
+            self.recorder.isolate(broker_name, now, NEVER)
+
+    def _beats(self, until: int) -> None:
+        """The heartbeats up to a tick, while nothing outside changes: who answers is isolated no more."""
+        while self._beat <= until:
+            for name in sorted(self._isolated):
+                _, reaction = self.simulation.reaction_of(name)
+                if self._local and reaction is not None and reaction.kind in _DEAD:
+                    continue
+                self._isolated.discard(name)
+                if self._local:
+                    self.recorder.isolation.isolate(name, self._beat, self._beat)
+            self._beat += self._period

@@ -1,0 +1,54 @@
+"""The same load sent by producers of several SDKs, side by side: who leaves a failing broker, and who never does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+
+from rmqlb.model.send_report import FailureReport, SendReport
+from rmqlb.views.report import Cell, Column, Section, rows_of
+from rmqlb.views.send.facts import last_failed_ms
+
+
+def sdk_facts(sdks: Sequence[SendReport]) -> Iterator[str]:
+    """For each broker that fails, the SDKs that never leave it."""
+    for place, failure in enumerate(sdks[0].failures if sdks else ()):
+        never = [each.scenario.sdk for each in sdks if _never_left(each.failures[place])]
+        if never:
+            yield f"never leave {failure.broker_name}: {', '.join(never)}"
+
+
+def _never_left(taken: FailureReport) -> bool:
+    return bool(taken.failed) and taken.isolated_ms is None
+
+
+def sdks_section(sdks: Sequence[SendReport], chosen: SendReport) -> Section:
+    """A line per SDK."""
+    failing = bool(chosen.failures)
+    columns = (
+        Column("SDK", "sdk", of=attrgetter("scenario.sdk")),
+        Column("rules of", "profile", fold=3),
+        Column("lost", "lost", "number", of=attrgetter("totals.lost")),
+        Column("failed", "failedAttempts", "number", of=attrgetter("totals.failed_attempts")),
+        Column("retries", "retries", "number", fold=4, of=attrgetter("totals.retries")),
+        Column("longest send", "longestSendMs", "ms", fold=2, of=attrgetter("totals.longest_send_ms")),
+        Column("last failed at", "lastFailedMs", "ms", shown=failing, of=last_failed_ms),
+        Column("leaves after", "isolatedAfterMs", "ms", shown=failing, of=_of_first("isolated_after_ms")),
+        Column("by", "isolatedBy", shown=failing, of=_left_by),
+        Column(
+            "used again after", "usedAgainAfterMs", "ms", fold=1, shown=failing, of=_of_first("used_again_after_ms")
+        ),
+    )
+    return Section("sdks", "producers of each SDK", columns, rows_of(columns, sdks))
+
+
+def _of_first(name: str) -> Callable[[SendReport], Cell]:
+    """Of the first failure."""
+    return lambda report: getattr(report.failures[0], name) if report.failures else None
+
+
+def _left_by(report: SendReport) -> str | None:
+    if not report.failures:
+        return None
+    taken = report.failures[0]
+    return "never" if _never_left(taken) else taken.isolated_by

@@ -1,0 +1,291 @@
+"""Sends by producers of other SDKs: their attempts one by one, by what their sources say, and Go's by what it did itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from rmqlb import Failure, MessageQueue, Moment, Reaction, SendReport, SendScenario, simulate_send, simulate_trials
+from rmqlb.engine.send.sdks.profile import simulated
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from tests.support.builders import route
+from tests.support.vectors import vectors
+
+AB = route(a=2, b=2)
+REFUSED = Reaction("refused", "refused", cost_us=1000)
+BUSY, NOT_THERE, FULL = (
+    Reaction("code", name, code) for name, code in (("SYSTEM_BUSY", 2), ("TOPIC_NOT_EXIST", 17), ("INVALID", 29))
+)
+SECOND = 1_000_000
+GRPC = tuple(name for name, _ in simulated() if name not in ("java", "go"))
+
+
+def sent(name: str, *failures: Failure, topic: TopicRouteData = AB, **fields: Any) -> SendReport:
+    """One message per second; the first pick of the first thread is the list's first queue."""
+    given: dict[str, Any] = {
+        "messages": 3,
+        "rate": Fraction(1),
+        "start_at": 0,
+        "retries": dict(simulated())[name],
+    } | fields
+    return simulate_send(topic, SendScenario(sdk=name, failures=failures, **given))
+
+
+def failing(name: str = "a", reaction: Reaction = REFUSED, start: int = 0, end: int | None = None) -> Failure:
+    """A broker that fails for some seconds, of which no NameServer hears."""
+    return Failure(name, reaction, Moment(us=start * SECOND), None if end is None else Moment(us=end * SECOND))
+
+
+def tried(report: SendReport) -> list[str]:
+    """Message by message the brokers of its attempts."""
+    of: dict[int, str] = {}
+    for attempt in report.attempts or ():
+        of[attempt.message] = of.get(attempt.message, "") + attempt.broker_name
+    return list(of.values())
+
+
+# -- what each SDK does about a broker that refuses ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "brokers"),
+    [
+        # Candidates are one queue of each broker; once a has failed it is isolated.
+        ("java-grpc", ["ab", "b", "b", "b", "b"]),
+        ("csharp-grpc", ["ab", "b", "b", "b", "b"]),
+        ("go-grpc@master", ["ab", "b", "b", "b", "b"]),
+        ("cpp-grpc", ["ab", "b", "b", "b", "b"]),
+        ("nodejs-grpc", ["ab", "b", "b", "b", "b"]),
+        # One candidate, tried three times; the third and fourth message go to b's queues.
+        ("go-grpc", ["aaa", "aaa", "b", "b", "aaa"]),
+        # One attempt.
+        ("rust-grpc", ["a", "a", "b", "b", "a"]),
+        # Each attempt takes the next queue.
+        ("python-grpc", ["aab", "b", "aab", "b", "aab"]),
+        # Likewise, up to four of them.
+        ("go", ["aab", "b", "aab", "b", "aab"]),
+    ],
+)
+def test_a_broker_that_refuses_is_left_or_is_not(name: str, brokers: list[str]) -> None:
+    assert tried(sent(name, failing(), messages=5)) == brokers
+
+
+def test_the_queue_in_a_broker_is_that_of_its_proxy() -> None:
+    """Its round robin goes on with each message that it stores, whichever queue the SDK names."""
+    report = sent("rust-grpc", messages=16)
+    stored = {(queue.broker_name, queue.queue_id): queue.stored for queue in report.queues}
+    assert stored == {("a", 0): 4, ("a", 1): 4, ("b", 0): 4, ("b", 1): 4}
+
+
+def test_an_isolated_broker_comes_back_with_the_first_heartbeat_that_it_answers() -> None:
+    """Heartbeats come every 10 s; at the second one the broker is back."""
+    report = sent("java-grpc", failing(end=15), messages=30)
+    (failure,) = report.failures
+    assert (failure.isolated_by, failure.isolated_after_ms, failure.failed) == ("isolation", 1, 1)
+    attempts = [a for a in report.attempts or () if a.broker_name == "a" and a.outcome == "SEND_OK"]
+    assert attempts[0].at_ms == 20_000
+    assert [b.isolated_ms for b in report.brokers] == [19_999, 0]
+
+
+def test_a_broker_that_answers_heartbeats_but_not_sends_is_tried_again_after_each() -> None:
+    # The round robin comes to a's queues with every fourth message and the one after it.
+    report = sent("java-grpc", failing(reaction=FULL), messages=30)
+    assert [attempt.at_ms for attempt in report.attempts or () if attempt.broker_name == "a"] == [0, 12_000, 20_000]
+    assert report.totals.lost == 0
+
+
+def test_node_never_comes_back_to_a_broker() -> None:
+    report = sent("nodejs-grpc", failing(end=2), messages=60)
+    assert tried(report) == ["ab", *["b"] * 59]
+    assert report.failures[0].used_again_ms is None
+
+
+def test_go_isolates_what_it_never_looks_at() -> None:
+    report = sent("go-grpc", failing())
+    assert (report.failures[0].isolated_by, report.totals.lost_by) == (None, {"UNAVAILABLE": 2})
+
+
+def test_rust_never_asks_for_the_route_again() -> None:
+    dropped = Failure("a", REFUSED, notices_us=0)
+    fields: dict[str, Any] = {"messages": 60, "first_poll_us": 10 * SECOND, "poll_us": 10 * SECOND}
+    assert sent("rust-grpc", dropped, **fields).totals.lost == 30
+    lost = sent("go-grpc", dropped, **fields).totals.lost
+    assert lost == 6
+    assert sent("go-grpc", dropped, **fields).failures[0].isolated_by == "route"
+
+
+# -- a Proxy by itself --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in GRPC if name not in ("rust-grpc", "cpp-grpc")])
+def test_in_cluster_mode_the_proxy_goes_round_whatever_the_sdk_picks(name: str) -> None:
+    report = sent(name, failing(), messages=40, proxy_mode="cluster")
+    attempts = report.attempts or ()
+    queues = [(attempt.broker_name, attempt.queue_id) for attempt in attempts]
+    turn = [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
+    first = turn.index(queues[0])
+    assert queues == [turn[(first + number) % 4] for number in range(len(queues))]
+    # Two refusals at the most stand before a queue of b.
+    assert report.totals.lost == 0
+    assert {attempt.outcome for attempt in attempts} == {"SEND_OK", "INTERNAL_SERVER_ERROR"}
+
+
+def test_in_cluster_mode_cpp_sends_nothing_until_a_heartbeat() -> None:
+    """The Proxy is the one endpoint there is: when it is isolated there is no candidate left."""
+    report = sent("cpp-grpc", failing(end=5), messages=20, proxy_mode="cluster")
+    by_second = {lost.message: lost.reason for lost in report.lost_messages or ()}
+    first = min(by_second)
+    assert by_second == dict.fromkeys(range(first, 11), "every endpoint is isolated")
+    assert report.totals.lost_by == {"every endpoint is isolated": 11 - first}
+
+
+# -- retries ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        ("java-grpc", [0, 21, 62]),
+        ("csharp-grpc", [0, 21, 62]),
+        ("go-grpc", [0, 21, 62]),
+        ("cpp-grpc", [0, 11, 32]),
+        ("nodejs-grpc", [0, 1, 2]),
+        ("python-grpc", [0]),
+        ("go", [0]),
+    ],
+)
+def test_after_a_busy_answer_a_retry_waits_as_the_sdk_does(name: str, at: list[float]) -> None:
+    """A Proxy says 10 ms, doubled with each attempt; Java counts from the next attempt, C++ from the last one."""
+    failures = [failing(broker, BUSY) for broker in "ab"]
+    report = sent(name, *failures, messages=1)
+    assert [attempt.at_ms for attempt in report.attempts or ()] == at
+    assert report.totals.lost_by == {"SYSTEM_BUSY": 1}
+
+
+@pytest.mark.parametrize(("reaction", "attempts"), [(NOT_THERE, 4), (BUSY, 1), (FULL, 1)])
+def test_go_retries_four_codes(reaction: Reaction, attempts: int) -> None:
+    report = sent("go", *(failing(broker, reaction) for broker in "ab"), messages=1)
+    assert (report.totals.attempts, report.totals.lost_by) == (attempts, {reaction.name: 1})
+
+
+def test_go_takes_a_lesser_status_for_stored() -> None:
+    report = sent("go", failing(reaction=Reaction("status", "FLUSH_DISK_TIMEOUT", 10)), messages=3)
+    assert (report.totals.stored, report.totals.not_store_ok, report.totals.retries) == (3, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "outcome", "attempts"), [("go", "ErrRequestTimeout", 4), ("java-grpc", "DEADLINE_EXCEEDED", 3)]
+)
+def test_a_time_out_is_that_of_one_attempt(name: str, outcome: str, attempts: int) -> None:
+    silent = Reaction("timeout", "timeout")
+    report = sent(name, *(failing(broker, silent) for broker in "ab"), messages=1)
+    assert [attempt.at_ms for attempt in report.attempts or ()] == [3000 * place for place in range(attempts)]
+    assert report.totals.lost_by == {outcome: 1}
+
+
+def test_the_timeout_that_is_set_is_gos_own_in_client_go() -> None:
+    slow = Reaction("slow", "slow", cost_us=2 * SECOND)
+    both = [failing(broker, slow) for broker in "ab"]
+    assert sent("go", *both, messages=1, timeout_ms=1000).totals.stored == 1
+    assert sent("java-grpc", *both, messages=1, timeout_ms=1000).totals.lost_by == {"DEADLINE_EXCEEDED": 1}
+
+
+def sends() -> Iterator[Any]:
+    """Those questions whose queues are a route's: broker by broker, from 0 on."""
+    for vector in vectors("producers"):
+        counts: dict[str, int] = {}
+        for broker, _ in vector["queues"]:
+            counts[broker] = counts.get(broker, 0) + 1
+        listed = [[broker, number] for broker, count in counts.items() for number in range(count)]
+        if vector["kind"] == "send" and vector["queues"] == listed:
+            yield vector, counts
+
+
+def test_the_attempts_of_go_are_those_of_its_own_loop() -> None:
+    questions = list(sends())
+    assert len(questions) > 200
+    for vector, counts in questions:
+        # A route lists its brokers in any order; Java's list, in which a start is given, is sorted.
+        topic = TopicRouteData(
+            "T",
+            tuple(QueueData(broker, count, count, 6) for broker, count in counts.items()),
+            tuple(BrokerData("c", broker, {0: f"192.0.2.1:{10911 + place}"}) for place, broker in enumerate(counts)),
+        )
+        listed = [MessageQueue("T", broker, number) for broker, number in vector["queues"]]
+        first = listed[(vector["start"] + 1) % len(listed)]
+        failures = tuple(
+            Failure(broker, REFUSED, Moment(message=number), Moment(message=number + 1))
+            for number, (_, brokers) in enumerate(vector["steps"], start=1)
+            for broker in brokers
+            if broker in counts
+        )
+        wraps = vector["start"] + 4 * len(vector["steps"]) >= 2**32
+        if wraps and 2**32 % len(listed):
+            continue
+        start = topic.publish_queues().index(first)
+        report = sent("go", *failures, topic=topic, messages=len(vector["steps"]), start_at=start)
+        attempts: dict[int, list[int]] = {}
+        for attempt in report.attempts or ():
+            place = listed.index(MessageQueue("T", attempt.broker_name, attempt.queue_id))
+            attempts.setdefault(attempt.message, []).append(place)
+        assert list(attempts.values()) == vector["expected"]["go@2.1.2"], vector
+
+
+# -- what is refused, and what stays as it is ---------------------------------------------------------------------------
+
+
+def test_a_broker_that_is_for_reading_only_refuses_what_go_and_rust_send_to_it() -> None:
+    topic = TopicRouteData("T", (QueueData("a", 1, 1, 4), QueueData("b", 1, 1, 6)), AB.broker_datas)
+    report = sent("go-grpc", topic=topic, messages=4)
+    assert report.totals.lost_by == {"FORBIDDEN": 2}
+    assert sent("java-grpc", topic=topic, messages=4).totals.failed_attempts == 0
+
+
+def test_slaves_are_not_simulated_where_an_sdk_sends_to_them() -> None:
+    slaves = tuple(BrokerData("c", name, {0: "192.0.2.1:1", 1: "192.0.2.2:1"}) for name in "ab")
+    topic = TopicRouteData("T", AB.queue_datas, slaves)
+    with pytest.raises(DataError, match="producers of rust-grpc send to slaves too, as a has"):
+        sent("rust-grpc", topic=topic)
+    assert sent("java-grpc", topic=topic).totals.stored == 3
+    assert sent("rust-grpc", topic=topic, proxy_mode="cluster").totals.stored == 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"sdk": "goo"}, "goo: not an SDK"),
+        ({"sdk": "cpp"}, "sends of cpp are not simulated"),
+        ({"sdk": "proxy"}, "sends of proxy are not simulated"),
+        ({"sdk": "go", "mode": "async", "rate": Fraction(1)}, "mode async is Java's"),
+        ({"sdk": "go", "latency_fault": True}, "latency fault is Java's"),
+        ({"sdk": "go", "selector": lambda queues, _: queues[0]}, "a selector is Java's"),
+        ({"sdk": "java-grpc", "failures": (failing(reaction=Reaction("status", "FLUSH_DISK_TIMEOUT", 10)),)}, "store statuses"),
+        ({"proxy_mode": "both"}, "proxy_mode is 'both'"),
+    ],
+)  # fmt: skip
+def test_what_is_not_simulated_is_refused(fields: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        simulate_send(AB, SendScenario(**fields))
+    assert problem in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["go", *GRPC])
+def test_equal_scenarios_give_equal_reports_and_trials_are_run_too(name: str) -> None:
+    scenario = SendScenario(sdk=name, failures=(failing(start=1, end=4),), messages=60, rate=Fraction(10), threads=3)
+    assert simulate_send(AB, scenario) == simulate_send(AB, scenario)
+    assert simulate_trials(AB, scenario, 4).trials == 4
+
+
+def test_messages_without_failures_are_dealt_evenly_by_every_sdk() -> None:
+    for name, _ in simulated():
+        report = sent(name, messages=400)
+        assert {broker.stored for broker in report.brokers} == {200}, name
+        assert report.totals.failed_attempts == 0
+
+
+def test_the_rules_that_were_followed_are_named() -> None:
+    assert [sent(name).profile for name in ("go", "go-grpc@master")] == ["go 2.1.2", "go-grpc master"]
