@@ -808,7 +808,7 @@ KEYS = [
     Bad(f"{SELECT} --keys-file {{}}/ids.txt", USAGE, "--keys-file {}/ids.txt: line 1 is not UTF-8 text"),
     Bad(f"{SELECT} --keys-file {{}}/none.txt", USAGE, "--keys-file {}/none.txt: No such file or directory"),
     Bad("simulate-send -s EXAMPLE -t Skewed --sdk goo", USAGE, "goo: not an SDK", "did you mean go?"),
-    Bad("simulate-send -s EXAMPLE -t Skewed --sdk cpp", USAGE, "sends of cpp are not simulated", "select-queue says where its producers send keys"),
+    Bad("simulate-send -s EXAMPLE -t Skewed --sdk proxy", USAGE, "sends of proxy are not simulated", "select-queue says where its producers send keys"),
     Bad("simulate-send -s EXAMPLE -t Skewed --sdk go --compare", USAGE, "--compare compares what Java's producers do", "leave --sdk out, or use --compare-sdks"),
     Bad("simulate-send -s EXAMPLE -t Skewed --proxy-mode both", USAGE, "--proxy-mode both: write local or cluster"),
     Bad("select-queue -s - -t T --keys-file -", USAGE, "-s - and --keys-file - both read stdin"),

@@ -148,7 +148,8 @@ def _client(report: SendReport) -> str:
     own = " (thresholds given)" if scenario.latency_max or scenario.not_available_duration else ""
     on = "on" if scenario.latency_fault else "off"
     if scenario.sdk != JAVA:
-        through = f", Proxy in {scenario.proxy_mode} mode" if scenario.sdk != "go" else ""
+        grpc = scenario.sdk.partition("@")[0].endswith("-grpc")
+        through = f", Proxy in {scenario.proxy_mode} mode" if grpc else ""
         return f"SDK {scenario.sdk} (rules of {report.profile}){through}"
     if scenario.chosen_by is not None:
         return f"client {scenario.client_version} (rules of {report.profile}); selectors know no latency fault"

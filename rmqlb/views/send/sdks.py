@@ -11,11 +11,18 @@ from rmqlb.views.send.facts import last_failed_ms
 
 
 def sdk_facts(sdks: Sequence[SendReport]) -> Iterator[str]:
-    """For each broker that fails, the SDKs that never leave it."""
+    """For each broker that fails, the SDKs that never leave it, those that lose the most last."""
     for place, failure in enumerate(sdks[0].failures if sdks else ()):
-        never = [each.scenario.sdk for each in sdks if _never_left(each.failures[place])]
+        never = sorted((each for each in sdks if _never_left(each.failures[place])), key=lambda each: each.totals.lost)
         if never:
-            yield f"never leave {failure.broker_name}: {', '.join(never)}"
+            yield f"never leave {failure.broker_name}: {', '.join(map(_with_loss, never))}"
+        elif any(each.failures[place].failed for each in sdks):
+            yield f"producers of every SDK leave {failure.broker_name}"
+
+
+def _with_loss(report: SendReport) -> str:
+    lost = report.totals.lost
+    return report.scenario.sdk + (f" ({lost:,} lost)" if lost else "")
 
 
 def _never_left(taken: FailureReport) -> bool:

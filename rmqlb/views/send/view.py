@@ -82,9 +82,11 @@ def send_report(
     return Report(
         "rmqlb/send",
         send_result(report, compared, [each for _, each in clients], trials, conditions, keys, sdks),
-        (*send_facts(report, trials), *sdk_facts(sdks)),
+        (*sdk_facts(sdks), *send_facts(report, trials)),
         tuple(sections),
-        grave=send_gravity(report.totals),
+        grave=send_gravity(
+            max((report, *sdks), key=lambda each: (each.totals.lost, each.totals.failed_attempts)).totals
+        ),
         closing=send_settings(report),
     )
 

@@ -21,7 +21,7 @@ BUSY, NOT_THERE, FULL = (
     Reaction("code", name, code) for name, code in (("SYSTEM_BUSY", 2), ("TOPIC_NOT_EXIST", 17), ("INVALID", 29))
 )
 SECOND = 1_000_000
-GRPC = tuple(name for name, _ in simulated() if name not in ("java", "go"))
+GRPC = tuple(name for name, _ in simulated() if name not in ("java", "go", "cpp"))
 
 
 def sent(name: str, *failures: Failure, topic: TopicRouteData = AB, **fields: Any) -> SendReport:
@@ -68,6 +68,8 @@ def tried(report: SendReport) -> list[str]:
         ("python-grpc", ["aab", "b", "aab", "b", "aab"]),
         # Likewise, up to four of them.
         ("go", ["aab", "b", "aab", "b", "aab"]),
+        # A retry goes on to the next queue of another broker; each queue that it looks at is a step of all messages.
+        ("cpp", ["ab", "b", "ab", "b", "ab"]),
     ],
 )
 def test_a_broker_that_refuses_is_left_or_is_not(name: str, brokers: list[str]) -> None:
@@ -172,13 +174,28 @@ def test_go_retries_four_codes(reaction: Reaction, attempts: int) -> None:
     assert (report.totals.attempts, report.totals.lost_by) == (attempts, {reaction.name: 1})
 
 
+def test_cpp_on_one_broker_loses_each_other_round() -> None:
+    """No queue is on another broker: that round sends nothing, and the next one does not know the last broker."""
+    report = sent("cpp", failing(), topic=route(a=4), messages=1)
+    assert [attempt.queue_id for attempt in report.attempts or ()] == [0, 2, 0]
+    two = sent("cpp", failing(), topic=route(a=4), messages=1, retries=1)
+    assert two.totals.attempts == 1
+
+
+def test_cpp_retries_every_code_and_waits_for_none() -> None:
+    report = sent("cpp", *(failing(broker, FULL) for broker in "ab"), messages=1)
+    assert [attempt.broker_name for attempt in report.attempts or ()] == ["a", "b", "a", "b", "a"]
+    assert [attempt.at_ms for attempt in report.attempts or ()] == [0, 1, 2, 3, 4]
+
+
 def test_go_takes_a_lesser_status_for_stored() -> None:
     report = sent("go", failing(reaction=Reaction("status", "FLUSH_DISK_TIMEOUT", 10)), messages=3)
     assert (report.totals.stored, report.totals.not_store_ok, report.totals.retries) == (3, 2, 0)
 
 
 @pytest.mark.parametrize(
-    ("name", "outcome", "attempts"), [("go", "ErrRequestTimeout", 4), ("java-grpc", "DEADLINE_EXCEEDED", 3)]
+    ("name", "outcome", "attempts"),
+    [("go", "ErrRequestTimeout", 4), ("cpp", "no response", 5), ("java-grpc", "DEADLINE_EXCEEDED", 3)],
 )
 def test_a_time_out_is_that_of_one_attempt(name: str, outcome: str, attempts: int) -> None:
     silent = Reaction("timeout", "timeout")
@@ -258,9 +275,9 @@ def test_slaves_are_not_simulated_where_an_sdk_sends_to_them() -> None:
     ("fields", "problem"),
     [
         ({"sdk": "goo"}, "goo: not an SDK"),
-        ({"sdk": "cpp"}, "sends of cpp are not simulated"),
         ({"sdk": "proxy"}, "sends of proxy are not simulated"),
-        ({"sdk": "go", "mode": "async", "rate": Fraction(1)}, "mode async is Java's"),
+        ({"sdk": "cpp", "mode": "async", "rate": Fraction(1)}, "mode async is Java's"),
+        ({"sdk": "cpp", "failures": (failing(reaction=Reaction("status", "FLUSH_DISK_TIMEOUT", 10)),)}, "store statuses"),
         ({"sdk": "go", "latency_fault": True}, "latency fault is Java's"),
         ({"sdk": "go", "selector": lambda queues, _: queues[0]}, "a selector is Java's"),
         ({"sdk": "java-grpc", "failures": (failing(reaction=Reaction("status", "FLUSH_DISK_TIMEOUT", 10)),)}, "store statuses"),
@@ -273,7 +290,7 @@ def test_what_is_not_simulated_is_refused(fields: dict[str, Any], problem: str) 
     assert problem in caught.value.message
 
 
-@pytest.mark.parametrize("name", ["go", *GRPC])
+@pytest.mark.parametrize("name", ["go", "cpp", *GRPC])
 def test_equal_scenarios_give_equal_reports_and_trials_are_run_too(name: str) -> None:
     scenario = SendScenario(sdk=name, failures=(failing(start=1, end=4),), messages=60, rate=Fraction(10), threads=3)
     assert simulate_send(AB, scenario) == simulate_send(AB, scenario)

@@ -72,6 +72,55 @@ def go_round_robin(queues: Sequence[MessageQueue], start: int = 0) -> GoRoundRob
     return GoRoundRobin(queues, start)
 
 
+class CppRoundRobin:
+    """`TopicPublishInfo.selectOneMessageQueue` of rocketmq-client-cpp 2.2.0, without its active list.
+
+    Threads share the counter; where a message is in the list, and its last broker, is its own.
+
+    Args:
+        queues: the topic's publish list, in order; at least one.
+        start: the counter before the first message; a new route's is 0.
+
+    >>> robin = CppRoundRobin([MessageQueue("T", broker, i) for broker in "ab" for i in range(2)])
+    >>> first, place = robin.first()
+    >>> again, _ = robin.other(place, first.broker_name)
+    >>> first.broker_name, again.broker_name, robin.counter
+    ('a', 'b', 3)
+    """
+
+    __slots__ = ("_queues", "counter")
+
+    def __init__(self, queues: Sequence[MessageQueue], start: int = 0) -> None:
+        self._queues = list(queues)
+        self.counter = start
+
+    def first(self) -> tuple[MessageQueue, int]:
+        """The queue of a message's first attempt, and its place."""
+        return self.at(self.counter)
+
+    def at(self, place: int) -> tuple[MessageQueue, int]:
+        """The queue at a place, whatever its broker: also after a round that found none."""
+        self._step()
+        place %= len(self._queues)
+        return self._queues[place], place
+
+    def other(self, place: int, last_broker_name: str) -> tuple[MessageQueue | None, int]:
+        """The queue of a retry, of another broker than the last one: from the next place on, each try a step.
+
+        None is where all queues are on that broker: the round is lost, and the next one does not know the last broker.
+        """
+        for _ in self._queues:
+            place = (place + 1) % len(self._queues)
+            self._step()
+            queue = self._queues[place]
+            if queue.broker_name != last_broker_name:
+                return queue, place
+        return None, place
+
+    def _step(self) -> None:
+        self.counter = (0 if self.counter == 2**31 - 1 else self.counter) + 1
+
+
 class PublishingLoadBalancer:
     """How a gRPC producer goes round a topic's queues, and where it sends a message group.
 

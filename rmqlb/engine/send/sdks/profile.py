@@ -18,7 +18,7 @@ from rmqlb.model.snapshot import suggestion
 Hash = Literal[
     "java", "fnv-1a", "siphash", "siphash-zero", "siphash-reversed", "sha-256", "libstdc++", "random", "proxy"
 ]
-Rotation = Literal["java", "go", "every-broker", "one-queue", "one-queue-ahead", "no-fallback", "first-queues"]
+Rotation = Literal["java", "go", "cpp", "every-broker", "one-queue", "one-queue-ahead", "no-fallback", "first-queues"]
 Counter = Literal["int32", "uint32", "uint64", "unbounded"]
 
 
@@ -80,7 +80,7 @@ SDKS = (
         isolates="", note="one producer in each client instance",
     ),
     SdkProfile(
-        "cpp", "2.2.0", "source", "libstdc++", None, grpc=False, retries=None,
+        "cpp", "2.2.0", "source", "libstdc++", "cpp", grpc=False, retries=4, starts=0, isolates="",
         note="SendMessageOrderlyByShardingKey; std::hash of 64-bit libstdc++, held to vectors",
     ),
     SdkProfile("java-grpc", "5.2.0", "vectors", "siphash", "every-broker"),

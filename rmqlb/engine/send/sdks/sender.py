@@ -9,10 +9,13 @@ What differs between SDKs is in `profile.py`. Rules of this file:
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from rmqlb.engine.send.clock import Thread
 from rmqlb.engine.send.cluster_state import NEVER
 from rmqlb.engine.send.exceptions import NO_ROUTE
 from rmqlb.engine.send.outcome import SEND_OK, Outcome
+from rmqlb.engine.send.sdks.balancers import CppRoundRobin, GoRoundRobin
 from rmqlb.engine.send.sdks.profile import sdk
 from rmqlb.engine.send.sdks.targets import Targets
 from rmqlb.engine.send.sender import Sender
@@ -33,7 +36,8 @@ _GO_TIMEOUT_MS = 3000
 _GO_RETRIED = frozenset({1, 14, 16, 17})
 _REFUSED = {"": "connection refused", "local": "UNAVAILABLE", "cluster": "INTERNAL_SERVER_ERROR"}
 """What the SDK sees of a broker that refuses, by the mode of the Proxy; "" is without one."""
-_SILENT = {True: "DEADLINE_EXCEEDED", False: "ErrRequestTimeout"}
+_SILENT = defaultdict(lambda: "DEADLINE_EXCEEDED", go="ErrRequestTimeout", cpp="no response")
+"""What the SDK makes of silence, by how it goes round; the others are gRPC's."""
 _DEAD = ("refused", "timeout")
 """The Proxy in a broker answers no more than the broker does: no queue is picked, and the SDK's own counts as tried."""
 _FORBIDDEN = Outcome("FORBIDDEN", "code", retry=True, isolation=True)
@@ -56,8 +60,8 @@ def check_sdk(scenario: SendScenario) -> None:
         if wrong:
             raise UsageError(f"{what} is Java's: it is not simulated for {profile.name}")
     statuses = [failure.reaction.name for failure in scenario.failures if failure.reaction.kind == "status"]
-    if profile.grpc and statuses:
-        raise UsageError(f"{statuses[0]}: store statuses are not simulated for gRPC producers")
+    if profile.name != "go" and statuses:
+        raise UsageError(f"{statuses[0]}: store statuses are not simulated for {profile.name}")
 
 
 class SdkSender(Sender):
@@ -70,6 +74,8 @@ class SdkSender(Sender):
         self._isolated: set[str] = set()
         self._pausing: set[int] = set()  # threads that wait before their next attempt
         self._candidates: dict[int, list[MessageQueue]] = {}
+        self._places: dict[int, int] = {}  # of the last attempt in C++'s list, by thread
+        self._rounds: dict[int, int] = {}  # of C++'s loop, by thread, those too that find no queue
         self._targets = Targets(simulation, self._sdk)
         self._local = self.scenario.proxy_mode == "local"
         self._beat = self._period = HEARTBEAT_US * self._ticks_per_us
@@ -113,7 +119,8 @@ class SdkSender(Sender):
         targets = self._targets
         if not self._sdk.grpc:
             targets.look(thread)
-            return targets.robin.select(), True
+            robin = targets.robin
+            return robin.select() if isinstance(robin, GoRoundRobin) else self._of_cpp(thread, robin), True
         if self._sdk.picks_anew and thread.attempt:
             self._candidates[thread.number] = targets.candidates(thread, self._isolated, 1)
         candidates = self._candidates[thread.number]
@@ -126,17 +133,40 @@ class SdkSender(Sender):
             return candidate, True
         return targets.of_broker(candidate)
 
+    def _of_cpp(self, thread: Thread, robin: CppRoundRobin) -> MessageQueue:
+        """The next queue of C++'s loop; a round that finds none is over at once."""
+        number = thread.number
+        if not thread.attempt:
+            queue, self._places[number] = robin.first()
+            self._rounds[number] = 1
+            return queue
+        found, place = robin.other(self._places[number], thread.queue.broker_name)
+        self._rounds[number] += 1
+        if found is None:
+            # The place stays one behind that of the last attempt, and the next round goes one further.
+            found, place = robin.at(self._places[number] + 2)
+            self._rounds[number] += 1
+        self._places[number] = place
+        return found
+
+    def _is_last(self, thread: Thread) -> bool:
+        """No attempt follows: of C++ also when the one round that is left finds no queue."""
+        if self._sdk.rotation != "cpp":
+            return thread.attempt >= self._attempts
+        left = self._attempts - self._rounds[thread.number]
+        return left <= (len(self._targets.names) == 1)
+
     def _ends(self, thread: Thread, reaction: Reaction | None) -> tuple[Outcome, int]:
         grpc = self._sdk.grpc
         if reaction is not None and reaction.kind == "refused":
             seen = _REFUSED[self.scenario.proxy_mode if grpc else ""]
             return Outcome(seen, "remoting", retry=True, isolation=True), self.refusal_time(reaction)
-        most = (self.scenario.timeout_ms if grpc else _GO_TIMEOUT_MS) * self.per_ms
+        most = (_GO_TIMEOUT_MS if self._sdk.rotation == "go" else self.scenario.timeout_ms) * self.per_ms
         if reaction is None or reaction.kind != "timeout":
             took = self.answer_time(thread, reaction)
             if took <= most:
                 return self._answer(reaction), took
-        return Outcome(_SILENT[grpc], "remoting", retry=True, isolation=True), most
+        return Outcome(_SILENT[self._sdk.rotation or ""], "remoting", retry=True, isolation=True), most
 
     def _answer(self, reaction: Reaction | None) -> Outcome:
         if reaction is None or reaction.kind == "slow":
@@ -144,11 +174,12 @@ class SdkSender(Sender):
         if reaction.kind == "status":
             return Outcome(reaction.name, "status")
         busy = reaction.code == _SYSTEM_BUSY
-        retry = not (busy and self._sdk.gives_up_busy) if self._sdk.grpc else reaction.code in _GO_RETRIED
+        go, gives_up = self._sdk.rotation == "go", busy and self._sdk.gives_up_busy
+        retry = reaction.code in _GO_RETRIED if go else not gives_up
         return Outcome(reaction.name, "code", retry=retry, isolation=True, code=reaction.code)
 
     def _done(self, thread: Thread, now: int) -> None:
-        outcome, last = thread.outcome, thread.attempt >= self._attempts
+        outcome, last = thread.outcome, self._is_last(thread)
         self.recorder.attempt_done(thread, now, outcome)
         if outcome.isolation and self._sdk.isolates and not (last and self._sdk.isolates == "before-retry"):
             self._isolate(thread.queue.broker_name, now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rmqlb.engine.send.clock import Thread
-from rmqlb.engine.send.sdks.balancers import GoRoundRobin, PublishingLoadBalancer
+from rmqlb.engine.send.sdks.balancers import CppRoundRobin, GoRoundRobin, PublishingLoadBalancer
 from rmqlb.engine.send.sdks.profile import SdkProfile
 from rmqlb.engine.send.sdks.publish_list import broker_list, publish_list, stored_list
 from rmqlb.engine.send.simulation import SendSimulation
@@ -20,7 +20,7 @@ class Targets:
         self._version = -1
         self.listed: list[MessageQueue] = []
         self.names: frozenset[str] = frozenset()
-        self.robin: GoRoundRobin
+        self.robin: GoRoundRobin | CppRoundRobin
         self._balancers: dict[int, PublishingLoadBalancer] = {}
         self._of_broker: dict[str, list[MessageQueue]] = {}
         self._all: list[MessageQueue] = []
@@ -43,10 +43,13 @@ class Targets:
         exclude = self._simulation.scenario.exclude
         if not self._sdk.grpc:
             listed = [queue for queue in publish_list(route, self._sdk) if queue.broker_name not in exclude]
-            if listed:
+            if listed and self._sdk.rotation == "cpp":
+                # A new route's counter begins anew.
+                self.robin = CppRoundRobin(listed, self._start(thread, listed) if self._version < 0 else 0)
+            elif listed:
                 start = self._start(thread, listed) if self._version < 0 else self.robin.counter
                 self.robin = GoRoundRobin(listed, start)
-            self.listed = listed
+            self.listed, self.names = listed, frozenset(queue.broker_name for queue in listed)
             return
         entries = [each for each in broker_list(route, self._sdk) if each.queue.broker_name not in exclude]
         if not entries and self.listed:

@@ -1,0 +1,69 @@
+"""Producers of several SDKs side by side: the first line says who never leaves a broker that fails."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.run import EXAMPLE, run
+
+DEAD = ("--fail", "broker-b@10s-40s", "--nameserver-notices", "never", "--rate", "10", "--for", "1m", "--compare-sdks")
+
+
+def compared(*more: str) -> str:
+    ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", *DEAD, *more)
+    assert ran.code == 0, ran.stderr
+    return ran.stdout
+
+
+def test_the_first_line_names_who_never_leaves_and_what_that_costs() -> None:
+    first = compared("-o", "plain").splitlines()[0]
+    assert first.startswith("never leave broker-b: java, cpp, ")
+    # Messages 101 to 400, 18 times round 16 queues of which b's eight come first in the route, and 12 more: 144 + 4.
+    assert "go-grpc (148 lost), rust-grpc (148 lost)" in first
+    assert "java-grpc" not in first
+
+
+def test_each_sdk_has_its_own_retries_unless_they_are_given() -> None:
+    sdks = {each["sdk"]: each["totals"] for each in json.loads(compared("-o", "json"))["data"]["sdks"]}
+    assert list(sdks)[:3] == ["java", "go", "cpp"]
+    assert "go-grpc@master" in sdks
+    # Rust makes one attempt of a message, Go's gRPC SDK three.
+    assert (sdks["rust-grpc"]["attempts"], sdks["go-grpc"]["failedAttempts"]) == (600, 3 * 148)
+    one = {
+        each["sdk"]: each["totals"]
+        for each in json.loads(compared("--send-retries", "0", "-o", "json"))["data"]["sdks"]
+    }
+    assert {name: totals["retries"] for name, totals in one.items()} == dict.fromkeys(sdks, 0)
+
+
+def test_when_everyone_leaves_that_is_said() -> None:
+    ran = run(
+        *(
+            "simulate-send",
+            "-s",
+            EXAMPLE,
+            "-t",
+            "OrderEvents",
+            "--fail",
+            "broker-b:read-only",
+            "--rate",
+            "10",
+            "--for",
+            "1m",
+        ),
+        *("--compare-sdks", "-o", "plain"),
+    )
+    assert not ran.stdout.startswith("never leave")
+
+
+@pytest.mark.parametrize("sdk", ["go", "go-grpc@5.1.4"])
+def test_the_last_lines_name_the_rules(sdk: str) -> None:
+    ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", "--messages", "5", "--sdk", sdk, "-o", "plain")
+    (line,) = [line for line in ran.stdout.splitlines() if line.startswith("SDK ")]
+    rules = {
+        "go": "SDK go (rules of go 2.1.2)",
+        "go-grpc@5.1.4": "SDK go-grpc@5.1.4 (rules of go-grpc 5.1.4), Proxy in local mode",
+    }
+    assert line == rules[sdk]
