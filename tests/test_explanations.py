@@ -25,6 +25,7 @@ SENTENCES = re.compile(r"[^\n]{10,450}[.?]")
 SHARED = frozenset(
     [
         "already-in-group",
+        "assumed-sdk",
         "assumed-rate",
         "assumed-strategy",
         "behind-proxy",

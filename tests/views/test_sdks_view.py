@@ -67,3 +67,27 @@ def test_the_last_lines_name_the_rules(sdk: str) -> None:
         "go-grpc@5.1.4": "SDK go-grpc@5.1.4 (rules of go-grpc 5.1.4), Proxy in local mode",
     }
     assert line == rules[sdk]
+
+
+def test_an_sdk_that_cannot_be_simulated_is_left_out_and_named() -> None:
+    names = [f"b{number:02}" for number in range(13)]
+    many = json.dumps(
+        {
+            "queueDatas": [{"brokerName": n, "readQueueNums": 1, "writeQueueNums": 1, "perm": 6} for n in names],
+            "brokerDatas": [{"cluster": "c", "brokerName": n, "brokerAddrs": {"0": "192.0.2.1:10911"}} for n in names],
+        }
+    )
+    ran = run("simulate-send", "-s", "-", "-t", "T", "--messages", "20", "--compare-sdks", "-o", "json", stdin=many)
+    value = json.loads(ran.stdout)
+    assert "go" not in [each["sdk"] for each in value["data"]["sdks"]]
+    (told,) = [finding for finding in value["findings"] if finding["code"] == "sdk-not-simulated"]
+    assert told["message"].startswith(
+        "go is left out: topic T: the order of a Go producer's queues is not known beyond 12"
+    )
+
+
+def test_a_version_that_was_not_read_is_assumed() -> None:
+    ran = run(
+        "simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", "--messages", "5", "--sdk", "go-grpc@5.1.2", "-o", "plain"
+    )
+    assert "[assumed-sdk]" in ran.stderr

@@ -132,6 +132,14 @@ def _excluded(producer: ProducerOptions, topic: str, brokers: Sequence[str]) -> 
 
 def _assumed(scenario: SendScenario, failing: FailureOptions, load: LoadOptions) -> Iterator[Finding]:
     """What clients of that version do not have, and what was not given."""
+    if scenario.sdk != JAVA:
+        from rmqlb.engine.send.sdks.profile import sdk
+
+        chosen = sdk(scenario.sdk)
+        if chosen.assumed:
+            rules_of = chosen.profile.mirrors
+            text = f"{chosen.text}: this version was not read, its rules are taken to be those of {rules_of}"
+            yield Finding("assumed-sdk", text, severity=INFO)
     profile = rules(scenario)
     if scenario.timeout_per_request_ms is not None and not profile.caps_request:
         yield Finding("not-in-version", f"clients {profile.name} have no sendMsgMaxTimeoutPerRequest")

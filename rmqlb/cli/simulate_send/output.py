@@ -17,9 +17,10 @@ from rmqlb.engine.fail_on_figures.of_against import try_on_against
 from rmqlb.engine.fail_on_figures.of_sends import try_on_send, try_on_trials
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.simulate import simulate_send
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.client_versions import ClientVersions
 from rmqlb.model.condition import TriedCondition
+from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.made_from import MadeFrom
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import JAVA, SendScenario
@@ -98,7 +99,7 @@ def write(
             other = replace(scenario, latency_fault=not scenario.latency_fault)
             others.append(simulate_send(found.route, other, trace=False, progress=sent))
         clients = list(_clients(found, progress)) if what.compare_clients else []
-        sdks = list(_sdks(found, progress)) if what.compare_sdks else []
+        sdks, left_out = _sdks(found, progress) if what.compare_sdks else ([], [])
         estimates = None
         if trials is not None:
             from rmqlb.engine.send.trials import simulate_trials
@@ -123,7 +124,9 @@ def write(
         trace=what.trace,
         keys=found.keys,
     )
-    terminal.show(dated(shown, _used(found), against), found.snapshot, (*moved_on, *found.findings, *report.findings))
+    terminal.show(
+        dated(shown, _used(found), against), found.snapshot, (*moved_on, *found.findings, *left_out, *report.findings)
+    )
     judge(tried, terminal)
 
 
@@ -154,12 +157,17 @@ def _clients(found: Gathered, progress: Progress) -> Iterator[tuple[ClientVersio
         yield profile.versions, simulate_send(found.route, replace(found.scenario, client_version=version), trace=False)
 
 
-def _sdks(found: Gathered, progress: Progress) -> Iterator[SendReport]:
-    """The same by producers of each SDK that can be simulated, each with the retries that are its own."""
+def _sdks(found: Gathered, progress: Progress) -> tuple[list[SendReport], list[Finding]]:
+    """The same by producers of each SDK, each with the retries that are its own, and why some are left out."""
     from rmqlb.engine.send.sdks.profile import simulated
 
-    chosen = simulated()
+    chosen, reports, left_out = simulated(), list[SendReport](), list[Finding]()
     for done, (name, retries) in enumerate(chosen):
         progress("SDKs", done, len(chosen))
         own = found.scenario.retries if found.retries_given and retries else retries
-        yield simulate_send(found.route, replace(found.scenario, sdk=name, retries=own), trace=False)
+        scenario = replace(found.scenario, sdk=name, retries=own)
+        try:
+            reports.append(simulate_send(found.route, scenario, trace=False))
+        except DataError as unknown:
+            left_out.append(Finding("sdk-not-simulated", f"{name} is left out: {unknown.problem}", severity=INFO))
+    return reports, left_out

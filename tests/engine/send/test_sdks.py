@@ -12,7 +12,7 @@ from rmqlb import MessageQueue, PublishingLoadBalancer, go_round_robin, select_b
 from rmqlb.engine.send.sdks.profile import NAMES, SDKS, sdk
 from rmqlb.engine.send.sdks.publish_list import publish_list, stored_list
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from tests.support.vectors import vectors
 
 VECTORS = list(vectors("producers"))
@@ -205,6 +205,15 @@ def test_a_proxy_ends_its_list_at_a_broker_that_the_route_does_not_name() -> Non
         "T", (*ROUTE.queue_datas[:1], QueueData("x", 1, 1, 6), *ROUTE.queue_datas[1:]), ROUTE.broker_datas
     )
     assert {queue.broker_name for queue in publish_list(route, sdk("java-grpc").profile)} == {"b"}
+
+
+def test_static_topics_are_known_for_java_alone() -> None:
+    mapped = TopicQueueMappingInfo("T", "__global__", 2, "a", 1, {0: 0})
+    static = TopicRouteData("T", ROUTE.queue_datas, ROUTE.broker_datas, None, {"a": mapped})
+    assert [queue.queue_id for queue in publish_list(static, sdk("java").profile)] == [0, 1]
+    for name in set(NAMES) - {"java"}:
+        with pytest.raises(DataError, match=f"what producers of {name} make of it is not known"):
+            publish_list(static, sdk(name).profile)
 
 
 def test_the_order_of_many_go_brokers_is_not_known() -> None:

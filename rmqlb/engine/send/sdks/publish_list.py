@@ -44,9 +44,10 @@ def publish_list(route: TopicRouteData, profile: SdkProfile) -> list[MessageQueu
     Raises:
         DataError: the list cannot be known, or the route contradicts itself.
     """
+    if profile.name == "java":
+        return route.publish_queues()
+    _no_static_topic(route, profile)
     match profile.name:
-        case "java":
-            return route.publish_queues()
         case "go":
             return _go(route)
         case "cpp":
@@ -65,7 +66,8 @@ class Entry(Struct, frozen=True):
 
 
 def broker_list(route: TopicRouteData, profile: SdkProfile) -> list[Entry]:
-    """The list of a gRPC SDK, in which some keep what cannot be sent to."""
+    """The list of a gRPC SDK, in which some keep what cannot be sent to (raises DataError)."""
+    _no_static_topic(route, profile)
     return [
         Entry(queue, broker_id == MASTER_ID)
         for queue, broker_id, writable in _of_proxy(route)
@@ -82,6 +84,14 @@ def stored_list(route: TopicRouteData, broker_name: str | None = None) -> list[M
         of_broker = (data for data in route.queue_datas if data.broker_name == broker_name and data.writable)
         return _queues(route, next(of_broker, QueueData(broker_name)))
     return sort_queues(set(route.publish_queues()))
+
+
+def _no_static_topic(route: TopicRouteData, profile: SdkProfile) -> None:
+    if route.is_static:
+        raise DataError(
+            f"topic {route.topic} is a static topic: what producers of {profile.name} make of it is not known",
+            hint="its logical queues are those of Java's producers",
+        )
 
 
 def _go(route: TopicRouteData) -> list[MessageQueue]:
