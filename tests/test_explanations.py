@@ -25,8 +25,8 @@ SENTENCES = re.compile(r"[^\n]{10,450}[.?]")
 SHARED = frozenset(
     [
         "already-in-group",
-        "assumed-sdk",
         "assumed-rate",
+        "assumed-sdk",
         "assumed-strategy",
         "behind-proxy",
         "cannot-read",

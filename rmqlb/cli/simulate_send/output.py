@@ -79,9 +79,7 @@ def write(
     from rmqlb.views.send.view import send_report
 
     scenario = found.scenario
-    if (what.compare or what.compare_clients) and scenario.sdk != JAVA:
-        option = "--compare" if what.compare else "--compare-clients"
-        raise UsageError(f"{option} compares what Java's producers do", hint="leave --sdk out, or use --compare-sdks")
+    _check_compared(what, scenario)
     if what.trace and scenario.messages is not None and scenario.messages * (1 + scenario.retries) > _MOST_KEPT:
         raise UsageError(
             f"--trace of {scenario.messages} messages would keep millions of attempts", hint="stream them with -o jsonl"
@@ -128,6 +126,12 @@ def write(
         dated(shown, _used(found), against), found.snapshot, (*moved_on, *found.findings, *left_out, *report.findings)
     )
     judge(tried, terminal)
+
+
+def _check_compared(what: WhatOptions, scenario: SendScenario) -> None:
+    if (what.compare or what.compare_clients) and scenario.sdk != JAVA:
+        option = "--compare" if what.compare else "--compare-clients"
+        raise UsageError(f"{option} compares what Java's producers do", hint="leave --sdk out, or use --compare-sdks")
 
 
 def _used(found: Gathered) -> MadeFrom:

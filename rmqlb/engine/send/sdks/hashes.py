@@ -5,6 +5,7 @@ Each is the published function; which SDK takes which, and with what key, is in 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import sha256 as _sha256
 
 _64 = 0xFFFFFFFFFFFFFFFF
@@ -27,6 +28,8 @@ def fnv1a_32(data: bytes) -> int:
     return state
 
 
+# Several SDKs take it of the same keys, before and after a change.
+@lru_cache(maxsize=1 << 17)
 def sip_hash_24(data: bytes, key: bytes = GUAVA_KEY) -> int:
     """SipHash-2-4 with its 64 bits, without a sign; the key has 16 bytes.
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
-from rmqlb.engine.send.sdks.keys import place_of_key, queue_of_key
+from rmqlb.engine.send.sdks.keys import picker, place_of_key
 from rmqlb.engine.send.sdks.profile import ChosenSdk, sdk
 from rmqlb.engine.send.sdks.publish_list import broker_list, publish_list, stored_list
 from rmqlb.errors import DataError, RmqlbError
@@ -81,8 +81,8 @@ def _places(route: TopicRouteData, keys: Sequence[str], chosen: ChosenSdk, mode:
 def _picks(route: TopicRouteData, keys: Sequence[str], chosen: ChosenSdk) -> Places | str:
     """Of each key the queue that the SDK itself picks, or why that cannot be known."""
     try:
-        listed = publish_list(route, chosen.profile)
-        return [_named(queue_of_key(listed, key, chosen.profile)) for key in keys]
+        pick = picker(publish_list(route, chosen.profile), chosen.profile)
+        return [_named(pick(key)) for key in keys]
     except RmqlbError as unknown:
         return unknown.problem
 
@@ -92,21 +92,21 @@ def _storing(route: TopicRouteData, chosen: ChosenSdk, mode: ProxyMode) -> Calla
     profile = chosen.profile
     if not profile.grpc or profile is _PROXY or mode == "cluster":
         own = profile if not profile.grpc else _PROXY
-        listed = publish_list(route, own)
-        return lambda key: _named(queue_of_key(listed, key, own))
+        pick = picker(publish_list(route, own), own)
+        return lambda key: _named(pick(key))
     entries = broker_list(route, profile)
     if not entries:
         raise DataError(f"a producer of {profile.name} has no queue to pick from")
-    of_broker: dict[str, list[MessageQueue]] = {}
+    of_broker: dict[str, Callable[[str], MessageQueue] | None] = {}
 
     def store(key: str) -> QueueName | None:
         picked = entries[place_of_key(len(entries), key, profile)]
         name = picked.queue.broker_name
         if name not in of_broker:
-            of_broker[name] = stored_list(route, name)
-        if not picked.takes or not of_broker[name]:
-            return None
-        return _named(queue_of_key(of_broker[name], key, _PROXY))
+            stored = stored_list(route, name)
+            of_broker[name] = picker(stored, _PROXY) if stored else None
+        in_broker = of_broker[name]
+        return _named(in_broker(key)) if picked.takes and in_broker is not None else None
 
     return store
 

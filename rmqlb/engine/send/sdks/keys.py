@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rmqlb.engine.send.java_hash import hash_code
 from rmqlb.engine.send.sdks.hashes import consistent_bucket, fnv1a_32, libstdcxx_hash, sha256, sip_hash_24
@@ -20,8 +20,13 @@ def queue_of_key(queues: Sequence[MessageQueue], key: str, profile: SdkProfile) 
         UsageError: the SDK picks at random, or refuses the key.
         DataError: it has no queue to pick from.
     """
+    return picker(queues, profile)(key)
+
+
+def picker(queues: Sequence[MessageQueue], profile: SdkProfile) -> Callable[[str], MessageQueue]:
+    """What finds the queue of a key, for many keys; it raises what `queue_of_key` does."""
     listed = keyed_queues(queues, profile)
-    return listed[place_of_key(len(listed), key, profile)]
+    return lambda key: listed[place_of_key(len(listed), key, profile)]
 
 
 def keyed_queues(queues: Sequence[MessageQueue], profile: SdkProfile) -> list[MessageQueue]:
