@@ -22,10 +22,10 @@ class MissingToolError(Exception):
 
 
 def tool(name: str) -> str:
-    """The full path of ``java``, ``javac``, ``mvn`` or ``go``."""
+    """The full path of a program."""
     found = shutil.which(name)
     if found is None:
-        raise MissingToolError(f"{name} is not on the PATH; the live tests need Java 17 or newer, Maven and Go")
+        raise MissingToolError(f"{name} is not on the PATH; the live tests need Java 17 or newer, Maven, Go, g++ and git")
     return found
 
 

@@ -1,0 +1,33 @@
+"""The vectors of other clients and of brokers are what these answer today: all are made again, and are the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.oracle.make_allocations import broker_lines, cpp_lines, go_lines
+from tests.support.vectors import vectors
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+
+def kept(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The lines as a file has them."""
+    return [json.loads(json.dumps(line)) for line in lines]
+
+
+def test_the_go_client_allocates_as_written_down() -> None:
+    assert kept(go_lines()) == list(vectors("go-allocate"))
+
+
+def test_the_cpp_client_allocates_as_written_down() -> None:
+    assert kept(cpp_lines()) == list(vectors("cpp-allocate"))
+
+
+def test_the_broker_allocates_and_answers_as_written_down() -> None:
+    pops, asked = broker_lines()
+    assert kept(pops) == list(vectors("pop-allocate"))
+    assert kept(asked) == list(vectors("query-assignment"))
