@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -52,22 +52,22 @@ def queue_order(queue: MessageQueue) -> tuple[bytes, bytes, int]:
     return sort_key(queue.topic), sort_key(queue.broker_name), queue.queue_id
 
 
-def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-    """The queues as a client sorts them before it allocates (`RebalanceImpl.rebalanceByTopic`)."""
+def sort_queues(queues: Iterable[MessageQueue], order: Callable[[str], bytes] = sort_key) -> list[MessageQueue]:
+    """The queues as a client sorts them before it allocates (`RebalanceImpl.rebalanceByTopic`), names in this order."""
     keys: dict[str, bytes] = {}
 
     def key(queue: MessageQueue) -> tuple[bytes, bytes, int]:
         for name in (queue.topic, queue.broker_name):
             if name not in keys:
-                keys[name] = sort_key(name)
+                keys[name] = order(name)
         return keys[queue.topic], keys[queue.broker_name], queue.queue_id
 
     return sorted(queues, key=key)
 
 
-def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
-    """The client ids as a client sorts them before it allocates; duplicates are kept."""
-    return sorted(client_ids, key=sort_key)
+def sort_client_ids(client_ids: Iterable[str], order: Callable[[str], bytes] = sort_key) -> list[str]:
+    """The client ids as a client sorts them before it allocates, in this order; duplicates are kept."""
+    return sorted(client_ids, key=order)
 
 
 def queue_ranges(queues: Iterable[MessageQueue], most: int = 4) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from rmqlb.engine.allocate.rules import NAMES, PINNED, RULES, SIMPLE, WRAPPERS, class_of
+from rmqlb.engine.allocate.rules import NAMES, PINNED, RULES, SIMPLE, WRAPPERS, class_at, class_of
+from rmqlb.engine.allocate.sdks import JAVA, Sdk, sdk_named
 from rmqlb.engine.allocate.strategy import (
     DEFAULT_VIRTUAL_NODES,
     ConfigLists,
@@ -35,14 +36,19 @@ def full_name(strategy: str, settings: Settings | None = None) -> str:
     return "-".join(names_inside(strategy, settings or Settings()))
 
 
-def strategy_class(name: str, settings: Settings | None = None) -> StrategyClass:
-    """The class behind a strategy's name, or behind `WRAPPER-INNER` (raises UsageError)."""
+def strategy_class(name: str, settings: Settings | None = None, sdk: Sdk = JAVA) -> StrategyClass:
+    """The class behind a strategy's name, or behind `WRAPPER-INNER`, in a library (raises UsageError)."""
     settings = settings or Settings()
     *outer, innermost = names_inside(name, settings)
+    alone = next((place for place, each in enumerate(outer) if each in sdk.classes), None)
+    if alone is not None:
+        outer, innermost = outer[:alone], outer[alone]
     if innermost in settings.custom:
         from rmqlb.engine.allocate.custom import CustomStrategy
 
         found: StrategyClass = partial(CustomStrategy, innermost, settings.custom[innermost])
+    elif innermost in sdk.classes:
+        found = class_at(sdk.classes[innermost])
     elif innermost in SIMPLE:
         found = class_of(innermost)
     else:
@@ -87,9 +93,11 @@ def custom_inside(strategy: str, settings: Settings) -> str | None:
     return innermost if innermost in settings.custom else None
 
 
-def prepare(strategy: str, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> Strategy:
+def prepare(
+    strategy: str, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings, sdk: Sdk = JAVA
+) -> Strategy:
     """A strategy for lists in the order in which the client passes them (raises AllocationError, UsageError)."""
-    return strategy_class(strategy, settings)(queues, client_ids, settings)
+    return strategy_class(strategy, settings, sdk)(queues, client_ids, settings)
 
 
 def allocate(
@@ -107,6 +115,8 @@ def allocate(
     hosts: Iterable[str] | None = None,
     pins: Mapping[str, Iterable[str]] | None = None,
     group: str = "",
+    sdk: str = JAVA.name,
+    sdks: Mapping[str, str] | None = None,
 ) -> dict[str, list[MessageQueue]]:
     """Who owns which queue once every consumer of the group has run its strategy.
 
@@ -126,6 +136,9 @@ def allocate(
         hosts: PIN and PIN_OVER_ALL, the machines that take part, as they stand before the `@` of a client id.
         pins: the same for single topics: topic → machines; the others have `hosts`, or without these all machines.
         group: what a function is given as the group's name.
+        sdk: the client library that the consumers run: `java`, `go` or `cpp`, or with its version, `go@2.1.2`.
+        sdks: client id → its own library, where it is another one; each consumer's share is what its own computes. A
+            C++ consumer runs AVG in any group: its library has no other strategy.
 
     Returns:
         Client id → its queues, for each distinct id, in the order of the sorted ids.
@@ -133,14 +146,18 @@ def allocate(
     Raises:
         AllocationError: a consumer's client throws; the text is RocketMQ's.
         DataError: a function returns something else than a list of the queues.
-        UsageError: there is no such strategy, or an argument is of the wrong type.
+        UsageError: there is no such strategy or library, no consumer's library has the strategy, or an argument is of
+            the wrong type.
     """
     require(group, str, "group")
     settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, pins, group)
-    prepared, ids = _prepared(strategy, queues, client_ids, presorted, settings)
+    usual, own = given_sdks(sdk, sdks)
+    name, prepared, ids = _prepared(strategy, queues, client_ids, presorted, settings, usual)
+    sdk_of = {client_id: own.get(client_id, usual) for client_id in ids}
+    must_have(name, sdk_of.values() if ids else (usual,))
     if not ids:
-        prepared.share("nobody")  # every client would throw; so does this
-    return {client_id: list(prepared.share(client_id)) for client_id in ids}
+        prepared.strategy(name, usual).share("nobody")  # every client would throw; so does this
+    return {client_id: list(prepared.strategy(name, its).share(client_id)) for client_id, its in sdk_of.items()}
 
 
 def allocate_for(
@@ -159,10 +176,12 @@ def allocate_for(
     hosts: Iterable[str] | None = None,
     pins: Mapping[str, Iterable[str]] | None = None,
     group: str = "",
+    sdk: str = JAVA.name,
 ) -> list[MessageQueue]:
     """One consumer's queues exactly as its own client computes them (`AllocateMessageQueueStrategy.allocate`).
 
-    A consumer that is not in `client_ids` gets nothing, as in RocketMQ. The other arguments are those of `allocate`.
+    A consumer that is not in `client_ids` gets nothing, as in RocketMQ. What library the others run is all the same to
+    it. The other arguments are those of `allocate`.
 
     Raises:
         AllocationError: this consumer's client throws; the text is RocketMQ's.
@@ -172,8 +191,43 @@ def allocate_for(
     require(group, str, "group")
     settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, pins, group)
     require(client_id, str, "client_id")
-    prepared, _ = _prepared(strategy, queues, client_ids, presorted, settings)
-    return list(prepared.share(client_id))
+    own, _ = given_sdks(sdk, None)
+    name, prepared, _ = _prepared(strategy, queues, client_ids, presorted, settings, own)
+    must_have(name, (own,))
+    return list(prepared.strategy(name, own).share(client_id))
+
+
+class PreparedStrategies:
+    """A topic's queues and a group's consumers as each library sorts them, with the strategies prepared for them."""
+
+    def __init__(
+        self,
+        queues: Sequence[MessageQueue],
+        client_ids: Sequence[str],
+        settings: Settings,
+        *,
+        presorted: bool = False,
+    ) -> None:
+        """Lists in any order, or to be taken as they stand."""
+        self._given, self._settings, self._presorted = (queues, client_ids), settings, presorted
+        self._sorted: dict[Callable[[str], bytes], tuple[Sequence[MessageQueue], Sequence[str]]] = {}
+        self._strategies: dict[tuple[str, str], Strategy] = {}
+
+    def strategy(self, name: str, sdk: Sdk) -> Strategy:
+        """What consumers of this library run in a group of the strategy (raises AllocationError, UsageError)."""
+        key = sdk.strategy(name), sdk.name
+        if key not in self._strategies:
+            self._strategies[key] = prepare(key[0], *self.lists(sdk), self._settings, sdk)
+        return self._strategies[key]
+
+    def lists(self, sdk: Sdk) -> tuple[Sequence[MessageQueue], Sequence[str]]:
+        """The queues and the client ids as a library passes them to its strategy."""
+        if self._presorted:
+            return self._given
+        if sdk.order not in self._sorted:
+            queues, client_ids = self._given
+            self._sorted[sdk.order] = sort_queues(queues, sdk.order), sort_client_ids(client_ids, sdk.order)
+        return self._sorted[sdk.order]
 
 
 def _prepared(
@@ -182,14 +236,34 @@ def _prepared(
     client_ids: Iterable[str],
     presorted: bool,
     settings: Settings,
-) -> tuple[Strategy, list[str]]:
+    usual: Sdk,
+) -> tuple[str, PreparedStrategies, Sequence[str]]:
+    """The strategy's name, what prepares it for each library, and the ids in the order of the usual one."""
     name, settings = with_function(strategy, settings)
     given_queues = items(queues, MessageQueue, "queues", MOST_QUEUES)
     given_ids = items(client_ids, str, "client_ids", MOST_CONSUMERS)
     require(presorted, bool, "presorted")
-    ordered = given_queues if presorted else sort_queues(given_queues)
-    ids = given_ids if presorted else sort_client_ids(given_ids)
-    return prepare(name, ordered, ids, settings), ids
+    strategy_class(name, settings)
+    prepared = PreparedStrategies(given_queues, given_ids, settings, presorted=presorted)
+    return name, prepared, prepared.lists(usual)[1]
+
+
+def given_sdks(sdk: str, sdks: Mapping[str, str] | None) -> tuple[Sdk, dict[str, Sdk]]:
+    """The libraries that a caller names: the usual one, and by client id (raises UsageError)."""
+    require(sdk, str, "sdk")
+    require(sdks, Mapping[str, str] | None, "sdks")
+    return sdk_named(sdk).sdk, {client_id: sdk_named(its).sdk for client_id, its in (sdks or {}).items()}
+
+
+def must_have(strategy: str, sdks: Iterable[Sdk]) -> None:
+    """Refuse (UsageError) a strategy that none of the libraries has: no consumer could run it."""
+    known = tuple(dict.fromkeys(sdks))
+    if known and all(sdk.strategy(strategy) != strategy for sdk in known):
+        raise UsageError(
+            f"{strategy[:100]}: consumers of {known[0].library} run {known[0].only}, no other strategy can be set",
+            hint=f"--strategy {known[0].only}",
+            code="strategy-not-in-sdk",
+        )
 
 
 def _settings(

@@ -20,6 +20,9 @@ MOST_ENTRIES = 1_000_000
 """On one ring, which is made in some 2 seconds then and takes some 200 MB. RocketMQ's default is 10 a consumer, and
 each consumer makes the whole ring again for each topic every 20 seconds: more would keep real clients busy."""
 
+Ring = Mapping[int, tuple[str, int]]
+"""Hash → (client id, number of the entry among the consumer's own)."""
+
 
 class ConsistentHash(Prepared):
     """`AllocateMessageQueueConsistentHash` with `ConsistentHashRouter` and its MD5 function.
@@ -34,6 +37,8 @@ class ConsistentHash(Prepared):
     [1, 3]
     """
 
+    _next = staticmethod(bisect_left)  # an entry at the queue's own hash is the queue's
+
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
         if settings.virtual_nodes < 0:
             raise AllocationError(f"illegal virtualNodeCnt :{settings.virtual_nodes}")
@@ -46,7 +51,7 @@ class ConsistentHash(Prepared):
         return self._shares.get(client_id, [])
 
     def why(self, queue: MessageQueue) -> str:
-        value, position = ring_hash(str(queue)), self._position(queue)
+        value, position = self._hash(str(queue)), self._position(queue)
         if position is None:
             return f"hash {value}, and the ring is empty"
         client_id, replica = self._ring[position]
@@ -63,18 +68,25 @@ class ConsistentHash(Prepared):
         return Counter(owner for owner, _ in self._ring.values())
 
     @cached_property
-    def _ring(self) -> Mapping[int, tuple[str, int]]:
-        return _ring(tuple(self._client_ids), self._settings.virtual_nodes)[0]
+    def _ring(self) -> Ring:
+        return self._made()[0]
 
     @cached_property
     def _positions(self) -> Sequence[int]:
-        return _ring(tuple(self._client_ids), self._settings.virtual_nodes)[1]
+        return self._made()[1]
+
+    def _made(self) -> tuple[Ring, Sequence[int]]:
+        return _ring(tuple(self._client_ids), self._settings.virtual_nodes)
+
+    @staticmethod
+    def _hash(text: str) -> int:
+        return ring_hash(text)
 
     def _position(self, queue: MessageQueue) -> int | None:
-        """The smallest ring position at or above the queue's hash, else the smallest of all."""
+        """The next ring position from the queue's hash on, else the smallest of all."""
         if not self._positions:
             return None
-        return self._positions[bisect_left(self._positions, ring_hash(str(queue))) % len(self._positions)]
+        return self._positions[self._next(self._positions, self._hash(str(queue))) % len(self._positions)]
 
     @cached_property
     def _shares(self) -> dict[str, list[MessageQueue]]:
@@ -99,8 +111,8 @@ def check_ring(members: int, virtual_nodes: int) -> None:
 
 
 @lru_cache(maxsize=2)
-def _ring(client_ids: tuple[str, ...], virtual_nodes: int) -> tuple[Mapping[int, tuple[str, int]], Sequence[int]]:
-    """Hash → (client id, replica), and the hashes in order; of two entries with one hash the later wins.
+def _ring(client_ids: tuple[str, ...], virtual_nodes: int) -> tuple[Ring, Sequence[int]]:
+    """The ring, and its hashes in order; of two entries with one hash the later wins.
 
     Topics have the same ring; it is kept for the two lists, before and after, that are compared.
     """

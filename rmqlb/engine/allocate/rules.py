@@ -89,9 +89,14 @@ HASHING = tuple(name for name, rule in RULES.items() if rule.decides == "hash")
 JAVA_CLASSES = {rule.java_class: name for name, rule in RULES.items() if rule.java_class is not None}
 
 
-@cache
 def class_of(name: str) -> Callable[..., Strategy]:
     """The class of a strategy, or what makes a wrapper's object."""
-    module, _, found = (RULES[name].alone or RULES[name].around or "").partition(".")
+    return class_at(RULES[name].alone or RULES[name].around or "")
+
+
+@cache
+def class_at(place: str) -> Callable[..., Strategy]:
+    """The class at `MODULE.NAME` of this folder."""
+    module, _, found = place.partition(".")
     made: Callable[..., Strategy] = getattr(import_module(f"rmqlb.engine.allocate.{module}"), found)
     return made

@@ -1,0 +1,120 @@
+"""The strategies of rocketmq-client-go: AVG and AVG_BY_CIRCLE deal as Java's, the others by rules of their own.
+
+Rules of this file:
+- A Go strategy throws nothing where Java's checks do: without queues, consumers or an id of its own it returns nil.
+- MACHINE_ROOM_NEARBY is AVG (`AllocateByMachineNearby` calls `AllocateByAveragely`), so that it looks at no zone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+from zlib import crc32
+
+from rmqlb.engine.allocate.avg import Averagely
+from rmqlb.engine.allocate.avg_by_circle import AveragelyByCircle
+from rmqlb.engine.allocate.consistent_hash import ConsistentHash, Ring, check_ring
+from rmqlb.engine.allocate.strategy import Prepared, Settings
+from rmqlb.errors import AllocationError
+from rmqlb.model.message_queue import MessageQueue
+
+
+class _WithoutErrors(Prepared):
+    def _takes_part(self, client_id: str) -> bool:
+        return bool(client_id and self._queues) and client_id in self._indexes
+
+
+class GoAveragely(_WithoutErrors, Averagely):
+    """`AllocateByAveragely`, the default, and `AllocateByMachineNearby`."""
+
+
+class GoAveragelyByCircle(_WithoutErrors, AveragelyByCircle):
+    """`AllocateByAveragelyCircle`."""
+
+
+class GoMachineRoom(_WithoutErrors):
+    """`AllocateByMachineRoom`: the queues of the listed rooms are counted, and the blocks cut out of all queues.
+
+    Of c consumers and k queues in the listed rooms, consumer i gets the block i*(k//c) .. of *all* queues, and, if
+    i < k % c, queue c*(k//c)+i of those in the rooms. So queues of other rooms have owners, queues of the listed rooms
+    may have none, and a queue may have two. A room is what stands before the only `@` of a broker's name.
+
+    >>> queues = [MessageQueue("T", name, i) for name in ("q@b", "r@b") for i in range(3)]
+    >>> strategy = GoMachineRoom(queues, ["x", "y"], Settings(consumer_idcs=frozenset({"r"})))
+    >>> [[f"{q.broker_name}:{q.queue_id}" for q in strategy.share(id)] for id in ("x", "y")]
+    [['q@b:0', 'r@b:2'], ['q@b:1']]
+    """
+
+    def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
+        super().__init__(queues, client_ids, settings)
+        rooms = settings.consumer_idcs or ()
+        parts = ((queue, queue.broker_name.split("@")) for queue in queues)
+        self._inside = [queue for queue, names in parts if len(names) == 2 and names[0] in rooms]
+
+    def share(self, client_id: str) -> Sequence[MessageQueue]:
+        if not self._takes_part(client_id):
+            return []
+        index, size, blocks = self._indexes[client_id], *self._sizes()
+        left_over = self._inside[blocks:][index : index + 1]
+        return [*self._queues[size * index : size * (index + 1)], *left_over]
+
+    def why(self, queue: MessageQueue) -> str:
+        size, blocks = self._sizes()
+        place, reasons = self._places[queue], []
+        if place < blocks:
+            reasons.append(f"queue {place} of all is in block {place // size} of {size} queues")
+        if queue in self._inside[blocks:]:
+            left = self._inside[blocks:].index(queue)
+            reasons.append(f"queue {blocks + left} of the listed rooms is left over, for consumer {left}")
+        return "; ".join(reasons) or f"queue {place} is behind the blocks of {size} queues, and is not left over"
+
+    def why_idle(self, client_id: str) -> str:
+        return self._behind(client_id, f"{len(self._inside)} queues in the listed rooms")
+
+    def _sizes(self) -> tuple[int, int]:
+        """The queues of a block, and of all blocks."""
+        size = len(self._inside) // len(self._client_ids)
+        return size, size * len(self._client_ids)
+
+
+class GoConsistentHash(_WithoutErrors, ConsistentHash):
+    """`AllocateByConsistentHash` with stathat.com/c/consistent 1.0.0: another ring than Java's.
+
+    Each consumer puts the entries `0CLIENTID`, `1CLIENTID`, … on a ring of CRC-32 (IEEE) values; a queue goes to the
+    first entry *behind* its own. A second process with an id adds no entries. 0 entries for each consumer panic, fewer
+    leave the ring empty.
+
+    >>> queues = [MessageQueue("T", "broker-a", i) for i in range(4)]
+    >>> strategy = GoConsistentHash(queues, ["10.0.0.10@1", "10.0.0.1@2", "10.0.0.9@1"], Settings())
+    >>> [[queue.queue_id for queue in strategy.share(id)] for id in ("10.0.0.10@1", "10.0.0.1@2", "10.0.0.9@1")]
+    [[1], [0, 2], [3]]
+    """
+
+    _next = staticmethod(bisect_right)
+
+    def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
+        check_ring(len(client_ids), settings.virtual_nodes)
+        Prepared.__init__(self, queues, client_ids, settings)
+
+    def _takes_part(self, client_id: str) -> bool:
+        takes_part = super()._takes_part(client_id)
+        if takes_part and not self._settings.virtual_nodes:
+            raise AllocationError("runtime error: integer divide by zero")  # where the ring is sorted
+        return takes_part
+
+    def _made(self) -> tuple[Ring, Sequence[int]]:
+        return _ring(tuple(self._client_ids), self._settings.virtual_nodes)
+
+    @staticmethod
+    def _hash(text: str) -> int:
+        return crc32(text.encode("utf-8", "replace"))
+
+
+@lru_cache(maxsize=2)
+def _ring(client_ids: tuple[str, ...], virtual_nodes: int) -> tuple[Ring, Sequence[int]]:
+    ring: dict[int, tuple[str, int]] = {}
+    for client_id in client_ids:
+        name = client_id.encode("utf-8", "replace")
+        ring.update((crc32(b"%d%s" % (number, name)), (client_id, number)) for number in range(virtual_nodes))
+    return ring, sorted(ring)

@@ -1,0 +1,163 @@
+"""The client libraries whose consumers rebalance by themselves, and what of each decides who owns a queue.
+
+A consumer computes its share by its own library's rules, and only its own share: a group of several libraries is
+computed consumer by consumer. Clients that speak gRPC are not here, as they own no queue.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from msgspec import Struct, field
+
+from rmqlb.errors import UsageError
+from rmqlb.model.java import sort_key as utf16_order
+
+SdkName = Literal["java", "go", "cpp"]
+
+
+class Sdk(Struct, frozen=True, kw_only=True, eq=False):
+    """A library's consumers.
+
+    Attributes:
+        name: as users name it.
+        library: the repository of the library.
+        oldest: the first version of those that were read, and have these rules.
+        newest: the last of them.
+        proof: how these rules were held against the library.
+        order: the key by which it sorts client ids, and topics and brokers of queues.
+        classes: strategy → its class as MODULE.NAME of this folder, where it is not Java's; a wrapper that stands here
+            takes no strategy inside.
+        only: the one strategy that its consumers run, since no other can be set; None where any can be.
+        reports: `version` of the connections of all its versions; () where it is the library's own.
+    """
+
+    name: SdkName
+    library: str
+    oldest: str
+    newest: str
+    proof: str
+    order: Callable[[str], bytes]
+    classes: Mapping[str, str] = field(default_factory=dict)
+    only: str | None = None
+    reports: tuple[str, ...] = ()
+
+    def strategy(self, wanted: str) -> str:
+        """The strategy that its consumers run in a group whose strategy this is."""
+        return wanted if self.only is None else self.only
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.library} {self.oldest} to {self.newest})"
+
+
+def byte_order(text: str) -> bytes:
+    """How languages sort whose strings are UTF-8 bytes; what no broker can send of a string arrives as `?`.
+
+    >>> names = [chr(0x1F600), chr(0xFFEE)]
+    >>> sorted(names, key=byte_order) == sorted(names, key=utf16_order)
+    False
+    """
+    return text.encode("utf-8", "replace")
+
+
+JAVA = Sdk(
+    name="java",
+    library="apache/rocketmq",
+    oldest="4.7.1",
+    newest="5.5.0",
+    proof="1,500 answers of the classes of 4.9.7 and 5.5.0; live groups of both",
+    order=utf16_order,
+)
+GO = Sdk(
+    name="go",
+    library="apache/rocketmq-client-go",
+    oldest="2.0.0",
+    newest="2.1.2",  # consumer/strategy.go and the sort in consumer.go are the same in all
+    proof="600 answers of the rebalance of 2.1.2; no live group",
+    order=byte_order,
+    classes={
+        "AVG": "go.GoAveragely",
+        "AVG_BY_CIRCLE": "go.GoAveragelyByCircle",
+        "MACHINE_ROOM": "go.GoMachineRoom",
+        "CONSISTENT_HASH": "go.GoConsistentHash",
+        "MACHINE_ROOM_NEARBY": "go.GoAveragely",
+    },
+    reports=("V4_5_2",),
+)
+CPP = Sdk(
+    name="cpp",
+    library="apache/rocketmq-client-cpp",
+    oldest="1.2.0",
+    newest="2.2.0",
+    proof="320 answers of AllocateMQStrategy.h of 2.2.0; no live group",
+    order=byte_order,
+    classes={"AVG": "cpp.CppAveragely"},
+    only="AVG",
+    reports=("V3_1_8", "V4_6_0"),
+)
+SDKS: Mapping[str, Sdk] = {sdk.name: sdk for sdk in (JAVA, GO, CPP)}
+"""By name, the most usual first."""
+
+_LANGUAGES: Mapping[str, Sdk] = {"JAVA": JAVA, "GO": GO, "CPP": CPP}
+# libraries that are a shell around the C++ one, if they name their own language
+_SHELLS = ("PYTHON", "NODE_JS")
+
+
+class SdkGuess(Struct, frozen=True):
+    """A consumer's library, and whether that is more than a guess."""
+
+    sdk: Sdk
+    assumed: bool = False
+
+
+def sdk_named(text: str) -> SdkGuess:
+    """The library that a user names, `go` or `go@2.1.2`; assumed for a version that was not read.
+
+    >>> str(sdk_named("go@2.1.2").sdk), sdk_named("go@3.0.0").assumed
+    ('go (apache/rocketmq-client-go 2.0.0 to 2.1.2)', True)
+
+    Raises:
+        UsageError: there is no such library, or the version is none.
+    """
+    name, at, version = text.partition("@")
+    sdk = SDKS.get(name)
+    if sdk is None:
+        hint = "those of gRPC clients own no queue; " if name.endswith("-grpc") else ""
+        raise UsageError(
+            f"unknown SDK {text[:40]}",
+            hint=f"{hint}SDKs whose consumers own queues: {', '.join(SDKS)}",
+            code="unknown-sdk",
+        )
+    return SdkGuess(sdk, assumed=bool(at) and not _is_known(sdk, version))
+
+
+def sdk_of_connection(language: str | None, version: str | None) -> SdkGuess:
+    """The library behind a connection as brokers list it (`LanguageCode`, `MQVersion`), or the nearest one, assumed.
+
+    All versions of the Go and of the C++ library report one or two fixed versions of RocketMQ, not their own.
+
+    >>> [
+    ...     (guess.sdk.name, guess.assumed)
+    ...     for guess in (sdk_of_connection("GO", "V4_5_2"), sdk_of_connection("PHP", None))
+    ... ]
+    [('go', False), ('java', True)]
+    """
+    sdk = _LANGUAGES.get(language or "")
+    if sdk is None:
+        return SdkGuess(CPP if language in _SHELLS else JAVA, assumed=True)
+    return SdkGuess(sdk, assumed=bool(version and sdk.reports) and version not in sdk.reports)
+
+
+def _is_known(sdk: Sdk, version: str) -> bool:
+    return _parsed(sdk.oldest) <= _parsed(version) <= _parsed(sdk.newest)
+
+
+def _parsed(version: str) -> tuple[int, ...]:
+    match = re.fullmatch(r"[vV]?(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?", version[:40])
+    if match is None:
+        raise UsageError(
+            f"{version[:40]}: not a version of an SDK", hint="write it as 2.1.2, or leave it out: --sdk go"
+        )
+    return tuple(int(part or 0) for part in match.groups())

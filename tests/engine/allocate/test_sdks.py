@@ -1,0 +1,197 @@
+"""Client libraries: a consumer computes its own share by its own library's rules, in whatever group it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rmqlb import AllocationError, MessageQueue, UsageError, allocate, allocate_for
+from rmqlb.engine.allocate.rules import NAMES
+from rmqlb.engine.allocate.sdks import SDKS, sdk_named, sdk_of_connection
+from tests.support.builders import queues, short
+
+ids = st.lists(st.text("abc10.@é\U0001f600￮", min_size=1, max_size=8), min_size=1, max_size=12)
+some_queues = st.lists(
+    st.builds(MessageQueue, st.just("T"), st.sampled_from(["a", "b-10", "r@x", "￮", "\U0001f600"]), st.integers(0, 30)),
+    min_size=1,
+    unique=True,
+)
+SETTINGS: dict[str, Any] = {
+    "consumer_idcs": ["r"],
+    "config": [MessageQueue("T", "a", 1)],
+    "broker_zones": lambda name: name[0],
+    "client_zones": lambda name: name[0],
+    "hosts": ["a", "1"],
+}
+
+
+def outcome(call: Any) -> Any:
+    try:
+        return call()
+    except AllocationError as error:
+        return str(error)
+
+
+@given(st.sampled_from(NAMES), some_queues, ids)
+def test_a_group_of_java_consumers_is_what_it_was_without_a_library(
+    strategy: str, some: list[MessageQueue], client_ids: list[str]
+) -> None:
+    plain = allocate(strategy, some, client_ids, **SETTINGS)
+    assert list(allocate(strategy, some, client_ids, sdk="java", **SETTINGS).items()) == list(plain.items())
+    named = dict.fromkeys(client_ids, "java@5.5.0")
+    assert list(allocate(strategy, some, client_ids, sdk="go", sdks=named, **SETTINGS).values()) == [
+        plain[i] for i in dict.fromkeys(sorted(client_ids, key=SDKS["go"].order))
+    ]
+
+
+@given(st.data(), st.sampled_from(NAMES), some_queues, ids)
+def test_a_mixed_group_is_each_consumer_by_its_own_rule(
+    data: st.DataObject, strategy: str, some: list[MessageQueue], client_ids: list[str]
+) -> None:
+    sdks = {i: data.draw(st.sampled_from(["java", "go", "cpp"])) for i in dict.fromkeys(client_ids)}
+    # Without one consumer that can run it, nobody does.
+    strategy = "AVG" if set(sdks.values()) == {"cpp"} else strategy
+    shares = allocate(strategy, some, client_ids, sdks=sdks, **SETTINGS)
+    assert list(shares) == list(allocate("AVG", some, client_ids))
+    for client_id, sdk in sdks.items():
+        own = "AVG" if sdk == "cpp" else strategy
+        assert shares[client_id] == allocate_for(client_id, own, some, client_ids, sdk=sdk, **SETTINGS)
+
+
+def test_java_and_go_agree_on_avg_and_leave_queues_unassigned_and_owned_twice_under_consistent_hash() -> None:
+    client_ids = [f"10.0.0.{number}@1" for number in range(1, 5)]
+    sdks = {client_ids[1]: "go", client_ids[3]: "go"}
+    eight = queues(4) + queues(4, "broker-b")
+    assert allocate("AVG", eight, client_ids, sdks=sdks) == allocate("AVG", eight, client_ids)
+    owned = sorted(
+        name for share in allocate("CONSISTENT_HASH", eight, client_ids, sdks=sdks).values() for name in short(share)
+    )
+    assert set(short(eight)) - set(owned)
+    assert len(set(owned)) < len(owned)
+
+
+def test_names_outside_the_basic_plane_sort_last_by_bytes_and_not_last_in_java() -> None:
+    names = ["￮@1", "\U0001f600@1"]
+    assert list(allocate("AVG", queues(2), names, sdk="go")) == names
+    mixed = allocate("AVG", queues(2), names, sdks={names[0]: "go"})
+    assert {i: short(share) for i, share in mixed.items()} == {names[0]: ["broker-a0"], names[1]: ["broker-a0"]}
+
+
+def test_a_room_of_go_is_counted_where_it_is_listed_and_cut_out_of_all_queues() -> None:
+    both = [MessageQueue("T", name, number) for name in ("q@b", "r@b") for number in range(3)]
+    shares = allocate("MACHINE_ROOM", both, ["x", "y"], consumer_idcs=["r"], sdk="go")
+    assert {i: [str(queue.broker_name) for queue in share] for i, share in shares.items()} == {
+        "x": ["q@b", "r@b"],
+        "y": ["q@b"],
+    }
+
+
+def test_nearby_of_go_is_avg_without_any_zone_and_whatever_is_inside() -> None:
+    expected = allocate("AVG", queues(5), ["x", "y"])
+    assert allocate("MACHINE_ROOM_NEARBY", queues(5), ["x", "y"], sdk="go") == expected
+    assert allocate("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", queues(5), ["x", "y"], sdk="go") == expected
+    pinned = allocate("PIN-MACHINE_ROOM_NEARBY-CONFIG", queues(5), ["x@1", "y@1"], sdk="go", hosts=["y"])
+    assert {i: len(share) for i, share in pinned.items()} == {"x@1": 0, "y@1": 5}
+
+
+def test_a_cpp_consumer_runs_avg_in_any_group_and_a_group_of_them_nothing_else() -> None:
+    mixed = allocate("AVG_BY_CIRCLE", queues(4), ["x", "y"], sdks={"y": "cpp"})
+    assert {i: short(share) for i, share in mixed.items()} == {
+        "x": ["broker-a0", "broker-a2"],
+        "y": ["broker-a2", "broker-a3"],
+    }
+    for call in (
+        lambda: allocate("AVG_BY_CIRCLE", queues(4), ["x"], sdk="cpp"),
+        lambda: allocate("AVG_BY_CIRCLE", queues(4), [], sdk="cpp"),
+        lambda: allocate("AVG_BY_CIRCLE", queues(4), ["x"], sdks={"x": "cpp"}),
+        lambda: allocate_for("x", "CONFIG", queues(4), ["x"], sdk="cpp"),
+    ):
+        with pytest.raises(UsageError, match="no other strategy can be set") as raised:
+            call()
+        assert raised.value.code == "strategy-not-in-sdk"
+    with pytest.raises(UsageError, match="unknown strategy AVGG"):
+        allocate("AVGG", queues(4), ["x"], sdk="cpp")
+
+
+def test_a_function_is_what_every_library_but_cpp_runs() -> None:
+    def last(*given: Any) -> list[MessageQueue]:
+        found: list[MessageQueue] = given[2][-1:]
+        return found
+
+    shares = allocate(last, queues(3), ["x", "y", "z"], sdks={"y": "go", "z": "cpp"})
+    assert [short(share) for share in shares.values()] == [["broker-a2"], ["broker-a2"], ["broker-a2"]]
+    assert short(allocate(last, queues(3), ["x", "z"], sdks={"z": "cpp"})["z"]) == ["broker-a2"]
+
+
+def test_without_consumers_java_and_cpp_throw_and_go_does_not() -> None:
+    assert outcome(lambda: allocate("AVG", queues(1), [])) == "cidAll is null or cidAll empty"
+    assert outcome(lambda: allocate("AVG", queues(1), [], sdk="cpp")) == "cidAll is empty"
+    assert outcome(lambda: allocate("AVG", queues(1), [], sdk="go")) == {}
+
+
+@pytest.mark.parametrize("presorted", [True, False])
+def test_presorted_lists_are_taken_by_every_library_as_they_stand(presorted: bool) -> None:
+    names = ["b", "a"]
+    shares = allocate("AVG", queues(2)[::-1], names, presorted=presorted, sdks={"a": "go"})
+    assert short(shares["b"]) == ["broker-a1"]
+    assert list(shares) == (names if presorted else sorted(names))
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "assumed"),
+    [
+        ("java", "java", False),
+        ("go", "go", False),
+        ("go@2.1.2", "go", False),
+        ("go@v2.0.0", "go", False),
+        ("go@2.2.0", "go", True),
+        ("go@1.2.4", "go", True),
+        ("cpp@2.2", "cpp", False),
+        ("java@5.6.0", "java", True),
+    ],
+)
+def test_a_version_that_was_not_read_has_the_rules_of_the_nearest(text: str, name: str, assumed: bool) -> None:
+    guess = sdk_named(text)
+    assert (guess.sdk.name, guess.assumed) == (name, assumed)
+
+
+@pytest.mark.parametrize("text", ["", "rust", "GO", "java-grpc", "go@", "go@x", "go@2", "@2.1.2"])
+def test_what_is_no_library_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        allocate("AVG", queues(1), ["x"], sdk=text)
+    with pytest.raises(UsageError):
+        allocate("AVG", queues(1), ["x"], sdks={"nobody": text})
+
+
+@pytest.mark.parametrize("given_", [{"sdk": 1}, {"sdks": ["go"]}, {"sdks": {"x": 1}}, {"sdks": {1: "go"}}])
+def test_libraries_of_the_wrong_type_are_refused(given_: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        allocate("AVG", queues(1), ["x"], **given_)
+
+
+@pytest.mark.parametrize(
+    ("language", "version", "name", "assumed"),
+    [
+        ("JAVA", "V5_5_0", "java", False),
+        ("JAVA", None, "java", False),
+        ("GO", "V4_5_2", "go", False),
+        ("GO", None, "go", False),
+        ("GO", "V5_0_0", "go", True),
+        ("CPP", "V4_6_0", "cpp", False),
+        ("CPP", "V3_1_8", "cpp", False),
+        ("CPP", "V4_9_0", "cpp", True),
+        ("PYTHON", "V4_6_0", "cpp", True),
+        ("NODE_JS", None, "cpp", True),
+        ("RUST", None, "java", True),
+        ("OTHER", "V5_5_0", "java", True),
+        (None, None, "java", True),
+    ],
+)
+def test_a_connection_tells_the_library_or_the_nearest_is_assumed(
+    language: str | None, version: str | None, name: str, assumed: bool
+) -> None:
+    guess = sdk_of_connection(language, version)
+    assert (guess.sdk.name, guess.assumed) == (name, assumed)
