@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rmqlb.engine.allocate import allocate, allocate_for
     from rmqlb.engine.allocate.conformance import check_strategy
     from rmqlb.engine.assignment.assign import Members
+    from rmqlb.engine.assignment.by_broker import assign_pop
     from rmqlb.engine.consume.simulate import simulate_group
     from rmqlb.engine.consume.trials import simulate_group_trials
     from rmqlb.engine.send.fault import MQFaultStrategy
@@ -47,6 +48,7 @@ _HOMES = {
         "rmqlb.engine.send.selectors": "JavaRandom select_by_hash select_by_machine_room select_by_random",
         "rmqlb.engine.send.fault": "MQFaultStrategy",
         "rmqlb.engine.assignment.assign": "Members",
+        "rmqlb.engine.assignment.by_broker": "assign_pop",
         "rmqlb.model.message_queue": "MessageQueue",
         "rmqlb.engine.send.publish_info": "TopicPublishInfo",
         "rmqlb.engine.send.sdks.balancers": "PublishingLoadBalancer go_round_robin",
@@ -93,6 +95,7 @@ __all__ = [
     "__version__",
     "allocate",
     "allocate_for",
+    "assign_pop",
     "check_strategy",
     "go_round_robin",
     "parse_route",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+_NOT_BREAKING = "\u00a0\u2007\u202f"
+_CONTROLS = "\t\n\v\f\r\x1c\x1d\x1e\x1f"
 _INTEGER = re.compile(r"[+-]?\d+")
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
@@ -48,3 +50,16 @@ def parse_int(text: str) -> int:
     if not _INT_MIN <= value <= _INT_MAX:
         raise ValueError(f'For input string: "{text}"')
     return value
+
+
+def is_blank(text: str) -> bool:
+    r"""`StringUtils.isBlank`: empty, or nothing but what `Character.isWhitespace` takes for white space.
+
+    >>> is_blank(""), is_blank(" \t"), is_blank("\u00a0"), is_blank(" x ")
+    (True, True, False, False)
+    """
+    from unicodedata import category
+
+    return all(
+        unit in _CONTROLS or (category(unit) in ("Zs", "Zl", "Zp") and unit not in _NOT_BREAKING) for unit in text
+    )

@@ -25,7 +25,9 @@ def tool(name: str) -> str:
     """The full path of a program."""
     found = shutil.which(name)
     if found is None:
-        raise MissingToolError(f"{name} is not on the PATH; the live tests need Java 17 or newer, Maven, Go, g++ and git")
+        raise MissingToolError(
+            f"{name} is not on the PATH; the live tests need Java 17 or newer, Maven, Go, g++ and git"
+        )
     return found
 
 
