@@ -81,7 +81,7 @@ def show_owners(
             own = strategies.settings_for([route.topic for route in found.routes], found.name)
             with terminal.progress(verb="predicting") as progress:
                 progress(f"the owners of {found.title}", 0, 0)
-                reports.append(_owners(found, names, own, which.explain))
+                reports.append(_owners(found, names, own, is_named=bool(strategy), explain=which.explain))
                 drawn = owners_report(reports[-1], explained=which.explain)
             findings = _findings(found, names, own, is_named=bool(strategy), explain=which.explain)
             return SnapshotView(drawn, snapshot, tuple(findings))
@@ -91,19 +91,21 @@ def show_owners(
     show(look, watching, terminal)
 
 
-def _owners(found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", explain: bool) -> "OwnersReport":
+def _owners(
+    found: "GroupOnTopics", names: "Sequence[str]", own: "Settings", *, is_named: bool, explain: bool
+) -> "OwnersReport":
     """The owners under the named strategies; of a BROADCASTING group, which has the same under each, under one."""
     from collections import Counter
 
     from msgspec.structs import replace
 
-    from rmqlb.engine.assignment.assign import Members
+    from rmqlb.engine.assignment.assign import runnable
     from rmqlb.engine.assignment.consumers import reported_strategies
     from rmqlb.engine.assignment.detect import mixed_mismatches
     from rmqlb.engine.assignment.owners import owners_by_strategy
 
-    shown = names[:1] if found.broadcasting else names
-    members = Members(found.client_ids, names[0], own, subscribed=found.subscribed, broadcasting=found.broadcasting)
+    members = replace(found.members(own), strategy=names[0])
+    shown = names[:1] if found.broadcasting else names if is_named else runnable(names, members)
     report = owners_by_strategy(found.name, found.routes, members, shown, states=found.states, explain=explain)
     reported = {} if found.assumed or found.group is None else reported_strategies(found.group)
     return replace(

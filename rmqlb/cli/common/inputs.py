@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.options import GroupOptions
 from rmqlb.engine.assignment.consumers import member_findings, must_rebalance, rebalanced_members, shared_id_findings
+from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks
 from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, nobody_online, proxy_findings, pulled_routes
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.engine.source_findings import no_route_findings, source_findings
@@ -22,7 +23,23 @@ from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.model.words import counted
 
 if TYPE_CHECKING:
+    from rmqlb.engine.allocate.strategy import Settings
+    from rmqlb.engine.assignment.assign import Members
     from rmqlb.model.plan import MovedRange
+
+
+class GivenSdks(Struct, frozen=True):
+    """The client libraries that `--sdk` names."""
+
+    usual: str | None = None  # what every consumer runs
+    by_id: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, group: ConsumerGroup | None, client_ids: Sequence[str]) -> GroupSdks:
+        """The libraries of these consumers (raises UsageError)."""
+        return group_sdks(group, client_ids, given=self.usual, given_of=self.by_id)
+
+
+NO_SDKS = GivenSdks()
 
 
 class GroupOnTopics(Struct, frozen=True):
@@ -35,6 +52,7 @@ class GroupOnTopics(Struct, frozen=True):
     placeholders: tuple[str, ...]
     assumed: bool
     findings: tuple[Finding, ...]
+    sdks: GroupSdks = GroupSdks()  # the client libraries of its members
 
     @property
     def broadcasting(self) -> bool:
@@ -65,9 +83,29 @@ class GroupOnTopics(Struct, frozen=True):
         reports = self.group.reports if self.group else {}
         return {client_id: report.topics for client_id, report in reports.items() if report.topics is not None}
 
+    def members(self, settings: Settings) -> Members:
+        """Its members under RocketMQ's default strategy."""
+        from rmqlb.engine.assignment.assign import Members
 
-def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcasting_too: bool = False) -> GroupOnTopics:
-    """The group to plan, its topics and members."""
+        return Members(
+            self.client_ids,
+            "AVG",
+            settings,
+            subscribed=self.subscribed,
+            broadcasting=self.broadcasting,
+            sdk=self.sdks.usual,
+            sdk_of=self.sdks.sdk_of,
+        )
+
+
+def group_on_topics(
+    snapshot: ClusterSnapshot,
+    which: GroupOptions,
+    *,
+    broadcasting_too: bool = False,
+    sdks: GivenSdks = NO_SDKS,
+) -> GroupOnTopics:
+    """The group to plan, its topics and members; `sdks` are the client libraries that the user names."""
     consumers = which.consumers
     seen = _group(snapshot, which.group, consumers)
     if seen is not None:
@@ -107,6 +145,8 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
     findings += (finding for sighting in sightings for finding in sighting_findings(sighting))
     findings += source_findings(snapshot)
     findings += (finding for route in routes for finding in unreadable_findings(route))
+    libraries = sdks.of(None if consumers is not None else seen, client_ids)
+    findings += libraries.findings
     return GroupOnTopics(
         name=seen.group if seen else which.group,
         group=seen,
@@ -115,6 +155,7 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
         placeholders=placeholders,
         assumed=consumers is not None,
         findings=tuple(findings),
+        sdks=libraries,
     )
 
 

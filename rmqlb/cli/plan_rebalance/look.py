@@ -23,7 +23,7 @@ from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.plan_rebalance.options import PlanOptions
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.assign import owners_at_rest
 from rmqlb.engine.assignment.consumers import broadcasting_finding, sort_findings
 from rmqlb.engine.assignment.detect import Detected, detect_strategy, mismatch_findings, must_be_set
 from rmqlb.engine.assignment.pop_and_proxy import nobody_online
@@ -151,7 +151,7 @@ def _plan(
     found: GroupOnTopics, changes: Changes, given: str | None, own: Settings, explain: bool
 ) -> tuple[RebalancePlan, Side, tuple[Summary, ...], tuple[Finding, ...]]:
     group = found.group
-    members = Members(found.client_ids, "AVG", own, subscribed=found.subscribed, broadcasting=found.broadcasting)
+    members = found.members(own)
     if found.broadcasting:
         detected = Detected("AVG", "reported", findings=(broadcasting_finding(found.title, found.name),))
     else:

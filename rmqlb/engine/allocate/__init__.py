@@ -207,10 +207,11 @@ class PreparedStrategies:
         settings: Settings,
         *,
         presorted: bool = False,
+        order: Callable[[str], bytes] | None = None,
     ) -> None:
-        """Lists in any order, or to be taken as they stand."""
+        """Lists in any order, or to be taken as they stand by all; `order` is one that they have already."""
         self._given, self._settings, self._presorted = (queues, client_ids), settings, presorted
-        self._sorted: dict[Callable[[str], bytes], tuple[Sequence[MessageQueue], Sequence[str]]] = {}
+        self._sorted = {} if order is None else {order: self._given}
         self._strategies: dict[tuple[str, str], Strategy] = {}
 
     def strategy(self, name: str, sdk: Sdk) -> Strategy:

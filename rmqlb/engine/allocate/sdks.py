@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct, field
@@ -112,6 +113,7 @@ class SdkGuess(Struct, frozen=True):
     assumed: bool = False
 
 
+@lru_cache(maxsize=64)
 def sdk_named(text: str) -> SdkGuess:
     """The library that a user names, `go` or `go@2.1.2`; assumed for a version that was not read.
 

@@ -8,8 +8,9 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr, replace
 
-from rmqlb.engine.allocate import custom_inside, full_name, prepare, unset_options
-from rmqlb.engine.allocate.strategy import Settings, Strategy, StrategyFunction, with_function
+from rmqlb.engine.allocate import PreparedStrategies, custom_inside, full_name, given_sdks, must_have, unset_options
+from rmqlb.engine.allocate.sdks import JAVA, Sdk, sdk_named
+from rmqlb.engine.allocate.strategy import Settings, StrategyFunction, with_function
 from rmqlb.engine.arguments import require
 from rmqlb.engine.assignment.balance import Owners
 from rmqlb.errors import AllocationError
@@ -35,6 +36,8 @@ class Members(Struct, frozen=True):
         strategy_of: client id → its own strategy, likewise, where it differs from the group's.
         subscribed: client id → the topics it subscribes to, where that is known.
         broadcasting: each of them reads every queue, whatever the strategy.
+        sdk: the client library that they run, `java`, `go` or `cpp`.
+        sdk_of: client id → its own library, where it differs from the group's.
     """
 
     client_ids: Annotated[tuple[str, ...], Meta(max_length=MOST_CONSUMERS)]
@@ -43,10 +46,13 @@ class Members(Struct, frozen=True):
     strategy_of: Mapping[str, str | StrategyFunction] = field(default_factory=dict)
     subscribed: Mapping[str, Set[str]] = field(default_factory=dict)
     broadcasting: bool = False
+    sdk: str = JAVA.name
+    sdk_of: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Functions become names (raises UsageError)."""
         require(self.settings, Settings, "Members.settings")
+        given_sdks(self.sdk, self.sdk_of)
         require(self.strategy_of, Mapping[str, str | StrategyFunction], "Members.strategy_of")
         if isinstance(self.strategy, str) and all(isinstance(each, str) for each in self.strategy_of.values()):
             return
@@ -70,6 +76,28 @@ class Members(Struct, frozen=True):
     def strategy_for(self, client_id: str) -> str:
         """Name of the strategy that this member runs."""
         return str(self.strategy_of.get(client_id, self.strategy))
+
+    def sdk_for(self, client_id: str) -> Sdk:
+        """The library that this member runs."""
+        return sdk_named(self.sdk_of.get(client_id, self.sdk)).sdk
+
+    def runs(self, client_id: str) -> tuple[str, Sdk]:
+        """The strategy that this member runs, in which library."""
+        sdk = self.sdk_for(client_id)
+        return sdk.strategy(self.strategy_for(client_id)), sdk
+
+    @property
+    def sdks(self) -> tuple[Sdk, ...]:
+        """The libraries that members run; without members the one that they would."""
+        usual = sdk_named(self.sdk).sdk
+        if not self.sdk_of or not self.client_ids:
+            return (usual,)
+        return tuple(dict.fromkeys(map(self.sdk_for, self.client_ids)))
+
+
+def runnable(strategies: Iterable[str], members: Members) -> list[str]:
+    """Those of the strategies that some member can run, which is any of them but in C++ alone."""
+    return [name for name in strategies if any(sdk.strategy(name) == name for sdk in members.sdks)]
 
 
 def under(members: Members, strategy: str) -> Members:
@@ -106,13 +134,14 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
     """
     if members.broadcasting:
         return _broadcast(route, members, explain=explain)
+    must_have(members.group_strategy, () if members.strategy_of else members.sdks)
     queues, ids = route.subscribe_queues(), sort_client_ids(members.client_ids)
-    strategies = _strategies(queues, ids, members) if queues else {}
+    strategies = _strategies(queues, ids, members)
     owners: dict[MessageQueue, list[str]] = {queue: [] for queue in queues}
     idle: dict[str, str] = {}
     failures: dict[str, AllocationError] = {}
     for client_id in dict.fromkeys(ids) if queues else ():
-        strategy = strategies[members.strategy_for(client_id)]
+        strategy = strategies.strategy(members.strategy_for(client_id), members.sdk_for(client_id))
         try:
             share = [queue for queue in strategy.share(client_id) if queue.topic == route.topic]
         except AllocationError as error:
@@ -160,12 +189,18 @@ def _broadcast(route: TopicRouteData, members: Members, *, explain: bool) -> Ass
     )
 
 
-def _strategies(queues: list[MessageQueue], ids: list[str], members: Members) -> dict[str, Strategy]:
-    names = {members.group_strategy, *map(members.strategy_for, ids)}
+def _strategies(queues: list[MessageQueue], ids: list[str], members: Members) -> PreparedStrategies:
+    """All that members run, constructed (raises AllocationError)."""
+    found = PreparedStrategies(queues, ids, members.settings, order=JAVA.order)
+    run = {(members.group_strategy, sdk) for sdk in members.sdks}
+    if members.strategy_of:
+        run |= {(members.strategy_for(client_id), members.sdk_for(client_id)) for client_id in ids}
     try:
-        return {name: prepare(name, queues, ids, members.settings) for name in names}
+        for name, sdk in run if queues else ():
+            found.strategy(name, sdk)
     except AllocationError as error:
         raise AllocationError(str(error), hint=_hint(members)) from None
+    return found
 
 
 def _hint(members: Members) -> str:
@@ -181,16 +216,21 @@ def _reasons(
     queues: Sequence[MessageQueue],
     owners: Owners,
     members: Members,
-    strategies: Mapping[str, Strategy],
+    strategies: PreparedStrategies,
     takers: Set[str],
 ) -> dict[MessageQueue, str]:
     """Why each queue goes where it goes: by its owners' strategies, and where it has no owner by all that are run."""
-    run = {members.strategy_for(client_id) for client_id in takers}
+    run = {client_id: members.runs(client_id) for client_id in takers}
+    several = len({sdk.name for _, sdk in run.values()}) > 1
     reasons = {}
     for queue in queues if run else ():
-        names = {members.strategy_for(client_id) for client_id in owners[queue]} or run
-        told = {name: strategies[name].why(queue) for name in sorted(names)}
-        reasons[queue] = (
-            "; ".join(f"{name}: {why}" for name, why in told.items()) if len(told) > 1 else next(iter(told.values()))
-        )
+        asked = {run[client_id] for client_id in owners[queue]} or set(run.values())
+        told = {_runner(name, sdk, several=several): strategies.strategy(name, sdk).why(queue) for name, sdk in asked}
+        texts = [f"{runner}: {told[runner]}" for runner in sorted(told)]
+        is_one = len(told) == 1 or (several and len(set(told.values())) == 1)
+        reasons[queue] = next(iter(told.values())) if is_one else "; ".join(texts)
     return reasons
+
+
+def _runner(strategy: str, sdk: Sdk, *, several: bool) -> str:
+    return f"{strategy} of {sdk.name}" if several else strategy

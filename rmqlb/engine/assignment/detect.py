@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate import custom_inside, unset_options
 from rmqlb.engine.allocate.rules import NAMES, PINNED, WITHOUT_SETTINGS, WRAPPERS
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import Members, owners_at_rest, under
+from rmqlb.engine.assignment.assign import Members, owners_at_rest, runnable, under
 from rmqlb.engine.assignment.balance import Owners
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError, DataError
@@ -146,7 +146,7 @@ def mismatch_findings(predicted: Owners, strategy: str, states: States) -> Itera
 def fitting_strategies(routes: Sequence[TopicRouteData], members: Members, states: States) -> tuple[str, ...]:
     """The strategies without settings that deal all queues to the owners seen, the default first; () without owners."""
     observed = observed_owners(states)
-    return tuple(name for name in WITHOUT_SETTINGS if _fits(name, routes, members, observed))
+    return tuple(name for name in runnable(WITHOUT_SETTINGS, members) if _fits(name, routes, members, observed))
 
 
 def _contradiction(given: str, names: Counter[str], *, is_custom: bool) -> Iterator[Finding]:

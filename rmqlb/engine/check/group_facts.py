@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
 from rmqlb.engine.assignment.consumers import is_grpc, must_rebalance
 from rmqlb.engine.assignment.detect import Detected, detect_strategy, must_be_set
+from rmqlb.engine.assignment.group_sdks import group_sdks
 from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, popped_topics
 from rmqlb.errors import DataError
 from rmqlb.model.checking import Basis
@@ -181,8 +183,7 @@ class GroupFacts(Struct, dict=True, eq=False):
     @cached_property
     def detected(self) -> Detected:
         """The strategy that is reported, fits the observed owners, or is RocketMQ's default (raises DataError)."""
-        members = Members(self.client_ids, "AVG", self.settings, subscribed=self.subscribed)
-        return detect_strategy(None, self.group, self.routes, members)
+        return detect_strategy(None, self.group, self.routes, self.under("AVG"))
 
     @cached_property
     def predicted(self) -> tuple[Owners, Basis]:
@@ -196,12 +197,12 @@ class GroupFacts(Struct, dict=True, eq=False):
         group, ids = self.group, self.client_ids
         if any(map(is_grpc, ids)):
             raise DataError("some consumers look like gRPC clients, which take no part in the others' allocation")
-        found, subscribed = self.detected, self.subscribed
+        found = self.detected
         if found.origin == "assumed":
             if self.assume is None:
                 raise DataError("the strategy of its consumers is not known (`assume` in the rule names one)")
             must_be_set((self.assume,), self.settings)
-            return Members(ids, self.assume, self.settings, subscribed=subscribed), "assumed"
+            return self.under(self.assume), "assumed"
         if group.consume_type == CONSUME_ACTIVELY and self.assume is None:
             raise DataError(
                 "its consumers pull: whether they share the queues is not known (`assume` in the rule says so)"
@@ -210,8 +211,19 @@ class GroupFacts(Struct, dict=True, eq=False):
         if by_broker and found.strategy not in _SAME_AT_BROKERS:
             raise DataError("its consumers let the broker assign their queues")
         must_be_set(found.run_by_members, self.settings)
-        own = Members(ids, found.strategy, self.settings, found.strategy_of, subscribed)
-        return own, "predicted"
+        return replace(self.under(found.strategy), strategy_of=found.strategy_of), "predicted"
+
+    def under(self, strategy: str) -> Members:
+        """The consumers with their client libraries, when all run this strategy (raises DataError)."""
+        sdks = group_sdks(self.group, self.client_ids)
+        return Members(
+            self.client_ids,
+            strategy,
+            self.settings,
+            subscribed=self.subscribed,
+            sdk=sdks.usual,
+            sdk_of=sdks.sdk_of,
+        )
 
     @cached_property
     def ownership(self) -> Ownership:

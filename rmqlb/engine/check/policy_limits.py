@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.assign import owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, counts
 from rmqlb.engine.assignment.consumers import other_subscriptions, reported_strategies, subscriptions
 from rmqlb.engine.assignment.detect import fitting_strategies
@@ -229,7 +229,8 @@ def _reported(facts: GroupFacts) -> tuple[dict[str, str], list[str]]:
 
 def _fitting(facts: GroupFacts) -> tuple[tuple[str, ...], str]:
     try:
-        fits = fitting_strategies(facts.routes, Members(facts.client_ids, "AVG"), facts.group.queues)
+        members = replace(facts.under("AVG"), subscribed={})
+        fits = fitting_strategies(facts.routes, members, facts.group.queues)
     except DataError as error:  # its routes are not known
         return (), error.message
     return (

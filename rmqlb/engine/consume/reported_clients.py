@@ -19,7 +19,10 @@ def client_version(group: ConsumerGroup | None, given: str | None = None) -> tup
     findings = _languages(connections)
     if given is not None:
         return given, findings
-    known = [parse_version(c.version) for c in connections if c.version is not None and _is_version(c.version)]
+    java = [
+        c.version for c in connections if c.language in (None, "JAVA")
+    ]  # other libraries report no version of theirs
+    known = [parse_version(version) for version in java if version is not None and _is_version(version)]
     versions = Counter(".".join(map(str, version)) for version in known)
     if not versions:
         return GroupScenario().client_version, findings

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from rmqlb.engine.allocate import prepare
+from rmqlb.engine.allocate import PreparedStrategies
+from rmqlb.engine.allocate.sdks import JAVA, Sdk
 from rmqlb.engine.allocate.strategy import Settings, Strategy
 from rmqlb.errors import AllocationError
 from rmqlb.model.message_queue import MessageQueue
@@ -50,9 +51,11 @@ class _Allocation(Struct):
 class Shares:
     """`AllocateMessageQueueStrategy.allocate` with a memory."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, sdk_for: Callable[[str], Sdk] = lambda _: JAVA) -> None:
+        """Of strategy objects with these settings, in the client library that each member runs."""
         self._settings = settings
-        self._allocations: dict[tuple[TopicView, str, MemberList], _Allocation] = {}
+        self._sdk_for = sdk_for
+        self._allocations: dict[tuple[TopicView, str, MemberList, str], _Allocation] = {}
         self._lists: dict[tuple[str, ...], MemberList] = {}
         self._views: dict[_ViewKey, TopicView] = {}
         self._kept = 0
@@ -77,11 +80,12 @@ class Shares:
 
     def share(self, view: TopicView, strategy: str, members: MemberList, client_id: str) -> Share | None:
         """A member's queues; None when its strategy throws."""
-        key = view, strategy, members
+        sdk = self._sdk_for(client_id)
+        key = view, strategy, members, sdk.name
         allocation = self._allocations.get(key)
         if allocation is None:
             self._keep(len(view.queues) + len(members.client_ids))
-            allocation = self._allocations[key] = _Allocation(self._prepare(view, strategy, members), {})
+            allocation = self._allocations[key] = _Allocation(self._prepare(view, strategy, members, sdk), {})
         if client_id not in allocation.shares:
             self._keep(1)
             allocation.shares[client_id] = _share(view, allocation.strategy, client_id)
@@ -95,9 +99,10 @@ class Shares:
             self._allocations.clear()
             self._lists.clear()
 
-    def _prepare(self, view: TopicView, strategy: str, members: MemberList) -> Strategy | None:
+    def _prepare(self, view: TopicView, strategy: str, members: MemberList, sdk: Sdk) -> Strategy | None:
+        lists = PreparedStrategies(view.queues, members.client_ids, self._settings, order=JAVA.order)
         try:
-            return prepare(strategy, view.queues, members.client_ids, self._settings)
+            return lists.strategy(strategy, sdk)
         except AllocationError:
             return None
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import first_indexes
-from rmqlb.engine.assignment.assign import Members, assign, merged, under, why_idle
+from rmqlb.engine.assignment.assign import Members, assign, merged, runnable, under, why_idle
 from rmqlb.engine.assignment.balance import counts, minimum_moves, spread
 from rmqlb.model.assignment import Assignment
 from rmqlb.model.diff import Change
@@ -92,7 +92,7 @@ def _change(
 def compare(plan: RebalancePlan, before: Side, after: Side, strategies: Iterable[str]) -> RebalancePlan:
     """The plan with the same change under other strategies beside it (raises AllocationError)."""
     others = []
-    for strategy in strategies:
+    for strategy in runnable(strategies, before.members):
         old, new = (replace(side, members=under(side.members, strategy)) for side in (before, after))
         if old.members.name != plan.strategy:
             others.append(Comparison(old.members.name, new.members.name, plan_rebalance(None, old, new).summary))

@@ -150,7 +150,7 @@ def trials_of(options: TrialOptions) -> tuple[int | None, int]:
 def _members(
     found: GroupOnTopics, given: str | None, own: Settings, *, broadcasting: bool
 ) -> tuple[Members, list[Finding]]:
-    members = Members(found.client_ids, given or "AVG", own, subscribed=found.subscribed)
+    members = replace(found.members(own), strategy=given or "AVG", broadcasting=False)
     if broadcasting:
         return members, [broadcasting_finding(found.title, found.name)]
     real = replace(members, client_ids=(found.group.client_ids if found.group else None) or ())
