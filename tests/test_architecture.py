@@ -122,6 +122,7 @@ def test_the_public_names_are_these() -> None:
         "__version__",
         "allocate",
         "allocate_for",
+        "assign_pop",
         "check_strategy",
         "go_round_robin",
         "parse_route",

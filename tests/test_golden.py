@@ -91,6 +91,8 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "owners-of-groups.json": f"show-owners {EXAMPLE} -g order-svc -g bill-svc --topic Skewed --strategy AVG -o json",
     "owners-of-groups.plain": f"show-owners {EXAMPLE} -g order-svc -g bill-svc --strategy AVG --section summary -o plain",
     "owners-narrow": f"show-owners {EXAMPLE} --group order-svc --topic Skewed -o table",
+    "owners-mixed-sdks": f"show-owners {EXAMPLE} --group order-svc --topic Skewed --strategy CONSISTENT_HASH "
+    "--sdk 192.0.2.2@inst0=go --explain",
     "owners-explained": f"show-owners {MQADMIN} --consumers 2 --strategy AVG --explain --section reasons",
     "owners-nearby": f"show-owners {MQADMIN} --consumers a-1,b-1 --strategy MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE "
     "--strategy-option 'broker-zone=broker-*=a' --strategy-option 'client-zone=([a-z])-' --section summary --section consumers",

@@ -6,6 +6,7 @@ from rmqlb.cli.common.each_group import EachGroup
 from rmqlb.cli.common.inputs import (
     group_on_topics,
     no_strategy,
+    require_named,
 )
 from rmqlb.cli.common.options import (
     GroupOptions,
@@ -76,6 +77,7 @@ def show_owners(
             found = group_on_topics(snapshot, which, broadcasting_too=True)
             if found.broadcasting and strategy:
                 raise no_strategy("--strategy", found)
+            require_named(which, found.client_ids)
             if not found.client_ids:
                 raise nobody_online(found.name, found.group, "name consumers with --consumers")
             own = strategies.settings_for([route.topic for route in found.routes], found.name)

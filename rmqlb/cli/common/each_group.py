@@ -37,6 +37,13 @@ class EachGroup:
                 hint="give --consumers with one --group",
                 code="which-group",
             )
+        named = [text for text in options.sdk or () if "=" in text]
+        if self.several and named:
+            raise UsageError(
+                f"--sdk {named[0]}: a consumer of which of the groups {', '.join(self._names)}?",
+                hint="give --sdk ID=NAME with one --group, or --sdk NAME for all consumers",
+                code="which-group",
+            )
         wanted = wanted_for(source, options.one(next(iter(self._names), None)))
         self.wanted = replace(wanted, group=None, several=self._names) if self.several else wanted
 

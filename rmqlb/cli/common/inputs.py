@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.options import GroupOptions
@@ -26,20 +26,6 @@ if TYPE_CHECKING:
     from rmqlb.engine.allocate.strategy import Settings
     from rmqlb.engine.assignment.assign import Members
     from rmqlb.model.plan import MovedRange
-
-
-class GivenSdks(Struct, frozen=True):
-    """The client libraries that `--sdk` names."""
-
-    usual: str | None = None  # what every consumer runs
-    by_id: Mapping[str, str] = field(default_factory=dict)
-
-    def of(self, group: ConsumerGroup | None, client_ids: Sequence[str]) -> GroupSdks:
-        """The libraries of these consumers (raises UsageError)."""
-        return group_sdks(group, client_ids, given=self.usual, given_of=self.by_id)
-
-
-NO_SDKS = GivenSdks()
 
 
 class GroupOnTopics(Struct, frozen=True):
@@ -98,14 +84,8 @@ class GroupOnTopics(Struct, frozen=True):
         )
 
 
-def group_on_topics(
-    snapshot: ClusterSnapshot,
-    which: GroupOptions,
-    *,
-    broadcasting_too: bool = False,
-    sdks: GivenSdks = NO_SDKS,
-) -> GroupOnTopics:
-    """The group to plan, its topics and members; `sdks` are the client libraries that the user names."""
+def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcasting_too: bool = False) -> GroupOnTopics:
+    """The group to plan, its topics and members."""
     consumers = which.consumers
     seen = _group(snapshot, which.group, consumers)
     if seen is not None:
@@ -145,7 +125,8 @@ def group_on_topics(
     findings += (finding for sighting in sightings for finding in sighting_findings(sighting))
     findings += source_findings(snapshot)
     findings += (finding for route in routes for finding in unreadable_findings(route))
-    libraries = sdks.of(None if consumers is not None else seen, client_ids)
+    usual, by_id = values.sdks(which.sdk or ())
+    libraries = group_sdks(None if consumers is not None else seen, client_ids, given=usual, given_of=by_id)
     findings += libraries.findings
     return GroupOnTopics(
         name=seen.group if seen else which.group,
@@ -157,6 +138,12 @@ def group_on_topics(
         findings=tuple(findings),
         sdks=libraries,
     )
+
+
+def require_named(which: GroupOptions, client_ids: Collection[str]) -> None:
+    """Refuse the client library of a consumer that never is in the group (raises UsageError)."""
+    _, by_id = values.sdks(which.sdk or ())
+    values.require_members(by_id, client_ids, "--sdk")
 
 
 def placeholder_finding(moved: tuple[int, MovedRange | None] | None = None) -> Finding:

@@ -105,6 +105,13 @@ Topics = Annotated[
 Consumers = Annotated[
     str | None, about_option(metavar="IDS|@FILE|N", help="The consumers now, instead of those of the source.")
 ]
+Sdk = Annotated[
+    list[str] | None,
+    about_option(
+        metavar="[ID=]java|go|cpp",
+        help="Client library of all consumers or of one; default: as their connections say, or java; repeatable.",
+    ),
+]
 IncludeRetry = Annotated[bool, about_option("--include-retry", help="The group's %RETRY% topic too.")]
 Explain = Annotated[bool, shown_option("--explain", help="Say why each queue goes where it goes.")]
 
@@ -137,6 +144,7 @@ class GroupOptions(Struct, frozen=True):
     consumers: Consumers = None
     include_retry: IncludeRetry = False
     explain: Explain = False
+    sdk: Sdk = None
 
 
 class GroupsOptions(Struct, frozen=True):
@@ -155,10 +163,11 @@ class GroupsOptions(Struct, frozen=True):
     consumers: Consumers = None
     include_retry: IncludeRetry = False
     explain: Explain = False
+    sdk: Sdk = None
 
     def one(self, name: str | None) -> GroupOptions:
         """What is asked of one group."""
-        return GroupOptions(name, self.topic, self.consumers, self.include_retry, self.explain)
+        return GroupOptions(name, self.topic, self.consumers, self.include_retry, self.explain, self.sdk)
 
 
 class StrategyOptions(Struct, frozen=True):

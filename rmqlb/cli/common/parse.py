@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rmqlb.errors import UsageError
@@ -132,3 +132,35 @@ def _lines(path: str) -> list[str]:
     if len(text) > _LONGEST_FILE:
         raise UsageError(f"--consumers @{path}: larger than 16 MB")
     return lines_of(text)
+
+
+def sdks(texts: Sequence[str]) -> tuple[str | None, dict[str, str]]:
+    """`--sdk [ID=]NAME[@VERSION]`: the client library of all consumers, or None, and client id → its own."""
+    from rmqlb.engine.allocate.sdks import sdk_named
+
+    usual: str | None = None
+    by_id: dict[str, str] = {}
+    for text in texts:
+        client_id, equals, name = text.rpartition("=")
+        if client_id in by_id or (not equals and usual is not None):
+            raise UsageError(f"--sdk {text}: it is given twice", code="given-twice")
+        try:
+            sdk_named(name.lower())
+        except UsageError as error:
+            raise UsageError(error.problem, prefix=f"--sdk {text}: ", hint=error.hint, code=error.code) from None
+        if equals:
+            by_id[client_id] = name.lower()
+        else:
+            usual = name.lower()
+    return usual, by_id
+
+
+def require_members(said: Iterable[str], client_ids: Collection[str], option: str) -> None:
+    """Refuse what an option says of a consumer that nobody is (raises UsageError)."""
+    for client_id in said:
+        if client_id not in client_ids:
+            raise UsageError(
+                f"{option} {client_id}=…: it is never in the group",
+                hint=suggestion("consumers", client_id, client_ids),
+                code="not-in-group",
+            )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rmqlb.cli.common import amounts
+from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.known_names import remember
 from rmqlb.cli.common.options import GroupOptions, SourceOptions
 from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
@@ -119,6 +120,7 @@ def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
         raise UsageError(
             "which group?", hint="name it with --group, or name --topic and --consumers", code="which-group"
         )
+    values.sdks(which.sdk or ())  # what is wrong is told before anything is read
     if options.source == "-" and which.consumers == "@-":
         raise UsageError("-s - and --consumers @- both read stdin")
     topics = tuple(dict.fromkeys(which.topic)) if which.topic else None

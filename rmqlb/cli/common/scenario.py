@@ -151,6 +151,7 @@ def _checks(command: str) -> Mapping[str, Check]:
         "event": parse_event,
         "fail": lambda text: failure(text, (), None),
         "timer": lambda text: timers([text]),
+        "sdk": lambda text: values.sdks([text]),
         "consumer-type": lambda text: consumer_types([text]),
         "fail-on": lambda text: _parse_condition(command, text),
     }

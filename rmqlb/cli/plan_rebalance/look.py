@@ -15,6 +15,7 @@ from rmqlb.cli.common.inputs import (
     group_on_topics,
     no_strategy,
     placeholder_finding,
+    require_named,
 )
 from rmqlb.cli.common.options import GroupOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader
@@ -114,6 +115,7 @@ def look_at_group(
     with terminal.progress(verb="planning") as progress:
         progress(found.title, 0, 0)
         own = strategies.settings_for([route.topic for route in found.routes], found.name)
+        require_named(which, {*found.client_ids, *change_members(found.client_ids, changes)})
         plan, before, places, findings = _plan(found, changes, given, own, which.explain)
     plan, told = start_where(plan, found, reader)
     used = made_from(

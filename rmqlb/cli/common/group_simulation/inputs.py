@@ -19,8 +19,10 @@ from rmqlb.cli.common.group_simulation.options import (
 from rmqlb.cli.common.inputs import (
     GroupOnTopics,
     group_on_topics,
+    require_named,
 )
 from rmqlb.cli.common.options import GroupOptions
+from rmqlb.cli.common.parse import require_members
 from rmqlb.cli.common.reading import fetch, wanted_for
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
@@ -117,6 +119,7 @@ def gather(
     broadcasting = happens.broadcasting or found.broadcasting
     others = {broker.broker_name for route in elsewhere for broker in route.broker_datas}
     events, of_events = read_events(happens.event or (), found.client_ids, found.routes, strategies, others)
+    require_named(which, {*found.client_ids, *(event.subject for event in events if event.kind == "join")})
     strategies.must_apply(reported=strategy is None)
     with terminal.progress(verb="looking at") as progress:
         progress(found.title, 0, 0)
@@ -182,7 +185,7 @@ def _with_clients(
     said, said_of = values.consumer_types(configured.consumer_type or ())
     usual, types, of_types = consumer_types(seen, said, said_of)
     joining = {event.subject for event in events if event.kind == "join"}
-    values.require_members(said_of, {*found.client_ids, *joining})
+    require_members(said_of, {*found.client_ids, *joining}, "--consumer-type")
     scenario = replace(
         scenario,
         client_version=version,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from rmqlb.cli.common.amounts import duration_us, rate
@@ -51,17 +51,6 @@ def consumer_types(texts: Sequence[str]) -> tuple[ConsumerType | None, dict[str,
         else:
             usual = kind
     return usual, said
-
-
-def require_members(said: Iterable[str], client_ids: Collection[str]) -> None:
-    """Refuse a type of nobody."""
-    for client_id in said:
-        if client_id not in client_ids:
-            raise UsageError(
-                f"--consumer-type {client_id}=…: it is never in the group",
-                hint=suggestion("consumers", client_id, client_ids),
-                code="not-in-group",
-            )
 
 
 def rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:

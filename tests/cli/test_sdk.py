@@ -1,0 +1,113 @@
+"""`--sdk`: what consumers of other client libraries own, in the commands that predict owners."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .run import error_of, run
+
+GROUP = ("-s", "examples/cluster.json", "--group", "order-svc")
+FIRST = "192.0.2.2@inst0"
+RING = ("--strategy", "CONSISTENT_HASH")
+
+
+def owners(*more: str) -> list[dict[str, list[str]]]:
+    ran = run("show-owners", *GROUP, *more, "-o", "json")
+    assert ran.code == 0, ran.stderr
+    return [queue["owners"] for queue in json.loads(ran.stdout)["data"]["queues"]]
+
+
+def codes(*line: str) -> set[str]:
+    return {finding["code"] for finding in json.loads(run(*line, "-o", "json").stdout)["findings"]}
+
+
+def test_a_consumer_of_another_library_owns_what_its_own_ring_gives_it() -> None:
+    java, go = owners(*RING), owners(*RING, "--sdk", "go")
+    mixed = owners(*RING, "--sdk", f"{FIRST}=go")
+    assert owners(*RING, "--sdk", "JAVA") == java != go
+    for queue, of_java, of_go in zip(mixed, java, go, strict=True):
+        expected = {i for i in of_java["CONSISTENT_HASH"] if i != FIRST} | {
+            i for i in of_go["CONSISTENT_HASH"] if i == FIRST
+        }
+        assert set(queue["CONSISTENT_HASH"]) == expected
+
+
+def test_a_group_of_several_libraries_is_said_to_be_one() -> None:
+    told = {"mixed-sdks", "assumed-sdk"}
+    assert told & codes("show-owners", *GROUP, "--sdk", f"{FIRST}=go@9.0") == told
+    assert told & codes("show-owners", *GROUP, "--sdk", f"{FIRST}=go") == {"mixed-sdks"}
+    assert told & codes("show-owners", *GROUP, "--sdk", "go") == set()
+
+
+def test_a_plan_says_what_the_two_rings_leave_unassigned() -> None:
+    line = ("plan-rebalance", *GROUP, *RING, "--remove", "192.0.2.2@inst2", "--sdk", f"{FIRST}=go", "-o", "json")
+    summary = json.loads(run(*line).stdout)["data"]["summary"]
+    assert summary["after"]["unassigned"] > 0
+    assert summary["after"]["duplicateOwners"] > 0
+
+
+def test_a_consumer_to_come_may_be_of_another_library() -> None:
+    def gained(*more: str) -> set[tuple[str, int]]:
+        line = ("plan-rebalance", *GROUP, *RING, "--add", "c9@1", *more, "-o", "json")
+        data = json.loads(run(*line).stdout)["data"]
+        return {
+            (queue["brokerName"], queue["queueId"])
+            for topic in data["topics"]
+            for queue in topic["queues"]
+            if "c9@1" in queue["ownersAfter"]
+        }
+
+    assert gained("--sdk", "c9@1=go") != gained() == gained("--sdk", "c9@1=java")
+
+
+def test_a_simulation_takes_the_shares_of_each_library() -> None:
+    line = ("simulate-rebalance", *GROUP, *RING, "--for", "5s", "-o", "json")
+    figures = [json.loads(run(*line, *more).stdout)["data"]["figures"] for more in ((), ("--sdk", f"{FIRST}=go"))]
+    assert (figures[0]["totalGapMs"], figures[0]["totalOverlapMs"]) == (0, 0)
+    assert figures[1]["totalGapMs"] > 0 < figures[1]["totalOverlapMs"]
+
+
+def test_a_cpp_group_shows_avg_and_is_refused_another() -> None:
+    assert all(queue.keys() == {"AVG"} for queue in owners("--sdk", "cpp"))
+    for command in (("show-owners",), ("plan-rebalance", "--add", "1")):
+        ran = run(*command, *GROUP, "--sdk", "cpp", "--strategy", "AVG_BY_CIRCLE", "-q")
+        assert (ran.code, error_of(ran.stderr).code) == (2, "strategy-not-in-sdk")
+
+
+@pytest.mark.parametrize("command", ["show-owners", "plan-rebalance", "simulate-rebalance", "plan-rollout"])
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        (("rust",), "unknown-sdk"),
+        (("x=java-grpc",), "unknown-sdk"),
+        (("",), "unknown-sdk"),
+        (("x=",), "unknown-sdk"),
+        (("go@new",), "usage"),
+        (("go", "java"), "given-twice"),
+        (("x=go", "x=go"), "given-twice"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_read(command: str, given: tuple[str, ...], code: str) -> None:
+    ran = run(command, "-s", "no-such-file", "-g", "g", *(part for text in given for part in ("--sdk", text)), "-q")
+    assert (ran.code, ran.stdout) == (2, "")
+    error = error_of(ran.stderr)
+    assert error.code == code
+    assert error.message.startswith("--sdk ")
+
+
+@pytest.mark.parametrize("command", ["show-owners", "plan-rebalance", "simulate-rebalance", "plan-rollout"])
+def test_a_consumer_that_never_is_in_the_group_is_refused(command: str) -> None:
+    more = ("--for", "1s") if command == "simulate-rebalance" else ()
+    ran = run(command, *GROUP, "--sdk", "nobody@1=go", "-q", *more)
+    error = error_of(ran.stderr)
+    assert (ran.code, error.code) == (2, "not-in-group")
+    assert error.message == "--sdk nobody@1=…: it is never in the group"
+
+
+def test_one_consumer_is_named_with_one_group_only() -> None:
+    line = ("show-owners", "-s", "examples/cluster.json", "-g", "*-svc", "-q")
+    ran = run(*line, "--sdk", "x=go")
+    assert (ran.code, error_of(ran.stderr).code) == (2, "which-group")
+    assert run(*line, "--sdk", "go").code == 0
