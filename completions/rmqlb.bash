@@ -67,7 +67,7 @@ _rmqlb_at() {
     esac
     case $cur in
         -*) _rmqlb_words --version --help --help-all ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain help ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send record check pipeline context config schema explain help ;;
     esac
 }
 
@@ -77,7 +77,7 @@ _rmqlb_at_show_groups() {
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words groups findings; return ;;
         --color) _rmqlb_words auto always never; return ;;
         -g|--group) _rmqlb_names group; return ;;
@@ -111,7 +111,7 @@ _rmqlb_at_fetch_routes() {
         -t|--topic) _rmqlb_names topic; return ;;
         -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --to --redact --redact-map --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --evidence --to --redact --redact-map --help --help-all
 }
 
 _rmqlb_at_show_route() {
@@ -131,17 +131,32 @@ _rmqlb_at_show_owners() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
-        --section) _rmqlb_words owners mismatches groups queues reasons consumers summary; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
+        --section) _rmqlb_words owners mismatches pop groups queues reasons consumers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --help --help-all
+}
+
+_rmqlb_at_diagnose() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--earlier) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--interval|--looks|--deadline|--watch|--rounds) :; return ;;
+        -g|--group) _rmqlb_names group; return ;;
+        --fail-on) _rmqlb_words error warning; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        --section) _rmqlb_words groups findings rules evidence queues; return ;;
+        --color) _rmqlb_words auto always never; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --all-groups --fail-on --earlier --interval --looks --stacks --deadline --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --help --help-all
 }
 
 _rmqlb_at_diff() {
@@ -165,19 +180,19 @@ _rmqlb_at_plan_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
-        --section) _rmqlb_words groups strategies consumers moves queues summary; return ;;
+        --section) _rmqlb_words groups strategies consumers moves pop queues summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
         --to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --fail-on) _rmqlb_beginnings moved newly-assigned newly-unassigned added removed idle unassigned duplicate-owners queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer imbalance lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners changed-since; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help --help-all
 }
 
 _rmqlb_at_simulate_rebalance() {
@@ -248,13 +263,31 @@ _rmqlb_at_simulate_send() {
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --scenario --against --topic --help --help-all
 }
 
+_rmqlb_at_record() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--svg|--html|--against|--replay) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--every|--for|--event-at|--tolerance) :; return ;;
+        -g|--group) _rmqlb_names group; return ;;
+        -t|--topic) _rmqlb_names topic; return ;;
+        --until) _rmqlb_words converged; return ;;
+        --to) _rmqlb_folders; return ;;
+        --fail-on) _rmqlb_beginnings changed moved unassigned duplicate-owners unknown longest-gap-at-least-ms longest-gap-at-most-ms longest-overlap-at-least-ms longest-overlap-at-most-ms convergence-at-least-ms convergence-at-most-ms failed-looks differences other-owner not-yet later earlier; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        --section) _rmqlb_words differences timeline consumers changes queues intervals comparison summary snapshots; return ;;
+        --color) _rmqlb_words auto always never; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --every --until --for --event-at --to --evidence --svg --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --against --tolerance --replay --help --help-all
+}
+
 _rmqlb_at_check() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|-p|--policy) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--today) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif prometheus; return ;;
         --section) _rmqlb_words failed waived incomplete not-applicable rules waivers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-from) _rmqlb_words error warning info; return ;;
@@ -512,7 +545,7 @@ _rmqlb_at_schema() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
-        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/scenario' 'rmqlb/error' ;;
+        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send record check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/record' 'rmqlb/record-line' 'rmqlb/record-snapshots' 'rmqlb/taken-snapshot' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/scenario' 'rmqlb/error' ;;
     esac
 }
 
@@ -524,7 +557,7 @@ _rmqlb_at_explain() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
-        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-no-consumer selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners idle-consumers split-view grpc-consumers pull-consumers broker-rebalance mixed-subscriptions mixed-strategies split-consumer-view broker-unreachable-from-consumer subscription-mismatch mixed-sdks assumed-sdk frozen-consumer blocked-consumer flow-control pull-stopped head-blocked lock-lost dropped-but-consuming slow-consumer lag-growing lag-stalled offset-rewound more-consumers-than-queues surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-left-out group-not-seen no-pager pop-topics proxy-consumers starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet offsets-back moved-on all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency assumed-rate assumed-producers producers-left-out new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage strategy-option-unused given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy unknown-sdk strategy-not-in-sdk custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java scenario-invalid not-a-result not-of-this data topic-not-found group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
+        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-no-consumer selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners idle-consumers pull-consumers broker-rebalance mixed-strategies split-consumer-view broker-unreachable-from-consumer subscription-mismatch mixed-sdks assumed-sdk assumed-pop-share broker-strategy frozen-consumer blocked-consumer flow-control pull-stopped head-blocked lock-lost dropped-but-consuming slow-consumer lag-growing lag-stalled offset-rewound more-consumers-than-queues surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-left-out group-not-seen no-pager starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet moved-on all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency assumed-rate assumed-producers producers-left-out new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage strategy-option-unused given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy unknown-sdk strategy-not-in-sdk custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java scenario-invalid not-a-result not-of-this data topic-not-found not-earlier group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
     esac
 }
 
@@ -533,7 +566,7 @@ _rmqlb_at_help() {
     esac
     case $cur in
         -*) _rmqlb_words --help --help-all ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diff plan-rebalance simulate-rebalance plan-rollout simulate-send check pipeline context config schema explain help ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send record check pipeline context config schema explain help ;;
     esac
 }
 
@@ -557,11 +590,13 @@ _rmqlb() {
             '/fetch-routes') path=fetch-routes ;;
             '/show-route') path=show-route ;;
             '/show-owners') path=show-owners ;;
+            '/diagnose') path=diagnose ;;
             '/diff') path=diff ;;
             '/plan-rebalance') path=plan-rebalance ;;
             '/simulate-rebalance') path=simulate-rebalance ;;
             '/plan-rollout') path=plan-rollout ;;
             '/simulate-send') path=simulate-send ;;
+            '/record') path=record ;;
             '/check') path=check ;;
             '/pipeline') path=pipeline ;;
             'pipeline/generate') path='pipeline generate' ;;
@@ -593,11 +628,13 @@ _rmqlb() {
         fetch-routes) _rmqlb_at_fetch_routes ;;
         show-route) _rmqlb_at_show_route ;;
         show-owners) _rmqlb_at_show_owners ;;
+        diagnose) _rmqlb_at_diagnose ;;
         diff) _rmqlb_at_diff ;;
         plan-rebalance) _rmqlb_at_plan_rebalance ;;
         simulate-rebalance) _rmqlb_at_simulate_rebalance ;;
         plan-rollout) _rmqlb_at_plan_rollout ;;
         simulate-send) _rmqlb_at_simulate_send ;;
+        record) _rmqlb_at_record ;;
         check) _rmqlb_at_check ;;
         pipeline) _rmqlb_at_pipeline ;;
         'pipeline generate') _rmqlb_at_pipeline_generate ;;

@@ -36,6 +36,7 @@ SHARED = frozenset(
         "duplicate-client-id",
         "duplicate-owners",
         "given-twice",
+        "mixed-sdks",
         "group-not-found",
         "idle-by-strategy",
         "consumers-unknown",

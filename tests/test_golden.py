@@ -93,6 +93,9 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "owners-narrow": f"show-owners {EXAMPLE} --group order-svc --topic Skewed -o table",
     "owners-mixed-sdks": f"show-owners {EXAMPLE} --group order-svc --topic Skewed --strategy CONSISTENT_HASH "
     "--sdk 192.0.2.2@inst0=go --explain",
+    "owners-by-pop": f"show-owners {EXAMPLE} --group order-svc --topic Skewed --pop-share 1",
+    "plan-by-pop": f"plan-rebalance {EXAMPLE} --group order-svc --topic Skewed --pop-share 1 --add 192.0.2.2@inst3",
+    "owners-by-pop-of-groups": f"show-owners {EXAMPLE} -g '*-svc' --pop-share 0 --section groups",
     "owners-explained": f"show-owners {MQADMIN} --consumers 2 --strategy AVG --explain --section reasons",
     "owners-nearby": f"show-owners {MQADMIN} --consumers a-1,b-1 --strategy MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE "
     "--strategy-option 'broker-zone=broker-*=a' --strategy-option 'client-zone=([a-z])-' --section summary --section consumers",

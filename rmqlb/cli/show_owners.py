@@ -12,6 +12,7 @@ from rmqlb.cli.common.options import (
     GroupOptions,
     GroupsOptions,
     OutputOptions,
+    PopShare,
     SourceOptions,
     StrategyOptions,
     about_option,
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from rmqlb.cli.common.inputs import GroupOnTopics
     from rmqlb.engine.allocate.strategy import Settings
     from rmqlb.model.finding import Finding
-    from rmqlb.model.owners import OwnersReport
+    from rmqlb.model.owners import OwnersReport, PopTopic
+    from rmqlb.model.snapshot import ClusterSnapshot
 
 
 @command
@@ -43,6 +45,7 @@ def show_owners(
             metavar="STRATEGY", help="Or FILE.py:NAME, which is run; repeatable; default: those without settings."
         ),
     ] = None,
+    pop_share: PopShare = None,
 ) -> None:
     """Show which consumer owns each queue under each strategy, beside who owns it now.
 
@@ -55,9 +58,11 @@ def show_owners(
 
     Exit codes: 0 done, 2 usage, 4 group, topic or consumers are not there, 5 endpoint unreachable.
     """
+    from msgspec.structs import replace
+
     from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-    from rmqlb.engine.assignment.pop_and_proxy import nobody_online
+    from rmqlb.engine.assignment.pop_topics import pop_findings
     from rmqlb.views.owners.several import owners_of_groups
     from rmqlb.views.owners.view import owners_report
 
@@ -74,23 +79,45 @@ def show_owners(
         reports: list[OwnersReport] = []
 
         def one(which: GroupOptions) -> SnapshotView:
-            found = group_on_topics(snapshot, which, broadcasting_too=True)
-            if found.broadcasting and strategy:
-                raise no_strategy("--strategy", found)
-            require_named(which, found.client_ids)
-            if not found.client_ids:
-                raise nobody_online(found.name, found.group, "name consumers with --consumers")
-            own = strategies.settings_for([route.topic for route in found.routes], found.name)
+            found = _found(snapshot, which, is_named=bool(strategy), pop_share=pop_share)
+            own = strategies.settings_for([route.topic for route in (*found.routes, *found.popped)], found.name)
             with terminal.progress(verb="predicting") as progress:
                 progress(f"the owners of {found.title}", 0, 0)
-                reports.append(_owners(found, names, own, is_named=bool(strategy), explain=which.explain))
+                by_pop = _by_pop(found, names if strategy else [], pop_share)
+                owners = _owners(found, names, own, is_named=bool(strategy), explain=which.explain)
+                reports.append(replace(owners, pop_topics=by_pop))
                 drawn = owners_report(reports[-1], explained=which.explain)
             findings = _findings(found, names, own, is_named=bool(strategy), explain=which.explain)
-            return SnapshotView(drawn, snapshot, tuple(findings))
+            return SnapshotView(drawn, snapshot, (*findings, *pop_findings(by_pop, found.name)))
 
         return each.look(snapshot, one, lambda parts: owners_of_groups(parts, reports))
 
     show(look, watching, terminal)
+
+
+def _found(
+    snapshot: "ClusterSnapshot", which: GroupOptions, *, is_named: bool, pop_share: int | None
+) -> "GroupOnTopics":
+    """The group with at least one consumer; `is_named`: a strategy is."""
+    from rmqlb.engine.assignment.pop_and_proxy import nobody_online
+
+    found = group_on_topics(snapshot, which, broadcasting_too=True, pop_too=True, all_by_pop=pop_share is not None)
+    for option, given in (("--pop-share", pop_share is not None), ("--strategy", is_named)):
+        if found.broadcasting and given:
+            raise no_strategy(option, found)
+    require_named(which, found.client_ids)
+    if not found.client_ids:
+        raise nobody_online(found.name, found.group, "name consumers with --consumers")
+    return found
+
+
+def _by_pop(found: "GroupOnTopics", named: "Sequence[str]", pop_share: int | None) -> "tuple[PopTopic, ...]":
+    """Who may read what of the topics that are consumed by POP."""
+    from rmqlb.engine.assignment.pop_topics import pop_topics
+
+    group = None if found.assumed else found.group
+    strategy = named[0] if named else None
+    return pop_topics(group, found.popped, found.client_ids, strategy=strategy, share=pop_share)
 
 
 def _owners(
@@ -108,6 +135,7 @@ def _owners(
 
     members = replace(found.members(own), strategy=names[0])
     shown = names[:1] if found.broadcasting else names if is_named else runnable(names, members)
+    shown = shown if found.routes else []
     report = owners_by_strategy(found.name, found.routes, members, shown, states=found.states, explain=explain)
     reported = {} if found.assumed or found.group is None else reported_strategies(found.group)
     return replace(
@@ -127,6 +155,8 @@ def _findings(
 
     queues = found.queues
     yield from found.findings
+    if not found.routes:
+        return
     if found.broadcasting:
         yield broadcasting_finding(found.title, found.name)
     elif not found.assumed:

@@ -158,6 +158,9 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
     consume_tps: float | None = None  # messages that brokers gave the group in a second, over the last minute, or None
     # receive requests (POP) of the group that wait at brokers, or None; asked for when no broker lists a consumer
     polling_num: int | None = None
+    # topic → of how many further consumers a consumer may read the queues by POP (`popShareQueueNum`), as brokers have
+    # it with the mode, several where they differ; None when nobody looked
+    pop_share_queue_nums: Mapping[str, tuple[int, ...]] | None = None
 
     @cached_property
     def client_ids(self) -> tuple[str, ...] | None:

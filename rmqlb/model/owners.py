@@ -60,6 +60,39 @@ class StrategyOwners(Evenness, frozen=True):
     mismatches: int | None
 
 
+class PopQueue(Struct, frozen=True, rename="camel"):
+    """A queue, or a broker's queues, and who may read there.
+
+    Attributes:
+        broker_name: its broker.
+        queue_id: its number there; -1 is any queue of the broker.
+        consumers: client ids, sorted.
+    """
+
+    broker_name: str
+    queue_id: int
+    consumers: tuple[str, ...]
+
+
+class PopTopic(Struct, frozen=True, rename="camel"):
+    """A topic that is consumed by POP: no consumer owns a queue of it.
+
+    Attributes:
+        topic: its name.
+        strategy: that brokers assign by, on behalf of the consumers.
+        pop_share_queue_nums: popShareQueueNum as brokers have it, several where they differ.
+        assumed: popShareQueueNum is not known, and what brokers have by default is taken.
+        queues: who may read what, in the clients' order of queues; null where brokers do not have the strategy: they
+            answer nothing, and consumers keep what they have.
+    """
+
+    topic: str
+    strategy: str
+    pop_share_queue_nums: tuple[int, ...]
+    assumed: bool
+    queues: tuple[PopQueue, ...] | None
+
+
 class OwnersReport(Struct, frozen=True, rename="camel"):
     """Who owns each queue under each strategy.
 
@@ -73,6 +106,7 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
         mixed_mismatches: queues whose observed owners are not those that the consumers' different strategies together
             give, one that reports none taken to run the most frequent; null when they report the same one, or one that
             needs settings, or no owner is observed.
+        pop_topics: the topics that are consumed by POP, of which no queue has an owner.
     """
 
     group: str | None
@@ -82,6 +116,7 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
     strategies: tuple[StrategyOwners, ...]
     strategies_reported: Mapping[str, int] = {}
     mixed_mismatches: int | None = None
+    pop_topics: tuple[PopTopic, ...] = ()
 
     @property
     def broadcasting(self) -> bool:

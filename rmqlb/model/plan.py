@@ -218,6 +218,43 @@ class Convergence(Struct, frozen=True, rename="camel"):
     unread_ms: float
 
 
+class PopChange(Struct, frozen=True, rename="camel"):
+    """A queue, or a broker's queues, and who may read there before and after.
+
+    Attributes:
+        broker_name: its broker.
+        queue_id: its number there; -1 is any queue of the broker.
+        consumers_before: client ids, sorted; null when it is not there to be read.
+        consumers_after: the same afterwards.
+    """
+
+    broker_name: str
+    queue_id: int
+    consumers_before: tuple[str, ...] | None
+    consumers_after: tuple[str, ...] | None
+
+
+class PopTopicPlan(Struct, frozen=True, rename="camel"):
+    """A topic that is consumed by POP, before and after: no consumer owns a queue of it, so that none moves.
+
+    Attributes:
+        topic: its name.
+        strategy: that brokers assign by before.
+        strategy_after: afterwards.
+        pop_share_queue_nums: popShareQueueNum as brokers have it, several where they differ.
+        assumed: popShareQueueNum is not known, and what brokers have by default is taken.
+        queues: who may read what; empty where brokers do not have one of the strategies: they answer nothing to it, and
+            consumers keep what they have.
+    """
+
+    topic: str
+    strategy: str
+    strategy_after: str
+    pop_share_queue_nums: tuple[int, ...]
+    assumed: bool
+    queues: tuple[PopChange, ...]
+
+
 class RebalancePlan(Struct, frozen=True, rename="camel"):
     """What a change of consumers, strategy or route does to a group.
 
@@ -239,6 +276,7 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
         strategies_reported: strategy → number of consumers that report it; empty where they do not decide.
         made_from: what it was made from; null in Python.
         against: what has changed since the result of --against; null without it.
+        pop_topics: the topics that are consumed by POP, of which no queue has an owner.
     """
 
     group: str | None
@@ -257,6 +295,7 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
     strategies_reported: Mapping[str, int] = {}
     made_from: MadeFrom | None = None
     against: Against | None = None
+    pop_topics: tuple[PopTopicPlan, ...] = ()
 
     @property
     def moves(self) -> list[Move]:

@@ -304,7 +304,8 @@ class _SnapshotReader:
             states = dict.fromkeys(self._readable(group.reports), QueueState()) | states
         owned = with_owners(states, held, frozenset(via), popped_topics(group.reports))
         group = replace(group, queues=owned)
-        return replace(group, request_modes=request_modes(self._pop_reads, group, via))
+        modes = request_modes(self._pop_reads, group, via)
+        return replace(group, request_modes=modes.modes, pop_share_queue_nums=modes.shares)
 
     def _readable(self, reports: Mapping[str, MemberReport]) -> list[MessageQueue]:
         """The queues of all topics to which consumers say that they subscribe.

@@ -8,11 +8,28 @@ when they let brokers assign their queues.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
 
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup, States
 
+_Value = TypeVar("_Value", str, int)
 MOST_TOPICS = 16  # topics of one group that brokers are asked about
+
+
+class SetMode(Struct, frozen=True):
+    """PULL or POP, and of how many further consumers a consumer may read the queues by POP, where the broker says."""
+
+    mode: str
+    pop_share_queue_num: int | None = None
+
+
+class RequestModes(Struct, frozen=True):
+    """What brokers have for a group: topic → modes and `popShareQueueNum`, several where they differ; None: unknown."""
+
+    modes: Mapping[str, tuple[str, ...]] | None = None
+    shares: Mapping[str, tuple[int, ...]] | None = None
 
 
 class PopReads(Protocol):
@@ -23,29 +40,30 @@ class PopReads(Protocol):
 
     # how far the group has read its queues, and how many messages a second it got over the last minute
     def consumed(self, group: str, address: str) -> tuple[States, float | None]: ...
-    # topic → PULL or POP, where it was set for the group
-    def request_modes(self, group: str, address: str) -> Mapping[str, str] | None: ...
+    # topic → the mode that was set for the group
+    def request_modes(self, group: str, address: str) -> Mapping[str, SetMode] | None: ...
     # PULL or POP, as the broker tells a client that lets it assign the topic's queues
     def assignment_mode(self, group: str, topic: str, client_id: str, address: str) -> str | None: ...
     # how many receive requests of the group wait for a message of the topic
     def polling_num(self, group: str, topic: str, address: str) -> int | None: ...
 
 
-def request_modes(
-    reads: PopReads | None, group: ConsumerGroup, via: Mapping[str, str]
-) -> Mapping[str, tuple[str, ...]] | None:
-    """Topic → the modes that brokers have for the group, several where they differ; None when they are not known.
+def request_modes(reads: PopReads | None, group: ConsumerGroup, via: Mapping[str, str]) -> RequestModes:
+    """The modes that brokers have for the group.
 
     They play no part, and are not asked for, when all members say that they rebalance by themselves: those pull. `via`
     is client id → address of a broker that lists it.
     """
     reports = group.reports
     if reads is None or all(client_id in reports and reports[client_id].client_rebalance for client_id in via):
-        return None
+        return RequestModes()
     answers = [reads.request_modes(group.group, address) for address in dict.fromkeys(via.values())]
     found: dict[str, set[str]] = {}
-    for topic, mode in (pair for answer in answers if answer is not None for pair in answer.items()):
-        found.setdefault(topic, set()).add(mode)
+    shares: dict[str, set[int]] = {}
+    for topic, given in (pair for answer in answers if answer is not None for pair in answer.items()):
+        found.setdefault(topic, set()).add(given.mode)
+        if given.pop_share_queue_num is not None:
+            shares.setdefault(topic, set()).add(given.pop_share_queue_num)
     led = next((client_id for client_id, report in reports.items() if report.client_rebalance is False), None)
     if led is not None:
         rest = [topic for topic in group.own_topics or () if topic not in found]
@@ -54,7 +72,13 @@ def request_modes(
             if reported is not None:
                 found[topic] = {reported}
     unknown = not found and all(answer is None for answer in answers)
-    return None if unknown else {topic: tuple(sorted(modes)) for topic, modes in found.items()}
+    if unknown:
+        return RequestModes()
+    return RequestModes(_sorted(found), _sorted(shares))
+
+
+def _sorted(found: Mapping[str, set[_Value]]) -> dict[str, tuple[_Value, ...]]:
+    return {topic: tuple(sorted(values)) for topic, values in found.items()}
 
 
 def polling_num(reads: PopReads | None, group: str, topics: Sequence[str], addresses: Sequence[str]) -> int | None:

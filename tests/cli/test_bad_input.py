@@ -189,10 +189,10 @@ NAMES = [
         "name consumers with --consumers; consumers behind a Proxy (gRPC) are not listed by brokers",
     ),
     Bad(
-        f"{PLAN} -s {{}}/pop.json",
+        "plan-rollout -s {}/pop.json",
         DATA,
         "group g consumes by POP: several consumers may take messages from one queue, none owns it",
-        "POP is not modelled yet; adding or removing a consumer moves no queue",
+        "show-owners and plan-rebalance say who may read what; a consumer that comes or goes moves no queue",
     ),
     Bad(
         "plan-rollout -s {}/broadcasting.json",

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.group_simulation import parse as group_values
 from rmqlb.cli.common.group_simulation.expand_events import events
 from rmqlb.cli.common.group_simulation.parse_events import VERBS
@@ -147,8 +148,13 @@ def test_consumer_types_are_of_all_or_of_one() -> None:
     ):
         with pytest.raises(UsageError, match=error):
             group_values.consumer_types(texts)
-    with pytest.raises(UsageError, match="x=…: it is never in the group"):
-        group_values.require_members(["x"], {"y"})
+    with pytest.raises(UsageError, match="--consumer-type x=…: it is never in the group"):
+        values.require_members(["x"], {"y"}, "--consumer-type")
+
+
+def test_libraries_are_of_all_or_of_one() -> None:
+    assert values.sdks([]) == (None, {})
+    assert values.sdks(["Go@2.1.2", "a=b@c=CPP"]) == ("go@2.1.2", {"a=b@c": "cpp"})
 
 
 def test_slaves_go_on_unless_they_are_meant() -> None:

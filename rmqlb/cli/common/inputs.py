@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -11,12 +11,18 @@ from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.options import GroupOptions
 from rmqlb.engine.assignment.consumers import member_findings, must_rebalance, rebalanced_members, shared_id_findings
 from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks
-from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, nobody_online, proxy_findings, pulled_routes
+from rmqlb.engine.assignment.pop_and_proxy import (
+    must_be_listed,
+    nobody_online,
+    popped_topics,
+    proxy_findings,
+    pulled_routes,
+)
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.engine.source_findings import no_route_findings, source_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import INFO, Finding
-from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, States, retry_topic
+from rmqlb.model.group import BROADCASTING, CONSUME_POP, RETRY_PREFIX, ConsumerGroup, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
@@ -39,6 +45,7 @@ class GroupOnTopics(Struct, frozen=True):
     assumed: bool
     findings: tuple[Finding, ...]
     sdks: GroupSdks = GroupSdks()  # the client libraries of its members
+    popped: tuple[TopicRouteData, ...] = ()  # the topics that it consumes by POP, where a command looks at those too
 
     @property
     def broadcasting(self) -> bool:
@@ -84,12 +91,19 @@ class GroupOnTopics(Struct, frozen=True):
         )
 
 
-def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcasting_too: bool = False) -> GroupOnTopics:
-    """The group to plan, its topics and members."""
+def group_on_topics(
+    snapshot: ClusterSnapshot,
+    which: GroupOptions,
+    *,
+    broadcasting_too: bool = False,
+    pop_too: bool = False,
+    all_by_pop: bool = False,
+) -> GroupOnTopics:
+    """The group to plan, its topics and members; with `all_by_pop` as if it consumed all of them by POP."""
     consumers = which.consumers
     seen = _group(snapshot, which.group, consumers)
     if seen is not None:
-        must_rebalance(seen, broadcasting_too=broadcasting_too)
+        must_rebalance(seen, broadcasting_too=broadcasting_too, pop_too=pop_too)
         must_be_listed(seen, assumed=consumers is not None)
         seen = seen.without_foreign_offsets
     routes, findings = _routes(snapshot, seen, which)
@@ -97,34 +111,28 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
         close = suggestion("groups", which.group, snapshot.groups)
         text = f"group {which.group} is not in {snapshot.endpoint}; {close}"
         findings.append(Finding("group-not-seen", text, which.group))
+    popped: tuple[TopicRouteData, ...] = ()
+    if all_by_pop:
+        routes, popped = (), routes
+    elif seen is not None:
+        routes, popped, left_out = _by_pop(seen, routes, pop_too=pop_too)
+        findings += left_out
     if seen is not None:
-        routes, left_out = pulled_routes(seen, routes)
-        findings += [*left_out, *proxy_findings(seen), *_subscription(seen, routes)]
+        findings += [*proxy_findings(seen), *_subscription(seen, (*routes, *popped))]
     if consumers is not None:
         client_ids, invented = values.members(consumers)
         findings += list(shared_id_findings(client_ids))
         placeholders = client_ids if invented else ()
     elif seen is None:
-        raise DataError(
-            "the source holds no group's consumers",
-            hint="name them with --consumers ID,ID,… or @FILE, or a number",
-            code="consumers-unknown",
-        )
+        hint = "name them with --consumers ID,ID,… or @FILE, or a number"
+        raise DataError("the source holds no group's consumers", hint=hint, code="consumers-unknown")
     else:
-        client_ids, placeholders = rebalanced_members(seen, broadcasting_too=broadcasting_too), ()
+        client_ids, placeholders = rebalanced_members(seen, broadcasting_too=broadcasting_too, pop_too=pop_too), ()
         findings += list(member_findings(seen))
     if placeholders:
-        findings.append(
-            Finding(
-                "placeholder-ids",
-                "the consumers are placeholders: real ones have other IDs, and sort by them",
-                severity=INFO,
-            )
-        )
-    sightings = (snapshot.routes[route.topic] for route in routes)
-    findings += (finding for sighting in sightings for finding in sighting_findings(sighting))
-    findings += source_findings(snapshot)
-    findings += (finding for route in routes for finding in unreadable_findings(route))
+        text = "the consumers are placeholders: real ones have other IDs, and sort by them"
+        findings.append(Finding("placeholder-ids", text, severity=INFO))
+    findings += _of_routes(snapshot, (*routes, *popped))
     usual, by_id = values.sdks(which.sdk or ())
     libraries = group_sdks(None if consumers is not None else seen, client_ids, given=usual, given_of=by_id)
     findings += libraries.findings
@@ -137,7 +145,29 @@ def group_on_topics(snapshot: ClusterSnapshot, which: GroupOptions, *, broadcast
         assumed=consumers is not None,
         findings=tuple(findings),
         sdks=libraries,
+        popped=popped,
     )
+
+
+def _by_pop(
+    group: ConsumerGroup, routes: tuple[TopicRouteData, ...], *, pop_too: bool
+) -> tuple[tuple[TopicRouteData, ...], tuple[TopicRouteData, ...], list[Finding]]:
+    """The routes of topics that the group pulls, and of those that it consumes by POP, or that these are left out."""
+    if not pop_too:
+        pulled, left_out = pulled_routes(group, routes)
+        return pulled, (), left_out
+    names = {route.topic for route in routes} if group.consume_type == CONSUME_POP else popped_topics(group)
+    pulled = tuple(route for route in routes if route.topic not in names)
+    return pulled, tuple(route for route in routes if route.topic in names), []
+
+
+def _of_routes(snapshot: ClusterSnapshot, routes: Sequence[TopicRouteData]) -> Iterator[Finding]:
+    """What is odd about the routes, and about their source."""
+    for route in routes:
+        yield from sighting_findings(snapshot.routes[route.topic])
+    yield from source_findings(snapshot)
+    for route in routes:
+        yield from unreadable_findings(route)
 
 
 def require_named(which: GroupOptions, client_ids: Collection[str]) -> None:

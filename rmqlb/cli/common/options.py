@@ -112,6 +112,15 @@ Sdk = Annotated[
         help="Client library of all consumers or of one; default: as their connections say, or java; repeatable.",
     ),
 ]
+PopShare = Annotated[
+    int | None,
+    about_option(
+        metavar="N",
+        min=-(2**31),
+        max=2**31 - 1,
+        help="As if topics were consumed by POP with this popShareQueueNum: who may read what.",
+    ),
+]
 IncludeRetry = Annotated[bool, about_option("--include-retry", help="The group's %RETRY% topic too.")]
 Explain = Annotated[bool, shown_option("--explain", help="Say why each queue goes where it goes.")]
 

@@ -11,10 +11,10 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "show-groups": ("groups", "findings"),
     "show-consumers": ("consumers",),
     "show-route": ("brokers", "queues"),
-    "show-owners": ("owners", "mismatches", "groups", "queues", "reasons", "consumers", "summary"),
+    "show-owners": ("owners", "mismatches", "pop", "groups", "queues", "reasons", "consumers", "summary"),
     "diagnose": ("groups", "findings", "rules", "evidence", "queues"),
     "diff": ("groups", "topics", "unexplained", "lag", "queues"),
-    "plan-rebalance": ("groups", "strategies", "consumers", "moves", "queues", "summary"),
+    "plan-rebalance": ("groups", "strategies", "consumers", "moves", "pop", "queues", "summary"),
     "simulate-rebalance": (
         *("timeline", "windows", "takeovers", "consumers", "events", "trials", "summary"),
         *("steps", "queues", "intervals", "groups", "producers"),

@@ -28,17 +28,20 @@ from rmqlb.engine.assignment.assign import owners_at_rest
 from rmqlb.engine.assignment.consumers import broadcasting_finding, sort_findings
 from rmqlb.engine.assignment.detect import Detected, detect_strategy, mismatch_findings, must_be_set
 from rmqlb.engine.assignment.pop_and_proxy import nobody_online
+from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics
 from rmqlb.engine.consume.reported_clients import client_version, consumer_types
 from rmqlb.engine.consume.starts import start_questions, with_starts
 from rmqlb.engine.consume.trials import convergence
 from rmqlb.engine.diff.made_from import made_from
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
 from rmqlb.engine.plan.placeholders import over_places
+from rmqlb.engine.plan.pop_plan import pop_plan
 from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
 from rmqlb.engine.route_findings import route_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
-from rmqlb.model.plan import Convergence, RebalancePlan, Summary
+from rmqlb.model.plan import Convergence, PopTopicPlan, RebalancePlan, Summary
+from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.words import counted
 from rmqlb.views.made_from_view import dated
@@ -63,6 +66,7 @@ class PlanQuestion(Struct, frozen=True):
     changed_only: bool
     strategies: Strategies
     earlier: EarlierResults | None = None
+    pop_share: int | None = None  # as if topics were consumed by POP with it
 
 
 def question_of(
@@ -76,7 +80,7 @@ def question_of(
     strategies = Strategies(strategy_options.strategy_option)
     changes, before = changes_of(plan, strategies), strategy_before(plan, strategies)
     strategies.must_apply(reported=before in (None, ALL))
-    return PlanQuestion(changes, before, conditions, changed_only, strategies, earlier)
+    return PlanQuestion(changes, before, conditions, changed_only, strategies, earlier, plan.pop_share)
 
 
 def changes_of(options: PlanOptions, strategies: Strategies) -> Changes:
@@ -107,25 +111,58 @@ def look_at_group(
     which: GroupOptions, question: PlanQuestion, snapshot: ClusterSnapshot, reader: Reader, terminal: Terminal
 ) -> tuple[RebalancePlan, SnapshotView]:
     """The group's plan, and what there is to see of it."""
-    found = group_on_topics(snapshot, which, broadcasting_too=True)
+    by_pop = question.pop_share is not None
+    found = group_on_topics(snapshot, which, broadcasting_too=True, pop_too=True, all_by_pop=by_pop)
+    if by_pop and found.broadcasting:
+        raise no_strategy("--pop-share", found)
     given, changes, strategies = question.strategy, question.changes, question.strategies
     for option, named in (("--strategy", given), ("--to-strategy", changes.to_strategy)):
         if named and found.broadcasting:
             raise no_strategy(option, found)
     with terminal.progress(verb="planning") as progress:
         progress(found.title, 0, 0)
-        own = strategies.settings_for([route.topic for route in found.routes], found.name)
+        own = strategies.settings_for([route.topic for route in (*found.routes, *found.popped)], found.name)
         require_named(which, {*found.client_ids, *change_members(found.client_ids, changes)})
         plan, before, places, findings = _plan(found, changes, given, own, which.explain)
+        popped, of_pop = _by_pop(found, question)
+        plan = replace(plan, pop_topics=popped)
     plan, told = start_where(plan, found, reader)
     used = made_from(
-        found.routes, group=found.name, members=before.members, states=found.states, taken_at=snapshot.taken_at
+        (*found.routes, *found.popped),
+        group=found.name,
+        members=before.members,
+        states=found.states,
+        taken_at=snapshot.taken_at,
     )
     against, moved_on = compared(used, question.earlier, own)
     tried = _tried(question.conditions, plan.summary, places, against)
     plan = replace(plan, conditions=tried, made_from=used, against=against)
     report = dated(plan_report(plan, changed_only=question.changed_only, explained=which.explain), used, against)
-    return plan, SnapshotView(report, snapshot, (*moved_on, *findings, *told), tried)
+    return plan, SnapshotView(report, snapshot, (*moved_on, *findings, *of_pop, *told), tried)
+
+
+def _by_pop(found: GroupOnTopics, question: PlanQuestion) -> tuple[tuple[PopTopicPlan, ...], tuple[Finding, ...]]:
+    """Who may read what before and after; afterwards all brokers list the same consumers."""
+    if not found.popped:
+        return (), ()
+    given, changes = None if question.strategy == ALL else question.strategy, question.changes
+    group, share = None if found.assumed else found.group, question.pop_share
+    after = group if group is None else replace(group, views=None)
+    ids = change_members(found.client_ids, changes)
+    to_strategy = changes.to_strategy or given
+    _, routes = _routes_after(found, changes)
+    old = pop_topics(group, found.popped, found.client_ids, strategy=given, share=share)
+    new = pop_topics(after, routes, ids, strategy=to_strategy, share=share)
+    plan = pop_plan(zip(old, found.popped, strict=True), zip(new, routes, strict=True))
+    return plan, tuple(dict.fromkeys((*pop_findings(old, found.name), *pop_findings(new, found.name))))
+
+
+def _routes_after(
+    found: GroupOnTopics, changes: Changes
+) -> tuple[tuple[TopicRouteData, ...], tuple[TopicRouteData, ...]]:
+    """The routes after the change, of what is pulled and of what is consumed by POP (raises UsageError)."""
+    routes = change_routes((*found.routes, *found.popped), changes)
+    return routes[: len(found.routes)], routes[len(found.routes) :]
 
 
 def conditions_of(texts: Sequence[str] | None) -> list[Condition]:
@@ -168,7 +205,7 @@ def _plan(
     members_after = replace(members, client_ids=after_ids)
     if changes.to_strategy is not None:
         members_after = replace(members_after, strategy=changes.to_strategy, strategy_of={})
-    after = Side(members_after, change_routes(found.routes, changes))
+    after = Side(members_after, _routes_after(found, changes)[0])
     named = {*changes.add, *(new for _, new in changes.replace)}
     invented = {*found.placeholders, *(set(after_ids) - set(found.client_ids) - named)}
     states = found.states
@@ -179,12 +216,12 @@ def _plan(
         plan = compare(plan, before, after, WITHOUT_SETTINGS)
     joiners = sorted(invented - set(found.placeholders))
     plan, places = over_places(plan, before, after, joiners, states)
-    converged = _over_time(plan, found, before, after, changes)
+    converged = _over_time(plan, found, before, after, changes) if found.routes else None
     plan = replace(plan, convergence=converged, strategy_origin=detected.origin, strategies_reported=detected.reported)
     findings = [*found.findings, *detected.findings]
     if not found.assumed:
         findings += mismatch_findings(owners_at_rest(found.routes, members), members.name, states)
-    if joiners and not found.broadcasting:
+    if joiners and found.routes and not found.broadcasting:
         findings.append(placeholder_finding((plan.summary.moved, plan.summary.moved_range)))
     for side in (before, after):
         queues = [queue for route in side.routes for queue in route.subscribe_queues()]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from rmqlb.cli.common.options import about_option, panel
+from rmqlb.cli.common.options import PopShare, about_option, panel
 from rmqlb.model.limits import MOST_CONSUMERS
 
 members_option = panel("What changes: consumers")
@@ -21,6 +21,7 @@ class PlanOptions(Struct, frozen=True):
             help="Or FILE.py:NAME, which is run. Default: as consumers report or show; all compares.",
         ),
     ] = None
+    pop_share: PopShare = None
     scale_to: Annotated[
         int | None,
         members_option(metavar="N", min=0, max=MOST_CONSUMERS, help="N consumers in the end: add, or remove the last."),

@@ -55,8 +55,8 @@ def assign_pop(
 ) -> dict[str, list[MessageQueue]]:
     """Which queues each consumer may read by POP (`QueryAssignmentProcessor.allocate4Pop` of 5.5.0).
 
-    No consumer owns a queue: several may take messages from one. With `share` at 0 or less, or with at most one
-    consumer outside of a share, every consumer reads every queue.
+    No consumer owns a queue: several may take messages from one. With `share` at 0 or less, or at least the number of
+    the other consumers, every consumer reads every queue.
 
     Args:
         strategy: AVG or AVG_BY_CIRCLE, the two that brokers have.

@@ -18,12 +18,15 @@ _GRPC_ID = r".+@\d+@\d+@[0-9a-z]+"
 _DIGITS = r"([0-9]+)"
 
 
-def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) -> tuple[str, ...]:
+def rebalanced_members(
+    group: ConsumerGroup, *, broadcasting_too: bool = False, pop_too: bool = False
+) -> tuple[str, ...]:
     """The group's members, sorted, duplicates kept, if they allocate queues among themselves (raises DataError).
 
-    With `broadcasting_too` a broadcasting group is no mistake, although each of its members takes every queue.
+    With `broadcasting_too` a broadcasting group is no mistake, although each of its members takes every queue; with
+    `pop_too` one that consumes by POP is none.
     """
-    must_rebalance(group, broadcasting_too=broadcasting_too)
+    must_rebalance(group, broadcasting_too=broadcasting_too, pop_too=pop_too)
     ids = group.client_ids
     if ids is None:
         raise DataError(
@@ -43,7 +46,7 @@ def rebalanced_members(group: ConsumerGroup, *, broadcasting_too: bool = False) 
     return ids
 
 
-def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False) -> None:
+def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_too: bool = False) -> None:
     """Refuse a group whose queues are not dealt out by its clients (raises DataError)."""
     if group.message_model == BROADCASTING and not broadcasting_too:
         raise DataError(
@@ -52,6 +55,8 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False) -> N
             group=group.group,
             code="broadcasting-group",
         )
+    if pop_too:
+        return
     if group.consume_type == CONSUME_POP:
         raise pop_refusal(group, ())
     topics = group.own_topics

@@ -51,7 +51,7 @@ def pop_refusal(group: ConsumerGroup, topics: Iterable[str]) -> DataError:
     return DataError(
         f"group {group.group} consumes {what}{' ' if what else ''}by POP: several consumers may take messages from one "
         "queue, none owns it",
-        hint="POP is not modelled yet; adding or removing a consumer moves no queue",
+        hint="show-owners and plan-rebalance say who may read what; a consumer that comes or goes moves no queue",
         group=group.group,
         code="pop-consumption",
     )

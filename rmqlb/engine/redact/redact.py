@@ -114,6 +114,7 @@ NAMED: Mapping[str, Kind] = {
 KEYS: Mapping[str, Kind] = {
     "routes": "topics",
     "request_modes": "topics",
+    "pop_share_queue_nums": "topics",
     "groups": "groups",
     "reports": "client_ids",
     "statuses": "topics",

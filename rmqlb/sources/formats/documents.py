@@ -167,6 +167,7 @@ class RequestModeItem(CamelStruct, frozen=True):
     """How a group takes a topic's messages, as RocketMQ's `SetMessageRequestModeRequestBody`: PULL or POP."""
 
     mode: str
+    pop_share_queue_num: int | None = None
 
 
 class RequestModesDocument(CamelStruct, frozen=True):

@@ -95,6 +95,7 @@ class GroupEntry(CamelStruct, frozen=True):
         request_modes: topic to PULL or POP, as brokers have it for the group.
         consume_tps: messages that brokers gave it in a second, over the last minute.
         polling_num: its receive requests (POP) that wait at brokers.
+        pop_share_queue_nums: topic to popShareQueueNum, as brokers have it for the group.
     """
 
     group: str
@@ -110,6 +111,7 @@ class GroupEntry(CamelStruct, frozen=True):
     request_modes: dict[str, list[str]] | None = None
     consume_tps: float | None = None
     polling_num: int | None = None
+    pop_share_queue_nums: dict[str, list[int]] | None = None
 
 
 class UnreadItem(CamelStruct, frozen=True):

@@ -8,6 +8,7 @@ UTC, as all times are. `snapshot_document.py` says what each key means.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -150,7 +151,12 @@ def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
         request_modes=None if item.request_modes is None else {t: tuple(m) for t, m in item.request_modes.items()},
         consume_tps=item.consume_tps,
         polling_num=item.polling_num,
+        pop_share_queue_nums=_shares(item.pop_share_queue_nums),
     )
+
+
+def _shares(given: Mapping[str, list[int]] | None) -> dict[str, tuple[int, ...]] | None:
+    return None if given is None else {topic: tuple(numbers) for topic, numbers in given.items()}
 
 
 def _unread(item: UnreadItem) -> Unread:
@@ -193,7 +199,7 @@ def _group_out(group: ConsumerGroup) -> dict[str, Any]:
         _sparse(_plain(report), "consumeTimestamp", "startedAt", "popTopics", "evidence")
         for _, report in sorted(group.reports.items())
     ]
-    return _sparse(data, "requestModes", "consumeTps", "pollingNum")
+    return _sparse(data, "requestModes", "consumeTps", "pollingNum", "popShareQueueNums")
 
 
 def _unread_out(part: Unread) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.live import utc_now
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
 from rmqlb.sources.offsets import OffsetReads
-from rmqlb.sources.pop import PopReads
+from rmqlb.sources.pop import PopReads, SetMode
 from rmqlb.sources.source import Refused
 
 Answer = TypeVar("Answer")
@@ -145,11 +145,12 @@ class NameServerReads:
         stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
         return from_documents.consume_stats(stats, address), stats.consume_tps
 
-    def request_modes(self, group: str, address: str) -> Mapping[str, str] | None:
+    def request_modes(self, group: str, address: str) -> Mapping[str, SetMode] | None:
         document = self._ask_newer(address, requests.get_all_message_request_mode(), docs.RequestModesDocument)
         if document is None:
             return None
-        return {t: modes[group].mode for t, modes in document.message_request_mode_map.items() if group in modes}
+        found = {t: modes[group] for t, modes in document.message_request_mode_map.items() if group in modes}
+        return {topic: SetMode(its.mode, its.pop_share_queue_num) for topic, its in found.items()}
 
     def assignment_mode(self, group: str, topic: str, client_id: str, address: str) -> str | None:
         request = requests.query_assignment(group, topic, client_id, "AVG")

@@ -9,8 +9,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.model.owners import OwnersReport
-from rmqlb.model.words import counted
+from rmqlb.model.words import counted, of_all
 from rmqlb.views.of_groups import of_groups
+from rmqlb.views.owners.by_pop import pop_grave
 from rmqlb.views.owners.headline import (
     bad_owners,
     basis,
@@ -63,7 +64,11 @@ def owners_of_groups(parts: Sequence[tuple[str, Report]], reports: Sequence[Owne
         observed_unassigned=sum(unassigned for unassigned, _ in numbers),
         observed_duplicate_owners=sum(several for _, several in numbers),
     )
-    verdict = "; ".join((*summed_bad(reports), *_compared(reports), summed_mismatches(reports)))
+    owning = [report for report in reports if report.strategies]
+    by_pop = sum(bool(report.pop_topics) for report in reports)
+    popping = [f"{of_all(by_pop, len(reports), 'group')} consume{'s' * (by_pop == 1)} by POP"] if by_pop else []
+    owned = [summed_mismatches(owning)] if owning else []
+    verdict = "; ".join((*summed_bad(reports), *_compared(reports), *owned, *popping))
     headline = f"{counted(summary.groups, 'group')}: {verdict}"
     return of_groups(parts, [headline], OwnersOfGroups(tuple(reports), summary), _groups(reports))
 
@@ -82,16 +87,16 @@ def _compared(reports: Sequence[OwnersReport]) -> Iterator[str]:
 
 def _groups(reports: Sequence[OwnersReport]) -> Section:
     columns = (
-        Column("", "severity", "sign", of=lambda report: grave(report) or None),
+        Column("", "severity", "sign", of=lambda report: _grave(report) or None),
         Column("group", "group"),
         Column("consumers", "consumers", "number", of=lambda report: len(set(report.sorted_consumers))),
         Column("queues", "queues", "number", of=lambda report: len(report.queues)),
         Column("observed", "queuesObserved", "number", fold=4, of=lambda report: len(observed_queues(report))),
         Column("unassigned", "unassigned", "number", of=lambda report: bad_owners(report)[0]),
         Column("duplicate owners", "duplicateOwners", "number", of=lambda report: bad_owners(report)[1]),
-        Column("mismatches", "mismatches", "number", fold=1, of=lambda report: predicted_by(report)[1]),
-        Column("idle", "idle", "number", fold=3, of=lambda report: basis(report).idle),
-        Column("imbalance", "imbalance", "number", fold=2, of=lambda report: basis(report).imbalance),
+        Column("mismatches", "mismatches", "number", fold=1, of=_mismatches),
+        Column("idle", "idle", "number", fold=3, of=lambda report: basis(report).idle if report.strategies else None),
+        Column("imbalance", "imbalance", "number", fold=2, of=_imbalance),
         Column("strategy", "strategy", fold=5, of=_strategy),
     )
     rows = rows_of(columns, reports)
@@ -103,6 +108,20 @@ def _groups(reports: Sequence[OwnersReport]) -> Section:
     return Section("groups", "groups", tuple(shown), rows)
 
 
+def _grave(report: OwnersReport) -> str:
+    return grave(report) if report.strategies else pop_grave(report)
+
+
+def _mismatches(report: OwnersReport) -> int | None:
+    return predicted_by(report)[1] if report.strategies else None
+
+
+def _imbalance(report: OwnersReport) -> float | None:
+    return basis(report).imbalance if report.strategies else None
+
+
 def _strategy(report: OwnersReport) -> str:
+    if not report.strategies:
+        return ", ".join(f"{name} by POP" for name in dict.fromkeys(topic.strategy for topic in report.pop_topics))
     reported = report.strategies_reported
     return ", ".join(reported) if len(reported) > 1 else basis(report).strategy

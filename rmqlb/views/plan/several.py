@@ -10,7 +10,7 @@ from msgspec import Struct
 from rmqlb.model.evenness import Spread
 from rmqlb.model.plan import MovedRange, ObservedOwners, RebalancePlan, Summary
 from rmqlb.model.unknown import sum_if_known
-from rmqlb.model.words import counted
+from rmqlb.model.words import counted, of_all
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.plan.headline import grave, imbalance_text, strategies, verdict
 from rmqlb.views.report import Cell, Column, Report, Section, about, attribute_of, rows_of
@@ -66,7 +66,10 @@ def plans_report(parts: Sequence[tuple[str, Report]], plans: Sequence[RebalanceP
     names = set(PlansSummary.__struct_fields__) - {"groups", "queues"}
     numbers = {name: getattr(total, name) for name in names}
     data = PlanOfGroups(tuple(plans), PlansSummary(groups=len(plans), queues=total.after.queues, **numbers))
-    return of_groups(parts, [f"{counted(len(plans), 'group')}: {verdict(total)}"], data, _groups(plans))
+    by_pop = sum(bool(plan.pop_topics) for plan in plans)
+    popping = f"{of_all(by_pop, len(plans), 'group')} consume{'s' * (by_pop == 1)} by POP" if by_pop else ""
+    told = "; ".join(filter(None, (verdict(total), popping)))
+    return of_groups(parts, [f"{counted(len(plans), 'group')}: {told}"], data, _groups(plans))
 
 
 def _groups(plans: Sequence[RebalancePlan]) -> Section:
@@ -74,7 +77,7 @@ def _groups(plans: Sequence[RebalancePlan]) -> Section:
     columns = (
         Column("", "severity", "sign", shown=any(map(grave, plans)), of=lambda plan: grave(plan) or None),
         Column("group", "group"),
-        Column("consumers", "consumers", of=lambda p: _change(p.summary.before.consumers, p.summary.after.consumers)),
+        Column("consumers", "consumers", of=_consumers),
         Column("queues", "queues", "number", of=lambda p: p.summary.after.queues),
         Column("move", "moved", "number", of=lambda p: _moved(p.summary)),
         Column("minimum", "minimumMoves", "number", fold=5, of=lambda p: p.summary.minimum_moves),
@@ -95,6 +98,13 @@ def _figure(title: str, key: str, summaries: Sequence[Summary], fold: int) -> Co
     field = attribute_of(key)
     shown = any(getattr(summary, field) for summary in summaries)
     return Column(title, key, "number", fold=fold, shown=shown, of=lambda plan: getattr(plan.summary, field))
+
+
+def _consumers(plan: RebalancePlan) -> str:
+    """Of a group that consumes all by POP nobody is counted with owners."""
+    if plan.topics or not plan.pop_topics:
+        return _change(plan.summary.before.consumers, plan.summary.after.consumers)
+    return _change(len(set(plan.sorted_consumers_before)), len(set(plan.sorted_consumers_after)))
 
 
 def _change(before: int, after: int) -> str:

@@ -1,0 +1,110 @@
+"""Who may read what of a topic that is consumed by POP."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from rmqlb.engine.assignment.by_broker import ANY_QUEUE, BROKER_STRATEGIES, assign_pop
+from rmqlb.engine.assignment.consumers import is_grpc, reported_strategies
+from rmqlb.errors import AllocationError
+from rmqlb.model.finding import INFO, Finding
+from rmqlb.model.group import ConsumerGroup
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.owners import PopQueue, PopTopic
+from rmqlb.model.route import MASTER_ID, TopicRouteData
+
+DEFAULT_SHARE = -1
+"""`defaultPopShareQueueNum`: every consumer may read every queue."""
+
+
+def pop_topics(
+    group: ConsumerGroup | None,
+    routes: Iterable[TopicRouteData],
+    client_ids: Sequence[str],
+    *,
+    strategy: str | None = None,
+    share: int | None = None,
+) -> tuple[PopTopic, ...]:
+    """Who may read what, topic by topic.
+
+    A consumer asks a broker at random, which answers by its own list of consumers: where brokers do not agree, what any
+    of them answers may be read.
+
+    Args:
+        group: the group as it was seen, None where other consumers than its own are looked at.
+        routes: the topics that it consumes by POP.
+        client_ids: its consumers.
+        strategy: the consumers' strategy; None: as most of them report, or AVG.
+        share: `popShareQueueNum`; None: as brokers have it.
+    """
+    lists = {view.client_ids for view in group.views or ()} if group is not None else set()
+    asked = sorted(lists) or [tuple(sort_client_ids(client_ids))]
+    chosen = strategy or _reported(group)
+    return tuple(_topic(route, asked, chosen, _shares(group, route.topic, share)) for route in routes)
+
+
+def pop_findings(topics: Iterable[PopTopic], group: str | None) -> Iterator[Finding]:
+    """What is assumed, and what brokers do not answer."""
+    given = list(topics)
+    assumed = [each.topic for each in given if each.assumed]
+    if assumed:
+        names = ", ".join(assumed)
+        text = f"popShareQueueNum of {names} is not known: the default of brokers, {DEFAULT_SHARE}, is assumed"
+        yield Finding("assumed-pop-share", text, group, INFO)
+    for strategy in sorted({each.strategy for each in given if each.queues is None}):
+        yield Finding(
+            "broker-strategy",
+            f"consumers ask brokers to assign by {strategy}, which brokers do not have: they answer nothing, and "
+            f"consumers keep what they have; brokers have {' and '.join(BROKER_STRATEGIES)}",
+            group,
+        )
+
+
+def _topic(route: TopicRouteData, lists: Sequence[tuple[str, ...]], strategy: str, shares: tuple[int, ...]) -> PopTopic:
+    told = shares or (DEFAULT_SHARE,)
+    if strategy not in BROKER_STRATEGIES:
+        return PopTopic(route.topic, strategy, told, not shares, None)
+    queues = route.subscribe_queues()
+    consumers: dict[MessageQueue, set[str]] = {}
+    for ids in lists:
+        for share in told:
+            for client_id, its in _answers(strategy, route, ids, share):
+                for queue in its:
+                    consumers.setdefault(queue, set()).add(client_id)
+    # Where nobody may read single queues, a line for each broker is all there is to show.
+    whole = bool(consumers) and all(queue.queue_id == ANY_QUEUE for queue in consumers)
+    rows = tuple(
+        PopQueue(queue.broker_name, queue.queue_id, tuple(sort_client_ids(consumers.get(queue, ()))))
+        for queue in sort_queues(consumers if whole else {*queues, *consumers})
+    )
+    return PopTopic(route.topic, strategy, told, not shares, rows)
+
+
+def _answers(
+    strategy: str, route: TopicRouteData, client_ids: Sequence[str], share: int
+) -> Iterator[tuple[str, Iterable[MessageQueue]]]:
+    """Client id → what a broker with this list answers; a Proxy gives gRPC clients every master, whoever else is there.
+
+    Mirrors `RouteActivity.queryAssignment` of the Proxy for PushConsumers.
+    """
+    queues = route.subscribe_queues()
+    try:
+        answers = assign_pop(strategy, queues, client_ids, share)
+    except AllocationError:
+        return
+    masters = {broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
+    by_proxy = [MessageQueue(q.topic, q.broker_name, ANY_QUEUE) for q in queues if q.broker_name in masters]
+    for client_id, its in answers.items():
+        yield client_id, by_proxy if is_grpc(client_id) else its
+
+
+def _shares(group: ConsumerGroup | None, topic: str, given: int | None) -> tuple[int, ...]:
+    if given is not None:
+        return (given,)
+    return (group.pop_share_queue_nums or {}).get(topic, ()) if group is not None else ()
+
+
+def _reported(group: ConsumerGroup | None) -> str:
+    reported = Counter(reported_strategies(group).values()) if group is not None else Counter()
+    return reported.most_common(1)[0][0] if reported else BROKER_STRATEGIES[0]

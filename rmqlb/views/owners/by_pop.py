@@ -1,0 +1,90 @@
+"""Topics that are consumed by POP: who may read what, where no consumer owns a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+
+from rmqlb.model.finding import WARNING
+from rmqlb.model.owners import OwnersReport, PopTopic
+from rmqlb.model.words import counted
+from rmqlb.views.diff.words import listed
+from rmqlb.views.report import BETWEEN, QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
+
+
+def pop_report(report: OwnersReport) -> Report:
+    """The report of a group that consumes all topics by POP."""
+    section = pop_section(report)
+    processes, consumers = len(report.sorted_consumers), len(set(report.sorted_consumers))
+    shared = f" ({processes} processes)" if processes > consumers else ""
+    group = f"{report.group or 'a group'}, {counted(consumers, 'consumer')}{shared}"
+    verdict = "; ".join(_verdict(report.pop_topics))
+    return Report(
+        schema="rmqlb/owners",
+        data=report,
+        facts=(f"{group}: consumes by POP, no consumer owns a queue; {verdict}", *pop_facts(report)),
+        sections=(section,) if section.rows else (),
+        labels=labels(dict.fromkeys(report.sorted_consumers)),
+        rows=Rows(("topic", "brokerName", "queueId"), list(pop_rows(report))),
+        tables=(section,),
+        grave=pop_grave(report),
+        more="-o json has everything",
+    )
+
+
+def pop_facts(report: OwnersReport) -> Iterator[str]:
+    """What brokers assign by; a line for all topics that are alike."""
+    alike: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for topic in report.pop_topics:
+        alike.setdefault((topic.strategy, topic.pop_share_queue_nums), []).append(topic.topic)
+    for (strategy, shares), topics in alike.items():
+        number = " or ".join(map(str, shares))
+        parts = (
+            f"{counted(len(topics), 'topic')} by POP {listed(topics)}",
+            f"popShareQueueNum {number}",
+            f"strategy {strategy}",
+        )
+        yield f"  {BETWEEN.join(parts)}"
+
+
+def pop_section(report: OwnersReport) -> Section:
+    """A line for each queue, or for each broker of which any queue may be read."""
+    columns = (*QUEUE_COLUMNS, Column("consumers that may read it", "consumers", "clients"))
+    rows: list[tuple[Cell, ...]] = [
+        (topic.topic, queue.broker_name, queue.queue_id, queue.consumers)
+        for topic in report.pop_topics
+        for queue in topic.queues or ()
+    ]
+    return Section("pop", "by POP (queue -1 is any queue of the broker)", columns, tuple(rows), heads=3)
+
+
+def pop_rows(report: OwnersReport) -> Iterator[tuple[Mapping[str, str], Struct]]:
+    """Each line as a record of its own."""
+    yield from (({"topic": topic.topic}, queue) for topic in report.pop_topics for queue in topic.queues or ())
+
+
+def pop_grave(report: OwnersReport) -> str:
+    """Yellow where brokers answer nothing, or no consumer may read a queue."""
+    topics = report.pop_topics
+    return WARNING if any(t.queues is None or any(not q.consumers for q in t.queues) for t in topics) else ""
+
+
+def _verdict(topics: tuple[PopTopic, ...]) -> Iterator[str]:
+    queues = [queue for topic in topics for queue in topic.queues or ()]
+    silent = [topic.topic for topic in topics if topic.queues is None]
+    if silent:
+        yield f"brokers assign nothing of {listed(silent)}"
+    if not queues:
+        yield from () if silent else ("no topic has a readable queue",)
+        return
+    nobody = sum(not queue.consumers for queue in queues)
+    if nobody:
+        yield f"no consumer may read {nobody} of {counted(len(queues), 'queue')}"
+    if all(queue.queue_id < 0 for queue in queues):
+        yield "every consumer may read every queue"
+    elif nobody < len(queues):
+        numbers = [len(queue.consumers) for queue in queues if queue.consumers and queue.queue_id >= 0]
+        few, many = min(numbers, default=0), max(numbers, default=0)
+        range_ = counted(few, "consumer") if few == many else f"{few} to {counted(many, 'consumer')}"
+        yield f"a queue may be read by {range_}"

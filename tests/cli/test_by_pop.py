@@ -1,0 +1,119 @@
+"""`--pop-share N` of show-owners and plan-rebalance: as if topics were consumed by POP."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from .run import error_of, run
+from .test_broadcasting import snapshot
+
+GROUP = ("-s", "examples/cluster.json", "--group", "order-svc")
+
+
+def shown(*more: str) -> str:
+    ran = run("show-owners", *GROUP, *more)
+    assert ran.code == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"),
+    [("1", "a queue may be read by 2 consumers"), ("0", "every consumer may read every queue")],
+)
+def test_the_verdict_says_how_many_may_read_a_queue(share: str, verdict: str) -> None:
+    first = f"order-svc, 3 consumers: consumes by POP, no consumer owns a queue; {verdict}"
+    assert shown("--pop-share", share).splitlines()[0] == first
+
+
+def test_more_consumers_than_queues_share_unevenly() -> None:
+    line = shown("--pop-share", "1", "--consumers", "12", "-t", "Skewed").splitlines()[0]
+    assert line.endswith("a queue may be read by 1 to 2 consumers")
+
+
+def test_each_line_is_a_record_for_scripts() -> None:
+    rows = [json.loads(line) for line in shown("--pop-share", "0", "-t", "Skewed", "-o", "jsonl").splitlines()]
+    assert [(row["topic"], row["brokerName"], row["queueId"]) for row in rows if "consumers" in row] == [
+        ("Skewed", "broker-a", -1),
+        ("Skewed", "broker-b", -1),
+    ]
+
+
+def test_a_strategy_that_brokers_do_not_have_is_answered_with_nothing() -> None:
+    ran = run("show-owners", *GROUP, "--pop-share", "1", "--strategy", "CONSISTENT_HASH")
+    assert "brokers assign nothing of OrderEvents, Skewed" in ran.stdout
+    assert "broker-strategy" in ran.stderr
+
+
+def test_several_groups_are_counted() -> None:
+    ran = run("show-owners", "-s", "examples/cluster.json", "-g", "*-svc", "--pop-share", "1")
+    assert ran.stdout.splitlines()[0] == "3 groups: 3 of 3 groups consume by POP"
+
+
+def planned(*more: str) -> str:
+    ran = run("plan-rebalance", *GROUP, *more)
+    assert ran.code == 0, ran.stderr
+    return ran.stdout
+
+
+NONE_MOVES = "consumes by POP, no consumer owns a queue and none moves"
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        (
+            ("--pop-share", "1", "--add", "z@1"),
+            f"3 → 4 consumers: {NONE_MOVES}; 6 of 9 queues may be read by other consumers than before",
+        ),
+        (
+            ("--pop-share", "0", "--add", "z@1"),
+            f"3 → 4 consumers: {NONE_MOVES}; 2 of 2 brokers may be read by other consumers than before",
+        ),
+        (
+            ("--pop-share", "0", "--remove-broker", "broker-b"),
+            f"3 consumers: {NONE_MOVES}; 1 broker is removed; 0 of 2 brokers may be read by other consumers than before",
+        ),
+        (
+            ("--pop-share", "1", "--scale-to", "1"),
+            f"3 → 1 consumer: {NONE_MOVES}; 9 of 9 queues may be read by other consumers than before",
+        ),
+        (
+            ("--pop-share", "1", "--read-queues", "broker-b=4"),
+            f"3 consumers: {NONE_MOVES}; 1 queue is added; 2 of 10 queues may be read by other consumers than before",
+        ),
+        (
+            ("--pop-share", "1", "--to-strategy", "CONSISTENT_HASH"),
+            f"3 consumers: {NONE_MOVES}; brokers assign nothing of Skewed",
+        ),
+    ],
+)
+def test_a_plan_says_who_may_read_what_before_and_after(change: tuple[str, ...], verdict: str) -> None:
+    assert planned(*change, "-t", "Skewed").splitlines()[0] == f"order-svc, {verdict}"
+
+
+def test_both_sides_are_shown_queue_by_queue_where_one_of_them_is() -> None:
+    data = json.loads(planned("--pop-share", "1", "--scale-to", "2", "-t", "Skewed", "-o", "json"))["data"]
+    (topic,) = data["popTopics"]
+    assert {queue["queueId"] for queue in topic["queues"]} == {0, 1, 2, 3, 4, 5}
+    assert all(queue["consumersAfter"] == ["192.0.2.2@inst0", "192.0.2.2@inst1"] for queue in topic["queues"])
+    assert (data["topics"], data["convergence"], data["summary"]["moved"]) == ([], None, 0)
+
+
+def test_a_queue_that_goes_is_not_one_that_no_consumer_may_read() -> None:
+    lines = planned("--pop-share", "1", "--remove-broker", "broker-b", "-t", "Skewed", "-o", "csv").splitlines()
+    assert lines[-1].endswith(",'-")  # as every cell that a spreadsheet would take for a formula
+
+
+def test_plans_of_several_groups_are_counted() -> None:
+    ran = run("plan-rebalance", "-s", "examples/cluster.json", "-g", "*-svc", "--add", "1", "--pop-share", "0", "-q")
+    assert ran.stdout.splitlines()[0] == "3 groups: 3 of 3 groups consume by POP"
+    assert "order-svc  3 → 4" in ran.stdout
+
+
+@pytest.mark.parametrize("command", [("show-owners",), ("plan-rebalance", "--add", "1")])
+def test_a_broadcasting_group_has_no_pop(command: tuple[str, ...]) -> None:
+    ran = run(*command, "-s", "-", "-g", "g", "--pop-share", "1", "-q", stdin=snapshot())
+    assert ran.code == 2
+    assert error_of(ran.stderr).message.startswith("--pop-share: group g is BROADCASTING")
