@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import fields
 
 from rmqlb.model.client_versions import Version, parse_version
+from rmqlb.model.group_scenario import SECOND_US, Timers
 
 
 class ConsumerProfile(Struct, frozen=True):
@@ -76,3 +79,41 @@ def consumer_profile_of(version: str) -> ConsumerProfile:
     """The rules of a client version; UsageError when it is no version, or older than 4.0.0."""
     wanted = parse_version(version)
     return next(profile for profile in PROFILES if wanted >= profile.since)
+
+
+class SdkTimers(Struct, frozen=True):
+    """The clocks of another client library's consumers, named as in `Timers`; None is a clock that it does not have.
+
+    Read in the sources of rocketmq-client-go 2.1.2 (`internal/client.go`, `consumer/option.go`) and of
+    rocketmq-client-cpp 2.2.0 (`MQClientFactory.cpp`, `PullRequest.cpp`). Simulations have Java's clocks all the same.
+    """
+
+    rebalance_wait_us: int
+    rebalance_min_us: int | None  # after an unbalanced rebalance: both libraries wait for the next regular one
+    route_poll_us: int
+    heartbeat_us: int
+    persist_us: int
+    lock_renewal_us: int
+
+
+SDK_TIMERS: Mapping[str, SdkTimers] = {
+    "go": SdkTimers(20 * SECOND_US, None, 30 * SECOND_US, 30 * SECOND_US, 5 * SECOND_US, 20 * SECOND_US),
+    "cpp": SdkTimers(10 * SECOND_US, None, 30 * SECOND_US, 30 * SECOND_US, 5 * SECOND_US, 20 * SECOND_US),
+}
+"""By the library's name (`engine/allocate/sdks.py`)."""
+
+
+def other_clocks(sdk: str) -> Iterator[str]:
+    """The timers of a library that are not Java's, as `--timer` names them.
+
+    >>> list(other_clocks("cpp")), list(other_clocks("java"))
+    (['rebalance-wait 10 s', 'no rebalance-min'], [])
+    """
+    java, own = Timers(), SDK_TIMERS.get(sdk)
+    for field in fields(SdkTimers) if own is not None else ():
+        time_us = getattr(own, field.name)
+        name = field.name.removesuffix("_us").replace("_", "-")
+        if time_us is None:
+            yield f"no {name}"
+        elif time_us != getattr(java, field.name):
+            yield f"{name} {time_us // SECOND_US} s"

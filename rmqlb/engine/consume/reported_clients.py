@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from rmqlb.engine.consume.profile import consumer_profile_of
+from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks
+from rmqlb.engine.consume.profile import SDK_TIMERS, consumer_profile_of, other_clocks
 from rmqlb.errors import UsageError
 from rmqlb.model.client_versions import parse_version
 from rmqlb.model.finding import Finding
-from rmqlb.model.group import CONSUME_ACTIVELY, Connection, ConsumerGroup, ConsumerType
+from rmqlb.model.group import CONSUME_ACTIVELY, ConsumerGroup, ConsumerType
 from rmqlb.model.group_scenario import GroupScenario
 
 
-def client_version(group: ConsumerGroup | None, given: str | None = None) -> tuple[str, tuple[Finding, ...]]:
-    """The version whose rules are followed: as said, else what most report (the older of equals), else the newest."""
+def client_version(
+    group: ConsumerGroup | None, given: str | None = None, sdks: GroupSdks | None = None
+) -> tuple[str, tuple[Finding, ...]]:
+    """The version whose rules are followed: as said, else what most report (the older of equals), else the newest.
+
+    `sdks` are the client libraries of the consumers, where the user names some; None: as connections say.
+    """
     connections = [connection for view in (group.views if group else None) or () for connection in view.connections]
-    findings = _languages(connections)
+    ids = [connection.client_id for connection in connections]
+    findings = tuple(_other_libraries(sdks or group_sdks(group, ids)))
     if given is not None:
         return given, findings
     java = [
@@ -34,11 +41,11 @@ def client_version(group: ConsumerGroup | None, given: str | None = None) -> tup
     return usual, findings
 
 
-def _languages(connections: list[Connection]) -> tuple[Finding, ...]:
-    others = sorted({c.language for c in connections if c.language not in (None, "JAVA")})
-    if not others:
-        return ()
-    return (Finding("other-language", f"consumers report {', '.join(others)}: they are simulated as Java clients are"),)
+def _other_libraries(sdks: GroupSdks) -> Iterator[Finding]:
+    for name in sorted({sdks.usual, *sdks.sdk_of.values()} & SDK_TIMERS.keys()):
+        clocks = f"{name} has {', '.join(other_clocks(name))}"
+        text = f"consumers run {name}: their shares are computed as it does, their times as Java clients' ({clocks})"
+        yield Finding("other-language", text)
 
 
 def _is_version(text: str) -> bool:

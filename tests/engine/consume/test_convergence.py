@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rmqlb.engine.assignment.group_sdks import GroupSdks
 from rmqlb.engine.consume.reported_clients import client_version
 from rmqlb.engine.consume.starts import with_starts
 from rmqlb.engine.consume.trials import change_events, convergence
@@ -139,6 +140,16 @@ def reporting(*versions: str | None, language: str | None = "JAVA") -> ConsumerG
         Connection(f"c{number}", version=version, language=language) for number, version in enumerate(versions)
     )
     return ConsumerGroup("g", HERE, views=(MemberView(connections, HERE),))
+
+
+def test_what_differs_in_the_times_of_another_library_is_said() -> None:
+    _, (finding,) = client_version(reporting("V4_5_2", language="GO"))
+    assert finding.message == (
+        "consumers run go: their shares are computed as it does, their times as Java clients' (go has no rebalance-min)"
+    )
+    _, (named,) = client_version(None, None, GroupSdks("java", {"a": "cpp"}))
+    assert named.message.endswith("(cpp has rebalance-wait 10 s, no rebalance-min)")
+    assert client_version(reporting("V4_5_2", language="GO"), None, GroupSdks())[1] == ()
 
 
 @pytest.mark.parametrize(

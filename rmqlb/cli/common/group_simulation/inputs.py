@@ -181,7 +181,7 @@ def _with_clients(
     scenario: GroupScenario, configured: MemberOptions, found: GroupOnTopics, events: Sequence[Event]
 ) -> tuple[GroupScenario, list[Finding]]:
     seen = None if found.assumed else found.group
-    version, of_version = client_version(seen, configured.client)
+    version, of_version = client_version(seen, configured.client, found.sdks)
     said, said_of = values.consumer_types(configured.consumer_type or ())
     usual, types, of_types = consumer_types(seen, said, said_of)
     joining = {event.subject for event in events if event.kind == "join"}
