@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from benchmarks import allocation, memory, producer, rebalancing, sending, startup, tables
+from benchmarks import allocation, memory, mixed_groups, producer, rebalancing, sending, startup, tables
 from benchmarks.allocation import HELD, LISTED, SIZES, STRATEGIES, Group, Row, checksum
 from benchmarks.cluster import as_bytes, group_name, make_cluster, topic_name
 from benchmarks.imports import parse
@@ -250,3 +250,9 @@ def test_long_tables_are_measured_by_what_draws_them() -> None:
 def test_a_ratio_without_a_hold_must_be_said_to_have_none() -> None:
     with pytest.raises(KeyError):
         sending.broken([Section((), ratios={("unheard of",): Spread(1, 1, 1)})])
+
+
+def test_each_strategy_of_mixed_groups_is_measured_and_held() -> None:
+    section = mixed_groups.mixed(1, sizes=((64, 16),))
+    assert [row[0] for row in section.rows] == list(mixed_groups.STRATEGIES)
+    assert section.ratios.keys() <= mixed_groups.HOLDS.keys()
