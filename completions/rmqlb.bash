@@ -67,7 +67,7 @@ _rmqlb_at() {
     esac
     case $cur in
         -*) _rmqlb_words --version --help --help-all ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send record check pipeline context config schema explain help ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send select-queue simulate-receive record check pipeline context config schema explain help ;;
     esac
 }
 
@@ -152,7 +152,7 @@ _rmqlb_at_diagnose() {
         -g|--group) _rmqlb_names group; return ;;
         --fail-on) _rmqlb_words error warning; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words groups findings rules evidence queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -253,14 +253,47 @@ _rmqlb_at_simulate_send() {
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --mode) _rmqlb_words sync async oneway; return ;;
         --latency-fault|--detector) _rmqlb_words on off; return ;;
+        --sdk) _rmqlb_words java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc; return ;;
+        --proxy-mode) _rmqlb_words local cluster; return ;;
         --selector) _rmqlb_beginnings hash random machine-room 'expr:'; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
-        --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients trials spreads lost exceptions; return ;;
+        --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients sdks trials spreads lost exceptions; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms changed-since 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --trials --precision --fail-on --scenario --against --topic --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --sdk --proxy-mode --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --compare-sdks --trials --precision --fail-on --scenario --against --topic --help --help-all
+}
+
+_rmqlb_at_select_queue() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys-file) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|-k|--key|--add-broker|--remove-broker|--write-queues) :; return ;;
+        -t|--topic) _rmqlb_names topic; return ;;
+        --sdk) _rmqlb_words java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc; return ;;
+        --proxy-mode) _rmqlb_words local cluster; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        --section) _rmqlb_words moved keys pairs sdks; return ;;
+        --color) _rmqlb_words auto always never; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --key --keys-file --sdk --proxy-mode --add-broker --remove-broker --write-queues --output --section --all --color --no-pager --quiet --debug --help --help-all
+}
+
+_rmqlb_at_simulate_receive() {
+    case $prev in
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--scenario|--against) _rmqlb_files; return ;;
+        --context) _rmqlb_contexts; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--broker|--processes|--loops|--await|--invisible|--batch|--consume-time|--error-pause|--round-trip|--rate|--messages|--for|--seed|--fail|--crash|--target-wait|--trials) :; return ;;
+        --type) _rmqlb_words simple push pop; return ;;
+        --nameserver-notices) _rmqlb_words never; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words waits brokers failures crashes quantiles closed-forms totals messages; return ;;
+        --color) _rmqlb_words auto always never; return ;;
+        --fail-on) _rmqlb_beginnings wait-mean-ms wait-p50-ms wait-p95-ms wait-p99-ms wait-max-ms back-mean-ms back-p50-ms back-p95-ms back-p99-ms back-max-ms left not-stored redelivered dead-lettered receives empty-receives failed-receives unpolled-ms receives-needed changed-since 'wait-mean-ms[' 'wait-p50-ms[' 'wait-p95-ms[' 'wait-p99-ms[' 'wait-max-ms[' 'receives[' 'unpolled-ms['; return ;;
+        -t|--topic) _rmqlb_names topic; return ;;
+    esac
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --broker --type --processes --loops --await --invisible --batch --fifo --consume-time --error-pause --round-trip --rate --messages --for --seed --fail --nameserver-notices --crash --output --section --all --color --no-pager --quiet --debug --target-wait --trials --trace --fail-on --scenario --against --topic --help --help-all
 }
 
 _rmqlb_at_record() {
@@ -545,7 +578,7 @@ _rmqlb_at_schema() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
-        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send record check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/change' 'rmqlb/record' 'rmqlb/record-line' 'rmqlb/record-snapshots' 'rmqlb/taken-snapshot' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/scenario' 'rmqlb/error' ;;
+        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send select-queue simulate-receive record check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/key-queues' 'rmqlb/receive' 'rmqlb/change' 'rmqlb/record' 'rmqlb/record-line' 'rmqlb/record-snapshots' 'rmqlb/taken-snapshot' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/scenario' 'rmqlb/error' ;;
     esac
 }
 
@@ -557,7 +590,7 @@ _rmqlb_at_explain() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
-        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-no-consumer selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners idle-consumers pull-consumers broker-rebalance mixed-strategies split-consumer-view broker-unreachable-from-consumer subscription-mismatch mixed-sdks assumed-sdk assumed-pop-share broker-strategy frozen-consumer blocked-consumer flow-control pull-stopped head-blocked lock-lost dropped-but-consuming slow-consumer lag-growing lag-stalled offset-rewound more-consumers-than-queues surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-left-out group-not-seen no-pager starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet moved-on all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed not-in-version assumed-latency assumed-rate assumed-producers producers-left-out new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed usage strategy-option-unused given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy unknown-sdk strategy-not-in-sdk custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java scenario-invalid not-a-result not-of-this data topic-not-found not-earlier group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
+        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-no-consumer selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners pull-consumers broker-rebalance mixed-strategies split-consumer-view broker-unreachable-from-consumer subscription-mismatch mixed-sdks assumed-sdk assumed-pop-share broker-strategy frozen-consumer blocked-consumer flow-control pull-stopped head-blocked lock-lost dropped-but-consuming slow-consumer lag-growing lag-stalled offset-rewound more-consumers-than-queues idle-by-strategy surprising-order mismatch strategy-differs assumed-strategy matches-nothing group-left-out group-not-seen no-pager starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet moved-on all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed await-limited invisible-limited longer-than-invisible queues-beyond-100 not-in-version assumed-latency sdk-not-simulated unpredictable-sdk assumed-rate assumed-producers producers-left-out new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed uneven-lag imbalanced flapping usage strategy-option-unused given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid which-group which-topic unknown-strategy unknown-sdk strategy-not-in-sdk custom-code custom-answer unknown-figure unknown-broker static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-changes cannot-write no-warehouse warehouse-busy needs-extra needs-java scenario-invalid not-a-result not-of-this data topic-not-found not-earlier group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-readable-queue no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
     esac
 }
 
@@ -566,7 +599,7 @@ _rmqlb_at_help() {
     esac
     case $cur in
         -*) _rmqlb_words --help --help-all ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send record check pipeline context config schema explain help ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance simulate-rebalance plan-rollout simulate-send select-queue simulate-receive record check pipeline context config schema explain help ;;
     esac
 }
 
@@ -596,6 +629,8 @@ _rmqlb() {
             '/simulate-rebalance') path=simulate-rebalance ;;
             '/plan-rollout') path=plan-rollout ;;
             '/simulate-send') path=simulate-send ;;
+            '/select-queue') path=select-queue ;;
+            '/simulate-receive') path=simulate-receive ;;
             '/record') path=record ;;
             '/check') path=check ;;
             '/pipeline') path=pipeline ;;
@@ -634,6 +669,8 @@ _rmqlb() {
         simulate-rebalance) _rmqlb_at_simulate_rebalance ;;
         plan-rollout) _rmqlb_at_plan_rollout ;;
         simulate-send) _rmqlb_at_simulate_send ;;
+        select-queue) _rmqlb_at_select_queue ;;
+        simulate-receive) _rmqlb_at_simulate_receive ;;
         record) _rmqlb_at_record ;;
         check) _rmqlb_at_check ;;
         pipeline) _rmqlb_at_pipeline ;;

@@ -62,7 +62,6 @@ def show_owners(
 
     from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-    from rmqlb.engine.assignment.pop_topics import pop_findings
     from rmqlb.views.owners.several import owners_of_groups
     from rmqlb.views.owners.view import owners_report
 
@@ -83,12 +82,12 @@ def show_owners(
             own = strategies.settings_for([route.topic for route in (*found.routes, *found.popped)], found.name)
             with terminal.progress(verb="predicting") as progress:
                 progress(f"the owners of {found.title}", 0, 0)
-                by_pop = _by_pop(found, names if strategy else [], pop_share)
+                by_pop, of_pop = _by_pop(found, names if strategy else [], pop_share)
                 owners = _owners(found, names, own, is_named=bool(strategy), explain=which.explain)
                 reports.append(replace(owners, pop_topics=by_pop))
                 drawn = owners_report(reports[-1], explained=which.explain)
             findings = _findings(found, names, own, is_named=bool(strategy), explain=which.explain)
-            return SnapshotView(drawn, snapshot, (*findings, *pop_findings(by_pop, found.name)))
+            return SnapshotView(drawn, snapshot, (*findings, *of_pop))
 
         return each.look(snapshot, one, lambda parts: owners_of_groups(parts, reports))
 
@@ -111,13 +110,18 @@ def _found(
     return found
 
 
-def _by_pop(found: "GroupOnTopics", named: "Sequence[str]", pop_share: int | None) -> "tuple[PopTopic, ...]":
-    """Who may read what of the topics that are consumed by POP."""
-    from rmqlb.engine.assignment.pop_topics import pop_topics
+def _by_pop(
+    found: "GroupOnTopics", named: "Sequence[str]", pop_share: int | None
+) -> "tuple[tuple[PopTopic, ...], tuple[Finding, ...]]":
+    """Who may read what of the topics that are consumed by POP, and the findings about it."""
+    if not found.popped:
+        return (), ()
+    from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics
 
     group = None if found.assumed else found.group
     strategy = named[0] if named else None
-    return pop_topics(group, found.popped, found.client_ids, strategy=strategy, share=pop_share)
+    topics = pop_topics(group, found.popped, found.client_ids, strategy=strategy, share=pop_share)
+    return topics, tuple(pop_findings(topics, found.name))
 
 
 def _owners(

@@ -28,14 +28,12 @@ from rmqlb.engine.assignment.assign import owners_at_rest
 from rmqlb.engine.assignment.consumers import broadcasting_finding, sort_findings
 from rmqlb.engine.assignment.detect import Detected, detect_strategy, mismatch_findings, must_be_set
 from rmqlb.engine.assignment.pop_and_proxy import nobody_online
-from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics
 from rmqlb.engine.consume.reported_clients import client_version, consumer_types
 from rmqlb.engine.consume.starts import start_questions, with_starts
 from rmqlb.engine.consume.trials import convergence
 from rmqlb.engine.diff.made_from import made_from
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
 from rmqlb.engine.plan.placeholders import over_places
-from rmqlb.engine.plan.pop_plan import pop_plan
 from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
 from rmqlb.engine.route_findings import route_findings
 from rmqlb.errors import UsageError
@@ -145,6 +143,9 @@ def _by_pop(found: GroupOnTopics, question: PlanQuestion) -> tuple[tuple[PopTopi
     """Who may read what before and after; afterwards all brokers list the same consumers."""
     if not found.popped:
         return (), ()
+    from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics
+    from rmqlb.engine.plan.pop_plan import pop_plan
+
     given, changes = None if question.strategy == ALL else question.strategy, question.changes
     group, share = None if found.assumed else found.group, question.pop_share
     after = group if group is None else replace(group, views=None)

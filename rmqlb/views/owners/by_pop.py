@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.model.finding import WARNING
 from rmqlb.model.owners import OwnersReport, PopTopic
-from rmqlb.model.words import counted
-from rmqlb.views.diff.words import listed
+from rmqlb.model.words import counted, named
 from rmqlb.views.report import BETWEEN, QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
 
 
@@ -33,6 +33,18 @@ def pop_report(report: OwnersReport) -> Report:
     )
 
 
+def with_pop(shown: Report, report: OwnersReport) -> Report:
+    """The report of what a group pulls, with what it consumes by POP."""
+    section, rows = pop_section(report), shown.rows
+    return replace(
+        shown,
+        facts=(*shown.facts, *pop_facts(report)),
+        sections=(*shown.sections[:1], section, *shown.sections[1:]),
+        tables=(*(shown.tables or ()), section),
+        rows=None if rows is None else replace(rows, items=[*rows.items, *pop_rows(report)]),
+    )
+
+
 def pop_facts(report: OwnersReport) -> Iterator[str]:
     """What brokers assign by; a line for all topics that are alike."""
     alike: dict[tuple[str, tuple[int, ...]], list[str]] = {}
@@ -41,7 +53,7 @@ def pop_facts(report: OwnersReport) -> Iterator[str]:
     for (strategy, shares), topics in alike.items():
         number = " or ".join(map(str, shares))
         parts = (
-            f"{counted(len(topics), 'topic')} by POP {listed(topics)}",
+            f"{counted(len(topics), 'topic')} by POP {named(topics)}",
             f"popShareQueueNum {number}",
             f"strategy {strategy}",
         )
@@ -74,7 +86,7 @@ def _verdict(topics: tuple[PopTopic, ...]) -> Iterator[str]:
     queues = [queue for topic in topics for queue in topic.queues or ()]
     silent = [topic.topic for topic in topics if topic.queues is None]
     if silent:
-        yield f"brokers assign nothing of {listed(silent)}"
+        yield f"brokers assign nothing of {named(silent)}"
     if not queues:
         yield from () if silent else ("no topic has a readable queue",)
         return

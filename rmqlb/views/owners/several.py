@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.words import counted, of_all
 from rmqlb.views.of_groups import of_groups
-from rmqlb.views.owners.by_pop import pop_grave
 from rmqlb.views.owners.headline import (
     bad_owners,
     basis,
@@ -109,7 +108,11 @@ def _groups(reports: Sequence[OwnersReport]) -> Section:
 
 
 def _grave(report: OwnersReport) -> str:
-    return grave(report) if report.strategies else pop_grave(report)
+    if report.strategies:
+        return grave(report)
+    from rmqlb.views.owners.by_pop import pop_grave
+
+    return pop_grave(report)
 
 
 def _mismatches(report: OwnersReport) -> int | None:

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.owners import OwnersReport, QueueOwners
-from rmqlb.views.owners.by_pop import pop_facts, pop_report, pop_rows, pop_section
 from rmqlb.views.owners.headline import basis, facts, grave, observed_queues
 from rmqlb.views.owners.screen import mismatches_section, owned_section
 from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Kind, Report, Rows, Section, labels
@@ -14,25 +13,31 @@ from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Kind, Report, Rows, 
 
 def owners_report(report: OwnersReport, *, explained: bool = False) -> Report:
     """The report; a screen has a line per consumer, or where nothing is observed per strategy, if there are several."""
-    if not report.strategies:
-        return pop_report(report)
+    if not report.pop_topics:
+        return _of_owned(report, explained=explained)
+    from rmqlb.views.owners.by_pop import pop_report, with_pop
+
+    return with_pop(_of_owned(report, explained=explained), report) if report.strategies else pop_report(report)
+
+
+def _of_owned(report: OwnersReport, *, explained: bool) -> Report:
+    """What of the group is pulled."""
     observed = bool(observed_queues(report))
     compared = not observed and len(report.strategies) > 1
     mismatches = [mismatches_section(report)] if basis(report).mismatches and report.mixed_mismatches is None else []
     tables = (_queues(report), *([_reasons(report)] if explained else []), _consumers(report), _summary(report))
-    by_pop = (pop_section(report),) if report.pop_topics else ()
     asked_for = ("summary", "reasons") if compared else ("reasons",)
     of_scripts = [each if each.name in asked_for else replace(each, audience="scripts") for each in tables]
-    sections = (*([] if compared else [owned_section(report), *mismatches]), *by_pop, *of_scripts)
-    rows = Rows(("topic", "brokerName", "queueId"), [*(({}, queue) for queue in report.queues), *pop_rows(report)])
+    sections = (*([] if compared else [owned_section(report), *mismatches]), *of_scripts)
+    rows = Rows(("topic", "brokerName", "queueId"), [({}, queue) for queue in report.queues])
     return Report(
         schema="rmqlb/owners",
         data=report,
-        facts=(*facts(report), *pop_facts(report)),
+        facts=facts(report),
         sections=sections,
         labels=labels(dict.fromkeys(report.sorted_consumers)),
         rows=rows,
-        tables=(*tables, *by_pop),
+        tables=tables,
         grave=grave(report),
         more=_more(report),
     )

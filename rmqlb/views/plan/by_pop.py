@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from rmqlb.model.finding import WARNING
 from rmqlb.model.plan import PopChange, RebalancePlan
-from rmqlb.model.words import counted, of_all
-from rmqlb.views.diff.words import listed
+from rmqlb.model.words import counted, named, of_all
 from rmqlb.views.report import BETWEEN, NOT_THERE, QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels
 
 
@@ -27,6 +28,18 @@ def pop_plan_report(plan: RebalancePlan, *, changed_only: bool = False) -> Repor
     )
 
 
+def with_pop(shown: Report, plan: RebalancePlan, *, changed_only: bool) -> Report:
+    """The plan of what a group pulls, with what it consumes by POP."""
+    section, more = pop_section(plan, changed_only=changed_only), list(pop_rows(plan, changed_only=changed_only))
+    return replace(
+        shown,
+        facts=(*shown.facts, *pop_facts(plan)),
+        sections=(*shown.sections[:1], section, *shown.sections[1:]),
+        tables=(*(shown.tables or ()), section),
+        rows=None if shown.rows is None else replace(shown.rows, items=[*shown.rows.items, *more]),
+    )
+
+
 def pop_facts(plan: RebalancePlan) -> Iterator[str]:
     """What becomes of the topics, and what brokers assign by; a line for all topics that are alike."""
     alike: dict[tuple[str, str, tuple[int, ...]], list[str]] = {}
@@ -36,7 +49,7 @@ def pop_facts(plan: RebalancePlan) -> Iterator[str]:
     for (before, after, shares), topics in alike.items():
         strategy = before if before == after else f"{before} → {after}"
         parts = (
-            f"{counted(len(topics), 'topic')} by POP {listed(topics)}",
+            f"{counted(len(topics), 'topic')} by POP {named(topics)}",
             f"popShareQueueNum {' or '.join(map(str, shares))}",
             f"strategy {strategy}",
             *((f"change: {', '.join(plan.changes)}",) if plan.changes and not plan.topics else ()),
@@ -87,7 +100,7 @@ def _verdict(plan: RebalancePlan) -> Iterator[str]:
     lines = list(pop_rows(plan))
     silent = [topic.topic for topic in plan.pop_topics if not topic.queues]
     if silent:
-        yield f"brokers assign nothing of {listed(silent)}"
+        yield f"brokers assign nothing of {named(silent)}"
     if not lines:
         return
     by_broker = all(each.queue_id < 0 for _, each in lines)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from rmqlb.model.plan import ADDED, REMOVED, SAME, Move, RebalancePlan, Summary
 from rmqlb.model.words import counted
-from rmqlb.views.plan.by_pop import pop_facts, pop_plan_report, pop_rows, pop_section
 from rmqlb.views.plan.headline import facts, grave
 from rmqlb.views.plan.screen import consumers_section, moves_section, note
 from rmqlb.views.report import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Kind, Report, Rows, Section, labels, rows_of
@@ -37,10 +36,18 @@ _FIGURES = {
 
 def plan_report(plan: RebalancePlan, *, changed_only: bool = False, explained: bool = False) -> Report:
     """The plan for people and machines; with `changed_only` scripts have only the queues that change."""
-    if plan.pop_topics and not plan.topics:
+    if not plan.pop_topics:
+        return _of_owned(plan, changed_only=changed_only, explained=explained)
+    from rmqlb.views.plan.by_pop import pop_plan_report, with_pop
+
+    if not plan.topics:
         return pop_plan_report(plan, changed_only=changed_only)
+    return with_pop(_of_owned(plan, changed_only=changed_only, explained=explained), plan, changed_only=changed_only)
+
+
+def _of_owned(plan: RebalancePlan, *, changed_only: bool, explained: bool) -> Report:
+    """What of the group is pulled."""
     moves = moves_section(plan)
-    by_pop = (pop_section(plan, changed_only=changed_only),) if plan.pop_topics else ()
     compared = [_comparisons(plan)] if len(plan.comparison) > 1 else []
     queues, consumers, summary = _queues(plan, changed_only, explained), _consumers(plan), _summary(plan.summary)
     listed = labels(consumer.client_id for consumer in plan.consumers)
@@ -48,19 +55,11 @@ def plan_report(plan: RebalancePlan, *, changed_only: bool = False, explained: b
     return Report(
         schema="rmqlb/plan",
         data=plan,
-        facts=(*facts(plan, explained=explained), *pop_facts(plan)),
-        sections=(
-            *compared,
-            consumers_section(plan),
-            *([moves] if moves.rows else []),
-            *by_pop,
-            queues,
-            consumers,
-            summary,
-        ),
+        facts=facts(plan, explained=explained),
+        sections=(*compared, consumers_section(plan), *([moves] if moves.rows else []), queues, consumers, summary),
         labels=listed,
-        rows=Rows(("topic", "brokerName", "queueId"), [*rows, *pop_rows(plan, changed_only=changed_only)]),
-        tables=(queues, consumers, *compared, summary, *by_pop),
+        rows=Rows(("topic", "brokerName", "queueId"), rows),
+        tables=(queues, consumers, *compared, summary),
         grave=grave(plan),
         more=_more(plan),
     )
