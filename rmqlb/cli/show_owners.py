@@ -87,7 +87,7 @@ def show_owners(
                 reports.append(replace(owners, pop_topics=by_pop))
                 drawn = owners_report(reports[-1], explained=which.explain)
             findings = _findings(found, names, own, is_named=bool(strategy), explain=which.explain)
-            return SnapshotView(drawn, snapshot, (*findings, *of_pop))
+            return SnapshotView(drawn, snapshot, (*findings, *_mixed(found, owners), *of_pop))
 
         return each.look(snapshot, one, lambda parts: owners_of_groups(parts, reports))
 
@@ -147,6 +147,15 @@ def _owners(
         strategies_reported=dict(Counter(reported.values()).most_common()),
         mixed_mismatches=mixed_mismatches(reported, found.routes, members, found.states),
     )
+
+
+def _mixed(found: "GroupOnTopics", report: "OwnersReport") -> "Iterator[Finding]":
+    """That consumers run several client libraries, as grave as it is with their strategy, if known."""
+    run = [each for each in report.strategies if each.strategy in report.strategies_reported]
+    run = run or [each for each in report.strategies if each.mismatches == 0] or list(report.strategies)
+    if run:
+        worst = max(run, key=lambda each: each.unassigned + each.duplicate_owners)
+        yield from found.mixed_sdks(worst.unassigned, worst.duplicate_owners)
 
 
 def _findings(

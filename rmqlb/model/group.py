@@ -175,6 +175,15 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
             most |= Counter(view.client_ids)
         return tuple(sort_client_ids(most.elements()))
 
+    @cached_property
+    def connection_of(self) -> Mapping[str, Connection]:
+        """Client ID → a connection of it, one that tells its language where there is one."""
+        found: dict[str, Connection] = {}
+        for connection in (connection for view in self.views or () for connection in view.connections):
+            if found.setdefault(connection.client_id, connection).language is None:
+                found[connection.client_id] = connection
+        return found
+
     @property
     def own_topics(self) -> tuple[str, ...] | None:
         """The topics of its subscription but the one for retries; None when they are not known."""

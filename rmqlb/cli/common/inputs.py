@@ -10,7 +10,7 @@ from msgspec import Struct
 from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.options import GroupOptions
 from rmqlb.engine.assignment.consumers import member_findings, must_rebalance, rebalanced_members, shared_id_findings
-from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks
+from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks, mixed_finding
 from rmqlb.engine.assignment.pop_and_proxy import (
     must_be_listed,
     nobody_online,
@@ -75,6 +75,11 @@ class GroupOnTopics(Struct, frozen=True):
         """Client id → the topics it subscribes to, of the members that say so."""
         reports = self.group.reports if self.group else {}
         return {client_id: report.topics for client_id, report in reports.items() if report.topics is not None}
+
+    def mixed_sdks(self, unassigned: int, duplicate_owners: int) -> Iterator[Finding]:
+        """That its members run several client libraries, which is predicted to leave so many queues so."""
+        if self.routes and not self.broadcasting:
+            yield from mixed_finding(self.sdks, self.client_ids, unassigned=unassigned, several=duplicate_owners)
 
     def members(self, settings: Settings) -> Members:
         """Its members under RocketMQ's default strategy."""

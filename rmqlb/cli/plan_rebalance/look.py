@@ -220,6 +220,8 @@ def _plan(
     converged = _over_time(plan, found, before, after, changes) if found.routes else None
     plan = replace(plan, convergence=converged, strategy_origin=detected.origin, strategies_reported=detected.reported)
     findings = [*found.findings, *detected.findings]
+    worse = max(plan.summary.before, plan.summary.after, key=lambda side: side.unassigned + side.duplicate_owners)
+    findings += found.mixed_sdks(worse.unassigned, worse.duplicate_owners)
     if not found.assumed:
         findings += mismatch_findings(owners_at_rest(found.routes, members), members.name, states)
     if joiners and found.routes and not found.broadcasting:

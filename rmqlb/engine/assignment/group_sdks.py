@@ -9,8 +9,9 @@ from msgspec import Struct, field
 
 from rmqlb.engine.allocate.sdks import JAVA, SDKS, SdkGuess, sdk_named, sdk_of_connection
 from rmqlb.engine.assignment.consumers import is_grpc
-from rmqlb.model.finding import INFO, Finding
+from rmqlb.model.finding import INFO, WARNING, Finding
 from rmqlb.model.group import Connection, ConsumerGroup
+from rmqlb.model.words import counted
 
 
 class GroupSdks(Struct, frozen=True):
@@ -19,12 +20,18 @@ class GroupSdks(Struct, frozen=True):
     Attributes:
         usual: of most consumers, and so of those to come.
         sdk_of: client id → its own, where it is another one.
-        findings: what is assumed, and that there are several.
+        assumed: the client ids whose library is not known, or of which no rules are: these are the nearest ones.
+        findings: which libraries that are named have the rules of another one.
     """
 
     usual: str = JAVA.name
     sdk_of: Mapping[str, str] = field(default_factory=dict)
+    assumed: frozenset[str] = frozenset()
     findings: tuple[Finding, ...] = ()
+
+    def numbers(self, client_ids: Iterable[str]) -> Counter[str]:
+        """Library → how many of these consumers run it."""
+        return Counter(self.sdk_of.get(client_id, self.usual) for client_id in client_ids)
 
 
 def group_sdks(
@@ -43,7 +50,7 @@ def group_sdks(
         given_of: client id → what the user says that it runs, before all.
     """
     ids = dict.fromkeys(client_ids)
-    connections = {} if group is None or given is not None else _connections(group)
+    connections = {} if group is None or given is not None else group.connection_of
     guesses: dict[str, SdkGuess] = {}
     for client_id in ids:
         named = (given_of or {}).get(client_id, given)
@@ -52,20 +59,10 @@ def group_sdks(
     numbers = Counter[str](guess.sdk.name for guess in guesses.values())
     usual = max(SDKS, key=lambda name: numbers[name]) if numbers else sdk_named(given or JAVA.name).sdk.name
     told = {i: text for i, text in _told(connections, given, given_of or {}, ids).items() if guesses[i].assumed}
-    findings = [*_assumed(guesses, told), *_mixed(guesses, numbers, usual)]
     to_come = {i: sdk_named(text) for i, text in (given_of or {}).items() if i not in ids}
     others = {i: guess.sdk.name for i, guess in (guesses | to_come).items() if guess.sdk.name != usual}
-    return GroupSdks(usual, others, tuple(findings))
-
-
-def _connections(group: ConsumerGroup) -> dict[str, Connection]:
-    """Client id → a connection of it, if there is one, that tells its language."""
-    found: dict[str, Connection] = {}
-    for view in group.views or ():
-        for connection in view.connections:
-            if connection.language is not None:
-                found.setdefault(connection.client_id, connection)
-    return found
+    assumed = frozenset(i for i, guess in guesses.items() if guess.assumed and not is_grpc(i))
+    return GroupSdks(usual, others, assumed, tuple(_assumed(guesses, told)))
 
 
 def _told(
@@ -73,7 +70,8 @@ def _told(
 ) -> dict[str, str]:
     """Client id → what it or the user says that it runs, of those of which either says anything."""
     said = {i: given_of.get(i, given) for i in ids}
-    reported = {i: f"{its.language} {its.version or ''}".strip() for i, its in connections.items()}
+    told = {i: its for i, its in connections.items() if its.language is not None}
+    reported = {i: f"{its.language} {its.version or ''}".strip() for i, its in told.items()}
     return {i: text for i in ids if (text := said[i] or reported.get(i)) is not None}
 
 
@@ -91,12 +89,26 @@ def _assumed(guesses: Mapping[str, SdkGuess], told: Mapping[str, str]) -> Iterat
             )
 
 
-def _mixed(guesses: Mapping[str, SdkGuess], numbers: Counter[str], usual: str) -> Iterator[Finding]:
+def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], *, unassigned: int, several: int) -> Iterator[Finding]:
+    """A finding when these consumers run several libraries, as grave as what is predicted of their queues.
+
+    Args:
+        unassigned: queues without an owner, with the strategy that they run.
+        several: queues with duplicate owners.
+    """
+    ids = tuple(dict.fromkeys(client_ids))
+    numbers = sdks.numbers(ids)
     if len(numbers) > 1:
         texts = ", ".join(f"{name} ({number})" for name, number in numbers.most_common())
+        is_bad = unassigned or several
+        what = (
+            f"{counted(unassigned, 'queue')} unassigned and {several} with duplicate owners, as predicted"
+            if is_bad
+            else "each queue has one owner all the same"
+        )
         yield Finding(
             "mixed-sdks",
-            f"consumers run different client libraries: {texts}; each computes its own share by its own rules, so that "
-            "queues can be unassigned or have duplicate owners",
-            consumers=tuple(i for i, guess in guesses.items() if guess.sdk.name != usual),
+            f"consumers run different client libraries: {texts}; each computes its own share by its own rules: {what}",
+            severity=WARNING if is_bad else INFO,
+            consumers=tuple(i for i in ids if sdks.sdk_of.get(i, sdks.usual) != sdks.usual),
         )

@@ -13,7 +13,7 @@ from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
 from rmqlb.engine.assignment.consumers import is_grpc, must_rebalance
 from rmqlb.engine.assignment.detect import Detected, detect_strategy, must_be_set
-from rmqlb.engine.assignment.group_sdks import group_sdks
+from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks
 from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, popped_topics
 from rmqlb.errors import DataError
 from rmqlb.model.checking import Basis
@@ -213,16 +213,20 @@ class GroupFacts(Struct, dict=True, eq=False):
         must_be_set(found.run_by_members, self.settings)
         return replace(self.under(found.strategy), strategy_of=found.strategy_of), "predicted"
 
+    @cached_property
+    def sdks(self) -> GroupSdks:
+        """The client libraries of its consumers (raises DataError)."""
+        return group_sdks(self.group, self.group.client_ids or ())
+
     def under(self, strategy: str) -> Members:
         """The consumers with their client libraries, when all run this strategy (raises DataError)."""
-        sdks = group_sdks(self.group, self.client_ids)
         return Members(
             self.client_ids,
             strategy,
             self.settings,
             subscribed=self.subscribed,
-            sdk=sdks.usual,
-            sdk_of=sdks.sdk_of,
+            sdk=self.sdks.usual,
+            sdk_of=self.sdks.sdk_of,
         )
 
     @cached_property

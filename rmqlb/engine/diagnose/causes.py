@@ -9,7 +9,7 @@ from rmqlb.engine.assignment.consumers import other_subscriptions
 from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, CONVERGES_MS, FORGETS_MS, MAKE_EVIDENCE, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import DUPLICATE, MIXED, SPLIT, SUBSCRIPTIONS, UNREACHABLE, Cause, Hypotheses
 from rmqlb.engine.diagnose.rule import ComesOf
-from rmqlb.errors import DataError, RmqlbError
+from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
 from rmqlb.model.group import MemberView
@@ -24,7 +24,7 @@ def duplicate_client_ids(case: Hypotheses) -> Iterator[GroupFinding]:
     # A process that restarts with its former ID is listed twice until brokers forget its former connection.
     passes = DUPLICATE not in case.explanation and evidence.is_younger_than(FORGETS_MS)
     for client_id in sort_client_ids(each for each, number in evidence.processes.items() if number > 1):
-        yield _finding(
+        yield finding_of_cause(
             case,
             DUPLICATE,
             severity=INFO if passes else ERROR if evidence.facts.apart is None else WARNING,
@@ -48,7 +48,7 @@ def split_consumer_view(case: Hypotheses) -> Iterator[GroupFinding]:
         ids = [each for each in evidence.processes if len({counts[each] for counts in listed}) > 1]
         # Brokers hear of a consumer that starts or ends one after another, and may be read in between.
         passes = evidence.is_younger_than(FORGETS_MS if SPLIT not in case.explanation else CONVERGES_MS)
-        yield _finding(
+        yield finding_of_cause(
             case,
             SPLIT,
             severity=INFO if passes else None,
@@ -72,7 +72,7 @@ def broker_unreachable(case: Hypotheses) -> Iterator[GroupFinding]:
             )
         if UNREACHABLE in case.explanation:
             cut = case.cut_off
-            yield _finding(
+            yield finding_of_cause(
                 case,
                 UNREACHABLE,
                 consumers=tuple(cut),
@@ -97,8 +97,8 @@ def mixed_strategies(case: Hypotheses) -> Iterator[GroupFinding]:
     evidence.must_share()
     names = Counter(evidence.strategies.values())
     if len(names) > 1:
-        usual = _most(names)
-        yield _finding(
+        usual = most(names)
+        yield finding_of_cause(
             case,
             MIXED,
             consumers=tuple(sort_client_ids(i for i, name in evidence.strategies.items() if name != usual)),
@@ -109,58 +109,13 @@ def mixed_strategies(case: Hypotheses) -> Iterator[GroupFinding]:
     evidence.must_be_of_all(evidence.strategies, "strategy")
 
 
-def mixed_sdks(case: Hypotheses) -> Iterator[GroupFinding]:
-    """Consumers use client libraries of different languages, whose defaults and rules differ."""
-    evidence = case.evidence
-    languages = {
-        connection.client_id: connection.language
-        for view in evidence.views
-        for connection in view.connections
-        if connection.language is not None
-    }
-    numbers = Counter(languages.values())
-    if len(numbers) > 1:
-        usual = _most(numbers)
-        others = sort_client_ids(i for i, language in languages.items() if language != usual)
-        queues = _otherwise_shared(case, frozenset(others)) if usual else ()
-        topics = {queue.topic for queue in queues}
-        yield GroupFinding(
-            "mixed-sdks",
-            ERROR if queues else WARNING,
-            evidence.group.group,
-            next(iter(topics)) if len(topics) == 1 else None,
-            queues,
-            tuple(others),
-            evidence=tuple(evidence.seen(f"language of {i}", language) for i, language in sorted(languages.items())),
-            consequence=_consequence(case, "client libraries compute different shares", queues, ())
-            if queues
-            else "Client libraries differ in their default strategy; shares may not add up.",
-            remedy="Use one client library in a group" + (f"; most consumers use {usual}." if usual else "."),
-        )
-    evidence.must_be_of_all(languages, "language")
-
-
-def _otherwise_shared(case: Hypotheses, others: frozenset[str]) -> tuple[MessageQueue, ...]:
-    """The queues without exactly one owner, where nobody but these consumers owns other queues than predicted."""
-    observed = case.evidence.observed
-    try:
-        if case.smallest is not None or len(predictions := case.possible(case.present)) != 1:
-            return ()
-    except RmqlbError:
-        return ()
-    differ = {queue: {*owners} ^ {*observed.get(queue, owners)} for queue, owners in predictions[0].items()}
-    blamed = frozenset[str]().union(*differ.values())
-    bad = (queue for queue in differ if differ[queue] and len(observed[queue]) != 1)
-    return tuple(sort_queues(bad)) if blamed <= others else ()
-
-
 def subscription_mismatch(case: Hypotheses) -> Iterator[GroupFinding]:
     """Consumers subscribe to different topics: the share of one that does not read a topic stays unassigned."""
     evidence = case.evidence
     evidence.must_share()
     if len(set(evidence.subscriptions.values())) > 1:
         passes = SUBSCRIPTIONS not in case.explanation and evidence.is_younger_than(FORGETS_MS)
-        yield _finding(
+        yield finding_of_cause(
             case,
             SUBSCRIPTIONS,
             severity=INFO if passes else None,
@@ -198,7 +153,7 @@ def _other_filters(evidence: GroupEvidence) -> Iterator[GroupFinding]:
             )
 
 
-def _finding(
+def finding_of_cause(
     case: Hypotheses,
     cause: Cause,
     *,
@@ -225,7 +180,7 @@ def _finding(
         queues,
         consumers,
         tuple(facts),
-        _consequence(case, meaning, bad, doubled),
+        consequence_of(case, meaning, bad, doubled),
         remedy,
         case.explains(cause),
     )
@@ -238,9 +193,10 @@ def _queues(case: Hypotheses, cause: Cause) -> tuple[MessageQueue, ...]:
         return ()
 
 
-def _consequence(
+def consequence_of(
     case: Hypotheses, meaning: str, bad: tuple[MessageQueue, ...], doubled: tuple[MessageQueue, ...]
 ) -> str:
+    """What a cause means, with the queues that it leaves without exactly one owner, in a sentence."""
     owners = Counter(min(len(case.now[queue]), 2) for queue in bad)
     parts = [
         f"{counted(number, 'queue')} {what}"
@@ -256,7 +212,7 @@ def _consequence(
     return f"{text}; {messages(waiting)} unread in unassigned queues." if waiting else f"{text}."
 
 
-def _most(numbers: Counter[str]) -> str | None:
+def most(numbers: Counter[str]) -> str | None:
     """What most consumers have; None when others have as many."""
     first, second = numbers.most_common(2)
     return first[0] if first[1] > second[1] else None

@@ -15,6 +15,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.engine.allocate.sdks import sdk_named
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners
 from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, GroupEvidence
@@ -26,15 +27,17 @@ Cause = Literal[
     "duplicate-client-id",
     "mixed-strategies",
     "subscription-mismatch",
+    "mixed-sdks",
     "broker-unreachable-from-consumer",
     "split-consumer-view",
 ]
 DUPLICATE: Cause = "duplicate-client-id"
 MIXED: Cause = "mixed-strategies"
 SUBSCRIPTIONS: Cause = "subscription-mismatch"
+SDKS: Cause = "mixed-sdks"
 UNREACHABLE: Cause = "broker-unreachable-from-consumer"
 SPLIT: Cause = "split-consumer-view"
-CAUSES: tuple[Cause, ...] = (DUPLICATE, MIXED, SUBSCRIPTIONS, UNREACHABLE, SPLIT)
+CAUSES: tuple[Cause, ...] = (DUPLICATE, MIXED, SUBSCRIPTIONS, SDKS, UNREACHABLE, SPLIT)
 
 Causes = tuple[Cause, ...]
 _NONE: frozenset[MessageQueue] = frozenset()
@@ -59,6 +62,7 @@ class Hypotheses(Struct, dict=True, eq=False):
             DUPLICATE: any(number > 1 for number in evidence.processes.values()),
             MIXED: len(set(evidence.strategies.values())) > 1,
             SUBSCRIPTIONS: len(set(evidence.subscriptions.values())) > 1,
+            SDKS: bool(evidence.facts.sdks.sdk_of),
             # Which broker a consumer does not reach is seen by the queues that it lacks, so all must be known.
             UNREACHABLE: lists_differ and bool(self.cut_off) and all(q in evidence.observed for q in evidence.queues),
             SPLIT: lists_differ,
@@ -94,7 +98,8 @@ class Hypotheses(Struct, dict=True, eq=False):
     @cached_property
     def present(self) -> Causes:
         """The suspected causes but those that come of another one, or that the owners speak against."""
-        found = [cause for cause in self.suspected if cause != UNREACHABLE or cause in self.explanation]
+        doubtful = {UNREACHABLE, SDKS} if self.is_explained else {UNREACHABLE}
+        found = [cause for cause in self.suspected if cause not in doubtful or cause in self.explanation]
         return tuple(cause for cause in found if cause != SPLIT or UNREACHABLE not in found)
 
     def possible(self, causes: Causes) -> tuple[Owners, ...]:
@@ -200,12 +205,13 @@ class Hypotheses(Struct, dict=True, eq=False):
     def _acting(self) -> Causes:
         """What is there now: the causes that are present, without lists that differ where the owners need none."""
         acting = {*self.present, *self.explanation}
-        if self._is_explained and SPLIT not in self.explanation:
+        if self.is_explained and SPLIT not in self.explanation:
             acting.discard(SPLIT)
         return tuple(cause for cause in CAUSES if cause in acting)
 
     @cached_property
-    def _is_explained(self) -> bool:
+    def is_explained(self) -> bool:
+        """Some combination of causes, or none of them, reproduces all observed owners."""
         try:
             return self.smallest is not None
         except RmqlbError:
@@ -248,6 +254,9 @@ class Hypotheses(Struct, dict=True, eq=False):
 
     def _members(self, causes: Causes) -> Members:
         members, _ = self.evidence.facts.members
+        if SDKS not in causes and members.sdk_of:  # as if all ran the library that most run, which may have no other
+            usual = sdk_named(members.sdk).sdk
+            members = replace(members, strategy=usual.strategy(members.group_strategy), sdk_of={})
         return replace(
             members,
             strategy_of=members.strategy_of if MIXED in causes else {},
@@ -268,6 +277,7 @@ class Hypotheses(Struct, dict=True, eq=False):
                 if members.strategy_of
                 else {},
                 subscribed={n: members.subscribed[old] for n, old in real.items() if old in members.subscribed},
+                sdk_of={new: members.sdk_of[old] for new, old in real.items() if old in members.sdk_of},
             )
             ids = tuple(real)
         cut = self.cut_off if UNREACHABLE in causes else {}

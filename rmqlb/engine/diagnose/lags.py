@@ -36,7 +36,6 @@ BEHIND_MS = 60_000
 """A group that is less behind may be working off a burst."""
 CAUSES_OF_LAG = (
     *CAUSES,
-    "mixed-sdks",
     "unassigned-queues",
     "frozen-consumer",
     "blocked-consumer",

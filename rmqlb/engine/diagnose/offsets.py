@@ -33,7 +33,7 @@ def offset_rewound(case: Case) -> Iterator[GroupFinding]:
             if by > 0:
                 back[queue] = max(by, back.get(queue, 0))
     # While a queue changes hands, its former and its new owner store offsets over each other's.
-    left, causes = case.without_those_of(tuple(back), (*CAUSES, "mixed-sdks", "duplicate-owners"))
+    left, causes = case.without_those_of(tuple(back), (*CAUSES, "duplicate-owners"))
     if back and not left:
         raise ComesOf(causes)  # two owners store offsets over each other's
     back = {queue: back[queue] for queue in left}

@@ -17,6 +17,7 @@ from rmqlb.engine.diagnose import (
     offsets,
     owners,
     pulls,
+    sdks,
     slow,
 )
 from rmqlb.engine.diagnose.rule import DiagnosisRule
@@ -30,7 +31,7 @@ RULES: tuple[DiagnosisRule, ...] = (
     DiagnosisRule("split-consumer-view", causes.split_consumer_view),
     DiagnosisRule("mixed-strategies", causes.mixed_strategies),
     DiagnosisRule("subscription-mismatch", causes.subscription_mismatch),
-    DiagnosisRule("mixed-sdks", causes.mixed_sdks),
+    DiagnosisRule("mixed-sdks", sdks.mixed_sdks),
     DiagnosisRule("frozen-consumer", frozen.frozen_consumer),
     DiagnosisRule("blocked-consumer", listeners.blocked_consumer),
     DiagnosisRule("head-blocked", heads.head_blocked),

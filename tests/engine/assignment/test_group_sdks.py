@@ -12,10 +12,10 @@ from rmqlb import UsageError, allocate
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.assignment.assign import Members, assign, owners_at_rest, runnable, under
 from rmqlb.engine.assignment.detect import detect_strategy, fitting_strategies
-from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks
+from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks, mixed_finding
 from rmqlb.engine.assignment.owners import owners_by_strategy
 from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
-from rmqlb.model.finding import INFO
+from rmqlb.model.finding import INFO, WARNING
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState, Seen
 from tests.support.builders import route
 
@@ -35,9 +35,21 @@ def test_each_consumer_runs_what_its_connection_says_and_the_most_frequent_is_us
     seen = group({"a": ("GO", "V4_5_2"), "b": ("JAVA", "V5_5_0"), "c": ("GO", "V4_5_2"), "d": ("CPP", "V4_6_0")})
     found = group_sdks(seen, ("a", "b", "c", "d"))
     assert (found.usual, found.sdk_of) == ("go", {"b": "java", "d": "cpp"})
-    (mixed,) = found.findings
-    assert (mixed.code, mixed.consumers) == ("mixed-sdks", ("b", "d"))
-    assert mixed.message.startswith("consumers run different client libraries: go (2), java (1), cpp (1); each ")
+    assert (found.assumed, found.findings) == (frozenset(), ())
+
+
+def test_several_libraries_are_as_grave_as_what_they_make_of_the_queues() -> None:
+    found = group_sdks(group({"a": ("GO", None), "b": ("JAVA", None), "c": ("GO", None)}), ("a", "b", "c"))
+    (good,), (bad,) = (
+        mixed_finding(found, ("a", "b", "c"), unassigned=unassigned, several=several)
+        for unassigned, several in ((0, 0), (1, 2))
+    )
+    assert {(each.code, each.consumers) for each in (good, bad)} == {("mixed-sdks", ("b",))}
+    assert (good.severity, bad.severity) == (INFO, WARNING)
+    text = "consumers run different client libraries: go (2), java (1); each computes its own share by its own rules: "
+    assert good.message == f"{text}each queue has one owner all the same"
+    assert bad.message == f"{text}1 queue unassigned and 2 with duplicate owners, as predicted"
+    assert list(mixed_finding(found, ("a", "c"), unassigned=1, several=0)) == []
 
 
 def test_of_equally_many_java_is_usual_and_without_consumers_too() -> None:
@@ -46,9 +58,9 @@ def test_of_equally_many_java_is_usual_and_without_consumers_too() -> None:
     assert group_sdks(None, (), given="go").usual == "go"
 
 
-def test_without_languages_it_is_java_without_a_word() -> None:
-    assert group_sdks(None, ("a", "b")) == GroupSdks()
-    assert group_sdks(group({"a": (None, None)}), ("a",)) == GroupSdks()
+def test_without_languages_it_is_java_assumed_without_a_word() -> None:
+    assert group_sdks(None, ("a", "b")) == GroupSdks(assumed=frozenset("ab"))
+    assert group_sdks(group({"a": (None, None)}), ("a",)) == GroupSdks(assumed=frozenset("a"))
 
 
 def test_a_language_that_is_not_known_has_the_nearest_rules_and_is_named() -> None:
@@ -81,7 +93,7 @@ def test_what_the_user_names_goes_before_what_connections_say() -> None:
     assert group_sdks(seen, ("a", "b"), given="cpp") == GroupSdks("cpp")
     found = group_sdks(seen, ("a", "b"), given_of={"b": "cpp", "c": "go@3.1"})
     assert (found.usual, found.sdk_of) == ("java", {"b": "cpp", "c": "go"})
-    assert codes(found) == ["mixed-sdks"]
+    assert codes(found) == []
     assert codes(group_sdks(seen, ("a", "b"), given="go@3.1")) == ["assumed-sdk"]
 
 

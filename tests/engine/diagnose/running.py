@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
+from rmqlb.engine.allocate.sdks import sdk_of_connection
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.check.group_facts import gaps
@@ -25,6 +26,8 @@ from tests.support.builders import route
 
 CLASSES = {name: java for java, name in JAVA_CLASSES.items()}
 AT = datetime(2026, 11, 21, 2, tzinfo=UTC)
+VERSIONS = {"GO": "V4_5_2", "CPP": "V4_6_0"}
+"""What all versions of these libraries report."""
 TWO_BROKERS = (route(a=4, b=4),)
 
 
@@ -38,7 +41,7 @@ class Process(Struct, frozen=True):
         asks: the broker whose list of consumers it got.
         unlisted: brokers that do not list it.
         cut: brokers that it does not reach, so that it reads no queue there; those do not list it either.
-        language: of its client library.
+        language: of its client library, by whose rules it computes its share.
         age_s: for how long it has run.
         takes: which messages of its topics.
     """
@@ -102,7 +105,12 @@ def grave(found: Diagnosis) -> list[str]:
 
 def _listed(broker: str, processes: Iterable[Process]) -> list[Connection]:
     return [
-        Connection(process.client_id, f"192.0.2.{place}:{40000 + ord(broker[0])}", process.language, "V5_5_0")
+        Connection(
+            process.client_id,
+            f"192.0.2.{place}:{40000 + ord(broker[0])}",
+            process.language,
+            VERSIONS.get(process.language, "V5_5_0"),
+        )
         for place, process in enumerate(processes)
         if broker not in {*process.unlisted, *process.cut}
     ]
@@ -111,7 +119,9 @@ def _listed(broker: str, processes: Iterable[Process]) -> list[Connection]:
 def _share(
     process: Process, lists: dict[str, list[Connection]], routes: Iterable[TopicRouteData]
 ) -> Iterable[MessageQueue]:
-    members = Members(tuple(each.client_id for each in lists[process.asks]), process.strategy)
+    ids = tuple(each.client_id for each in lists[process.asks])
+    sdk = sdk_of_connection(process.language, VERSIONS.get(process.language)).sdk
+    members = Members(ids, sdk.strategy(process.strategy), sdk=sdk.name)
     for each in routes:
         if each.topic in process.topics:
             owners = assign(each, members).owners
@@ -122,7 +132,7 @@ def _report(process: Process) -> MemberReport:
     return MemberReport(
         process.client_id,
         topics=frozenset(process.topics),
-        strategy_class=CLASSES[process.strategy],
+        strategy_class=CLASSES[process.strategy] if process.language == "JAVA" else None,
         client_rebalance=True,
         consumer_type="push",
         started_at=int((AT.timestamp() - process.age_s) * 1000),

@@ -22,11 +22,13 @@ from tests.support.builders import route, short
 
 SECOND_TOPIC = (route(a=4, b=4), route("U", a=4, b=4))
 BOTH = ("T", "U")
+HASH = "CONSISTENT_HASH"
 
 FAULTS: Mapping[str, ClusterSnapshot] = {
     "duplicate-client-id": running(Process("x"), Process("x"), Process("y")),
     "mixed-strategies": running(Process("x"), Process("y", "AVG_BY_CIRCLE")),
     "subscription-mismatch": running(Process("x", topics=BOTH), Process("y"), routes=SECOND_TOPIC),
+    "mixed-sdks": running(Process("x", HASH), Process("y", HASH, language="GO"), Process("z", HASH)),
     "split-consumer-view": running(Process("x"), Process("y", asks="b", unlisted=("a",))),
     "broker-unreachable-from-consumer": running(Process("x"), Process("y", cut=("b",))),
     "no-consumer-online": running(),
@@ -293,12 +295,6 @@ def test_more_consumers_than_queues_are_idle_and_nothing_is_wrong() -> None:
     assert (cause.consumers, cause.evidence[0].value, cause.evidence[0].threshold) == (("y", "z"), 6, 5)
 
 
-def test_another_language_is_a_warning() -> None:
-    found = diagnosed(running(Process("x"), Process("y", language="GO"), Process("z")))
-    assert grave(found) == ["mixed-sdks"]
-    assert found.findings[0].consumers == ("y",)
-
-
 def test_nobody_online_is_as_grave_as_what_waits() -> None:
     def severity(lag: int | None) -> str:
         snapshot = running(lag=lag or 0)
@@ -329,45 +325,6 @@ def test_grpc_clients_beside_others_take_a_share_that_no_consumer_reads() -> Non
     assert (cause.evidence[0].value, cause.evidence[0].threshold) == (1, 1)
     alone = diagnosed(running(Process("host@1@0@abc1"), Process("host@2@0@abc1")))
     assert [(each.code, each.severity) for each in alone.findings] == [("behind-proxy", "info")]
-
-
-def test_a_consumer_of_another_language_that_computes_another_share_is_why_queues_have_no_owner() -> None:
-    """As Go's CONSISTENT_HASH does beside Java's; a Go client does not report its strategy."""
-
-    def group(language: str) -> ClusterSnapshot:
-        snapshot = running(Process("x"), Process("y"), Process("z", strategy="AVG_BY_CIRCLE", language=language))
-        reports = snapshot.groups["g"].reports
-        return changed(snapshot, reports={**reports, "z": replace(reports["z"], strategy_class=None)})
-
-    found = diagnosed(group("GO"))
-    assert grave(found) == ["mixed-sdks"]
-    cause = found.findings[0]
-    bad = [queue for queue, state in group("GO").groups["g"].queues.items() if len(state.owners or ()) != 1]
-    assert (cause.severity, cause.consumers, cause.topic) == ("error", ("z",), "T")
-    assert (len(bad), sorted(cause.queues)) == (4, sorted(bad))
-    assert cause.consequence == (
-        "Client libraries compute different shares: 2 queues unassigned, 2 queues with duplicate owners; "
-        "20 messages unread in unassigned queues."
-    )
-    came = {each.code: each.causes for each in found.consequences}
-    assert came == dict.fromkeys(("unassigned-queues", "duplicate-owners", "mismatch"), ("mixed-sdks",))
-    assert "unassigned-queues" in grave(diagnosed(group("JAVA")))
-
-
-@pytest.mark.parametrize("processes", [(Process("x"),), (Process("x"), Process("w"))])
-def test_other_shares_of_consumers_of_the_usual_language_are_no_matter_of_languages(
-    processes: tuple[Process, ...],
-) -> None:
-    snapshot = running(*processes, Process("y", language="GO"))
-    queues = snapshot.groups["g"].queues
-    lost = {
-        q: replace(state, owners=frozenset()) if "x" in (state.owners or ()) else state for q, state in queues.items()
-    }
-    found = diagnosed(changed(snapshot, queues=lost))
-    assert [(each.code, each.severity) for each in found.findings] == [
-        ("unassigned-queues", "error"),
-        ("mixed-sdks", "warning"),
-    ]
 
 
 @pytest.mark.parametrize(("age_s", "severity"), [(49, "info"), (50, "error")])

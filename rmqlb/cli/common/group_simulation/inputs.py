@@ -161,8 +161,11 @@ def _members(
     must_be_set(detected.run_by_members, own)
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
     findings = list(detected.findings)
+    owners = owners_at_rest(found.routes, members)
+    several = sum(len(its) > 1 for its in owners.values())
+    findings += found.mixed_sdks(sum(not its for its in owners.values()), several)
     if found.group and not found.assumed:
-        findings += mismatch_findings(owners_at_rest(found.routes, members), members.name, found.group.queues)
+        findings += mismatch_findings(owners, members.name, found.group.queues)
     return members, findings
 
 
