@@ -118,20 +118,28 @@ class RocketMQCluster:
         name_server.wait_for_text("The Name Server boot success")
         self._brokers = {name: self._broker(starting, name, folder) for name in self.broker_addresses}
         for broker in self._brokers.values():
-            broker.wait_for_text(f"The broker[{broker.name}, {self.broker_addresses[broker.name]}] boot success")
+            self._await_broker(broker)
+
+    def _await_broker(self, broker: JavaProcess) -> None:
+        broker.wait_for_text(f"The broker[{broker.name}, {self.broker_addresses[broker.name]}] boot success")
 
     def _broker(self, starting: ExitStack, broker_name: str, folder: Path) -> JavaProcess:
+        """Start a broker."""
+        config = self._broker_config(broker_name, folder)
+        return self._server(starting, BROKER, broker_name, config)
+
+    def _broker_config(self, broker_name: str, folder: Path, host: str = LOOPBACK) -> dict[str, str | int]:
         """The second server of a broker listens two ports lower, its HA service one higher."""
         port = free_port(-2, 1)
-        self.broker_addresses[broker_name] = f"{LOOPBACK}:{port}"
+        self.broker_addresses[broker_name] = f"{host}:{port}"
         store = folder / f"store-{broker_name}"
-        config: dict[str, str | int] = {
+        return {
             "brokerClusterName": self.name,
             "brokerName": broker_name,
             "brokerId": 0,
-            "brokerIP1": LOOPBACK,
-            "brokerIP2": LOOPBACK,
-            "bindAddress": LOOPBACK,
+            "brokerIP1": host,
+            "brokerIP2": host,
+            "bindAddress": host,
             "listenPort": port,
             "haListenPort": port + 1,
             "namesrvAddr": self.name_server,
@@ -142,7 +150,6 @@ class RocketMQCluster:
             "timerWheelEnable": "false",
             **self._config,
         }
-        return self._server(starting, BROKER, broker_name, config)
 
     def _server(self, starting: ExitStack, main: str, name: str, config: dict[str, str | int]) -> JavaProcess:
         file = self.java.home / f"{name}.conf"

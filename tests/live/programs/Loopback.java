@@ -8,6 +8,7 @@ import java.util.Arrays;
  *
  * <p>RocketMQ 4.9.7 has no bind address, and in no version does the HA service have one: both listen on the wildcard.
  * The JDK keeps one wildcard object per process; making it 127.0.0.1 before RocketMQ starts moves every such socket.
+ * The system property {@code loopback} names another address of loopback, for servers that all need the same port.
  *
  * <p>Standard input is a lifeline: a test run that is killed closes it, and the server then ends by itself.
  */
@@ -30,7 +31,7 @@ public final class Loopback {
         Object impl = holder.get(null);
         Field wildcard = impl.getClass().getDeclaredField("anyLocalAddress");
         wildcard.setAccessible(true);
-        wildcard.set(impl, InetAddress.getByAddress(new byte[] {127, 0, 0, 1}));
+        wildcard.set(impl, InetAddress.getByName(System.getProperty("loopback", "127.0.0.1")));
     }
 
     private static void endWithStandardInput() {
