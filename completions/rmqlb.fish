@@ -497,7 +497,7 @@ complete -c rmqlb -n '__rmqlb_at simulate-send' -l fail -r -f -d 'A broker, or a
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l latency -r -f -d 'How long a healthy broker takes: 3ms, lognormal(5ms,2) (median, sigma) or FILE.csv; default 1ms'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l nameserver-notices -r -f -a 'never' -d 'When the NameServer drops a failed broker; default: at once (refused), 120s (timeout)'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l route-poll -r -f -d 'How often the producer asks for the route'
-complete -c rmqlb -n '__rmqlb_at simulate-send' -l first-poll -r -f -a 'random' -d 'When it first does so; default: after one such time'
+complete -c rmqlb -n '__rmqlb_at simulate-send' -l first-poll -r -f -a 'random' -d 'When it first does so; default: as the SDK does, Java after one such time'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l messages -r -f -d 'How many messages; default: as many as fit --for, or 1000'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l rate -r -f -d 'Messages per second in all; default: each thread sends back to back'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l for -r -f -d 'No message starts after this time. Default while brokers fail, without --messages: until route polls have shown the producer each failure and its end, at 10 messages per second if there is no --rate'

@@ -16,9 +16,9 @@ class KeyedSdk(Struct, frozen=True, rename="camel"):
 
     Attributes:
         sdk: as it was asked for, such as go-grpc or go-grpc@5.1.4.
-        mirrors: the version whose rules are followed.
+        mirrors: the version whose rules are followed, with the SDK where that is another one.
         proof: vectors, answered by the SDK itself; or its source, read.
-        assumed: the version asked for was not read; its rules are taken to be those of the one that was.
+        assumed: the SDK or version asked for was not read; its rules are taken to be those of the one that was.
         grpc: its messages go to a Proxy, which picks the queue.
         note: what the rules assume besides; null when they assume nothing.
         unknown: why it cannot be said where its keys go; null when it can.

@@ -111,6 +111,7 @@ class Section(Struct, frozen=True):
     rows: tuple[tuple[Cell, ...], ...]  # its cells, in the columns' order; None is unknown or not there
     # how many leading columns name a row; where the table does not fit, the others go below them. 0 never does that
     heads: int = 0
+    names_left_out: bool = False  # below the table people are told which of its columns have no room
     named_only: bool = False  # shown only when `--section` names it, or with `--all`
     audience: Audience = "all"
     # the rows, by their places, that people see unless `--section` or `--all` asks for it; None is all of them

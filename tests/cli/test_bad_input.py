@@ -810,6 +810,7 @@ KEYS = [
     Bad("simulate-send -s EXAMPLE -t Skewed --sdk goo", USAGE, "goo: not an SDK", "did you mean go?"),
     Bad("simulate-send -s EXAMPLE -t Skewed --sdk proxy", USAGE, "sends of proxy are not simulated", "select-queue says where its producers send keys"),
     Bad("simulate-send -s EXAMPLE -t Skewed --sdk go --compare", USAGE, "--compare compares what Java's producers do", "leave --sdk out, or use --compare-sdks"),
+    Bad("simulate-send -s EXAMPLE -t Skewed --sdk java@4.9.7 --client 5.0.0", USAGE, "--sdk java@4.9.7 and --client 5.0.0", "leave one of them out"),
     Bad("simulate-send -s EXAMPLE -t Skewed --proxy-mode both", USAGE, "--proxy-mode both: write local or cluster"),
     Bad("select-queue -s - -t T --keys-file -", USAGE, "-s - and --keys-file - both read stdin"),
     Bad(f"{SELECT} --key a --sdk goo", USAGE, "goo: not an SDK", "did you mean go?"),

@@ -135,9 +135,7 @@ def test_keys_of_a_file_and_of_the_line_are_taken_once_each() -> None:
 
 def test_a_version_that_was_not_read_is_named_as_assumed() -> None:
     ran = run("select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "a", "--sdk", "go-grpc@5.1.3", "-o", "plain")
-    assert (
-        "go-grpc@5.1.3: this version was not read, its rules are taken to be those of 5.1.4 [assumed-sdk]" in ran.stderr
-    )
+    assert "go-grpc@5.1.3 was not read: its rules are taken to be those of 5.1.4 [assumed-sdk]" in ran.stderr
     assert asked("--sdk", "go-grpc@5.1.3")["sdks"][0]["assumed"] is True
 
 
@@ -147,7 +145,7 @@ def test_a_version_that_was_not_read_is_named_as_assumed() -> None:
         (("--sdk", "go"), "Skewed, 1 key on 7 queues: go uses 1 queue, at most 1 key in one"),
         (
             ("--sdk", "java", "--sdk", "go"),
-            "Skewed, 1 key on 7 queues: 1 go to different queues, depending on the SDK (java, go)",
+            "Skewed, 1 key on 7 queues: 1 goes to different queues, depending on the SDK (java, go)",
         ),
         (
             ("--sdk", "go", "--remove-broker", "broker-b"),

@@ -19,7 +19,7 @@ def compared(*more: str) -> str:
 
 def test_the_first_line_names_who_never_leaves_and_what_that_costs() -> None:
     first = compared("-o", "plain").splitlines()[0]
-    assert first.startswith("never leave broker-b: java, cpp, ")
+    assert first.startswith("never leave broker-b: java without latency fault, cpp, ")
     # Messages 101 to 400, 18 times round 16 queues of which b's eight come first in the route, and 12 more: 144 + 4.
     assert "go-grpc (148 lost), rust-grpc (148 lost)" in first
     assert "java-grpc" not in first
@@ -91,3 +91,39 @@ def test_a_version_that_was_not_read_is_assumed() -> None:
         "simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", "--messages", "5", "--sdk", "go-grpc@5.1.2", "-o", "plain"
     )
     assert "[assumed-sdk]" in ran.stderr
+
+
+def test_latency_fault_is_javas_alone() -> None:
+    first, second = compared("--latency-fault", "on", "-o", "plain").splitlines()[:2]
+    assert first.startswith("never leave broker-b: cpp, go ")
+    assert second.startswith("java: OrderEvents, broker-b refused from 10s to 40s: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "first_ms"),
+    [
+        ("java", (), 30_000),
+        ("java-grpc", (), 10_000),
+        ("go-grpc", (), 30_000),
+        ("java-grpc", ("--first-poll", "3s"), 3_000),
+        ("java-grpc", ("--route-poll", "20s"), 20_000),
+    ],
+)
+def test_each_sdk_polls_its_route_first_when_it_does(name: str, more: tuple[str, ...], first_ms: int) -> None:
+    ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", "--sdk", name, *more, "-o", "json")
+    assert json.loads(ran.stdout)["data"]["scenario"]["firstPollMs"] == first_ms
+
+
+def test_a_version_of_java_is_one_of_its_client() -> None:
+    ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", "--sdk", "java@4.9.7", "-o", "json")
+    scenario = json.loads(ran.stdout)["data"]["scenario"]
+    assert (scenario["sdk"], scenario["clientVersion"], scenario["profile"]) == ("java", "4.9.7", "4.9.4 to 4.9.7")
+
+
+@pytest.mark.parametrize(
+    ("name", "rules"), [("python", "cpp 2.2.0"), ("php-grpc", "java-grpc 5.2.0"), ("php", "java 5.5.0")]
+)
+def test_of_an_sdk_that_was_not_read_the_nearest_one_is_simulated(name: str, rules: str) -> None:
+    ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", "--sdk", name, "-o", "plain")
+    assert f"{name} was not read: its rules are taken to be those of {rules} [assumed-sdk]" in ran.stderr
+    assert ran.code == 0

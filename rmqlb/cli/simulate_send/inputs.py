@@ -25,7 +25,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_report import KeySpread
-from rmqlb.model.send_scenario import ASSUMED_LATENCY, JAVA, Mode, ProxyMode, SendScenario
+from rmqlb.model.send_scenario import ASSUMED_LATENCY, JAVA, NEWEST, ROUTE_POLL_US, Mode, ProxyMode, SendScenario
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.source_text import is_live
 from rmqlb.views.report import duration
@@ -41,7 +41,8 @@ class Gathered(Struct, frozen=True):
     scenario: SendScenario
     findings: tuple[Finding, ...]
     keys: KeySpread | None = None  # those that a selector is given, or None
-    retries_given: bool = False  # otherwise they are those of the SDK
+    retries: int | None = None  # that were given; otherwise they are those of the SDK
+    first_poll_given: bool = False  # likewise
 
 
 def gather(
@@ -63,21 +64,19 @@ def gather(
     single, others = values.latency_options(failing.latency or (), brokers, topic, max_bytes)
     selector, keys = selector_of(producer.selector, load, queues, max_bytes)
     poll = amounts.duration_us(failing.route_poll, "--route-poll")
-    mode = next((mode for mode in get_args(Mode) if mode == producer.mode.lower()), None)
-    if mode is None:
-        raise UsageError(f"--mode {producer.mode}: write sync, async or oneway")
+    sdk, version = _sdk(producer)
     capped, limits, last = producer.send_timeout_per_request, producer.latency_max, producer.not_available_duration
     scenario = SendScenario(
-        client_version=producer.client,
-        mode=mode,
+        client_version=version,
+        mode=_mode(producer),
         latency_fault=amounts.on_or_off(producer.latency_fault, "--latency-fault"),
         detector=amounts.on_or_off(producer.detector, "--detector"),
         threads=load.threads,
         messages=_messages(load, keys),
         rate=None if load.rate is None else amounts.rate(load.rate, "--rate"),
         duration_us=None if load.for_ is None else amounts.duration_us(load.for_, "--for"),
-        retries=_retries(producer),
-        sdk=producer.sdk,
+        retries=own_retries(sdk, producer.send_retries),
+        sdk=sdk,
         proxy_mode=_proxy_mode(producer),
         timeout_ms=amounts.whole_ms(producer.send_timeout, "--send-timeout"),
         timeout_per_request_ms=None if capped is None else amounts.whole_ms(capped, "--send-timeout-per-request"),
@@ -87,13 +86,13 @@ def gather(
         latency=others or ASSUMED_LATENCY,
         exclude=exclude,
         seed=load.seed,
-        first_poll_us=_first_poll(failing.first_poll, poll),
+        first_poll_us=own_first_poll(sdk, poll) if failing.first_poll is None else _first_poll(failing.first_poll),
         poll_us=poll,
         latency_max=None if limits is None else amounts.milliseconds(limits, "--latency-max"),
         not_available_duration=None if last is None else amounts.milliseconds(last, "--not-available-duration"),
         selector=selector,
     )
-    if load.messages is None and load.for_ is None and keys is None and scenario.failures and mode == "sync":
+    if load.messages is None and load.for_ is None and keys is None and scenario.failures and scenario.mode == "sync":
         scenario = long_enough(scenario)
     check(scenario)
     check_brokers(route, scenario)
@@ -101,17 +100,49 @@ def gather(
         raise no_queues(route)
     if load.start_at is not None:
         scenario = replace(scenario, start_at=values.queue_of(load.start_at, queues, "--start-at"))
-    findings += [*_assumed(scenario, failing, load), *source_findings(snapshot)]
-    return Gathered(snapshot, route, scenario, tuple(findings), keys, producer.send_retries is not None)
+    findings += [*_assumed(scenario, producer.sdk, failing, load), *source_findings(snapshot)]
+    return Gathered(
+        snapshot, route, scenario, tuple(findings), keys, producer.send_retries, failing.first_poll is not None
+    )
 
 
-def _retries(producer: ProducerOptions) -> int:
-    if producer.sdk == JAVA:
-        return 2 if producer.send_retries is None else producer.send_retries
+def _mode(producer: ProducerOptions) -> Mode:
+    found = next((mode for mode in get_args(Mode) if mode == producer.mode.lower()), None)
+    if found is None:
+        raise UsageError(f"--mode {producer.mode}: write sync, async or oneway")
+    mode: Mode = found
+    return mode
+
+
+def _sdk(producer: ProducerOptions) -> tuple[str, str]:
+    """The SDK, and the version of the client where that is Java's (raises UsageError)."""
     from rmqlb.engine.send.sdks.profile import sdk
 
-    own = sdk(producer.sdk).profile.retries
-    return (own or 0) if producer.send_retries is None or own == 0 else producer.send_retries
+    name, at, version = producer.sdk.partition("@")
+    if name == JAVA:
+        if at and producer.client not in (NEWEST, version):
+            raise UsageError(f"--sdk {producer.sdk} and --client {producer.client}", hint="leave one of them out")
+        return JAVA, version if at else producer.client
+    return (JAVA if sdk(producer.sdk).profile.name == JAVA else producer.sdk), producer.client
+
+
+def own_retries(name: str, given: int | None) -> int:
+    """The retries of an SDK's producer, which in one of them cannot be set."""
+    if name == JAVA:
+        return 2 if given is None else given
+    from rmqlb.engine.send.sdks.profile import sdk
+
+    own = sdk(name).profile.retries
+    return (own or 0) if given is None or own == 0 else given
+
+
+def own_first_poll(name: str, poll_us: int) -> int:
+    """When an SDK's producer asks for the route again, which it does as often as is said, unless that is usual."""
+    if name == JAVA or poll_us != ROUTE_POLL_US:
+        return poll_us
+    from rmqlb.engine.send.sdks.profile import sdk
+
+    return sdk(name).profile.polls_after_s * 1_000_000
 
 
 def _proxy_mode(producer: ProducerOptions) -> ProxyMode:
@@ -130,15 +161,14 @@ def _excluded(producer: ProducerOptions, topic: str, brokers: Sequence[str]) -> 
     return exclude
 
 
-def _assumed(scenario: SendScenario, failing: FailureOptions, load: LoadOptions) -> Iterator[Finding]:
+def _assumed(scenario: SendScenario, asked: str, failing: FailureOptions, load: LoadOptions) -> Iterator[Finding]:
     """What clients of that version do not have, and what was not given."""
-    if scenario.sdk != JAVA:
+    if asked.partition("@")[0] != JAVA:
         from rmqlb.engine.send.sdks.profile import sdk
 
-        chosen = sdk(scenario.sdk)
+        chosen = sdk(asked)
         if chosen.assumed:
-            rules_of = chosen.profile.mirrors
-            text = f"{chosen.text}: this version was not read, its rules are taken to be those of {rules_of}"
+            text = f"{asked} was not read: its rules are taken to be those of {chosen.mirrors}"
             yield Finding("assumed-sdk", text, severity=INFO)
     profile = rules(scenario)
     if scenario.timeout_per_request_ms is not None and not profile.caps_request:
@@ -194,7 +224,5 @@ def _messages(load: LoadOptions, keys: KeySpread | None) -> int | None:
     return _DEFAULT_MESSAGES if keys is None else keys.messages
 
 
-def _first_poll(text: str | None, poll_us: int) -> int | None:
-    if text is None:
-        return poll_us
+def _first_poll(text: str) -> int | None:
     return None if text.lower() == "random" else amounts.duration_us(text, "--first-poll", zero=True)

@@ -41,7 +41,10 @@ class FailureOptions(Struct, frozen=True):
         "30s"
     )
     first_poll: Annotated[
-        str | None, failures_option(metavar="TIME|random", help="When it first does so; default: after one such time.")
+        str | None,
+        failures_option(
+            metavar="TIME|random", help="When it first does so; default: as the SDK does, Java after one such time."
+        ),
     ] = None
 
 

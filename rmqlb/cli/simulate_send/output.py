@@ -163,13 +163,17 @@ def _clients(found: Gathered, progress: Progress) -> Iterator[tuple[ClientVersio
 
 def _sdks(found: Gathered, progress: Progress) -> tuple[list[SendReport], list[Finding]]:
     """The same by producers of each SDK, each with the retries that are its own, and why some are left out."""
+    from rmqlb.cli.simulate_send.inputs import own_first_poll, own_retries
     from rmqlb.engine.send.sdks.profile import simulated
 
     chosen, reports, left_out = simulated(), list[SendReport](), list[Finding]()
-    for done, (name, retries) in enumerate(chosen):
+    for done, name in enumerate(chosen):
         progress("SDKs", done, len(chosen))
-        own = found.scenario.retries if found.retries_given and retries else retries
-        scenario = replace(found.scenario, sdk=name, retries=own)
+        scenario = found.scenario
+        if name != JAVA:  # the others have none
+            scenario = replace(scenario, latency_fault=False, detector=False)
+        first = scenario.first_poll_us if found.first_poll_given else own_first_poll(name, scenario.poll_us)
+        scenario = replace(scenario, sdk=name, retries=own_retries(name, found.retries), first_poll_us=first)
         try:
             reports.append(simulate_send(found.route, scenario, trace=False))
         except DataError as unknown:

@@ -80,8 +80,7 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
     if not _too_wide(table, console):
         return table
     if any(column.fold for column in section.columns):
-        folded, is_narrow = _folded(section, console)
-        return _blocks(folded, _table(folded, {})) if is_narrow and section.heads else _table(folded, {})
+        return _without_some(section, console)
     if len({column.kind == "bar" for column in section.columns}) == 2:  # there are bars, and not only bars
         return _fitting(
             _only(section, [at for at, column in enumerate(section.columns) if column.kind != "bar"]), labels, console
@@ -148,6 +147,21 @@ def _without_strips(section: Section) -> Section:
 def _more(section: Section) -> str:
     left = len(section.rows) - len(section.brief or ())
     return f"and {left} more: --section {section.name} shows all"
+
+
+def _without_some(section: Section, console: Console) -> RenderableType:
+    """The table without some columns; as blocks, given heads, when even that is too wide."""
+    folded, is_narrow = _folded(section, console)
+    table = _table(folded, {})
+    if is_narrow and section.heads:
+        return _blocks(folded, table)
+    left_out = [visible(column.title) for column in section.columns if column not in folded.columns]
+    if not section.names_left_out or not left_out:
+        return table
+    from rich.console import Group
+    from rich.text import Text
+
+    return Group(table, Text(f"no room for {', '.join(left_out)}"))
 
 
 def _folded(section: Section, console: Console) -> tuple[Section, bool]:

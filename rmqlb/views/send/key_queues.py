@@ -45,10 +45,10 @@ def key_queues_report(found: KeyQueues) -> Report:
 
 
 def sdk_findings(found: KeyQueues) -> Iterator[Finding]:
-    """Versions that were not read, and SDKs of which nothing can be said."""
+    """SDKs and versions that were not read, and SDKs of which nothing can be said."""
     for each in found.sdks:
         if each.assumed:
-            text = f"{each.sdk}: this version was not read, its rules are taken to be those of {each.mirrors}"
+            text = f"{each.sdk} was not read: its rules are taken to be those of {each.mirrors}"
             yield Finding("assumed-sdk", text, severity=INFO)
         if each.unknown is not None:
             yield Finding("unpredictable-sdk", f"where keys of {each.sdk} go is unknown: {each.unknown}", severity=INFO)
@@ -76,7 +76,9 @@ def _sdk_facts(found: KeyQueues, known: Sequence[_Shown]) -> Iterator[str]:
     else:
         differ = sum(len({_place(row.queues[each.sdk.sdk]) for each in known}) > 1 for row in found.keys)
         names = ", ".join(each.title for each in known)
-        which = f"{differ} go to different queues" if differ else "each goes to one queue"
+        which = (
+            f"{differ} {'goes' if differ == 1 else 'go'} to different queues" if differ else "each goes to one queue"
+        )
         yield f"{where}: {which}, {'depending on' if differ else 'whatever'} the SDK ({names})"
 
 
@@ -110,7 +112,6 @@ def _keys_screen(found: KeyQueues, shown: Sequence[_Shown]) -> Section:
     def row(of: KeyQueue) -> tuple[Cell, ...]:
         return (of.key, *(_cell(of, each.sdk) for each in shown))
 
-    # A narrow screen does without the last SDKs.
     columns = (Column("key", "key"), *(Column(each.title, each.sdk.sdk, fold=i) for i, each in enumerate(shown)))
     return Section(
         "keys",
@@ -118,6 +119,7 @@ def _keys_screen(found: KeyQueues, shown: Sequence[_Shown]) -> Section:
         columns,
         tuple(row(each) for each in found.keys),
         audience="screen",
+        names_left_out=True,
         named_only=bool(found.changes),
         brief=first_places(len(found.keys), _MOST_KEYS),
         chosen=f"the first {_MOST_KEYS}",

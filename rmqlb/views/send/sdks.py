@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 
 from rmqlb.model.send_report import FailureReport, SendReport
+from rmqlb.model.send_scenario import JAVA
 from rmqlb.views.report import Cell, Column, Section, rows_of
 from rmqlb.views.send.facts import last_failed_ms
 
@@ -21,8 +22,9 @@ def sdk_facts(sdks: Sequence[SendReport]) -> Iterator[str]:
 
 
 def _with_loss(report: SendReport) -> str:
-    lost = report.totals.lost
-    return report.scenario.sdk + (f" ({lost:,} lost)" if lost else "")
+    lost, scenario = report.totals.lost, report.scenario
+    name = "java without latency fault" if scenario.sdk == JAVA and not scenario.latency_fault else scenario.sdk
+    return name + (f" ({lost:,} lost)" if lost else "")
 
 
 def _never_left(taken: FailureReport) -> bool:

@@ -62,6 +62,9 @@ def send_report(
     `others` are the same with latency fault the other way round, `clients` under each stretch of client versions, the
     newest first, `sdks` by producers of each SDK; with `trace` people see each attempt.
     """
+    facts = send_facts(report, trials)
+    if sdks:
+        facts = (*sdk_facts(sdks), f"{report.scenario.sdk}: {facts[0]}", *facts[1:])
     compared = sorted((report, *others), key=lambda each: each.scenario.latency_fault)
     sections = [
         _attempts(report, named_only=not trace),
@@ -82,7 +85,7 @@ def send_report(
     return Report(
         "rmqlb/send",
         send_result(report, compared, [each for _, each in clients], trials, conditions, keys, sdks),
-        (*sdk_facts(sdks), *send_facts(report, trials)),
+        facts,
         tuple(sections),
         grave=send_gravity(
             max((report, *sdks), key=lambda each: (each.totals.lost, each.totals.failed_attempts)).totals

@@ -123,7 +123,7 @@ def _keyed(chosen: ChosenSdk, before: Places | str, after: Places | str | None) 
     unknown = before if isinstance(before, str) else after if isinstance(after, str) else None
     return KeyedSdk(
         sdk=chosen.text,
-        mirrors=profile.mirrors,
+        mirrors=chosen.mirrors,
         proof=profile.proof,
         assumed=chosen.assumed,
         grpc=profile.grpc,

@@ -1,7 +1,7 @@
 """The SDKs whose producers are known, each with the version that was read, and how what is said of it was proven.
 
 Rule of this file: facts only; the code that obeys them is in `keys.py`, `balancers.py` and `publish_list.py`. A version
-that is not here is taken for the nearest one that is.
+or an SDK that is not here is taken for the nearest one that is.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ class SdkProfile(Struct, frozen=True):
         isolates: a failed attempt isolates its endpoint: always, before a retry only, or never.
         rejoins: a good heartbeat ends the isolation.
         polls: it asks for the route again.
+        polls_after_s: seconds from its start until it first does so.
+        beats_after_s: seconds from its start until its first heartbeat.
         backs_off: it waits when a Proxy is too busy: as before the `next` attempt or as before `this` one.
         gives_up_busy: it makes no other attempt then.
         note: what has to be known besides, or None.
@@ -66,6 +68,8 @@ class SdkProfile(Struct, frozen=True):
     isolates: Literal["always", "before-retry", ""] = "always"
     rejoins: bool = True
     polls: bool = True
+    polls_after_s: int = 10
+    beats_after_s: int = 1
     backs_off: Literal["next", "this", ""] = "next"
     gives_up_busy: bool = False
     note: str | None = None
@@ -77,20 +81,20 @@ SDKS = (
     SdkProfile("java", "5.5.0", "vectors", "java", None, grpc=False),
     SdkProfile(
         "go", "2.1.2", "vectors", "fnv-1a", "go", "uint32", counts_first=True, grpc=False, retries=3, starts=0,
-        isolates="", note="one producer in each client instance",
+        isolates="", polls_after_s=30, note="one producer in each client instance",
     ),
     SdkProfile(
-        "cpp", "2.2.0", "source", "libstdc++", "cpp", grpc=False, retries=4, starts=0, isolates="",
+        "cpp", "2.2.0", "source", "libstdc++", "cpp", grpc=False, retries=4, starts=0, isolates="", polls_after_s=30,
         note="SendMessageOrderlyByShardingKey; std::hash of 64-bit libstdc++, held to vectors",
     ),
     SdkProfile("java-grpc", "5.2.0", "vectors", "siphash", "every-broker"),
     SdkProfile(
         "go-grpc", "master", "source", "siphash", "every-broker", counts_first=True, since=_UNRELEASED, starts=0,
-        note="not released: the commit that corrects the round robin of 5.1.4",
+        polls_after_s=30, beats_after_s=11, note="not released: the commit that corrects the round robin of 5.1.4",
     ),
     SdkProfile(
         "go-grpc", "5.1.4", "vectors", "siphash", "one-queue-ahead", counts_first=True, until="5.1.4", starts=0,
-        isolates="", note="it isolates endpoints, and never looks at that",
+        isolates="", polls_after_s=30, note="it isolates endpoints, and never looks at that",
     ),
     SdkProfile(
         "rust-grpc", "5.0.0", "vectors", "siphash-zero", "one-queue", "uint64", retries=0, starts=0, isolates="",
@@ -102,7 +106,8 @@ SDKS = (
     ),
     SdkProfile(
         "nodejs-grpc", "1.0.8", "vectors", "siphash-reversed", "first-queues", "unbounded", starts=None, rejoins=False,
-        backs_off="", note="only queue 0 of a broker; an endpoint stays isolated for as long as the process runs",
+        backs_off="", polls_after_s=30,
+        note="only queue 0 of a broker; an endpoint stays isolated for as long as the process runs",
     ),
     SdkProfile(
         "cpp-grpc", "5.1.1", "source", "libstdc++", "no-fallback", "uint32", counts_first=True, starts=100,
@@ -120,6 +125,12 @@ SDKS = (
 NAMES = tuple(dict.fromkeys(profile.name for profile in SDKS))
 CLIENTS = tuple(name for name in NAMES if name != "proxy")
 """Those that send."""
+_NEAREST = {
+    **dict.fromkeys(("python", "nodejs"), "cpp"),  # shells around the C++ client
+    **dict.fromkeys(("php", "ruby", "dotnet", "erlang", "delphi", "http", "oms", "other"), "java"),
+    **dict.fromkeys(("php-grpc", "ruby-grpc", "objc-grpc", "other-grpc"), "java-grpc"),
+}
+"""SDKs that were not read, by languages that clients report (`LanguageCode`), each with the nearest that was."""
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
 
 
@@ -129,20 +140,26 @@ class ChosenSdk(Struct, frozen=True):
     Attributes:
         profile: its rules.
         text: as it was asked for.
-        assumed: the version asked for is not the one that was read; its rules are taken to be the same.
+        assumed: the SDK or version asked for is not the one that was read; its rules are taken to be the same.
     """
 
     profile: SdkProfile
     text: str
     assumed: bool = False
 
+    @property
+    def mirrors(self) -> str:
+        """The version whose rules these are, with the SDK where it is another one."""
+        own = self.text.partition("@")[0] == self.profile.name
+        return self.profile.mirrors if own else f"{self.profile.name} {self.profile.mirrors}"
 
-def simulated() -> list[tuple[str, int]]:
-    """The SDKs whose sends are simulated, a version with other rules too, each with its own number of retries."""
+
+def simulated() -> list[str]:
+    """The SDKs whose sends are simulated, and a version with other rules too."""
     return [
-        ("java", 2),
+        "java",
         *(
-            (profile.name if profile.since == () else f"{profile.name}@{profile.mirrors}", profile.retries)
+            profile.name if profile.since == () else f"{profile.name}@{profile.mirrors}"
             for profile in sorted(SDKS, key=lambda profile: (NAMES.index(profile.name), profile.since))
             if profile.retries is not None and profile.rotation
         ),
@@ -152,12 +169,16 @@ def simulated() -> list[tuple[str, int]]:
 def sdk(text: str) -> ChosenSdk:
     """The rules of an SDK, `go-grpc`, or of one of its versions, `go-grpc@5.1.4` (raises UsageError).
 
-    Without a version it is the newest one that was released.
+    Without a version it is the newest one that was released. Of another language it is the nearest SDK.
 
     >>> sdk("go-grpc").profile.mirrors, sdk("go-grpc@5.1.5").profile.mirrors, sdk("go-grpc@5.1.2").assumed
     ('5.1.4', 'master', True)
+    >>> sdk("python").profile.name, sdk("python").assumed
+    ('cpp', True)
     """
     name, at, version = text.partition("@")
+    if name in _NEAREST:
+        return ChosenSdk(sdk(_NEAREST[name]).profile, text, assumed=True)
     stretches = [profile for profile in SDKS if profile.name == name]
     if not stretches:
         raise UsageError(f"{text[:40]}: not an SDK", hint=suggestion("SDKs", name, NAMES))

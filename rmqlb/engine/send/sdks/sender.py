@@ -4,7 +4,8 @@ What differs between SDKs is in `profile.py`. Rules of this file:
 - A message's time-out is that of one attempt; several follow one another.
 - A gRPC producer isolates the endpoint of a failed attempt. A Proxy in a broker (local mode) is that broker's endpoint;
   a Proxy by itself (cluster mode) is the endpoint of all of them.
-- The Proxy's own round robin decides the queue: in local mode among those of its broker, in cluster mode among all.
+- The Proxy decides the queue: in local mode any of its broker, since each request makes a new `MessageQueueView`, which
+  begins at random; in cluster mode the next of all.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def check_sdk(scenario: SendScenario) -> None:
     """Refuse what is not simulated of an SDK; raises UsageError."""
     profile = sdk(scenario.sdk).profile
     if profile.name == "java":
-        return
+        raise UsageError(
+            f"sdk {scenario.sdk}: Java's producers are sdk java, their version is client_version",
+        )
     if profile.retries is None:
         raise UsageError(
             f"sends of {profile.name} are not simulated", hint="select-queue says where its producers send keys"
@@ -78,7 +81,8 @@ class SdkSender(Sender):
         self._rounds: dict[int, int] = {}  # of C++'s loop, by thread, those too that find no queue
         self._targets = Targets(simulation, self._sdk)
         self._local = self.scenario.proxy_mode == "local"
-        self._beat = self._period = HEARTBEAT_US * self._ticks_per_us
+        self._beat = self._sdk.beats_after_s * 1_000_000 * self._ticks_per_us
+        self._period = HEARTBEAT_US * self._ticks_per_us
         if self._sdk.grpc and self._sdk.rejoins:
             simulation.outside = self._beats
 
@@ -110,8 +114,6 @@ class SdkSender(Sender):
         self.recorder.pick(queue)
         reaction = self.start(thread, queue, now)
         outcome, took = self._ends(thread, reaction) if takes else (_FORBIDDEN, self.answer_time(thread, None))
-        if self._sdk.grpc and outcome.fate in ("ok", "code") and takes:
-            self._targets.stored(queue, local=self._local)
         self.under_way(thread, outcome, took, now)
 
     def _queue(self, thread: Thread) -> tuple[MessageQueue, bool]:
@@ -131,7 +133,7 @@ class SdkSender(Sender):
         _, reaction = self.simulation.reaction_of(candidate.broker_name)
         if reaction is not None and reaction.kind in _DEAD and targets.knows(candidate):
             return candidate, True
-        return targets.of_broker(candidate)
+        return targets.of_broker(thread, candidate)
 
     def _of_cpp(self, thread: Thread, robin: CppRoundRobin) -> MessageQueue:
         """The next queue of C++'s loop; a round that finds none is over at once."""
@@ -198,13 +200,6 @@ class SdkSender(Sender):
             self.clock.wake(thread, now + pause * self._ticks_per_us)
         else:
             self._try(thread, now)
-
-    def _pause(self, thread: Thread, now: int) -> None:
-        """Wait before the next attempt; `exponential backoff` by the number of that attempt, or of the last one."""
-        doublings = thread.attempt if self._sdk.backs_off == "next" else thread.attempt - 1
-        thread.busy = True
-        self._pausing.add(thread.number)
-        self.clock.wake(thread, now + min(_BACKOFF_US << doublings, _MOST_BACKOFF_US) * self._ticks_per_us)
 
     def finish(self, thread: Thread, now: int, lost_by: str | None) -> None:
         """The message is over; the application gets an error of its language, whose text is not simulated."""

@@ -24,7 +24,7 @@ class Targets:
         self._balancers: dict[int, PublishingLoadBalancer] = {}
         self._of_broker: dict[str, list[MessageQueue]] = {}
         self._all: list[MessageQueue] = []
-        self._indexes: dict[str, int] = {}  # of the Proxies' round robins; "" is that of a Proxy by itself
+        self._index: int | None = None  # of the round robin of a Proxy by itself
         _no_slaves(simulation, profile)
 
     def look(self, thread: Thread) -> None:
@@ -70,13 +70,12 @@ class Targets:
             )
         return balancer.candidates(frozenset(isolated), count)
 
-    def of_broker(self, queue: MessageQueue) -> tuple[MessageQueue, bool]:
-        """The queue that the Proxy in that broker picks next; when the broker stores nothing, the SDK's own."""
-        name = queue.broker_name
-        queues = self._of_broker.get(name)
+    def of_broker(self, thread: Thread, queue: MessageQueue) -> tuple[MessageQueue, bool]:
+        """The queue that the Proxy in that broker picks, any of them; when the broker stores nothing, the SDK's own."""
+        queues = self._of_broker.get(queue.broker_name)
         if not queues:
             return queue, False
-        return queues[self._index(name) % len(queues)], True
+        return queues[self._below(len(queues), thread)], True
 
     def knows(self, queue: MessageQueue) -> bool:
         """It is one that its broker stores in."""
@@ -84,19 +83,13 @@ class Targets:
 
     def of_proxy(self) -> MessageQueue:
         """The queue that a Proxy by itself picks for the next attempt."""
-        index = self._index("")
-        self._indexes[""] = index + 1
+        index = self._below(len(self._all), self._simulation.threads[0]) if self._index is None else self._index
+        self._index = index + 1
         return self._all[index % len(self._all)]
 
-    def stored(self, queue: MessageQueue, *, local: bool) -> None:
-        """The Proxy in a broker has picked: its round robin goes on."""
-        if local:
-            self._indexes[queue.broker_name] = self._index(queue.broker_name) + 1
-
-    def _index(self, name: str) -> int:
-        if name not in self._indexes:
-            self._indexes[name] = self._simulation.draw(self._simulation.threads[0]) >> 33
-        return self._indexes[name]
+    def _below(self, number: int, thread: Thread) -> int:
+        """A random number below it."""
+        return (self._simulation.draw(thread) >> 32) * number >> 32
 
     def _start(self, thread: Thread, listed: list[MessageQueue]) -> int:
         """Where the SDK's counter begins, or so that the first message goes where the scenario says."""
@@ -112,7 +105,7 @@ class Targets:
         if profile.starts == 0:
             return 0
         first, many = (1, 1000) if profile.starts == 1000 else (0, profile.starts or len(listed))
-        return first + ((simulation.draw(thread) >> 32) * many >> 32)
+        return first + self._below(many, thread)
 
 
 def _no_slaves(simulation: SendSimulation, profile: SdkProfile) -> None:
