@@ -1,7 +1,7 @@
 """A push consumer's process: how it starts and ends, and the timers that it runs.
 
 Mirrors `DefaultMQPushConsumerImpl` (start, shutdown), `MQClientInstance` (route polls, heartbeats) and
-`RebalanceService` (the loop).
+`RebalanceService` (the loop); where the member's profile says so, the Go and the C++ client (`profile.py`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,6 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from rmqlb.engine.consume.broker import Broker
 from rmqlb.engine.consume.clock import (
     AUTO_COMMIT_US,
-    FIRST_HEARTBEAT_US,
-    FIRST_LOCK_US,
-    FIRST_PERSIST_US,
-    FIRST_POLL_US,
     Bell,
     Process,
     Steps,
@@ -51,6 +47,13 @@ class Client:
         self.client_id = client_id
         self.strategy = strategy
         self.type = env.type_of(client_id)
+        profile, self.clocks = env.profile_of(client_id)
+        self.profile = profile
+        wait, delay = env.timers.release_wait_us, env.timers.pull_delay_us
+        self.release_wait_us = profile.release_wait_us if wait is None else wait
+        self.pull_delay_us = profile.pull_delay_us if delay is None else delay
+        # so it is with locks, and in broadcasting groups of older clients
+        self.locks_first = env.locks or (env.orderly and profile.locks_broadcast)
         self.topics = topics
         # those of which it takes its share; none when it assigns itself queues
         self.allocates = () if self.type == "assign" else topics
@@ -65,6 +68,7 @@ class Client:
         self._bell = Bell()
         self._last_us = created_us
         self._busy = 0
+        self._wanted = 0  # rebalances that wait for each other
         self._freezes = 0
         self._processes: list[Process] = []
         # the rebalance loop, and the timers `polls`, `beats` and, where queues are locked, `renewals`
@@ -87,7 +91,7 @@ class Client:
 
     @property
     def rests(self) -> bool:
-        return self._bell.waiting and not self._busy
+        return (self._bell.waiting or self.profile.ticks) and not self._busy
 
     def has_rested(self, balanced_us: int) -> None:
         """It has gone through quiet time; when its last rebalance was over."""
@@ -100,29 +104,28 @@ class Client:
 
     def have_run(self) -> None:
         """It started long ago, and everything is as it should be at time 0."""
-        timers = self.env.timers
+        clocks = self.clocks
         for topic in self.topics:
             if topic in self.env.name_server.views:
                 self._learn(self.env.name_server.views[topic])
         self.connections.have_stood()
-        beat = last_tick(self.created_us + FIRST_HEARTBEAT_US, timers.heartbeat_us, 0)
+        beat = last_tick(self.created_us + clocks.first_heartbeat_us, clocks.heartbeat_us, 0)
         for broker in self.connections.addresses:
             broker.beat(self, at_us=beat)
-        self._last_us = -self.draws.below(timers.rebalance_wait_us)
+        self._last_us = -self.draws.below(clocks.rebalance_wait_us)
         self._run_timers()
 
     def leave(self) -> None:
         """`DefaultMQPushConsumerImpl.shutdown`: it stops to consume first, and says good-bye at the end."""
         self._die()
         held = self.queues.drop_all(persisted=True)
-        self._do(self.connections.good_bye(self.client_id, held if self.env.locks else []))
+        locked = held if self.env.locks else []
+        self._do(self.connections.good_bye(self.client_id, locked, unregisters=self.profile.unregisters))
 
     def crash(self) -> None:
         self._die()
         self.queues.drop_all(persisted=False)
-        for broker in self.connections.connected:
-            late = self.draws.below(self.env.timers.close_us + 1)
-            self.env.clock.call(late + self.env.one_way(self.draws), self.connections.found_closed, broker)
+        self.connections.hang_up()
 
     def lose_host(self) -> None:
         self._die()
@@ -149,7 +152,7 @@ class Client:
         """It goes on: all that its timers have missed is due now, once, and what its connections have brought."""
         self.frozen = False
         closed = [broker for broker in self.connections.addresses if broker not in self.connections.connected]
-        if closed and self.env.profile.loses_connections and self.draws.below(2):  # 2 of 4 recordings
+        if closed and self.profile.loses_connections and self.draws.below(2):  # 2 of 4 recordings
             self.connections.twice = closed[self.draws.below(len(closed))]
         for process in self._processes:
             process.unfreeze(self.draws.below(_WAKE_US))
@@ -190,8 +193,11 @@ class Client:
             self.rebalance_immediately()
 
     def rebalance_immediately(self) -> None:
-        """`MQClientInstance.rebalanceImmediately`: wake the rebalance loop up."""
-        self._bell.ring()
+        """`MQClientInstance.rebalanceImmediately`: wake the rebalance loop up, or rebalance now, once for each call."""
+        if self.profile.ticks:
+            self._do(self._rebalance_in_turn())
+        else:
+            self._bell.ring()
 
     def pulls_again(self, name: str) -> None:
         """A broker is back, or another process of it is known, whose queues it pulls: it retries once a second."""
@@ -207,8 +213,8 @@ class Client:
 
     def persisted_before(self, at_us: int) -> int | None:
         """When its timer last stored all offsets, at or before a time (`MQClientInstance.persistAllConsumerOffset`)."""
-        first = self.created_us + FIRST_PERSIST_US
-        return None if first > at_us else last_tick(first, self.env.timers.persist_us, at_us)
+        first = self.created_us + self.clocks.first_persist_us
+        return None if first > at_us else last_tick(first, self.clocks.persist_us, at_us)
 
     def hold(self, queue: MessageQueue, from_us: int) -> Hold:
         return Hold(queue, self.client_id, from_us, self.persisted_before, self._committed_before)
@@ -224,7 +230,7 @@ class Client:
 
     def _opened(self, broker: Broker) -> None:
         """A new connection has consequences of its own in newer clients."""
-        if self.alive and self.env.profile.hears_channels and not self.connections.beating:
+        if self.alive and self.profile.hears_channels and not self.connections.beating:
             self._do(self.connections.greet(broker, self.rebalance_immediately))
 
     def _do(self, steps: Steps, delay_us: int = 0) -> Process:
@@ -245,28 +251,34 @@ class Client:
 
     def _run_timers(self) -> None:
         """`MQClientInstance.startScheduledTask` and the loop, which in a client that has run go on where they are."""
-        env, timers = self.env, self.env.timers
+        env, clocks, profile = self.env, self.clocks, self.profile
         born = self.created_us
         begin = env.clock.now
-        loop = env.clock.start(self._loop())
-        self._bell.belongs_to(loop)
-        self._processes.append(loop)
+        self.timers = {}
+        if not profile.ticks:
+            loop = self.timers["loop"] = env.clock.start(self._loop())
+            self._bell.belongs_to(loop)
+            self._processes.append(loop)
         ticking: dict[str, tuple[Callable[[], Generator[int, None, object]], int, int]] = {
-            "polls": (self._polls, FIRST_POLL_US, timers.route_poll_us),
-            "beats": (self.connections.heartbeats, FIRST_HEARTBEAT_US, timers.heartbeat_us),
+            "polls": (self._polls, clocks.first_poll_us, clocks.route_poll_us),
+            "beats": (self.connections.heartbeats, clocks.first_heartbeat_us, clocks.heartbeat_us),
         }
         if env.locks:
-            ticking["renewals"] = self.queues.renew_locks, FIRST_LOCK_US, timers.lock_renewal_us
-        self.timers = {"loop": loop}
+            ticking["renewals"] = self.queues.renew_locks, clocks.first_lock_us, clocks.lock_renewal_us
+        first = profile.first_tick_us
+        if first is None and begin > born:
+            first = env.timers.start_us + clocks.rebalance_wait_us
+        if profile.ticks and first is not None:
+            ticking["loop"] = self._rebalance_in_turn, first, clocks.rebalance_wait_us
         for name, (work, first, every) in ticking.items():
             self.timers[name] = self._do(self._every(work, every), first_tick(born + first, every, begin) - begin)
 
     def last_lock_tick(self) -> int:
-        return last_tick(self.created_us + FIRST_LOCK_US, self.env.timers.lock_renewal_us, 0)
+        return last_tick(self.created_us + self.clocks.first_lock_us, self.clocks.lock_renewal_us, 0)
 
     def _loop(self) -> Steps:
         """`RebalanceService.run`."""
-        clock, timers, profile = self.env.clock, self.env.timers, self.env.profile
+        clock, timers, profile = self.env.clock, self.clocks, self.profile
         wait = max(self._last_us + timers.rebalance_wait_us - clock.now, 0)
         while True:
             yield from self._bell.wait(wait)
@@ -289,10 +301,26 @@ class Client:
         self.settled = None
         balanced = True
         for topic in self.allocates:
-            if not (yield from self.queues.rebalance_by_topic(topic)):
+            kept = yield from self.queues.rebalance_by_topic(topic)
+            if kept is False:
                 balanced = False
+            if self.profile.ends_at_failure and (
+                kept is None or (topic in self.views and not self.views[topic].queues)
+            ):
+                break
         env.check(self)
         return balanced
+
+    def _rebalance_in_turn(self) -> Steps:
+        """Rebalance once more than is wanted already, one after the other (`rbMutex`, `m_consumerTableMutex`)."""
+        self._wanted += 1
+        if self._wanted > 1:
+            return
+        self._busy += 1
+        while self._wanted:
+            yield from self._rebalance()
+            self._wanted -= 1
+        self._busy -= 1
 
     def _begin(self) -> Steps:
         env = self.env
@@ -303,7 +331,11 @@ class Client:
             return
         yield max(self.created_us + env.timers.start_us - env.clock.now, 0)
         tried = yield from self.connections.heartbeats()
-        if tried or not env.profile.min_interval:
+        if self.profile.ticks and self.profile.first_tick_us is None:
+            yield from self._rebalance_in_turn()
+            every = self.clocks.rebalance_wait_us
+            self.timers["loop"] = self._do(self._every(self._rebalance_in_turn, every), every)
+        elif tried or not self.profile.min_interval:
             self.rebalance_immediately()
 
     def _every(self, work: Callable[[], Generator[int, None, object]], every: int) -> Steps:

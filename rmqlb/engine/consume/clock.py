@@ -180,11 +180,7 @@ class Bell:
         return rang
 
 
-FIRST_POLL_US = 10_000
-FIRST_HEARTBEAT_US = SECOND_US
-FIRST_PERSIST_US = 10 * SECOND_US
 AUTO_COMMIT_US = 5 * SECOND_US  # `autoCommitIntervalMillis` of lite pull consumers
-FIRST_LOCK_US = SECOND_US
 _ROUNDS_US = 3600 * SECOND_US
 """All default timers are in the same place again after it, so that an age drawn from it has every phase as likely."""
 

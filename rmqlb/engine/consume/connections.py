@@ -127,8 +127,8 @@ class Connections:
         yield self.answer()
         return broker, members
 
-    def good_bye(self, client_id: str, locked: list[MessageQueue]) -> Steps:
-        """Unlock all (`ConsumeMessageOrderlyService`), then unregister from one broker after the other."""
+    def good_bye(self, client_id: str, locked: list[MessageQueue], *, unregisters: bool = True) -> Steps:
+        """Unlock all (`ConsumeMessageOrderlyService`), then unregister from one broker after the other, or hang up."""
         by_broker: dict[Broker | None, list[MessageQueue]] = {}
         for queue in locked:
             by_broker.setdefault(self._env.master(queue), []).append(queue)
@@ -137,10 +137,19 @@ class Connections:
                 for queue in queues:
                     broker.unlock(queue, client_id)
                 yield self.answer()
+        if not unregisters:
+            self.hang_up()
+            return
         for broker in tuple(self.addresses):
             if (yield from self.request(broker)):
                 broker.forget(self._channel, f"is told that {client_id} goes")
                 yield self.answer()
+
+    def hang_up(self) -> None:
+        """All connections close, which each broker finds by itself."""
+        for broker in self.connected:
+            late = self._draws.below(self._env.timers.close_us + 1)
+            self._env.clock.call(late + self._env.one_way(self._draws), self.found_closed, broker)
 
     def found_closed(self, broker: Broker) -> None:
         if broker.up:

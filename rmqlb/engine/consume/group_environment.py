@@ -9,7 +9,7 @@ from rmqlb.engine.consume.clock import Clock
 from rmqlb.engine.consume.event_log import EventLog
 from rmqlb.engine.consume.member import Member, ids_of
 from rmqlb.engine.consume.name_server import NameServer
-from rmqlb.engine.consume.profile import consumer_profile_of
+from rmqlb.engine.consume.profile import SDK_PROFILES, Clocks, ConsumerProfile, consumer_profile_of, java_clocks
 from rmqlb.engine.consume.shares import MemberList, Shares, process_ids
 from rmqlb.engine.randomness import Draws, stream_key
 from rmqlb.model.group import ConsumerType
@@ -46,29 +46,23 @@ class GroupEnvironment:
         trial: int,
         explain: bool,
     ) -> None:
-        profile, timers = consumer_profile_of(scenario.client_version), scenario.timers
+        timers = scenario.timers
         self.clock = Clock()
         self.log = EventLog(explain=explain)
         self.timers = timers
-        self.profile = profile
         self.shares = shares
         self.name_server = NameServer(routes, shares.view_of)
         self.clients: list[Member] = []
         # queues are locked at the broker, and the locks renewed and given back (orderly and clustering)
         self.locks = scenario.orderly and not scenario.broadcasting
-        # a queue is taken only with the broker's lock on it: so it is with locks, and in broadcasting groups of older
-        # clients
-        self.locks_first = self.locks or (scenario.orderly and profile.locks_broadcast)
+        self.orderly = scenario.orderly
         self.broadcasting = scenario.broadcasting
         self.rates = scenario.rates  # queue → messages a second, where known
         self.lagging = lagging
         self.consume_us = scenario.consume_us  # the listener's time for a message
-        wait, delay = timers.release_wait_us, timers.pull_delay_us
-        # how long an orderly queue's listener is waited for
-        self.release_wait_us = profile.release_wait_us if wait is None else wait
         self._types, self._type = scenario.consumer_types, scenario.consumer_type
-        self.pull_delay_us = profile.pull_delay_us if delay is None else delay
         self.events_left = 0
+        self._java = consumer_profile_of(scenario.client_version), java_clocks(timers)
         self._latency_us = scenario.latency_us
         self._seed, self._trial = scenario.seed, trial
         self._server_draws = self.draws(_SERVERS)
@@ -91,6 +85,11 @@ class GroupEnvironment:
 
     def type_of(self, client_id: str) -> ConsumerType:
         return self._types.get(client_id, self._type)
+
+    def profile_of(self, client_id: str) -> tuple[ConsumerProfile, Clocks]:
+        """How the member's client rebalances, and its clocks."""
+        profile = SDK_PROFILES.get(self.shares.sdk_for(client_id).name)
+        return self._java if profile is None or profile.clocks is None else (profile, profile.clocks)
 
     def one_way(self, draws: Draws) -> int:
         """How long a message takes to the other side, in microseconds: half the latency on average."""

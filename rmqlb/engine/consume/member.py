@@ -7,6 +7,7 @@ from typing import Protocol
 
 from rmqlb.engine.consume.broker import Broker, Channel
 from rmqlb.engine.consume.event_log import Hold
+from rmqlb.engine.consume.profile import ConsumerProfile
 from rmqlb.engine.consume.shares import Share, TopicView
 from rmqlb.engine.randomness import Draws
 from rmqlb.model.group import ConsumerType
@@ -33,6 +34,10 @@ class Member(Channel, Protocol):
     frozen: bool  # it is there, and does nothing
     settled: bool | None  # its queues are those that it will end with; None while it is in the middle of a rebalance
     draws: Draws
+    profile: ConsumerProfile  # how its client rebalances
+    locks_first: bool  # it takes a queue only with the broker's lock on it
+    release_wait_us: int  # for how long an orderly queue's listener is waited for
+    pull_delay_us: int  # from taking a queue to its first pull
 
     @property
     def takes_part(self) -> bool: ...  # it will be in the group in the end: its process is there, and is not frozen

@@ -30,6 +30,7 @@ class ProcessQueue(Struct, eq=False):
     renewed_us: int  # orderly: when the broker's lock was last renewed
     dropped: bool = False  # it is given up, but may stay in the table until its listener lets go
     busy_until_us: int = 0  # orderly: until when the listener holds on to it once it is given up
+    locked: bool = True  # orderly: the client knows that the broker's lock is its own
 
 
 _NOTHING: Mapping[MessageQueue, ProcessQueue] = {}
@@ -125,21 +126,21 @@ class ProcessQueues:
                 return False
         return True
 
-    def rebalance_by_topic(self, topic: str) -> Generator[int, None, bool]:
-        """`RebalanceImpl.rebalanceByTopic`: whether the member holds what it should afterwards."""
+    def rebalance_by_topic(self, topic: str) -> Generator[int, None, bool | None]:
+        """`RebalanceImpl.rebalanceByTopic`: whether the member holds what it should afterwards; None without a list."""
         client, env = self._client, self._env
         view = client.views.get(topic)
         if view is None:
             return True
         if env.broadcasting:
             return (yield from self._become(topic, dict.fromkeys(view.queues), "broadcasting: every queue"))
-        if env.profile.empty_ends_early and not view.queues:
+        if client.profile.empty_ends_early and not view.queues:
             return True
         broker, members = yield from self._connections.member_ids(view)
         if members is None:
             if env.log.explain:
                 self._say("keep", f"gets no list of consumers for {topic} from {broker}: keeps its queues")
-            return True
+            return None
         share = env.shares.share(view, client.strategy, members, client.client_id)
         why = f"{broker} names {counted(len(members.client_ids), 'consumer')}" if env.log.explain else ""
         if share is None:
@@ -151,7 +152,8 @@ class ProcessQueues:
     def _become(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
         """Make the table hold this share; whether it does afterwards."""
         changed = yield from self._update(topic, share, why)
-        if changed and self._client.type == "push":  # the listeners of the others send none
+        # the listeners of the others send none
+        if changed and self._client.type == "push" and self._client.profile.beats_on_change:
             yield from self._connections.heartbeats()  # RebalancePushImpl.messageQueueChanged
         working = [queue for queue, held in self._of(topic).items() if not held.dropped]
         return len(working) == len(share) and all(queue in share for queue in working)
@@ -169,13 +171,14 @@ class ProcessQueues:
         by_broker: dict[Broker, list[ProcessQueue]] = {}
         for held in self._table.values():
             broker = self._env.master(held.queue)
-            if broker is not None and (self._env.profile.renews_dropped or not held.dropped):
+            if broker is not None and (self._client.profile.renews_dropped or not held.dropped):
                 by_broker.setdefault(broker, []).append(held)
         return by_broker
 
     def renew(self, broker: Broker, held: ProcessQueue, at_us: int) -> None:
         if broker.try_lock(held.queue, self._client.client_id, at_us=at_us):
             held.renewed_us = at_us
+            held.locked = True
 
     def _update(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
         """`RebalanceImpl.updateProcessQueueTableInRebalance`."""
@@ -190,17 +193,18 @@ class ProcessQueues:
         taken: list[ProcessQueue] = []
         all_locked = True
         for queue in new:
-            if env.locks_first and not (yield from self._lock(queue)):
+            if self._client.locks_first and not (yield from self._lock(queue)):
                 all_locked = False
                 continue
             if (yield from self._ask_offset(queue)):
                 held = ProcessQueue(queue, self._client.hold(queue, clock.now), clock.now)
+                held.locked = not (env.locks and self._client.profile.pull_retry_us)
                 self._put(held)
                 env.log.take(held.hold)
                 taken.append(held)
         if taken and env.log.explain:
             self._say("take", f"takes {_queues(taken)} of {topic}: {why}", [held.queue for held in taken])
-        if not all_locked and env.profile.retries_locks:
+        if not all_locked and self._client.profile.retries_locks:
             clock.call(env.timers.lock_retry_us, self._client.rebalance_immediately)
         if taken:
             self._pull_later(taken)
@@ -232,7 +236,7 @@ class ProcessQueues:
             self._say("drop", f"drops {_queues(dropped)}: {why}", [held.queue for held in dropped])
         changed = False
         for held in going:
-            if not env.locks or (yield from self._release(held)):
+            if not env.locks or not self._client.profile.unlocks or (yield from self._release(held)):
                 del self._table[held.queue], self._by_topic[held.queue.topic][held.queue]
                 changed = True
         return changed
@@ -240,8 +244,8 @@ class ProcessQueues:
     def _release(self, held: ProcessQueue) -> Generator[int, None, bool]:
         """`RebalancePushImpl.removeUnnecessaryMessageQueue` of an orderly queue: whether it leaves the table."""
         env, now = self._env, self._env.clock.now
-        write_lock = env.profile.release == "write-lock"
-        longest = env.release_wait_us
+        write_lock = self._client.profile.release == "write-lock"
+        longest = self._client.release_wait_us
         busy = max(held.busy_until_us - now, 0)
         if write_lock and now > held.renewed_us + env.timers.unlock_delay_us:
             busy = 0
@@ -306,7 +310,7 @@ class ProcessQueues:
         """
         env = self._env
         env.log.waiting_pulls += len(taken)
-        delay_us = env.pull_delay_us if self._client.type == "push" else 0
+        delay_us = self._client.pull_delay_us if self._client.type == "push" else 0
         env.clock.call(delay_us, self._pull_first, taken)
 
     def _pull_first(self, taken: list[ProcessQueue]) -> None:
@@ -319,6 +323,13 @@ class ProcessQueues:
         if self._client.frozen:
             self._late.append((self._pull, taken))
             return
+        waiting = [held for held in taken if not held.locked and not held.dropped and held.hold.to_us is None]
+        if (
+            waiting
+        ):  # `pullMessage` of Go looks at the lock, which `lock` does not note for a queue that is not yet taken
+            env.log.waiting_pulls += len(waiting)
+            env.clock.call(self._client.profile.pull_retry_us, self._pull_first, waiting)
+            taken = [held for held in taken if held.locked]
         pulled = [held for held in taken if not held.dropped and held.hold.to_us is None]
         for held in pulled:
             held.hold.reads_from_us = env.clock.now

@@ -1,21 +1,61 @@
-"""The Java consumer from version to version: one `ConsumerProfile` for each stretch of equal behaviour."""
+"""Consumers as they rebalance: a `ConsumerProfile` for each stretch of Java versions, and for each other library."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
-from msgspec.structs import fields
+from msgspec.structs import replace
 
 from rmqlb.model.client_versions import Version, parse_version
 from rmqlb.model.group_scenario import SECOND_US, Timers
 
 
+class Clocks(Struct, frozen=True):
+    """A consumer's own clocks, those of `Timers` that are its client's, in microseconds.
+
+    Attributes:
+        rebalance_wait_us: between two rebalances.
+        rebalance_min_us: at least between two, and after an unbalanced one.
+        route_poll_us: between two route polls.
+        heartbeat_us: between two heartbeats.
+        persist_us: between two times that it stores its offsets.
+        lock_renewal_us: orderly, between two renewals of its locks.
+        first_poll_us: the first of each, from the making of its instance on.
+        first_heartbeat_us: likewise.
+        first_persist_us: likewise.
+        first_lock_us: likewise.
+    """
+
+    rebalance_wait_us: int = 20 * SECOND_US
+    rebalance_min_us: int = SECOND_US
+    route_poll_us: int = 30 * SECOND_US
+    heartbeat_us: int = 30 * SECOND_US
+    persist_us: int = 5 * SECOND_US
+    lock_renewal_us: int = 20 * SECOND_US
+    first_poll_us: int = 10_000
+    first_heartbeat_us: int = SECOND_US
+    first_persist_us: int = 10 * SECOND_US
+    first_lock_us: int = SECOND_US
+
+
+def java_clocks(timers: Timers) -> Clocks:
+    """The clocks of a Java consumer, which can be set (`MQClientInstance.startScheduledTask`, `RebalanceService`)."""
+    return Clocks(
+        timers.rebalance_wait_us,
+        timers.rebalance_min_us,
+        timers.route_poll_us,
+        timers.heartbeat_us,
+        timers.persist_us,
+        timers.lock_renewal_us,
+    )
+
+
 class ConsumerProfile(Struct, frozen=True):
     """How a stretch of client versions rebalances."""
 
-    since: Version  # the first version of the stretch
+    since: Version | tuple[()]  # the first version of the stretch
     name: str
     # two rebalances are `minInterval` apart at least, and an unbalanced one is followed by the next after that time
     # (`RebalanceService.run`, 5.2.0); else each wake-up leads to one at once.
@@ -42,6 +82,21 @@ class ConsumerProfile(Struct, frozen=True):
     # without queues of the topic a client does not ask for the members (5.5.0, CLUSTERING only); else an empty list
     # lets the strategy throw.
     empty_ends_early: bool = False
+
+    # What follows is Java's in all versions, and otherwise in other libraries.
+    clocks: Clocks | None = None  # constants of the library; None where they can be set, as Java's can.
+    # a timer rebalances at fixed times, and each notice rebalances once, one after the other; else notices wake up a
+    # loop, which then waits anew.
+    ticks: bool = False
+    # the first of these times is so long after the instance was made; None: after its first rebalance.
+    first_tick_us: int | None = None
+    beats_on_change: bool = True  # a heartbeat follows when a rebalance has changed its queues.
+    ends_at_failure: bool = False  # a topic without queues or list of consumers ends the rebalance of all others.
+    unregisters: bool = True  # it tells brokers when it ends; else they find its connections closed.
+    unlocks: bool = True  # it gives back the lock of an orderly queue that it loses; else the lock has to expire.
+    # the locks with which it takes orderly queues do not count: it first pulls after they have been renewed, and looks
+    # so often; 0 is at once.
+    pull_retry_us: int = 0
 
 
 PROFILES = (
@@ -81,39 +136,40 @@ def consumer_profile_of(version: str) -> ConsumerProfile:
     return next(profile for profile in PROFILES if wanted >= profile.since)
 
 
-class SdkTimers(Struct, frozen=True):
-    """The clocks of another client library's consumers, named as in `Timers`; None is a clock that it does not have.
-
-    Read in the sources of rocketmq-client-go 2.1.2 (`internal/client.go`, `consumer/option.go`) and of
-    rocketmq-client-cpp 2.2.0 (`MQClientFactory.cpp`, `PullRequest.cpp`). Simulations have Java's clocks all the same.
-    """
-
-    rebalance_wait_us: int
-    rebalance_min_us: int | None  # after an unbalanced rebalance: both libraries wait for the next regular one
-    route_poll_us: int
-    heartbeat_us: int
-    persist_us: int
-    lock_renewal_us: int
-
-
-SDK_TIMERS: Mapping[str, SdkTimers] = {
-    "go": SdkTimers(20 * SECOND_US, None, 30 * SECOND_US, 30 * SECOND_US, 5 * SECOND_US, 20 * SECOND_US),
-    "cpp": SdkTimers(10 * SECOND_US, None, 30 * SECOND_US, 30 * SECOND_US, 5 * SECOND_US, 20 * SECOND_US),
+_OTHER = ConsumerProfile(
+    (), "", min_interval=False, hears_channels=False, loses_connections=False, pull_delay_us=0, retries_locks=False
+)
+SDK_PROFILES: Mapping[str, ConsumerProfile] = {
+    # `internal/client.go` (Start, RebalanceIfNotPaused, UnregisterConsumer), `consumer/consumer.go` (doBalance,
+    # removeUnnecessaryMessageQueue) and `consumer/push_consumer.go` (Start, Shutdown, pullMessage) of 2.1.2, whose
+    # constants are those of 2.0.0.
+    "go": replace(
+        _OTHER,
+        since=(2, 0, 0),
+        name="Go 2.1.2",
+        clocks=Clocks(),
+        ticks=True,
+        first_tick_us=20 * SECOND_US,
+        unregisters=False,
+        unlocks=False,
+        pull_retry_us=3 * SECOND_US,
+    ),
+    # `MQClientFactory.cpp` (startScheduledTask, rebalanceImmediately, consumer_timerOperation), `Rebalance.cpp`
+    # (doRebalance, RebalancePush) of 2.2.0, whose constants are those of 1.2.0.
+    "cpp": replace(
+        _OTHER,
+        since=(1, 2, 0),
+        name="C++ 2.2.0",
+        clocks=Clocks(
+            rebalance_wait_us=10 * SECOND_US,
+            first_poll_us=3 * SECOND_US,
+            first_heartbeat_us=10_000,
+            first_persist_us=5 * SECOND_US,
+            first_lock_us=20 * SECOND_US,
+        ),
+        ticks=True,
+        beats_on_change=False,
+        ends_at_failure=True,
+    ),
 }
-"""By the library's name (`engine/allocate/sdks.py`)."""
-
-
-def other_clocks(sdk: str) -> Iterator[str]:
-    """The timers of a library that are not Java's, as `--timer` names them.
-
-    >>> list(other_clocks("cpp")), list(other_clocks("java"))
-    (['rebalance-wait 10 s', 'no rebalance-min'], [])
-    """
-    java, own = Timers(), SDK_TIMERS.get(sdk)
-    for field in fields(SdkTimers) if own is not None else ():
-        time_us = getattr(own, field.name)
-        name = field.name.removesuffix("_us").replace("_", "-")
-        if time_us is None:
-            yield f"no {name}"
-        elif time_us != getattr(java, field.name):
-            yield f"{name} {time_us // SECOND_US} s"
+"""By the library's name (`engine/allocate/sdks.py`); Java's are by version."""

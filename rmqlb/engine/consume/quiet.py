@@ -110,14 +110,16 @@ class QuietTime:
 
 def _is_quiet(env: GroupEnvironment, clients: Sequence[Client], brokers: Sequence[Broker]) -> bool:
     """Brokers know exactly those that send them heartbeats, in time and over open connections, and say nothing."""
-    timers, profile = env.timers, env.profile
     # A broker forgets whom it has not heard for `channel_expiry_us`, and the others rebalance. Between two
     # heartbeats lie the pause of the timer and one round of requests and answers, each as slow as any; one more pause
     # is for a heartbeat that ran into a timeout before the quiet began.
     slowest_round_us = 2 * max((len(client.calls()) for client in clients), default=0) * env.longest_way_us()
-    if 2 * timers.heartbeat_us + slowest_round_us > timers.channel_expiry_us:
+    slowest_beat_us = max((client.clocks.heartbeat_us for client in clients), default=0)
+    if 2 * slowest_beat_us + slowest_round_us > env.timers.channel_expiry_us:
         return False
-    if profile.min_interval and timers.rebalance_wait_us < timers.rebalance_min_us:
+    if any(
+        each.profile.min_interval and each.clocks.rebalance_wait_us < each.clocks.rebalance_min_us for each in clients
+    ):
         return False
     known: dict[Broker, int] = dict.fromkeys(brokers, 0)
     for client in clients:
@@ -132,24 +134,27 @@ def _idle_timers(
     env: GroupEnvironment, client: Client, sleeping: Mapping[Process, int]
 ) -> dict[Process, IdleTimer] | None:
     """A member's timers, in the order in which they fell asleep; None when they do not repeat themselves."""
-    timers, asked = env.timers, _asked(env, client)
-    if asked is None:
+    timers, asked = client.clocks, _asked(env, client)
+    if asked is None or "loop" not in client.timers:
         return None
     topics, balanced = asked
-    pause = timers.rebalance_wait_us if balanced or not env.profile.min_interval else timers.rebalance_min_us
+    pause = timers.rebalance_wait_us if balanced or not client.profile.min_interval else timers.rebalance_min_us
 
-    def every(period_us: int, due_us: int, waits: int, length: int = 1) -> IdleTimer:
+    def every(period_us: int, due_us: int, waits: int, length: int = 1, *, picks: bool = False) -> IdleTimer:
         return IdleTimer(
             due_us,
             waits,
             lambda over, due: over + until_next_tick(due, period_us, over),
             every_us=period_us,
             length=length,
+            picks=picks,
         )
 
     due = {name: sleeping[process] for name, process in client.timers.items()}
     idle = {
-        "loop": IdleTimer(due["loop"], 2 * topics, lambda over, _: over + pause, every_us=pause, picks=True),
+        "loop": every(pause, due["loop"], 2 * topics, picks=True)
+        if client.profile.ticks
+        else IdleTimer(due["loop"], 2 * topics, lambda over, _: over + pause, every_us=pause, picks=True),
         "polls": every(timers.route_poll_us, due["polls"], len(client.topics), 2),
         "beats": every(timers.heartbeat_us, due["beats"], 2 * len(client.calls())),
     }
@@ -170,7 +175,9 @@ def _asked(env: GroupEnvironment, client: Client) -> tuple[int, bool] | None:
     balanced, number = True, 0
     for topic in client.allocates if not env.broadcasting else ():
         view = client.views.get(topic)
-        if view is None or (env.profile.empty_ends_early and not view.queues):
+        if view is not None and client.profile.ends_at_failure and not view.queues:
+            return None
+        if view is None or (client.profile.empty_ends_early and not view.queues):
             continue
         kept = _kept(env, client, view)
         if kept is None:
@@ -190,6 +197,8 @@ def _kept(env: GroupEnvironment, client: Client, view: TopicView) -> bool | None
         answers.add(broker.members)
     kept = set()
     for members in answers:
+        if members is None and client.profile.ends_at_failure:
+            return None
         share = None if members is None else env.shares.share(view, client.strategy, members, client.client_id)
         if share is None and env.log.explain:
             return None

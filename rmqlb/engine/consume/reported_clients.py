@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks
-from rmqlb.engine.consume.profile import SDK_TIMERS, consumer_profile_of, other_clocks
+from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.errors import UsageError
 from rmqlb.model.client_versions import parse_version
 from rmqlb.model.finding import Finding
@@ -14,37 +13,27 @@ from rmqlb.model.group import CONSUME_ACTIVELY, ConsumerGroup, ConsumerType
 from rmqlb.model.group_scenario import GroupScenario
 
 
-def client_version(
-    group: ConsumerGroup | None, given: str | None = None, sdks: GroupSdks | None = None
-) -> tuple[str, tuple[Finding, ...]]:
-    """The version whose rules are followed: as said, else what most report (the older of equals), else the newest.
-
-    `sdks` are the client libraries of the consumers, where the user names some; None: as connections say.
-    """
-    connections = [connection for view in (group.views if group else None) or () for connection in view.connections]
-    ids = [connection.client_id for connection in connections]
-    findings = tuple(_other_libraries(sdks or group_sdks(group, ids)))
+def client_version(group: ConsumerGroup | None, given: str | None = None) -> tuple[str, tuple[Finding, ...]]:
+    """The version whose rules Java's follow: as said, else what most report (the older of equals), else the newest."""
     if given is not None:
-        return given, findings
-    java = [
-        c.version for c in connections if c.language in (None, "JAVA")
-    ]  # other libraries report no version of theirs
+        return given, ()
+    connections = [connection for view in (group.views if group else None) or () for connection in view.connections]
+    java = [c.version for c in connections if c.language in (None, "JAVA")]  # the others report no version of theirs
     known = [parse_version(version) for version in java if version is not None and _is_version(version)]
     versions = Counter(".".join(map(str, version)) for version in known)
     if not versions:
-        return GroupScenario().client_version, findings
+        return GroupScenario().client_version, ()
     usual = min(versions, key=lambda version: (-versions[version], parse_version(version)))
-    if len({consumer_profile_of(version).name for version in versions}) > 1:
-        text = ", ".join(f"{version} ({number})" for version, number in versions.most_common())
-        finding = Finding("mixed-versions", f"consumers report the versions {text}: all are simulated as {usual}")
-        findings = (*findings, finding)
-    return usual, findings
+    if len({consumer_profile_of(version).name for version in versions}) == 1:
+        return usual, ()
+    text = ", ".join(f"{version} ({number})" for version, number in versions.most_common())
+    return usual, (Finding("mixed-versions", f"consumers report the versions {text}: all are simulated as {usual}"),)
 
 
-def _other_libraries(sdks: GroupSdks) -> Iterator[Finding]:
-    for name in sorted({sdks.usual, *sdks.sdk_of.values()} & SDK_TIMERS.keys()):
-        clocks = f"{name} has {', '.join(other_clocks(name))}"
-        text = f"consumers run {name}: their shares are computed as it does, their times as Java clients' ({clocks})"
+def orderly_findings(sdks: Iterable[str]) -> Iterator[Finding]:
+    """What is simulated otherwise than these client libraries do it, in a group that consumes orderly."""
+    if "cpp" in sdks:
+        text = "C++ consumers take an orderly queue first and lock it later; simulated with the lock first, as in Java"
         yield Finding("other-language", text)
 
 

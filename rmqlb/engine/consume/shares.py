@@ -54,7 +54,7 @@ class Shares:
     def __init__(self, settings: Settings, sdk_for: Callable[[str], Sdk] = lambda _: JAVA) -> None:
         """Of strategy objects with these settings, in the client library that each member runs."""
         self._settings = settings
-        self._sdk_for = sdk_for
+        self.sdk_for = sdk_for
         self._allocations: dict[tuple[TopicView, str, MemberList, str], _Allocation] = {}
         self._lists: dict[tuple[str, ...], MemberList] = {}
         self._views: dict[_ViewKey, TopicView] = {}
@@ -80,7 +80,7 @@ class Shares:
 
     def share(self, view: TopicView, strategy: str, members: MemberList, client_id: str) -> Share | None:
         """A member's queues; None when its strategy throws."""
-        sdk = self._sdk_for(client_id)
+        sdk = self.sdk_for(client_id)
         key = view, strategy, members, sdk.name
         allocation = self._allocations.get(key)
         if allocation is None:

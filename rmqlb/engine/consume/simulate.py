@@ -165,7 +165,8 @@ class GroupSimulation:
         return GroupReport(
             group=self._group,
             strategy=self._members.name,
-            profile=self._profile.name,
+            profile=", ".join(dict.fromkeys(client.profile.name for client in population.clients))
+            or self._profile.name,
             scenario=scenario,
             events=self._events,
             trial=trial,

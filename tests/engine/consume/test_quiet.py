@@ -35,7 +35,12 @@ class Ran:
         self, members: Members, routes: Sequence[TopicRouteData], scenario: GroupScenario, *, skip: bool, explain: bool
     ) -> None:
         self.env = GroupEnvironment(
-            routes, scenario, shares=Shares(members.settings), lagging=frozenset(), trial=0, explain=explain
+            routes,
+            scenario,
+            shares=Shares(members.settings, members.sdk_for),
+            lagging=frozenset(),
+            trial=0,
+            explain=explain,
         )
         self._population = Population(self.env, members, [each.topic for each in routes])
         self._population.begin(all_new=scenario.all_new)
@@ -67,11 +72,12 @@ def both(
     routes: Sequence[TopicRouteData] = TWO_TOPICS,
     strategy: str = "AVG",
     explain: bool = False,
+    sdk: str = "java",
     **more: Any,
 ) -> tuple[Ran, Ran]:
-    """The scenario skipped and step by step."""
+    """The scenario skipped and step by step; x runs Java, the others `sdk`."""
     settings = Settings(consumer_idcs=frozenset({"x"}))
-    members = Members(tuple(client_ids.split()), strategy, settings)
+    members = Members(tuple(client_ids.split()), strategy, settings, sdk=sdk, sdk_of={"x": "java"})
     scenario = GroupScenario(events, **more)
     return (
         Ran(members, routes, scenario, skip=True, explain=explain),
@@ -102,6 +108,10 @@ FROZEN = (at("freeze", "y"), at("unfreeze", "y", 4_000), at("freeze", "x", 5_000
         ("x y z", (LATE,), {"latency_us": 30_000_000, "orderly": True}),
         ("x y z", (LATE,), {"latency_us": 30_000_000, "timers": Timers(channel_expiry_us=9_000 * SECOND_US)}),
         ("x x y", (LATE,), {"orderly": True}),
+        ("x y z", (LATE,), {"sdk": "go"}),
+        ("x y z", (LATE, at("leave", "y", 8_000)), {"sdk": "go", "orderly": True}),
+        ("x y z", (LATE, at("leave", "y", 8_000)), {"sdk": "cpp", "latency_us": 2_000_000}),
+        ("y z", (LATE,), {"sdk": "cpp", "all_new": True, "latency_us": 0}),
         ("x", (LATE,), {"strategy": "MACHINE_ROOM"}),
         ("x y", (at("crash", "x"), LATE, at("leave", "y", 8_000)), {"orderly": True}),
         ("x y", (at("host-loss", "x"), LATE, at("pull-stall", "n", 9_000)), {}),

@@ -34,7 +34,7 @@ from rmqlb.engine.assignment.detect import detect_strategy, mismatch_findings, m
 from rmqlb.engine.assignment.pop_and_proxy import nobody_online
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import observed_rates, spread_evenly
-from rmqlb.engine.consume.reported_clients import client_version, consumer_types
+from rmqlb.engine.consume.reported_clients import client_version, consumer_types, orderly_findings
 from rmqlb.engine.diff.made_from import made_from
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
@@ -184,7 +184,7 @@ def _with_clients(
     scenario: GroupScenario, configured: MemberOptions, found: GroupOnTopics, events: Sequence[Event]
 ) -> tuple[GroupScenario, list[Finding]]:
     seen = None if found.assumed else found.group
-    version, of_version = client_version(seen, configured.client, found.sdks)
+    version, of_version = client_version(seen, configured.client)
     said, said_of = values.consumer_types(configured.consumer_type or ())
     usual, types, of_types = consumer_types(seen, said, said_of)
     joining = {event.subject for event in events if event.kind == "join"}
@@ -196,7 +196,8 @@ def _with_clients(
         consumer_type=usual,
         consumer_types=types,
     )
-    return scenario, [*of_version, *of_types]
+    sdks = {found.sdks.usual, *found.sdks.sdk_of.values()} if scenario.orderly else ()
+    return scenario, [*of_version, *of_types, *orderly_findings(sdks)]
 
 
 def _within(events: Sequence[Event], until_us: int | None, typed: str | None) -> None:
