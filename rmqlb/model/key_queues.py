@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from msgspec import Struct
 
@@ -17,7 +16,8 @@ class KeyedSdk(Struct, frozen=True, rename="camel"):
     Attributes:
         sdk: as it was asked for, such as go-grpc or go-grpc@5.1.4.
         mirrors: the version whose rules are followed, with the SDK where that is another one.
-        proof: vectors, answered by the SDK itself; or its source, read.
+        vectors: questions that the SDK itself has answered, to which the rules are held; 0 where its source was read.
+        live: the rules were held against a producer that really ran too.
         assumed: the SDK or version asked for was not read; its rules are taken to be those of the one that was.
         grpc: its messages go to a Proxy, which picks the queue.
         note: what the rules assume besides; null when they assume nothing.
@@ -30,7 +30,8 @@ class KeyedSdk(Struct, frozen=True, rename="camel"):
 
     sdk: str
     mirrors: str
-    proof: Literal["vectors", "source"]
+    vectors: int
+    live: bool
     assumed: bool
     grpc: bool
     note: str | None

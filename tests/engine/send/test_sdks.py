@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rmqlb import MessageQueue, PublishingLoadBalancer, go_round_robin, select_by_hash
+from rmqlb.engine.send.sdks.balancers import CppMessage, CppRoundRobin
 from rmqlb.engine.send.sdks.profile import NAMES, SDKS, sdk
 from rmqlb.engine.send.sdks.publish_list import publish_list, stored_list
 from rmqlb.errors import DataError, RmqlbError, UsageError
@@ -48,18 +49,27 @@ def test_all_vectors_are_there() -> None:
     counts = Counter((vector["kind"], name) for vector in VECTORS for name in vector["expected"])
     assert counts == {
         **{("hash", name): 424 for name in ("java-grpc@5.0.7", "java-grpc@5.2.0", "python-grpc@5.1.2", "nodejs-grpc@1.0.8")},
-        **{("hash", name): 400 for name in ("go-grpc@5.1.4", "rust-grpc@5.0.0", "cpp-grpc@libstdc++")},
+        **{("hash", name): 400 for name in ("go-grpc@5.1.4", "rust-grpc@5.0.0", "cpp-grpc@5.1.1")},
         ("hash", "go@2.1.2"): 399,
         ("hash", "proxy@5.5.0"): 386,
         **{("take", name): 360 for name in ("go@2.1.2", "java-grpc@5.0.7", "java-grpc@5.2.0", "go-grpc@5.1.4")},
-        **{("take", name): 360 for name in ("rust-grpc@5.0.0", "python-grpc@5.1.2", "nodejs-grpc@1.0.8")},
+        **{("take", name): 360 for name in ("rust-grpc@5.0.0", "python-grpc@5.1.2", "nodejs-grpc@1.0.8", "cpp-grpc@5.1.1")},
         ("send", "go@2.1.2"): 320,
+        ("send", "cpp@2.2.0"): 320,
     }  # fmt: skip
+
+
+def test_a_profile_says_how_many_questions_its_sdk_has_answered() -> None:
+    counts = Counter(name for vector in VECTORS for name in vector["expected"])
+    for profile in SDKS:
+        if profile.name != "java":
+            assert profile.vectors == counts[f"{profile.name}@{profile.mirrors}"], profile.name
+    hashes, picks = list(vectors("hash")), [line for line in vectors("strategy") if line["version"] == "5.5.0"]
+    assert sdk("java").profile.vectors == sum(len(line["args"]) for line in hashes) + len(picks)
 
 
 @pytest.mark.parametrize("name", asked("hash"))
 def test_a_key_goes_where_the_sdk_sends_it(name: str) -> None:
-    chosen = "cpp-grpc" if name.startswith("cpp") else name
     for vector, expected in answered("hash", name):
         listed = queues(vector)
         if isinstance(expected, dict):
@@ -68,7 +78,7 @@ def test_a_key_goes_where_the_sdk_sends_it(name: str) -> None:
             wanted = MessageQueue("T", *expected)
         else:
             wanted = listed[expected]
-        assert said(lambda: select_by_hash(listed, vector["key"], sdk=chosen)) == wanted, vector  # noqa: B023
+        assert said(lambda: select_by_hash(listed, vector["key"], sdk=name)) == wanted, vector  # noqa: B023
 
 
 @pytest.mark.parametrize("name", [param for param in asked("take") if param.id != "go@2.1.2"])
@@ -92,6 +102,19 @@ def test_a_go_producer_goes_round_as_client_go_does() -> None:
         assert picked == [listed[at] for (at,) in expected], vector
 
 
+def test_the_attempts_of_cpp_are_those_of_its_own_picks() -> None:
+    for vector, expected in answered("send", "cpp@2.2.0"):
+        listed = queues(vector)
+        robin = CppRoundRobin(listed, vector["start"] % 2**31)
+        for (_, brokers), places in zip(vector["steps"], expected, strict=True):
+            message, taken = CppMessage(5), list[MessageQueue]()
+            while (queue := message.next(robin)) is not None:
+                taken.append(queue)
+                if queue.broker_name not in brokers:
+                    break
+            assert taken == [listed[at] for at in places], vector
+
+
 def test_a_message_group_goes_where_its_hash_says() -> None:
     for name in ("java-grpc", "go-grpc", "nodejs-grpc"):
         balancer = PublishingLoadBalancer(PAIR, sdk=name)
@@ -105,10 +128,9 @@ def test_sdks_that_were_not_run_differ_from_java_as_their_source_says() -> None:
 
     assert first("java-grpc", set()) == ["a0", "b0"]
     # They count before they look, so that the first message goes to the second queue.
-    assert [first(name, set()) for name in ("go-grpc@master", "csharp-grpc", "cpp-grpc")] == [["a1", "b0"]] * 3
-    # When all are isolated C# goes on as if none were; C++ has no candidate, and does not send.
+    assert [first(name, set()) for name in ("go-grpc@master", "csharp-grpc")] == [["a1", "b0"]] * 2
+    # When all are isolated C# goes on as if none were.
     assert first("csharp-grpc", {"a", "b"}) == ["a1", "b0"]
-    assert first("cpp-grpc", {"a", "b"}) == []
 
 
 def test_keys_of_csharp_cannot_be_predicted() -> None:

@@ -1,6 +1,6 @@
 """Makes `tests/data/vectors/producers.jsonl.gz`: `python -m tests.oracle.producers.make`.
 
-Needs Go, Java 17 or newer, Maven, Rust, Node, g++, and some minutes the first time, most of them for the Rust crate.
+Needs Go, Java 17 or newer, Maven, Rust, Node, g++, git, and some minutes the first time, most of them for the Rust crate.
 """
 
 from __future__ import annotations

@@ -135,11 +135,60 @@ def _nodejs(folder: Path) -> list[str]:
     return [_tool("node"), str(PROGRAMS / "nodejs_grpc.js"), str(modules)]
 
 
-def _cpp(folder: Path) -> list[str]:
-    program = folder / "program"
-    if not program.exists():
-        _run(folder, "g++", "-std=c++11", "-o", str(program), str(PROGRAMS / "cpp_hash.cpp"))
-    return [str(program)]
+def _cpp_remoting(folder: Path) -> list[str]:
+    """The class that picks, and that of a queue, among headers that stand for all others."""
+    boost = (
+        "asio",
+        "asio/io_service",
+        "atomic",
+        "bind",
+        "date_time/posix_time/posix_time",
+        "scoped_ptr",
+        "thread/thread",
+    )
+    headers = ("UtilAll.h", "Logging.h", *(f"boost/{name}.hpp" for name in boost))
+    files = (
+        *("src/producer/TopicPublishInfo.h", "src/message/MQMessageQueue.cpp"),
+        *("include/MQMessageQueue.h", "include/RocketMQClient.h"),
+    )
+    return _cpp(folder, "cpp_remoting", ("rocketmq-client-cpp", "2.2.0"), files, headers)
+
+
+def _cpp_grpc(folder: Path) -> list[str]:
+    """The class that picks, among headers that stand for all others."""
+    absl = (
+        *("base/thread_annotations", "container/flat_hash_map", "container/flat_hash_set", "strings/string_view"),
+        *("strings/str_join", "synchronization/mutex", "types/optional"),
+    )
+    own = ("rocketmq/Logger.h", "spdlog/spdlog.h", "MixAll.h", "ProducerImpl.h", "TopicRouteData.h")
+    files = ("cpp/source/rocketmq/TopicPublishInfo.cpp", "cpp/source/rocketmq/include/TopicPublishInfo.h")
+    return _cpp(
+        folder, "cpp_grpc", ("rocketmq-clients", "cpp-5.1.1"), files, (*own, *(f"absl/{name}.h" for name in absl))
+    )
+
+
+def _cpp(
+    folder: Path, program: str, repository: tuple[str, str], files: Sequence[str], headers: Sequence[str]
+) -> list[str]:
+    """Our program with files of a client, whose other headers are all our own `shims.h`."""
+    built = folder / "program"
+    if not built.exists():
+        name, tag = repository
+        shutil.rmtree(folder / "client", ignore_errors=True)
+        clone = ("clone", "-q", "-c", "advice.detachedHead=false", "--depth", "1", "--branch", tag)
+        _run(folder, "git", *clone, f"https://github.com/apache/{name}", "client")
+        for source in (
+            *(PROGRAMS / program).iterdir(),
+            PROGRAMS / "cpp_text.h",
+            *(folder / "client" / f for f in files),
+        ):
+            shutil.copy(source, folder)
+        for header in headers:
+            (folder / header).parent.mkdir(parents=True, exist_ok=True)
+            (folder / header).write_text('#include "shims.h"\n', encoding="utf-8")
+        sources = sorted(str(source) for source in folder.glob("*.cpp"))
+        _run(folder, "g++", "-std=c++17", "-O1", "-w", "-I", str(folder), "-o", str(built), *sources)
+    return [str(built)]
 
 
 _JAVA = ("javac", "mvn")
@@ -153,8 +202,9 @@ SDKS = (
     Sdk("rust-grpc", "5.0.0", _rust, ("cargo",)),
     Sdk("python-grpc", "5.1.2", _python, (), surrogates=True),
     Sdk("nodejs-grpc", "1.0.8", _nodejs, ("node", "npm"), surrogates=True),
-    # std::hash of libstdc++, which both C++ clients take.
-    Sdk("cpp-grpc", "libstdc++", _cpp, ("g++",), frozenset({"hash"})),
+    Sdk("cpp", "2.2.0", _cpp_remoting, ("g++", "git"), frozenset({"send"})),
+    # Its std::hash is that of libstdc++, which both C++ clients take.
+    Sdk("cpp-grpc", "5.1.1", _cpp_grpc, ("g++", "git")),
     Sdk(
         "proxy",
         "5.5.0",

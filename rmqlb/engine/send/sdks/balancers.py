@@ -75,17 +75,11 @@ def go_round_robin(queues: Sequence[MessageQueue], start: int = 0) -> GoRoundRob
 class CppRoundRobin:
     """`TopicPublishInfo.selectOneMessageQueue` of rocketmq-client-cpp 2.2.0, without its active list.
 
-    Threads share the counter; where a message is in the list, and its last broker, is its own.
+    All threads share the counter.
 
     Args:
         queues: the topic's publish list, in order; at least one.
         start: the counter before the first message; a new route's is 0.
-
-    >>> robin = CppRoundRobin([MessageQueue("T", broker, i) for broker in "ab" for i in range(2)])
-    >>> first, place = robin.first()
-    >>> again, _ = robin.other(place, first.broker_name)
-    >>> first.broker_name, again.broker_name, robin.counter
-    ('a', 'b', 3)
     """
 
     __slots__ = ("_queues", "counter")
@@ -94,31 +88,56 @@ class CppRoundRobin:
         self._queues = list(queues)
         self.counter = start
 
-    def first(self) -> tuple[MessageQueue, int]:
-        """The queue of a message's first attempt, and its place."""
-        return self.at(self.counter)
+    def select(self, place: int, last_broker_name: str | None) -> tuple[MessageQueue | None, int]:
+        """The queue at a place, or the next one of another broker than the last, each look a step; and its place.
 
-    def at(self, place: int) -> tuple[MessageQueue, int]:
-        """The queue at a place, whatever its broker: also after a round that found none."""
-        self._step()
-        place %= len(self._queues)
-        return self._queues[place], place
-
-    def other(self, place: int, last_broker_name: str) -> tuple[MessageQueue | None, int]:
-        """The queue of a retry, of another broker than the last one: from the next place on, each try a step.
-
-        None is where all queues are on that broker: the round is lost, and the next one does not know the last broker.
+        None is where all queues are on that broker; the place is then the one that was asked for.
         """
-        for _ in self._queues:
-            place = (place + 1) % len(self._queues)
+        at = place % len(self._queues)
+        if last_broker_name is None:
             self._step()
-            queue = self._queues[place]
-            if queue.broker_name != last_broker_name:
-                return queue, place
+            return self._queues[at], at
+        for _ in self._queues:
+            self._step()
+            if self._queues[at].broker_name != last_broker_name:
+                return self._queues[at], at
+            at = (at + 1) % len(self._queues)
         return None, place
 
     def _step(self) -> None:
         self.counter = (0 if self.counter == 2**31 - 1 else self.counter) + 1
+
+
+class CppMessage:
+    """The attempts of one message: the loop of `DefaultMQProducerImpl.sendDefaultImpl` (rocketmq-client-cpp 2.2.0).
+
+    A round that finds no queue of another broker is lost, and the one after it takes any.
+
+    Args:
+        rounds: retryTimes, which counts the first attempt too.
+
+    >>> robin = CppRoundRobin([MessageQueue("T", broker, i) for broker in "ab" for i in range(2)])
+    >>> message = CppMessage(2)
+    >>> [queue and queue.broker_name for queue in (message.next(robin), message.next(robin), message.next(robin))]
+    ['a', 'b', None]
+    """
+
+    __slots__ = ("_last", "_left", "_place")
+
+    def __init__(self, rounds: int) -> None:
+        self._left, self._place = rounds, -1
+        self._last: str | None = None
+
+    def next(self, robin: CppRoundRobin) -> MessageQueue | None:
+        """The queue of the next attempt; None when there is none."""
+        while self._left:
+            self._left -= 1
+            place = robin.counter if self._place < 0 else self._place + 1
+            queue, self._place = robin.select(place, self._last)
+            self._last = None if queue is None else queue.broker_name
+            if queue is not None:
+                return queue
+        return None
 
 
 class PublishingLoadBalancer:

@@ -124,7 +124,8 @@ def _keyed(chosen: ChosenSdk, before: Places | str, after: Places | str | None) 
     return KeyedSdk(
         sdk=chosen.text,
         mirrors=chosen.mirrors,
-        proof=profile.proof,
+        vectors=profile.vectors,
+        live=profile.live,
         assumed=chosen.assumed,
         grpc=profile.grpc,
         note=profile.note,

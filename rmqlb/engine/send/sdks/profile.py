@@ -30,7 +30,7 @@ class SdkProfile(Struct, frozen=True):
         mirrors: the version whose rules these are.
         since: the first version that has them; () is the oldest there is.
         until: the last version that was released with them; None is the newest there is.
-        proof: `vectors` answered by the SDK itself, or its `source` read.
+        vectors: so many questions were answered by the SDK itself; 0 where only its source was read.
         hash: what it makes of a message group or sharding key.
         rotation: how it goes round the queues.
         counter: the number that it counts by.
@@ -48,12 +48,13 @@ class SdkProfile(Struct, frozen=True):
         beats_after_s: seconds from its start until its first heartbeat.
         backs_off: it waits when a Proxy is too busy: as before the `next` attempt or as before `this` one.
         gives_up_busy: it makes no other attempt then.
+        live: it was held against a producer, or a Proxy, that really ran.
         note: what has to be known besides, or None.
     """
 
     name: str
     mirrors: str
-    proof: Literal["vectors", "source"]
+    vectors: int
     hash: Hash
     rotation: Rotation | None
     counter: Counter = "int32"
@@ -72,53 +73,54 @@ class SdkProfile(Struct, frozen=True):
     beats_after_s: int = 1
     backs_off: Literal["next", "this", ""] = "next"
     gives_up_busy: bool = False
+    live: bool = False
     note: str | None = None
 
 
 _UNRELEASED = (5, 1, 5)
 
 SDKS = (
-    SdkProfile("java", "5.5.0", "vectors", "java", None, grpc=False),
+    SdkProfile("java", "5.5.0", 2126, "java", None, grpc=False, live=True),
     SdkProfile(
-        "go", "2.1.2", "vectors", "fnv-1a", "go", "uint32", counts_first=True, grpc=False, retries=3, starts=0,
+        "go", "2.1.2", 1079, "fnv-1a", "go", "uint32", counts_first=True, grpc=False, retries=3, starts=0,
         isolates="", polls_after_s=30, note="one producer in each client instance",
     ),
     SdkProfile(
-        "cpp", "2.2.0", "source", "libstdc++", "cpp", grpc=False, retries=4, starts=0, isolates="", polls_after_s=30,
-        note="SendMessageOrderlyByShardingKey; std::hash of 64-bit libstdc++, held to vectors",
+        "cpp", "2.2.0", 320, "libstdc++", "cpp", grpc=False, retries=4, starts=0, isolates="", polls_after_s=30,
+        note="SendMessageOrderlyByShardingKey; std::hash of 64-bit libstdc++",
     ),
-    SdkProfile("java-grpc", "5.2.0", "vectors", "siphash", "every-broker"),
+    SdkProfile("java-grpc", "5.2.0", 784, "siphash", "every-broker", live=True),
     SdkProfile(
-        "go-grpc", "master", "source", "siphash", "every-broker", counts_first=True, since=_UNRELEASED, starts=0,
+        "go-grpc", "master", 0, "siphash", "every-broker", counts_first=True, since=_UNRELEASED, starts=0,
         polls_after_s=30, beats_after_s=11, note="not released: the commit that corrects the round robin of 5.1.4",
     ),
     SdkProfile(
-        "go-grpc", "5.1.4", "vectors", "siphash", "one-queue-ahead", counts_first=True, until="5.1.4", starts=0,
+        "go-grpc", "5.1.4", 760, "siphash", "one-queue-ahead", counts_first=True, until="5.1.4", starts=0,
         isolates="", polls_after_s=30, note="it isolates endpoints, and never looks at that",
     ),
     SdkProfile(
-        "rust-grpc", "5.0.0", "vectors", "siphash-zero", "one-queue", "uint64", retries=0, starts=0, isolates="",
+        "rust-grpc", "5.0.0", 760, "siphash-zero", "one-queue", "uint64", retries=0, starts=0, isolates="",
         polls=False,
     ),
     SdkProfile(
-        "python-grpc", "5.1.2", "vectors", "sha-256", "one-queue", "unbounded", starts=1000, picks_anew=True,
+        "python-grpc", "5.1.2", 784, "sha-256", "one-queue", "unbounded", starts=1000, picks_anew=True,
         isolates="", gives_up_busy=True,
     ),
     SdkProfile(
-        "nodejs-grpc", "1.0.8", "vectors", "siphash-reversed", "first-queues", "unbounded", starts=None, rejoins=False,
+        "nodejs-grpc", "1.0.8", 784, "siphash-reversed", "first-queues", "unbounded", starts=None, rejoins=False,
         backs_off="", polls_after_s=30,
         note="only queue 0 of a broker; an endpoint stays isolated for as long as the process runs",
     ),
     SdkProfile(
-        "cpp-grpc", "5.1.1", "source", "libstdc++", "no-fallback", "uint32", counts_first=True, starts=100,
+        "cpp-grpc", "5.1.1", 760, "libstdc++", "no-fallback", "uint32", counts_first=True, starts=100,
         counts_by_thread=True, isolates="before-retry", backs_off="this",
-        note="std::hash of 64-bit libstdc++, held to vectors",
+        note="std::hash of 64-bit libstdc++",
     ),
     SdkProfile(
-        "csharp-grpc", "5.2.1", "source", "random", "every-broker", counts_first=True,
+        "csharp-grpc", "5.2.1", 0, "random", "every-broker", counts_first=True,
         note="string.GetHashCode differs from process to process",
     ),
-    SdkProfile("proxy", "5.5.0", "vectors", "proxy", None, retries=None, note="a Proxy, whatever SDK sends"),
+    SdkProfile("proxy", "5.5.0", 386, "proxy", None, retries=None, live=True, note="a Proxy, whatever SDK sends"),
 )  # fmt: skip
 """All that is known; of an SDK with several stretches the newest first."""
 

@@ -16,7 +16,7 @@ from rmqlb.engine.send.clock import Thread
 from rmqlb.engine.send.cluster_state import NEVER
 from rmqlb.engine.send.exceptions import NO_ROUTE
 from rmqlb.engine.send.outcome import SEND_OK, Outcome
-from rmqlb.engine.send.sdks.balancers import CppRoundRobin, GoRoundRobin
+from rmqlb.engine.send.sdks.balancers import CppMessage
 from rmqlb.engine.send.sdks.profile import sdk
 from rmqlb.engine.send.sdks.targets import Targets
 from rmqlb.engine.send.sender import Sender
@@ -77,8 +77,8 @@ class SdkSender(Sender):
         self._isolated: set[str] = set()
         self._pausing: set[int] = set()  # threads that wait before their next attempt
         self._candidates: dict[int, list[MessageQueue]] = {}
-        self._places: dict[int, int] = {}  # of the last attempt in C++'s list, by thread
-        self._rounds: dict[int, int] = {}  # of C++'s loop, by thread, those too that find no queue
+        self._messages: dict[int, CppMessage] = {}  # of C++, by thread
+        self._ahead: dict[int, MessageQueue] = {}  # where its next attempt goes
         self._targets = Targets(simulation, self._sdk)
         self._local = self.scenario.proxy_mode == "local"
         self._beat = self._sdk.beats_after_s * 1_000_000 * self._ticks_per_us
@@ -119,10 +119,11 @@ class SdkSender(Sender):
     def _queue(self, thread: Thread) -> tuple[MessageQueue, bool]:
         """The queue of an attempt, and whether its broker is one that stores."""
         targets = self._targets
+        if self._sdk.rotation == "cpp":
+            return self._of_cpp(thread), True
         if not self._sdk.grpc:
             targets.look(thread)
-            robin = targets.robin
-            return robin.select() if isinstance(robin, GoRoundRobin) else self._of_cpp(thread, robin), True
+            return targets.go.select(), True
         if self._sdk.picks_anew and thread.attempt:
             self._candidates[thread.number] = targets.candidates(thread, self._isolated, 1)
         candidates = self._candidates[thread.number]
@@ -135,28 +136,24 @@ class SdkSender(Sender):
             return candidate, True
         return targets.of_broker(thread, candidate)
 
-    def _of_cpp(self, thread: Thread, robin: CppRoundRobin) -> MessageQueue:
-        """The next queue of C++'s loop; a round that finds none is over at once."""
-        number = thread.number
+    def _of_cpp(self, thread: Thread) -> MessageQueue:
+        """Where the attempt goes; the first is always somewhere."""
         if not thread.attempt:
-            queue, self._places[number] = robin.first()
-            self._rounds[number] = 1
-            return queue
-        found, place = robin.other(self._places[number], thread.queue.broker_name)
-        self._rounds[number] += 1
-        if found is None:
-            # The place stays one behind that of the last attempt, and the next round goes one further.
-            found, place = robin.at(self._places[number] + 2)
-            self._rounds[number] += 1
-        self._places[number] = place
-        return found
+            self._messages[thread.number] = CppMessage(self._attempts)
+            self._looks_ahead(thread)
+        return self._ahead[thread.number]
 
-    def _is_last(self, thread: Thread) -> bool:
-        """No attempt follows: of C++ also when the one round that is left finds no queue."""
-        if self._sdk.rotation != "cpp":
-            return thread.attempt >= self._attempts
-        left = self._attempts - self._rounds[thread.number]
-        return left <= (len(self._targets.names) == 1)
+    def _looks_ahead(self, thread: Thread) -> bool:
+        """Whether C++ finds a queue for the message's next attempt, for which it looks at once."""
+        self._targets.look(thread)
+        queue = self._messages[thread.number].next(self._targets.cpp)
+        if queue is not None:
+            self._ahead[thread.number] = queue
+        return queue is not None
+
+    def _was_last(self, thread: Thread) -> bool:
+        """No attempt follows the one that has failed."""
+        return not self._looks_ahead(thread) if self._sdk.rotation == "cpp" else thread.attempt >= self._attempts
 
     def _ends(self, thread: Thread, reaction: Reaction | None) -> tuple[Outcome, int]:
         grpc = self._sdk.grpc
@@ -181,7 +178,8 @@ class SdkSender(Sender):
         return Outcome(reaction.name, "code", retry=retry, isolation=True, code=reaction.code)
 
     def _done(self, thread: Thread, now: int) -> None:
-        outcome, last = thread.outcome, self._is_last(thread)
+        outcome = thread.outcome
+        last = outcome.failed and self._was_last(thread)
         self.recorder.attempt_done(thread, now, outcome)
         if outcome.isolation and self._sdk.isolates and not (last and self._sdk.isolates == "before-retry"):
             self._isolate(thread.queue.broker_name, now)

@@ -20,7 +20,8 @@ class Targets:
         self._version = -1
         self.listed: list[MessageQueue] = []
         self.names: frozenset[str] = frozenset()
-        self.robin: GoRoundRobin | CppRoundRobin
+        self.go: GoRoundRobin
+        self.cpp: CppRoundRobin
         self._balancers: dict[int, PublishingLoadBalancer] = {}
         self._of_broker: dict[str, list[MessageQueue]] = {}
         self._all: list[MessageQueue] = []
@@ -45,10 +46,10 @@ class Targets:
             listed = [queue for queue in publish_list(route, self._sdk) if queue.broker_name not in exclude]
             if listed and self._sdk.rotation == "cpp":
                 # A new route's counter begins anew.
-                self.robin = CppRoundRobin(listed, self._start(thread, listed) if self._version < 0 else 0)
+                self.cpp = CppRoundRobin(listed, self._start(thread, listed) if self._version < 0 else 0)
             elif listed:
-                start = self._start(thread, listed) if self._version < 0 else self.robin.counter
-                self.robin = GoRoundRobin(listed, start)
+                start = self._start(thread, listed) if self._version < 0 else self.go.counter
+                self.go = GoRoundRobin(listed, start)
             self.listed, self.names = listed, frozenset(queue.broker_name for queue in listed)
             return
         entries = [each for each in broker_list(route, self._sdk) if each.queue.broker_name not in exclude]
