@@ -102,6 +102,11 @@ class RocketMQCluster:
             client.close()
         return answer.code == ResponseCode.SUCCESS
 
+    @property
+    def running_brokers(self) -> list[str]:
+        """Those that were not killed."""
+        return [name for name, broker in self._brokers.items() if broker.popen.poll() is None]
+
     def kill_broker(self, broker_name: str) -> None:
         """End one broker at once, without a word to anybody; its connections are closed for it by the kernel."""
         self._brokers[broker_name].kill()

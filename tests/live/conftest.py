@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
 from .broker_failures import Kill, recorded_kill
 from .cluster import RocketMQCluster, TopicOnBroker
+from .jars import go_program
 from .jvm import Java
 
 
@@ -38,6 +40,12 @@ def legacy_cluster() -> Iterator[RocketMQCluster]:
             [TopicOnBroker("OrderEvents", "legacy-a", 8, 8), TopicOnBroker("Skewed", "legacy-a", 6, 4)]
         )
         yield running
+
+
+@pytest.fixture(scope="session")
+def go_consumer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of consumers of Apache's Go client."""
+    return go_program(Path(__file__).parent / "go", tmp_path_factory.mktemp("go") / "consumer")
 
 
 @pytest.fixture(scope="session")

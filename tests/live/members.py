@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from rmqlb import MessageQueue
@@ -28,13 +29,13 @@ Owned = Mapping[str, frozenset[MessageQueue]]
 
 @dataclass
 class Program:
-    """One of our Java programs that are told what to do line by line, and answer each line by a line of JSON."""
+    """One of our programs that are told what to do line by line, and answer each line by a line of JSON."""
 
     process: JavaProcess
     _asked: count[int] = field(default_factory=count)
 
     def next_answer(self) -> dict[str, Any]:
-        """The next line of JSON that the JVM says; its first one comes unasked, when it is ready."""
+        """The next line of JSON that it says; its first one comes unasked, when it is ready."""
         index = next(self._asked)
 
         def is_here() -> bool:
@@ -61,9 +62,9 @@ class Program:
 class Members(Program):
     """The members of one group, all in one JVM, each with a client of its own."""
 
-    def join(self, name: str) -> str:
-        """Start a member; its client id."""
-        return str(self.ask(f"join {name}")["joined"])
+    def join(self, name: str, name_server: str = "") -> str:
+        """Start a member, with another NameServer if need be; its client id."""
+        return str(self.ask(f"join {name} {name_server}".rstrip())["joined"])
 
     def leave(self, name: str) -> str:
         """Stop a member in good order; the client id it had."""
@@ -71,11 +72,15 @@ class Members(Program):
 
     def owned(self) -> Owned:
         """What each member holds at this moment, by client id, its retry topic included."""
-        report = self.ask("owned")["owned"]
-        return {
-            client_id: frozenset(MessageQueue(q["topic"], q["brokerName"], q["queueId"]) for q in queues)
-            for client_id, queues in report.items()
-        }
+        return _by_client_id(self.ask("owned")["owned"])
+
+    def popped(self) -> Owned:
+        """From which queues each member takes messages by POP, by client id; -1 is any queue of the broker."""
+        return _by_client_id(self.ask("popped")["popped"])
+
+    def received(self, text: str) -> Owned:
+        """From which queues each member got a message of this text, by client id."""
+        return _by_client_id(self.ask(f"received {text}")["received"] or {})
 
     def first(self) -> Mapping[MessageQueue, int]:
         """The smallest offset of any message that a member got, by queue."""
@@ -106,6 +111,13 @@ class Members(Program):
         return last
 
 
+def _by_client_id(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Owned:
+    return {
+        client_id: frozenset(MessageQueue(q["topic"], q["brokerName"], q["queueId"]) for q in queues)
+        for client_id, queues in rows.items()
+    }
+
+
 @contextmanager
 def running_members(
     cluster: RocketMQCluster,
@@ -123,6 +135,18 @@ def running_members(
     own = {f"members.{name}": value for name, value in properties.items()}
     command = cluster.java.command("Members", *arguments, properties=FAST_REBALANCE | own)
     with started(group, command, cluster.java.home / f"members-{group}.log") as process:
+        members = Members(process)
+        members.next_answer()
+        yield members
+
+
+@contextmanager
+def go_members(
+    cluster: RocketMQCluster, program: Path, group: str, strategy: str, topics: Sequence[str], names: Sequence[str] = ()
+) -> Iterator[Members]:
+    """The same of Go's client, all in one process; strategies with settings are written as in ``go/consumer.go``."""
+    command = [str(program), cluster.name_server, group, strategy, ",".join(topics), *names]
+    with started(f"{group} in Go", command, cluster.java.home / f"go-{group}.log") as process:
         members = Members(process)
         members.next_answer()
         yield members

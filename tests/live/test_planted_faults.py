@@ -30,8 +30,8 @@ from .faults import (
     last_alone,
     one_id_twice,
 )
-from .jars import go_program
-from .jvm import started, wait_until
+from .jvm import wait_until
+from .members import go_members
 from .test_pop_and_grpc import MQADMIN, grpc_consumers
 
 pytestmark = pytest.mark.live
@@ -259,26 +259,20 @@ def test_a_group_behind_a_proxy_is_named_so(planted: Lab, tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-def test_a_go_consumer_in_a_java_group_computes_other_shares(cluster: RocketMQCluster, tmp_path: Path) -> None:
+def test_a_go_consumer_in_a_java_group_computes_other_shares(cluster: RocketMQCluster, go_consumer: Path) -> None:
     """Its CONSISTENT_HASH has another ring than Java's."""
-    program = go_program(Path(__file__).parent / "go", tmp_path / "consumer")
     hashing = {"strategy": "CONSISTENT_HASH"}
     fault = Fault("go-svc", ("mixed-sdks",), crew_of(TOPIC, hashing, hashing), before=("unassigned-queues",))
     with lab(cluster, fast=True) as few:
         fault.plant(few, fault.group)
-        command = [str(program), cluster.name_server, fault.group, "go-svc-2", TOPIC, "CONSISTENT_HASH"]
-        with started("go", command, tmp_path / "go.log") as process:
-            process.wait_for_text("consuming")
+        with go_members(cluster, go_consumer, fault.group, "CONSISTENT_HASH", [TOPIC], ["go-svc-2"]):
 
             def names_it() -> bool:
                 return grave(few.diagnose([fault.group])[fault.group])[:1] == ["mixed-sdks"]
 
             wait_until(names_it, NAMED_DEADLINE, lambda: f"{few.brief(fault.group)}")
     last = few.said[fault.group][-1]["findings"][0]
-    assert (last["severity"], [client_id.partition("@")[2] for client_id in last["consumers"]]) == (
-        "error",
-        ["go-svc-2"],
-    )
+    assert (last["severity"], last["consumers"]) == ("error", ["127.0.0.1@go-svc-2"])
     assert len(last["queues"]) > 0
     assert wrong(few, fault) == []
 

@@ -1,11 +1,16 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
 import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
@@ -13,6 +18,7 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragelyByCircle;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash;
+import org.apache.rocketmq.client.impl.consumer.RebalanceImpl;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
@@ -20,9 +26,10 @@ import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
 
 /**
- * Real push consumers of one group, told what to do line by line on standard input: {@code join NAME},
- * {@code leave NAME}, {@code owned}, {@code seen}, {@code first}, {@code quit}. Each line but the last is answered by one
- * line of JSON.
+ * Real push consumers of one group, told what to do line by line on standard input: {@code join NAME [NAMESERVER]},
+ * {@code leave NAME}, {@code owned}, {@code popped} (from which queues each consumer takes messages by POP), {@code seen},
+ * {@code first}, {@code received TEXT} (from which queues each consumer got a message of that text), {@code quit}. Each
+ * line but the last is answered by one line of JSON.
  *
  * <p>Arguments: NameServer, group, strategy as RocketMQ names it, topics joined by commas, members to start with.
  * Member {@code NAME} has the client id {@code CLIENT_IP@NAME}; the end of standard input means {@code quit}. The property
@@ -31,6 +38,7 @@ import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
  */
 public final class Members {
     private static final String CLIENT_IP = "127.0.0.1";
+    private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
     /** 30 s when not set: how late a client would learn of its own retry topic, which the first heartbeat creates. */
     private static final int ROUTE_POLL_MILLIS = 2000;
     /** More than are asked for their running information at once: each waits for a broker's answer on such a thread. */
@@ -42,6 +50,7 @@ public final class Members {
     private final String[] topics;
     private final Map<String, DefaultMQPushConsumer> running = new TreeMap<>();
     private final Map<MessageQueue, Long> first = new ConcurrentHashMap<>();
+    private final Map<String, Map<String, Set<MessageQueue>>> received = new ConcurrentHashMap<>();
 
     private Members(String[] args) {
         nameServer = args[0];
@@ -54,10 +63,10 @@ public final class Members {
         Failure.endsTheProcess();
         Members members = new Members(args);
         for (int i = 4; i < args.length; i++) {
-            members.join(args[i]);
+            members.join(args[i], args[0]);
         }
         say(Map.of("ready", members.running.keySet()));
-        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = commands.readLine(); line != null && !line.equals("quit"); line = commands.readLine()) {
             say(members.answer(line.split(" ", 2)));
         }
@@ -68,22 +77,27 @@ public final class Members {
     }
 
     private static void say(Map<String, ?> answer) {
-        System.out.println(RemotingSerializable.toJson(answer, false));
+        OUT.println(RemotingSerializable.toJson(answer, false));
     }
 
     private Map<String, ?> answer(String[] command) {
         try {
             switch (command[0]) {
                 case "join":
-                    return Map.of("joined", join(command[1]));
+                    String[] names = command[1].split(" ");
+                    return Map.of("joined", join(names[0], names.length > 1 ? names[1] : nameServer));
                 case "leave":
                     return Map.of("left", leave(command[1]));
                 case "owned":
                     return Map.of("owned", owned());
+                case "popped":
+                    return Map.of("popped", rows(popped()));
                 case "seen":
                     return Map.of("seen", seen());
                 case "first":
                     return Map.of("first", first());
+                case "received":
+                    return Map.of("received", rows(received.getOrDefault(command[1], Map.of())));
                 default:
                     return Map.of("error", "no such command: " + command[0]);
             }
@@ -92,7 +106,7 @@ public final class Members {
         }
     }
 
-    private String join(String name) throws Exception {
+    private String join(String name, String nameServer) throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group, null, strategy());
         consumer.setNamesrvAddr(nameServer);
         consumer.setClientIP(CLIENT_IP);
@@ -107,6 +121,10 @@ public final class Members {
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             for (MessageExt message : messages) {
                 first.merge(context.getMessageQueue(), message.getQueueOffset(), Math::min);
+                String broker = context.getMessageQueue().getBrokerName();
+                received.computeIfAbsent(new String(message.getBody(), StandardCharsets.UTF_8), text -> new ConcurrentHashMap<>())
+                    .computeIfAbsent(consumer.buildMQClientId(), id -> ConcurrentHashMap.newKeySet())
+                    .add(new MessageQueue(message.getTopic(), broker, message.getQueueId()));
             }
             return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
@@ -126,17 +144,30 @@ public final class Members {
 
     /** What each member holds at this moment. A queue it is giving up stays in the table for a while, dropped. */
     private Map<String, List<Map<String, Object>>> owned() {
-        Map<String, List<Map<String, Object>>> owned = new LinkedHashMap<>();
+        Map<String, Set<MessageQueue>> owned = new LinkedHashMap<>();
         running.values().forEach(consumer -> {
-            List<Map<String, Object>> queues = new ArrayList<>();
+            Set<MessageQueue> queues = new LinkedHashSet<>();
             consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().forEach((queue, state) -> {
                 if (!state.isDropped()) {
-                    queues.add(row(queue));
+                    queues.add(queue);
                 }
             });
             owned.put(consumer.buildMQClientId(), queues);
         });
-        return owned;
+        return rows(owned);
+    }
+
+    /** 4.9 has no such table. */
+    private Map<String, Set<MessageQueue>> popped() throws ReflectiveOperationException {
+        Map<String, Set<MessageQueue>> popped = new LinkedHashMap<>();
+        for (DefaultMQPushConsumer consumer : running.values()) {
+            RebalanceImpl rebalance = consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl();
+            Map<?, ?> table = (Map<?, ?>) RebalanceImpl.class.getMethod("getPopProcessQueueTable").invoke(rebalance);
+            Set<MessageQueue> queues = new LinkedHashSet<>();
+            table.keySet().forEach(queue -> queues.add((MessageQueue) queue));
+            popped.put(consumer.buildMQClientId(), queues);
+        }
+        return popped;
     }
 
     /** The smallest offset of any message that a listener got, by queue. */
@@ -163,6 +194,12 @@ public final class Members {
             seen.put(consumer.buildMQClientId(), byTopic);
         });
         return seen;
+    }
+
+    private static Map<String, List<Map<String, Object>>> rows(Map<String, Set<MessageQueue>> byClientId) {
+        Map<String, List<Map<String, Object>>> rows = new LinkedHashMap<>();
+        byClientId.forEach((id, queues) -> rows.put(id, queues.stream().map(Members::row).collect(Collectors.toList())));
+        return rows;
     }
 
     private static Map<String, Object> row(MessageQueue queue) {

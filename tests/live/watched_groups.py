@@ -1,0 +1,130 @@
+"""Groups whose consumers run: what rmqlb predicts of them, what they report, and which messages really reach whom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from typer.testing import CliRunner
+
+from rmqlb import MessageQueue
+from rmqlb.cli.main import app
+
+from .broker_requests import send
+from .cluster import RocketMQCluster
+from .jvm import wait_until
+from .members import Members
+
+Owners = Mapping[MessageQueue, tuple[str, ...]]
+"""Queue → client ids, sorted as text; a queue without an owner has none."""
+
+OWNED_DEADLINE = 90.0
+"""A Go consumer that misses a broker's notification rebalances 20 s later, and learns of a route within 30 s."""
+_texts = (f"message {number}" for number in count())
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A group, and the programs that run its consumers.
+
+    Attributes:
+        cluster: where it is.
+        group: its name.
+        programs: what runs its consumers.
+        strategy: as RocketMQ names it.
+        options: what else says how its consumers allocate.
+    """
+
+    cluster: RocketMQCluster
+    group: str
+    programs: Sequence[Members]
+    strategy: str = "AVG"
+    options: tuple[str, ...] = ()
+
+    def say(self, command: str, *more: str) -> dict[str, Any]:
+        """The JSON that a command prints of the group."""
+        source = ("-s", f"rocketmq://{self.cluster.name_server}", "-g", self.group, "--source-timeout", "20s")
+        ran = CliRunner().invoke(app, [command, *source, *more, "-o", "json"])
+        if ran.exit_code != 0:
+            raise RuntimeError(ran.stderr)
+        said: dict[str, Any] = json.loads(ran.stdout)
+        return said
+
+    def owners(self) -> tuple[Owners, Owners]:
+        """The predicted owners, and those that consumers report at this moment."""
+        shown = self.say("show-owners", "--strategy", self.strategy, *self.options)["data"]
+        rows = {MessageQueue(q["topic"], q["brokerName"], q["queueId"]): q for q in shown["queues"]}
+        (name,) = (each["strategy"] for each in shown["strategies"])
+        return (
+            {queue: tuple(sorted(row["owners"][name])) for queue, row in rows.items()},
+            {queue: tuple(sorted(row["ownersObserved"] or ())) for queue, row in rows.items()},
+        )
+
+    def planned(self, *change: str) -> Owners:
+        """The owners that are predicted after a change."""
+        plan = self.say("plan-rebalance", "--strategy", self.strategy, *self.options, *change)["data"]
+        return {
+            MessageQueue(topic["topic"], queue["brokerName"], queue["queueId"]): tuple(sorted(queue["ownersAfter"]))
+            for topic in plan["topics"]
+            for queue in topic["queues"]
+        }
+
+    def must_own(self, client_ids: Sequence[str], expected: Owners | None = None) -> Owners:
+        """Come back once these consumers report, and get messages of, what is predicted: of all queues, and no others.
+
+        `expected` is what was predicted before; what is predicted now must be the same.
+        """
+        predicted: Owners = {}
+        observed: Owners = {}
+
+        def agree() -> bool:
+            nonlocal predicted, observed
+            shown = self.say("show-owners", "--strategy", self.strategy, *self.options)["data"]["sortedConsumers"]
+            predicted, observed = self.owners()
+            return sorted(shown) == sorted(client_ids) and predicted == observed
+
+        wait_until(agree, OWNED_DEADLINE, lambda: f"{self.group}: {differences(predicted, observed)}", 1.0)
+        assert expected is None or predicted == expected, differences(expected, predicted)
+        self._must_receive(predicted)
+        return predicted
+
+    def _must_receive(self, owners: Owners) -> None:
+        """A message to each queue reaches its owners and nobody else."""
+        text = next(_texts)
+        for queue in owners:
+            send(self.cluster, queue, text)
+
+        def arrived() -> bool:
+            return self.received(text, owners) == owners
+
+        wait_until(
+            arrived, OWNED_DEADLINE, lambda: f"{self.group}: {differences(owners, self.received(text, owners))}", 0.5
+        )
+
+    def received(self, text: str, queues: Sequence[MessageQueue] | Owners) -> Owners:
+        """Who got a message of this text from each queue."""
+        got = [pair for program in self.programs for pair in program.received(text).items()]
+        return {queue: tuple(sorted(client_id for client_id, its in got if queue in its)) for queue in queues}
+
+
+def differences(predicted: Owners, observed: Owners) -> str:
+    """Queue by queue, where they differ."""
+    rows = [
+        f"{queue.topic} {queue.broker_name} {queue.queue_id}: {predicted.get(queue)} predicted, {observed.get(queue)} seen"
+        for queue in sorted({*predicted, *observed})
+        if predicted.get(queue) != observed.get(queue)
+    ]
+    return "\n".join(rows) or "no difference"
+
+
+def unassigned(owners: Owners) -> list[MessageQueue]:
+    """The queues without an owner."""
+    return [queue for queue, its in owners.items() if not its]
+
+
+def owned_twice(owners: Owners) -> list[MessageQueue]:
+    """The queues with several owners."""
+    return [queue for queue, its in owners.items() if len(its) > 1]
