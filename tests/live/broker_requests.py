@@ -16,7 +16,7 @@ from rmqlb.remoting.frame import FrameDecoder, encode_frame
 
 from .cluster import RocketMQCluster
 
-SEND_MESSAGE, SET_MESSAGE_REQUEST_MODE = 10, 401
+SEND_MESSAGE, SET_MESSAGE_REQUEST_MODE, GET_CONSUMER_LIST_BY_GROUP = 10, 401, 38
 
 
 def ask(cluster: RocketMQCluster, broker_name: str, request: RemotingCommand) -> dict[str, Any]:
@@ -51,11 +51,19 @@ def send(cluster: RocketMQCluster, queue: MessageQueue, text: str) -> None:
     ask(cluster, queue.broker_name, RemotingCommand(SEND_MESSAGE, ext_fields=header, body=text.encode()))
 
 
-def set_request_mode(cluster: RocketMQCluster, group: str, topic: str, mode: str, share: int) -> None:
-    """`setConsumeMode` of mqadmin, on every broker that runs."""
+def set_request_mode(cluster: RocketMQCluster, broker_name: str, group: str, topic: str, mode: str, share: int) -> None:
+    """`setConsumeMode` of mqadmin."""
     body = {"topic": topic, "consumerGroup": group, "mode": mode, "popShareQueueNum": share}
-    for broker_name in cluster.running_brokers:
-        ask(cluster, broker_name, RemotingCommand(SET_MESSAGE_REQUEST_MODE, body=json.dumps(body).encode()))
+    ask(cluster, broker_name, RemotingCommand(SET_MESSAGE_REQUEST_MODE, body=json.dumps(body).encode()))
+
+
+def consumer_ids(cluster: RocketMQCluster, broker_name: str, group: str) -> list[str]:
+    """The group's consumers as a broker lists them; none when it does not know the group."""
+    request = RemotingCommand(GET_CONSUMER_LIST_BY_GROUP, ext_fields={"consumerGroup": group})
+    try:
+        return list(ask(cluster, broker_name, request)["consumerIdList"])
+    except RuntimeError:
+        return []
 
 
 def assignment(

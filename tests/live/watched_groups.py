@@ -23,7 +23,7 @@ Owners = Mapping[MessageQueue, tuple[str, ...]]
 
 OWNED_DEADLINE = 90.0
 """A Go consumer that misses a broker's notification rebalances 20 s later, and learns of a route within 30 s."""
-_texts = (f"message {number}" for number in count())
+_numbers = count()
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Watched:
 
     def _must_receive(self, owners: Owners) -> None:
         """A message to each queue reaches its owners and nobody else."""
-        text = next(_texts)
+        text = next_text()
         for queue in owners:
             send(self.cluster, queue, text)
 
@@ -108,6 +108,11 @@ class Watched:
         """Who got a message of this text from each queue."""
         got = [pair for program in self.programs for pair in program.received(text).items()]
         return {queue: tuple(sorted(client_id for client_id, its in got if queue in its)) for queue in queues}
+
+
+def next_text() -> str:
+    """A text that no message has had."""
+    return f"message {next(_numbers)}"
 
 
 def differences(predicted: Owners, observed: Owners) -> str:

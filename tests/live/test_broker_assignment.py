@@ -1,0 +1,114 @@
+"""Consumers that let brokers assign their queues (clientRebalance=false, PULL): predicted, answered, and really owned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pytest
+
+from rmqlb import MessageQueue
+from rmqlb.engine.assignment.by_broker import AskedBroker, query_assignment
+
+from .broker_requests import assignment, consumer_ids
+from .cluster import RocketMQCluster, TopicOnBroker
+from .jvm import wait_until
+from .members import SETTLE_DEADLINE, running_members
+from .relay import relay
+from .watched_groups import Watched
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+TOPICS = {"OrderEvents": (8, 8), "Skewed": (6, 3), "Few": (2, 1)}
+BROKERS = ("broker-a", "broker-b")
+NAMES = ("c9", "c10", "c1")
+CONFIG: dict[str, str | int] = {"loadBalancePollNameServerInterval": 1000}
+
+
+@pytest.fixture(scope="module")
+def assigning() -> Iterator[RocketMQCluster]:
+    with RocketMQCluster("5.5.0", brokers=BROKERS, config=CONFIG) as running:
+        running.create_topics(
+            [
+                TopicOnBroker(topic, broker, n, n)
+                for topic, counts in TOPICS.items()
+                for broker, n in zip(BROKERS, counts, strict=True)
+            ]
+        )
+        yield running
+
+
+def ids(*names: str) -> list[str]:
+    return [f"127.0.0.1@{name}" for name in names]
+
+
+def queues_of(topic: str) -> list[MessageQueue]:
+    counts = zip(BROKERS, TOPICS[topic], strict=True)
+    return [MessageQueue(topic, broker, number) for broker, n in counts for number in range(n)]
+
+
+def must_answer(group: Watched, client_ids: Iterable[str]) -> None:
+    """Each broker answers each consumer what is computed from its own list of consumers, topic by topic."""
+    asking = list(client_ids)
+    for broker_name in BROKERS:
+        listed = tuple(consumer_ids(group.cluster, broker_name, group.group))
+        broker = AskedBroker(broker_name, listed)
+        for topic in TOPICS:
+            computed = query_assignment(broker, group.strategy, topic, queues_of(topic), asking)
+            answered = {
+                client_id: assignment(group.cluster, broker_name, group.group, topic, client_id, group.strategy)
+                for client_id in asking
+            }
+            assert {i: None if its is None else sorted(its) for i, its in answered.items()} == computed
+            assert {mode for its in answered.values() for mode in (its or {}).values()} <= {"PULL"}
+
+
+@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE"])
+def test_consumers_own_what_brokers_assign_and_is_predicted(assigning: RocketMQCluster, strategy: str) -> None:
+    name = f"assigned-{strategy}-svc"
+    with running_members(assigning, name, strategy, list(TOPICS), NAMES, assigned="true") as members:
+        group = Watched(assigning, name, [members], strategy)
+        group.must_own(ids(*NAMES))
+        must_answer(group, ids(*NAMES, "stranger"))
+        after = group.planned("--add", *ids("c2"))
+        members.join("c2")
+        group.must_own(ids(*NAMES, "c2"), after)
+        must_answer(group, ids(*NAMES, "c2"))
+        after = group.planned("--remove", *ids("c10"))
+        members.leave("c10")
+        group.must_own(ids("c1", "c2", "c9"), after)
+        must_answer(group, ids(*NAMES, "c2"))
+
+
+def test_brokers_that_list_different_consumers_assign_differently(assigning: RocketMQCluster) -> None:
+    """c2 does not reach broker-b: whoever asks there shares the queues among three, whoever asks broker-a among four."""
+    name, broker = "split-svc", assigning.broker_addresses["broker-b"]
+    with relay(broker) as nowhere, relay(assigning.name_server, {broker: nowhere.address}) as other:
+        nowhere.cut()
+        with running_members(assigning, name, "AVG", list(TOPICS), NAMES, assigned="true") as members:
+            group = Watched(assigning, name, [members])
+            members.join("c2", other.address)
+            wait_until(
+                lambda: [len(consumer_ids(assigning, each, name)) for each in BROKERS] == [4, 3],
+                SETTLE_DEADLINE,
+                lambda: "broker-a must list one consumer more",
+            )
+            must_answer(group, ids(*NAMES, "c2"))
+            shown = group.say("show-owners", "--strategy", "AVG")
+            held: set[frozenset[MessageQueue]] = set()
+
+            def had_both() -> bool:
+                held.add(frozenset(q for q in members.owned()[ids("c1")[0]] if q.topic == "OrderEvents"))
+                return shares <= held
+
+            shares = {frozenset(by_list(listed)) for listed in (ids(*NAMES), ids(*NAMES, "c2"))}
+            wait_until(had_both, SETTLE_DEADLINE, lambda: f"{held} but not each of {shares}")
+    (finding,) = (each for each in shown["findings"] if each["code"] == "split-consumer-view")
+    assert finding["consumers"] == ids("c2")
+
+
+def by_list(listed: Sequence[str]) -> list[MessageQueue]:
+    """What the first consumer gets of OrderEvents from a broker that lists these."""
+    answer = query_assignment(
+        AskedBroker("any", tuple(listed)), "AVG", "OrderEvents", queues_of("OrderEvents"), ids("c1")
+    )
+    return answer[ids("c1")[0]] or []
