@@ -75,7 +75,7 @@ _rmqlb_at_show_groups() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words groups findings; return ;;
@@ -84,34 +84,34 @@ _rmqlb_at_show_groups() {
         --severity) _rmqlb_words error warning info; return ;;
         --fail-on) _rmqlb_beginnings groups-with-errors groups-with-warnings groups-unknown groups-offline unassigned duplicate-owners idle mismatches duplicate-client-ids lag imbalance 'unassigned[' 'duplicate-owners[' 'idle[' 'mismatches[' 'duplicate-client-ids[' 'lag[' 'imbalance[' 'consumers[' 'processes[' 'queues['; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help --help-all
 }
 
 _rmqlb_at_show_consumers() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words consumers; return ;;
         --color) _rmqlb_words auto always never; return ;;
         -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --help --help-all
 }
 
 _rmqlb_at_fetch_routes() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--to|--redact-map) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
         -o|--output) _rmqlb_words json yaml jsonl; return ;;
         --color) _rmqlb_words auto always never; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --evidence --to --redact --redact-map --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --evidence --to --redact --redact-map --help --help-all
 }
 
 _rmqlb_at_show_route() {
@@ -131,24 +131,24 @@ _rmqlb_at_show_owners() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
-        --section) _rmqlb_words owners mismatches pop groups queues reasons consumers summary; return ;;
+        --section) _rmqlb_words owners mismatches pop offsets groups queues reasons consumers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --help --help-all
 }
 
 _rmqlb_at_diagnose() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--earlier) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--interval|--looks|--deadline|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--interval|--looks|--deadline|--watch|--rounds) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         --fail-on) _rmqlb_words error warning; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
@@ -156,12 +156,12 @@ _rmqlb_at_diagnose() {
         --section) _rmqlb_words groups findings rules evidence queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --all-groups --fail-on --earlier --interval --looks --stacks --deadline --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --all-groups --fail-on --earlier --interval --looks --stacks --deadline --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --help --help-all
 }
 
 _rmqlb_at_diff() {
     case $prev in
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
         --password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         -g|--group) _rmqlb_names group; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
@@ -171,7 +171,7 @@ _rmqlb_at_diff() {
         --fail-on) _rmqlb_beginnings groups-changed groups-added groups-removed topics-changed consumers-joined consumers-left strategies-changed moved newly-assigned newly-unassigned newly-duplicate-owners queues-added queues-removed pending unexplained lag-growth offsets-back; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --strategy-option --output --section --all --color --no-pager --quiet --debug --fail-on --help --help-all ;;
+        -*) _rmqlb_words --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --strategy-option --output --section --all --color --no-pager --quiet --debug --fail-on --help --help-all ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -180,7 +180,7 @@ _rmqlb_at_plan_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--read-queues|--write-queues) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
@@ -192,14 +192,14 @@ _rmqlb_at_plan_rebalance() {
         --to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --fail-on) _rmqlb_beginnings moved newly-assigned newly-unassigned added removed idle unassigned duplicate-owners queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer imbalance lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners changed-since; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --read-queues --write-queues --scenario --against --changed --fail-on --help --help-all
 }
 
 _rmqlb_at_simulate_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--svg|--html|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
@@ -215,14 +215,14 @@ _rmqlb_at_simulate_rebalance() {
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken changed-since; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --svg --html --fail-on --scenario --against --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --svg --html --fail-on --scenario --against --help --help-all
 }
 
 _rmqlb_at_plan_rollout() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
@@ -239,7 +239,7 @@ _rmqlb_at_plan_rollout() {
         --ids) _rmqlb_words new same; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken takes-ms misassigned changed-since; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --sdk --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --scenario --against --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --sdk --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --scenario --against --fail-on --help --help-all
 }
 
 _rmqlb_at_simulate_send() {
@@ -284,7 +284,7 @@ _rmqlb_at_simulate_receive() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--scenario|--against) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--broker|--processes|--loops|--await|--invisible|--batch|--consume-time|--error-pause|--round-trip|--rate|--messages|--for|--seed|--fail|--crash|--target-wait|--trials) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--broker|--processes|--loops|--await|--invisible|--batch|--consume-time|--error-pause|--round-trip|--rate|--messages|--for|--seed|--fail|--crash|--target-wait|--trials) :; return ;;
         --type) _rmqlb_words simple push pop; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
@@ -293,14 +293,14 @@ _rmqlb_at_simulate_receive() {
         --fail-on) _rmqlb_beginnings wait-mean-ms wait-p50-ms wait-p95-ms wait-p99-ms wait-max-ms back-mean-ms back-p50-ms back-p95-ms back-p99-ms back-max-ms left not-stored redelivered dead-lettered receives empty-receives failed-receives unpolled-ms receives-needed changed-since 'wait-mean-ms[' 'wait-p50-ms[' 'wait-p95-ms[' 'wait-p99-ms[' 'wait-max-ms[' 'receives[' 'unpolled-ms['; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --broker --type --processes --loops --await --invisible --batch --fifo --consume-time --error-pause --round-trip --rate --messages --for --seed --fail --nameserver-notices --crash --output --section --all --color --no-pager --quiet --debug --target-wait --trials --trace --fail-on --scenario --against --topic --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --broker --type --processes --loops --await --invisible --batch --fifo --consume-time --error-pause --round-trip --rate --messages --for --seed --fail --nameserver-notices --crash --output --section --all --color --no-pager --quiet --debug --target-wait --trials --trace --fail-on --scenario --against --topic --help --help-all
 }
 
 _rmqlb_at_record() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--svg|--html|--against|--replay) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--every|--for|--event-at|--tolerance) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--every|--for|--event-at|--tolerance) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --until) _rmqlb_words converged; return ;;
@@ -311,21 +311,21 @@ _rmqlb_at_record() {
         --section) _rmqlb_words differences timeline consumers changes queues intervals comparison summary snapshots; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --every --until --for --event-at --to --evidence --svg --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --against --tolerance --replay --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --every --until --for --event-at --to --evidence --svg --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --against --tolerance --replay --help --help-all
 }
 
 _rmqlb_at_check() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|-p|--policy) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--today) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--today) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif prometheus; return ;;
         --section) _rmqlb_words failed waived incomplete not-applicable rules waivers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-from) _rmqlb_words error warning info; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --policy --today --fail-from --print-policy --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --policy --today --fail-from --print-policy --help --help-all
 }
 
 _rmqlb_at_pipeline() {
@@ -492,14 +492,14 @@ _rmqlb_at_context() {
 _rmqlb_at_context_add() {
     case $prev in
         -s|--source|--ca-file|--client-cert|--client-key) _rmqlb_files; return ;;
-        --user|--access-key|--tls-name|--map-address|--source-timeout|--source-retries) :; return ;;
+        --user|--access-key|--tls-name|--proxy|--map-address|--source-timeout|--source-retries) :; return ;;
         --secret) _rmqlb_beginnings 'file:' 'env:' 'keyring:'; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --source --user --access-key --secret --ca-file --client-cert --client-key --tls-name --map-address --source-timeout --source-retries --use --replace --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
+        -*) _rmqlb_words --source --user --access-key --secret --ca-file --client-cert --client-key --tls-name --proxy --map-address --source-timeout --source-retries --use --replace --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
         *) : ;;
     esac
 }
@@ -562,12 +562,12 @@ _rmqlb_at_config_show() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words settings; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --origin --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --origin --help --help-all
 }
 
 _rmqlb_at_schema() {

@@ -47,6 +47,14 @@ HELD_BY = {
         "tests/cli/test_record.py",
         "def test_the_pipeline_finds_the_snapshots",
     ),
+    "rmqlb show-groups -s rocketmq://HOST:9876 --proxy": (
+        "tests/cli/test_proxy.py",
+        "def test_a_group_that_a_proxy_lists_is_neither_offline_nor_unowned",
+    ),
+    "rmqlb context add prod -s rocketmq://HOST:9876 --proxy": (
+        "tests/cli/test_proxy.py",
+        "def test_a_context_names_the_proxies_of_its_cluster",
+    ),
     "python -m pytest -q --figures": ("tests/conftest.py", "--figures"),
 }
 """How a line that no test of this file runs begins → the file that runs it, or that it runs, and what stands there."""

@@ -306,6 +306,7 @@ contexts:
     client-cert: /cert
     client-key: /key
     tls-name: n
+    proxy: ["p:8080"]
     map-address: ["a:1=b:2"]
     source-timeout: 5s
     source-retries: 3

@@ -144,6 +144,7 @@ REACHED: dict[str, Any] = {
     "source_timeout": "1s",
     "source_retries": 9,
     "max_size": "1MB",
+    "proxy": ["p:1"],
     "map_address": ["a:1=b:1"],
     "access_key": "k",
     "secret_key_file": "f",

@@ -311,6 +311,7 @@ BY_NAME: Mapping[str, Maker] = {
     "--broker": lambda at: at.one("broker-a:4", "broker-b:2", "broker-a"),
     "--tls-name": lambda _: "name.example",
     "--fail-from": lambda at: at.seldom("fatal", "error", "warning", "info"),
+    "--proxy": lambda _: "127.0.0.1:1",
     "--map-address": lambda _: "10.0.0.1:9876=127.0.0.1:1",
     "--client": lambda at: at.seldom("3.0.0", "5.5.0", "5.3.1", "5.1.4", "4.9.7", "5.2.0"),
 }

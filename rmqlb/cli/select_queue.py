@@ -51,7 +51,7 @@ class KeyOptions(Struct, frozen=True):
     ] = None
 
 
-@command
+@command(without=("proxy",))
 def select_queue(
     source: SourceOptions,
     topic: Annotated[str, Option("-t", "--topic", metavar="TOPIC", help="The topic; required.")],

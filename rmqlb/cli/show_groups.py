@@ -52,8 +52,9 @@ def show_groups(
 
       rmqlb show-groups -s examples/cluster.json -o prometheus
 
-    A group is in order when each queue has one owner, as observed or as its consumers' strategy gives it. It is unknown
-    when that cannot be known, as for consumption by POP. --section findings lists all findings.
+    A group is in order when each queue has one owner, as observed or as its consumers' strategy gives it, and when its
+    consumers are visible clients of a Proxy (--proxy), which own none. It is unknown when that cannot be known, as for
+    consumption by POP. --section findings lists all findings.
 
     A running cluster's brokers are asked for each group's consumers and offsets, and each consumer for its queues.
 

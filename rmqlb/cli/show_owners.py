@@ -1,6 +1,6 @@
 """`rmqlb show-owners`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from rmqlb.cli.common.each_group import EachGroup
 from rmqlb.cli.common.inputs import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rmqlb.cli.common.inputs import GroupOnTopics
     from rmqlb.engine.allocate.strategy import Settings
     from rmqlb.model.finding import Finding
-    from rmqlb.model.owners import OwnersReport, PopTopic
+    from rmqlb.model.owners import OwnersReport, PopTopic, QueueOffsets
     from rmqlb.model.snapshot import ClusterSnapshot
 
 
@@ -84,7 +84,7 @@ def show_owners(
                 progress(f"the owners of {found.title}", 0, 0)
                 by_pop, of_pop = _by_pop(found, names if strategy else [], pop_share)
                 owners = _owners(found, names, own, is_named=bool(strategy), explain=which.explain)
-                reports.append(replace(owners, pop_topics=by_pop))
+                reports.append(replace(owners, pop_topics=by_pop, offsets=_offsets(found), hidden=_hidden(found)))
                 drawn = owners_report(reports[-1], explained=which.explain)
             findings = _findings(found, names, own, is_named=bool(strategy), explain=which.explain)
             return SnapshotView(drawn, snapshot, (*findings, *_mixed(found, owners), *of_pop))
@@ -100,12 +100,13 @@ def _found(
     """The group with at least one consumer; `is_named`: a strategy is."""
     from rmqlb.engine.assignment.pop_and_proxy import nobody_online
 
-    found = group_on_topics(snapshot, which, broadcasting_too=True, pop_too=True, all_by_pop=pop_share is not None)
-    for option, given in (("--pop-share", pop_share is not None), ("--strategy", is_named)):
-        if found.broadcasting and given:
+    by_pop = pop_share is not None
+    found = group_on_topics(snapshot, which, broadcasting_too=True, pop_too=True, hidden_too=True, all_by_pop=by_pop)
+    for option, given in (("--pop-share", by_pop), ("--strategy", is_named)):
+        if (found.broadcasting or found.by_proxy) and given:
             raise no_strategy(option, found)
     require_named(which, found.client_ids)
-    if not found.client_ids:
+    if not found.client_ids and not found.hidden:
         raise nobody_online(found.name, found.group, "name consumers with --consumers")
     return found
 
@@ -116,12 +117,34 @@ def _by_pop(
     """Who may read what of the topics that are consumed by POP, and the findings about it."""
     if not found.popped:
         return (), ()
-    from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics
+    from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics, proxy_topics
 
+    if found.by_proxy:
+        return proxy_topics(found.popped, None if found.hidden else found.client_ids), ()
     group = None if found.assumed else found.group
     strategy = named[0] if named else None
     topics = pop_topics(group, found.popped, found.client_ids, strategy=strategy, share=pop_share)
     return topics, tuple(pop_findings(topics, found.name))
+
+
+def _hidden(found: "GroupOnTopics") -> "Literal['certain', 'likely'] | None":
+    """How sure it is that its consumers are behind a Proxy, where they are not visible."""
+    if not found.hidden or found.group is None:
+        return None
+    return "certain" if found.group.polling_num else "likely"
+
+
+def _offsets(found: "GroupOnTopics") -> "tuple[QueueOffsets, ...]":
+    """How far a group behind a Proxy has read the queues of its topics."""
+    from rmqlb.model.group import QueueState
+    from rmqlb.model.owners import QueueOffsets
+
+    queues = [queue for route in found.popped for queue in route.subscribe_queues()] if found.by_proxy else []
+    states = ((queue, found.states.get(queue, QueueState())) for queue in queues)
+    return tuple(
+        QueueOffsets(q.topic, q.broker_name, q.queue_id, state.broker_offset, state.consumer_offset, state.lag)
+        for q, state in states
+    )
 
 
 def _owners(

@@ -13,7 +13,7 @@ from rmqlb.errors import DataError
 from rmqlb.model.snapshot import Wanted
 
 
-@command
+@command(without=("proxy",))
 def show_route(
     source: SourceOptions,
     output: OutputOptions,

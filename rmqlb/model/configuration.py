@@ -55,6 +55,7 @@ ENDPOINT = (
     Key("client-cert", "path"),
     Key("client-key", "path"),
     Key("tls-name"),
+    Key("proxy", "texts"),
     Key("map-address", "texts"),
     Key("source-timeout", "amount"),
     Key("source-retries", "count"),

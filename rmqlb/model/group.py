@@ -6,6 +6,7 @@ that somebody looked and found no owner.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
@@ -28,11 +29,17 @@ ConsumerType = Literal["push", "pull", "lite-pull", "assign"]
 RETRY_PREFIX = "%RETRY%"
 NOT_STORED = -1  # in the place of an offset: the broker has none of the group (`QUERY_NOT_FOUND`)
 DLQ_PREFIX = "%DLQ%"
+_GRPC_ID = r".+@\d+@\d+@[0-9a-z]+"
 
 
 def retry_topic(group: str) -> str:
     """The topic of what the group sends back (`MixAll.getRetryTopic`)."""
     return RETRY_PREFIX + group
+
+
+def is_grpc(client_id: str) -> bool:
+    """The id has the form that 5.x gRPC clients give themselves: host@pid@index@time in base 36."""
+    return client_id.count("@") > 2 and re.fullmatch(_GRPC_ID, client_id) is not None
 
 
 class Seen(Struct, frozen=True, rename="camel"):
@@ -73,6 +80,28 @@ class MemberView(Struct, frozen=True, rename="camel"):
     @property
     def client_ids(self) -> tuple[str, ...]:
         """The ids, sorted as clients sort them; two processes that share an id are both there."""
+        return tuple(sort_client_ids(connection.client_id for connection in self.connections))
+
+    @property
+    def sharing_ids(self) -> tuple[str, ...]:
+        """The same without gRPC clients, which are listed by the brokers whose own Proxies they use."""
+        return tuple(client_id for client_id in self.client_ids if not is_grpc(client_id))
+
+
+class ProxyView(Struct, frozen=True, rename="camel"):
+    """What a Proxy says about the group's consumers, those that other Proxies of its cluster told it of included.
+
+    Mirrors `ConsumerManagerActivity` of the Proxy, 5.1.1 and later. A Proxy in cluster mode hands each heartbeat on to
+    the others (`HeartbeatSyncer`); one in local mode has the list of its broker.
+    """
+
+    connections: tuple[Connection, ...]  # none when no consumer of the group is online there
+    seen: Seen
+    proxy_addr: str
+
+    @property
+    def client_ids(self) -> tuple[str, ...]:
+        """The ids, sorted as clients sort them."""
         return tuple(sort_client_ids(connection.client_id for connection in self.connections))
 
 
@@ -161,17 +190,19 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
     # topic → of how many further consumers a consumer may read the queues by POP (`popShareQueueNum`), as brokers have
     # it with the mode, several where they differ; None when nobody looked
     pop_share_queue_nums: Mapping[str, tuple[int, ...]] | None = None
+    # the consumers as each Proxy lists them that was asked and answered; None when none was asked
+    proxies: tuple[ProxyView, ...] | None = None
 
     @cached_property
     def client_ids(self) -> tuple[str, ...] | None:
         """The consumers, sorted, duplicates kept; None when they were not observed.
 
-        Brokers may disagree; each id then counts as often as the broker that lists it most often says.
+        Brokers and Proxies may disagree; each id then counts as often as the one says that lists it most often.
         """
         if self.views is None:
             return None
         most: Counter[str] = Counter()
-        for view in self.views:
+        for view in self.lists:
             most |= Counter(view.client_ids)
         return tuple(sort_client_ids(most.elements()))
 
@@ -179,10 +210,15 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
     def connection_of(self) -> Mapping[str, Connection]:
         """Client ID → a connection of it, one that tells its language where there is one."""
         found: dict[str, Connection] = {}
-        for connection in (connection for view in self.views or () for connection in view.connections):
+        for connection in (connection for view in self.lists for connection in view.connections):
             if found.setdefault(connection.client_id, connection).language is None:
                 found[connection.client_id] = connection
         return found
+
+    @property
+    def lists(self) -> tuple[MemberView | ProxyView, ...]:
+        """The consumers as each broker lists them, and each Proxy that was asked."""
+        return (*(self.views or ()), *(self.proxies or ()))
 
     @property
     def own_topics(self) -> tuple[str, ...] | None:
@@ -221,4 +257,4 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
 
     @property
     def has_split_view(self) -> bool:
-        return len({view.client_ids for view in self.views or ()}) > 1
+        return len({view.sharing_ids for view in self.views or ()}) > 1

@@ -23,11 +23,13 @@ class GroupState(Struct, frozen=True, rename="camel"):
     Attributes:
         group: its name.
         status: error or warning, as its worst finding; otherwise unknown (who owns its queues is neither observed nor
-            certain to predict, or what is odd about the owners may pass), offline (no consumer is online) or inOrder.
+            certain to predict, or what is odd about the owners may pass), offline (no consumer is visible: brokers list
+            none, nor do Proxies that were asked, and nothing shows consumption) or inOrder (also of clients of a Proxy
+            that are visible, which own no queues).
         topics: to which it subscribes, the one for retries left out; null when they are not known.
         message_model: CLUSTERING or BROADCASTING; null when it is not known.
         consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP; null when it is not known.
-        consumers: distinct client IDs that brokers list; null when they are not known.
+        consumers: distinct client IDs that brokers list, and Proxies that were asked; null when they are not known.
         processes: running clients, of which several may share a client ID; null when they are not known.
         queues: readable queues of its topics; null when a route is not known.
         lag: messages not yet read; null when they are not known of every queue.
@@ -93,7 +95,7 @@ class OverviewSummary(Struct, frozen=True, rename="camel"):
         with_errors: those whose worst finding is an error.
         with_warnings: those whose worst finding is a warning.
         unknown: those of which it is not known who owns their queues.
-        offline: those without a consumer, and without messages that are known to wait.
+        offline: those without a visible consumer, and without messages that are known to wait.
         in_order: the others.
         queues: of all groups, as far as they are known.
         lag: messages not yet read, of all groups, as far as they are known.
@@ -142,12 +144,14 @@ class ProcessAddress(Struct, frozen=True, rename="camel"):
     """Where a process is connected from.
 
     Attributes:
-        broker_addr: the broker that reports it; null when the source does not say which.
+        broker_addr: the broker that reports it; null when the source does not say which, or a Proxy reports it.
         client_addr: the process's end of the connection, `ip:port`.
+        proxy_addr: the Proxy that reports it, its own connection or one of another Proxy; null when a broker does.
     """
 
     broker_addr: str | None
     client_addr: str
+    proxy_addr: str | None = None
 
 
 class ConsumerProcess(Struct, frozen=True, rename="camel"):

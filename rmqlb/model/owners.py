@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from msgspec import Struct
 
@@ -66,12 +67,12 @@ class PopQueue(Struct, frozen=True, rename="camel"):
     Attributes:
         broker_name: its broker.
         queue_id: its number there; -1 is any queue of the broker.
-        consumers: client ids, sorted.
+        consumers: client ids, sorted; null when they are behind a Proxy that was not asked.
     """
 
     broker_name: str
     queue_id: int
-    consumers: tuple[str, ...]
+    consumers: tuple[str, ...] | None
 
 
 class PopTopic(Struct, frozen=True, rename="camel"):
@@ -79,18 +80,41 @@ class PopTopic(Struct, frozen=True, rename="camel"):
 
     Attributes:
         topic: its name.
-        strategy: that brokers assign by, on behalf of the consumers.
-        pop_share_queue_nums: popShareQueueNum as brokers have it, several where they differ.
+        strategy: that brokers assign by, on behalf of the consumers; null behind a Proxy, where none decides.
+        pop_share_queue_nums: popShareQueueNum as brokers have it, several where they differ; none behind a Proxy.
         assumed: popShareQueueNum is not known, and what brokers have by default is taken.
         queues: who may read what, in the clients' order of queues; null where brokers do not have the strategy: they
             answer nothing, and consumers keep what they have.
+        by_proxy: its consumers are behind a Proxy, which gives each of them any queue of each broker.
     """
 
     topic: str
-    strategy: str
+    strategy: str | None
     pop_share_queue_nums: tuple[int, ...]
     assumed: bool
     queues: tuple[PopQueue, ...] | None
+    by_proxy: bool = False
+
+
+class QueueOffsets(Struct, frozen=True, rename="camel"):
+    """How far a group has read a queue.
+
+    Attributes:
+        topic: its topic.
+        broker_name: its broker.
+        queue_id: its number there, from 0.
+        broker_offset: the next message to be stored; null when it is not known.
+        consumer_offset: the next message that the group has not finished, -1 when it has stored none; null when it is
+            not known.
+        lag: messages not yet read; null when it is not known.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    broker_offset: int | None
+    consumer_offset: int | None
+    lag: int | None
 
 
 class OwnersReport(Struct, frozen=True, rename="camel"):
@@ -107,6 +131,8 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
             give, one that reports none taken to run the most frequent; null when they report the same one, or one that
             needs settings, or no owner is observed.
         pop_topics: the topics that are consumed by POP, of which no queue has an owner.
+        offsets: of a group whose consumers are behind a Proxy: how far it has read each queue.
+        hidden: its consumers are certain or likely to be behind a Proxy that was not asked; null otherwise.
     """
 
     group: str | None
@@ -117,6 +143,13 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
     strategies_reported: Mapping[str, int] = {}
     mixed_mismatches: int | None = None
     pop_topics: tuple[PopTopic, ...] = ()
+    offsets: tuple[QueueOffsets, ...] = ()
+    hidden: Literal["certain", "likely"] | None = None
+
+    @property
+    def by_proxy(self) -> bool:
+        """Its consumers are behind a Proxy."""
+        return any(topic.by_proxy for topic in self.pop_topics)
 
     @property
     def broadcasting(self) -> bool:

@@ -239,20 +239,22 @@ class PopTopicPlan(Struct, frozen=True, rename="camel"):
 
     Attributes:
         topic: its name.
-        strategy: that brokers assign by before.
+        strategy: that brokers assign by before; null behind a Proxy, where none decides.
         strategy_after: afterwards.
-        pop_share_queue_nums: popShareQueueNum as brokers have it, several where they differ.
+        pop_share_queue_nums: popShareQueueNum as brokers have it, several where they differ; none behind a Proxy.
         assumed: popShareQueueNum is not known, and what brokers have by default is taken.
         queues: who may read what; empty where brokers do not have one of the strategies: they answer nothing to it, and
             consumers keep what they have.
+        by_proxy: its consumers are behind a Proxy, which gives each of them any queue of each broker.
     """
 
     topic: str
-    strategy: str
-    strategy_after: str
+    strategy: str | None
+    strategy_after: str | None
     pop_share_queue_nums: tuple[int, ...]
     assumed: bool
     queues: tuple[PopChange, ...]
+    by_proxy: bool = False
 
 
 class RebalancePlan(Struct, frozen=True, rename="camel"):

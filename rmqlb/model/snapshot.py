@@ -84,7 +84,17 @@ class RouteSighting(Struct, frozen=True, rename="camel"):
 
 
 UnreadKind = Literal[
-    "route", "group", "groups", "members", "member", "offsets", "stored-offsets", "name-server", "part", "other"
+    "route",
+    "group",
+    "groups",
+    "members",
+    "member",
+    "offsets",
+    "stored-offsets",
+    "name-server",
+    "proxy",
+    "part",
+    "other",
 ]
 UNREAD_WORDS: Mapping[UnreadKind, str] = {
     "route": "route of topic {name}",
@@ -95,6 +105,7 @@ UNREAD_WORDS: Mapping[UnreadKind, str] = {
     "offsets": "offsets of group {name} at {detail}",
     "stored-offsets": "stored offsets of group {name} at {detail}",
     "name-server": "NameServer {name}",
+    "proxy": "consumers of Proxy {name}",
     "part": "part {name}",
     "other": "{name}",
 }
@@ -105,7 +116,7 @@ class Unread(Struct, frozen=True):
     """A part that could not be read."""
 
     kind: UnreadKind
-    # of the topic, group, broker (`groups`) or NameServer; the number of a redacted part; other parts in words
+    # of the topic, group, broker (`groups`), NameServer or Proxy; the number of a redacted part; other parts in words
     name: str
     reason: str
     # of a group: the broker (`members`), the client ID (`member`), or the addresses of brokers

@@ -22,9 +22,11 @@ from rmqlb.model.group import (
     ConsumerGroup,
     MemberReport,
     MemberView,
+    ProxyView,
     QueueState,
     Seen,
     States,
+    is_grpc,
     retry_topic,
 )
 from rmqlb.model.message_queue import MessageQueue
@@ -92,6 +94,15 @@ class AdminReads(Protocol):
     def close(self) -> None: ...  # close all connections
 
 
+class ProxyReads(Protocol):
+    """What Proxies are asked; it may be called by several threads, and raises nothing: see `unread`."""
+
+    # what each Proxy lists, of those that answer, and the whole document when a consumer is online there
+    def consumers(self, group: str) -> list[tuple[ProxyView, docs.ConnectionsDocument | None]]: ...
+    def unread(self) -> list[Unread]: ...  # the Proxies that did not answer, or that are none
+    def close(self) -> None: ...  # close all connections
+
+
 def utc_now() -> datetime:
     """This moment, in whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
@@ -105,13 +116,15 @@ class LiveSource:
         reads: AdminReads,
         clock: Callable[[], datetime] = utc_now,
         pace: Pace | None = None,  # that other readings share; one of its own by default
+        proxies: ProxyReads | None = None,  # that are asked for consumers too
     ) -> None:
         self.reads = reads
+        self._proxies = proxies
         self._clock = clock
         self._pace = pace or Pace()
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
-        reading = _SnapshotReader(self.reads, self._clock, progress, self._pace, wanted)
+        reading = _SnapshotReader(self.reads, self._clock, progress, self._pace, wanted, self._proxies)
         taken_at = self._clock()
         progress(self.reads.endpoint, 0, 0)
         try:
@@ -125,13 +138,15 @@ class LiveSource:
                     reading.routes(wanted.topics)
         finally:
             self.reads.close()
+            if self._proxies is not None:
+                self._proxies.close()
         return ClusterSnapshot(
             kind=self.reads.kind,
             endpoint=self.reads.endpoint,
             taken_at=taken_at,
             routes={sighting.route.topic: sighting for sighting in reading.found.values() if sighting is not None},
             groups={group.group: group for group in groups},
-            unread=(*self.reads.unread(), *reading.unread),
+            unread=(*self.reads.unread(), *(self._proxies.unread() if self._proxies else ()), *reading.unread),
         )
 
     def ask_offsets(
@@ -158,9 +173,16 @@ class _SnapshotReader:
     """One reading of a cluster: what was found and what could not be read so far."""
 
     def __init__(
-        self, reads: AdminReads, clock: Callable[[], datetime], progress: Progress, pace: Pace, wanted: Wanted
+        self,
+        reads: AdminReads,
+        clock: Callable[[], datetime],
+        progress: Progress,
+        pace: Pace,
+        wanted: Wanted,
+        proxies: ProxyReads | None = None,
     ) -> None:
         self._reads = reads
+        self._proxies = proxies
         self._clock = clock
         self._progress = progress
         self._slots = threading.BoundedSemaphore(AT_ONCE)
@@ -234,8 +256,11 @@ class _SnapshotReader:
         name = asked.group or ""
         brokers = self._reads.brokers(name)
         answers = self._connections(name, brokers)
+        by_proxy = self._by_proxy(name)
+        proxies = None if by_proxy is None else tuple(view for view, _ in by_proxy)
         documents = [document for document in answers.values() if document is not None]
-        names = sorted({topic for document in documents for topic in document.subscription_table or ()})
+        online = [*documents, *(document for _, document in by_proxy or () if document is not None)]
+        names = sorted({topic for document in online for topic in document.subscription_table or ()})
         wanted = list(
             dict.fromkeys(
                 (*(names if asked.topics is None else asked.topics), *([retry_topic(name)] if asked.retry else ()))
@@ -249,17 +274,20 @@ class _SnapshotReader:
         }
         if documents:
             answers |= self._connections(name, {b: serving[b] for b in sorted(serving) if b not in brokers})
-        if not any(answers.values()):
+        if not online:
             self._must_be_known(name, answers)
-            return ConsumerGroup(name, self._seen(), views=())
-        first = documents[0]
+            return ConsumerGroup(name, self._seen(), views=(), proxies=proxies)
+        first = online[0]
         return ConsumerGroup(
             group=name,
             seen=self._seen(),
             consume_type=first.consume_type,
             message_model=first.message_model,
             consume_from_where=first.consume_from_where,
-            views=tuple(
+            proxies=proxies,
+            views=()
+            if not documents
+            else tuple(
                 MemberView(
                     from_documents.connections(document) if document else (), self._seen(), (serving | brokers)[broker]
                 )
@@ -274,6 +302,12 @@ class _SnapshotReader:
             return self._reads.connections(group, brokers[broker])
 
         return dict(self._each("consumers", ask, brokers, lambda broker, why: Unread("members", group, why, broker)))
+
+    def _by_proxy(self, group: str) -> list[tuple[ProxyView, docs.ConnectionsDocument | None]] | None:
+        if self._proxies is None:
+            return None
+        with self._slots:
+            return self._proxies.consumers(group)
 
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
         """A group without members is known to the cluster, or it is a mistake."""
@@ -302,7 +336,8 @@ class _SnapshotReader:
         group, via, held = self._with_reports(group)
         if self._evidence and via.keys() <= held.keys():
             states = dict.fromkeys(self._readable(group.reports), QueueState()) | states
-        owned = with_owners(states, held, frozenset(via), popped_topics(group.reports))
+        members = frozenset(client_id for client_id in group.client_ids or () if not is_grpc(client_id))
+        owned = with_owners(states, held, members, popped_topics(group.reports))
         group = replace(group, queues=owned)
         modes = request_modes(self._pop_reads, group, via)
         return replace(group, request_modes=modes.modes, pop_share_queue_nums=modes.shares)
@@ -323,8 +358,17 @@ class _SnapshotReader:
     def _with_reports(
         self, group: ConsumerGroup
     ) -> tuple[ConsumerGroup, dict[str, str], dict[str, frozenset[MessageQueue]]]:
-        """What its consumers say of themselves, through which broker each was asked, and what each of them holds."""
-        via = {client_id: view.broker_addr or "" for view in group.views or () for client_id in view.client_ids}
+        """What its consumers say of themselves, through which broker each was asked, and what each of them holds.
+
+        gRPC clients are not asked, for whom a broker with a Proxy in it waits 10 s in vain (5.5.0), nor those that only
+        a Proxy lists, which does not know the question.
+        """
+        via = {
+            client_id: view.broker_addr or ""
+            for view in group.views or ()
+            for client_id in view.client_ids
+            if not is_grpc(client_id)
+        }
         answers = self._each(
             "queues of consumers",
             lambda client_id: self._reported(group.group, client_id, via[client_id]),
@@ -356,6 +400,7 @@ class _SnapshotReader:
             connection.client_id: brokers[broker]
             for broker, document in self._connections(group, brokers).items()
             for connection in (from_documents.connections(document) if document else ())
+            if not is_grpc(connection.client_id)  # brokers wait 10 s for them, and no stack trace comes (5.5.0)
         }
         answers = self._each(
             "stack traces",
@@ -382,7 +427,8 @@ class _SnapshotReader:
     def _unlisted(self, group: ConsumerGroup, wanted: Sequence[str]) -> ConsumerGroup:
         """A group of which no broker lists a consumer, with what shows whether it is consumed all the same.
 
-        Its topics are those of which it has stored offsets; of the wanted ones receive requests are asked for too.
+        Its topics, where no Proxy knows them, are those of which it has stored offsets; of the wanted ones receive
+        requests are asked for too.
         """
         name, addresses = group.group, list(self._reads.brokers(group.group).values())
         states: dict[MessageQueue, QueueState] = {}
@@ -397,12 +443,13 @@ class _SnapshotReader:
             rates += [] if rate is None else [rate]
         topics = sorted({queue.topic for queue in states})
         self.routes(topics, tolerant=True)
+        asked = list(dict.fromkeys((*wanted, *topics)))
         return replace(
             group,
-            topics=tuple(topics) or None,
+            topics=group.topics or tuple(topics) or None,
             queues=states,
             consume_tps=sum(rates) if rates else None,
-            polling_num=polling_num(self._pop_reads, name, list(dict.fromkeys((*wanted, *topics))), addresses),
+            polling_num=None if group.client_ids else polling_num(self._pop_reads, name, asked, addresses),
         )
 
     def _consumed(self, group: str, address: str) -> tuple[States, float | None]:

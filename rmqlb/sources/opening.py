@@ -14,6 +14,8 @@ from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.source import Source
 
 if TYPE_CHECKING:
+    from rmqlb.sources.native.proxies import Proxies
+    from rmqlb.sources.native.wire import WireSettings
     from rmqlb.sources.pace import Pace
 
 _NAME_SERVER_PATH = "/rocketmq/nsaddr"
@@ -41,6 +43,7 @@ class Access(Struct, frozen=True):
     client_key: str | None = None  # PEM file with its key, or None when it is in the same file
     tls_name: str | None = None  # name expected in every certificate, or None for the host's own
     map_address: tuple[str, ...] = ()  # FROM=TO rules for addresses behind a tunnel
+    proxies: tuple[str, ...] = ()  # whose remoting ports tell consumers that brokers do not list
     pace: Pace | None = None  # when each consumer may be asked again, for all readings that share it
 
 
@@ -50,6 +53,11 @@ def open_source(text: str, access: Access) -> Source:
         from rmqlb.sources.native.address_map import parse_address_map
 
         parse_address_map(access.map_address)
+    if access.proxies:
+        from rmqlb.sources.native.proxies import proxy_address
+
+        for proxy in access.proxies:
+            proxy_address(proxy)
     if not text:
         raise UsageError("the source is empty", hint="-s takes a URL, a file, or - for stdin")
     scheme = re.match(_SCHEME, text) if ":" in text else None
@@ -87,17 +95,23 @@ def _name_servers(hosts: str) -> list[str]:
 
 
 def _native(name_servers: list[str], access: Access, *, tls: bool) -> Source:
-    from rmqlb.remoting.acl import Credentials
     from rmqlb.sources.live import LiveSource
-    from rmqlb.sources.native.address_map import parse_address_map
     from rmqlb.sources.native.source import NameServerReads
+
+    reads = NameServerReads(name_servers, _wire_settings(access, tls=tls))
+    return LiveSource(reads, pace=access.pace, proxies=_proxies(access, tls=tls))
+
+
+def _wire_settings(access: Access, *, tls: bool) -> WireSettings:
+    from rmqlb.remoting.acl import Credentials
+    from rmqlb.sources.native.address_map import parse_address_map
     from rmqlb.sources.native.wire import WireSettings, tls_context
 
     credentials = None
     if access.access_key is not None:
         secret = access.secret_key() if access.secret_key else ""
         credentials = Credentials(access.access_key, secret, access.security_token)
-    settings = WireSettings(
+    return WireSettings(
         timeout=access.timeout,
         retries=access.retries,
         tls=tls_context(access.ca_file, access.client_cert, access.client_key) if tls else None,
@@ -106,7 +120,17 @@ def _native(name_servers: list[str], access: Access, *, tls: bool) -> Source:
         addresses=parse_address_map(access.map_address),
         max_bytes=access.max_bytes,
     )
-    return LiveSource(NameServerReads(name_servers, settings), pace=access.pace)
+
+
+def _proxies(access: Access, *, tls: bool) -> Proxies | None:
+    """The Proxies, with TLS when the source has it, or one of them is given as rocketmqs://."""
+    if not access.proxies:
+        return None
+    from rmqlb.sources.native.proxies import TLS_PREFIX, Proxies, proxy_address
+
+    addresses = dict.fromkeys(map(proxy_address, access.proxies))
+    tls = tls or any(proxy.startswith(TLS_PREFIX) for proxy in access.proxies)
+    return Proxies(tuple(addresses), _wire_settings(access, tls=tls))
 
 
 def _named(text: str, access: Access, *, tls: bool = False) -> Source:
@@ -150,7 +174,8 @@ def _dashboard(text: str, access: Access) -> Source:
     user, password = named or access.user, access.password
     credentials = Credentials(user, lambda: password(user)) if user and password else None
     settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes)
-    return LiveSource(DashboardReads(url, settings, credentials), pace=access.pace)
+    reads = DashboardReads(url, settings, credentials)
+    return LiveSource(reads, pace=access.pace, proxies=_proxies(access, tls=False))
 
 
 def _without_login(text: str) -> tuple[str, str | None]:

@@ -36,6 +36,7 @@ class ContextEntry(Struct, frozen=True, rename="camel"):
         client_cert: PEM file of the certificate to show.
         client_key: PEM file of its key.
         tls_name: the name in every server's certificate.
+        proxy: remoting ports of Proxies that tell their consumers.
         map_address: addresses to reach at others, FROM=TO.
         source_timeout: timeout of one request, as written.
         source_retries: retries of a read on transient errors.
@@ -52,6 +53,7 @@ class ContextEntry(Struct, frozen=True, rename="camel"):
     client_cert: str | None
     client_key: str | None
     tls_name: str | None
+    proxy: tuple[str, ...] | None
     map_address: tuple[str, ...] | None
     source_timeout: str | None
     source_retries: int | None

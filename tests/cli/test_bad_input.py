@@ -68,6 +68,9 @@ FILES = {
 }
 
 
+ASK_PROXY = "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
+
+
 class Bad(NamedTuple):
     """A command line and how it ends; `{}` in its texts is the folder of FILES."""
 
@@ -179,14 +182,14 @@ NAMES = [
     Bad(
         f"{PLAN} -s {{}}/memberless.json --topic T",
         DATA,
-        "group g has no consumer online",
-        "plan with --add N or --consumers; consumers behind a Proxy (gRPC) are not listed by brokers",
+        "no consumer of group g is visible: it is offline, or behind a Proxy",
+        f"plan with --add N or --consumers; {ASK_PROXY}",
     ),
     Bad(
         f"{OWNERS} -s {{}}/memberless.json --topic T",
         DATA,
-        "group g has no consumer online",
-        "name consumers with --consumers; consumers behind a Proxy (gRPC) are not listed by brokers",
+        "no consumer of group g is visible: it is offline, or behind a Proxy",
+        f"name consumers with --consumers; {ASK_PROXY}",
     ),
     Bad(
         "plan-rollout -s {}/pop.json",

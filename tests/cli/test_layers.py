@@ -45,6 +45,7 @@ TABLE: dict[str, dict[str, Any]] = {
     "client-cert": {FLAG: "/f", ENVIRONMENT: "/e", CONTEXT: "/c", DEFAULT: None},
     "client-key": {FLAG: "/f", ENVIRONMENT: "/e", CONTEXT: "/c", DEFAULT: None},
     "tls-name": {FLAG: "f", ENVIRONMENT: "e", CONTEXT: "c", DEFAULT: None},
+    "proxy": {FLAG: ["f:1"], ENVIRONMENT: ["e:1"], CONTEXT: ["c:1"], DEFAULT: None},
     "map-address": {FLAG: ["f:1=g:1"], ENVIRONMENT: ["e:1=g:1"], CONTEXT: ["c:1=g:1"], DEFAULT: None},
     "password-file": {FLAG: "/f", ENVIRONMENT: "/e", DEFAULT: None},
     "secret-key-file": {FLAG: "/f", ENVIRONMENT: "/e", DEFAULT: None},

@@ -81,7 +81,7 @@ def test_conditions_are_about_the_best_choice() -> None:
 def test_a_group_that_does_not_rebalance_has_nothing_to_plan() -> None:
     for group, error in (
         ({"messageModel": "BROADCASTING"}, "is BROADCASTING"),
-        ({"clientIds": []}, "no consumer online"),
+        ({"clientIds": []}, "no consumer of group g is visible"),
         ({"clientIds": ["a", "a"]}, "share the client ID a"),
     ):
         ran = run("plan-rollout", "-s", "-", *SHORT, stdin=snapshot(**group))
@@ -92,9 +92,10 @@ def test_a_group_that_does_not_rebalance_has_nothing_to_plan() -> None:
 def test_a_group_without_members_is_not_told_of_an_option_that_is_not_there() -> None:
     ran = run("plan-rollout", "-s", "-", *SHORT, stdin=snapshot(clientIds=[]))
     assert error_of(ran.stderr) == Failed(
-        "group g has no consumer online",
+        "no consumer of group g is visible: it is offline, or behind a Proxy",
         "no-consumer-online",
-        "name the consumers with --consumers; consumers behind a Proxy (gRPC) are not listed by brokers",
+        "name the consumers with --consumers; --proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it "
+        "(of a file: in fetch-routes)",
     )
 
 

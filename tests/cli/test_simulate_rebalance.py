@@ -223,7 +223,7 @@ def test_a_group_without_members_begins_with_the_first_that_joins() -> None:
     assert "placeholder-ids" in [finding["code"] for finding in value["findings"]]
     code, _, stderr = piped(snapshot(clientIds=[]), "--event", "broker-down a@0s")
     assert code == ExitCode.DATA
-    assert "has no consumer online, and none joins" in stderr
+    assert "is visible: it is offline, or behind a Proxy, and none joins" in stderr
 
 
 def test_a_topic_that_nobody_can_read_is_told() -> None:

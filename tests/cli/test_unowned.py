@@ -21,6 +21,7 @@ from tests.support.replay_remoting import Answer, Replay, cluster, refusal, succ
 GROUP_COMMANDS = ("show-owners", "plan-rebalance --add 1", "simulate-rebalance --event 'crash #0@10s'", "plan-rollout")
 ROUTE, MEMBERS, STATS, RUNNING = 105, 203, 208, 307
 ASSIGNMENT, MODES, POLLING = 400, 402, 200055
+ASK_PROXY = "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
 POLICY = 'rules:\n  - {name: r, groups: ["*"], limits: {minConsumers: 1, unassigned: 0}}\n'
 POP_MODES = (
     b'{"messageRequestModeMap":{"PopT":{"pop-svc":{"consumerGroup":"pop-svc","mode":"POP","popShareQueueNum":0,'
@@ -158,6 +159,7 @@ def test_show_owners_says_who_may_read_what_by_pop_live_and_offline(pop: tuple[R
                 "popShareQueueNums": [0],
                 "assumed": False,
                 "queues": [{"brokerName": "broker-a", "queueId": -1, "consumers": ["127.0.0.1@p1"]}],
+                "byProxy": False,
             }
         ]
         alone = json.loads(run("show-owners", *source, "-g", "pop-svc", "-t", "PopT", "-o", "json").stdout)["data"]
@@ -232,7 +234,7 @@ def test_check_judges_only_what_is_pulled(pop: tuple[Replay, ...], tmp_path: Pat
     assert ran.code == 0, ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("command", GROUP_COMMANDS)
+@pytest.mark.parametrize("command", GROUP_COMMANDS[1:])
 @pytest.mark.parametrize("more", [(), ("-t", "GrpcT")])
 def test_a_group_behind_a_proxy_is_not_called_offline(command: str, more: tuple[str, ...], tmp_path: Path) -> None:
     path = str(tmp_path / "cluster.json")
@@ -242,8 +244,33 @@ def test_a_group_behind_a_proxy_is_not_called_offline(command: str, more: tuple[
             ran = run(*told(command, *source, "-g", "grpc-svc", *more))
             assert ran.code == ExitCode.DATA
             seen = "brokers list no consumer of group grpc-svc, but 4 receive requests of it wait there"
-            text = f"{seen}: its consumers are connected to a Proxy (gRPC); which of them reads what is unknown"
-            assert error_of(ran.stderr) == (text, "behind-proxy", "a Proxy is not modelled yet")
+            where = "they are not visible here, and own no queue that could move"
+            text = f"{seen}: its consumers are connected to a Proxy (gRPC); {where}"
+            assert error_of(ran.stderr) == (text, "behind-proxy", ASK_PROXY)
+
+
+def test_offsets_and_lag_of_a_group_behind_a_proxy_are_shown(tmp_path: Path) -> None:
+    path = str(tmp_path / "cluster.json")
+    for brokers in serving(grpc_group(2)):
+        assert run("fetch-routes", *at(brokers), "-g", "grpc-svc", "--to", path).code == 0
+        for source in (at(brokers), ["-s", path]):
+            for more in ((), ("-t", "GrpcT")):
+                ran = run("show-owners", *source, "-g", "grpc-svc", *more)
+                assert ran.code == 0, ran.stderr
+                first = "grpc-svc: its consumers are behind a Proxy, not visible here; 4 queues, lag 0+"
+                assert ran.stdout.splitlines()[0] == first
+            data = json.loads(run("show-owners", *source, "-g", "grpc-svc", "-o", "json").stdout)["data"]
+            assert data["hidden"] == "certain"
+            assert [queue["consumers"] for queue in data["popTopics"][0]["queues"]] == [None, None]
+            known = [queue for queue in data["offsets"] if queue["brokerName"] == "broker-a"]
+            assert [(q["brokerOffset"], q["consumerOffset"], q["lag"]) for q in known] == [(36, 36, 0)] * 2
+    for option in ("--strategy", "--pop-share"):
+        failed = error_of(
+            run("show-owners", "-s", path, "-g", "grpc-svc", option, "1" if "p" in option[2] else "AVG").stderr
+        )
+        assert failed.message == (
+            f"{option}: the consumers of group grpc-svc are behind a Proxy, where no strategy decides who reads a queue"
+        )
 
 
 @pytest.mark.parametrize("command", ["show-owners", "plan-rebalance", "plan-rollout"])
@@ -251,7 +278,10 @@ def test_a_group_that_nobody_consumes_says_so_and_not_that_there_is_no_route(com
     for brokers in serving(grpc_group(0)):
         ran = run(*told(command, *at(brokers), "-g", "grpc-svc"))
         failed = error_of(ran.stderr)
-        assert failed.message == "group grpc-svc has no consumer online, no receive request of it waits at a broker"
+        assert failed.message == (
+            "no consumer of group grpc-svc is visible, no receive request of it waits at a broker: "
+            "it is offline, or behind a Proxy"
+        )
         assert failed.code == "no-consumer-online"
         assert run("plan-rebalance", *at(brokers), "-g", "grpc-svc", "--add", "2").code == 0
 
@@ -260,15 +290,19 @@ def test_a_group_of_which_nothing_is_stored_has_no_topics_to_tell() -> None:
     answers = grpc_group(0) | {(STATS, "consumerGroup=grpc-svc"): success(b'{"consumeTps":0.0,"offsetTable":{}}')}
     for brokers in serving(answers):
         failed = error_of(run("show-owners", *at(brokers), "-g", "grpc-svc").stderr)
-        assert (failed.code, failed.message) == ("no-consumer-online", "group grpc-svc has no consumer online")
-        assert failed.hint is not None
-        assert "behind a Proxy (gRPC) are not listed by brokers" in failed.hint
+        assert failed.code == "no-consumer-online"
+        assert failed.message == "no consumer of group grpc-svc is visible: it is offline, or behind a Proxy"
+        assert failed.hint == f"its topics are not known; name one with --topic; {ASK_PROXY}"
 
 
 def test_messages_of_the_last_minute_are_a_sign_too_where_receive_requests_are_not_told() -> None:
     for brokers in serving(grpc_group(None, tps=2.5)):
-        failed = error_of(run("show-owners", *at(brokers), "-g", "grpc-svc").stderr)
+        failed = error_of(run("plan-rebalance", *at(brokers), "-g", "grpc-svc").stderr)
         assert re.search(r"they gave it 5 messages per second .* are probably connected to a Proxy", failed.message)
+        shown = run("show-owners", *at(brokers), "-g", "grpc-svc")
+        assert shown.stdout.startswith(
+            "grpc-svc: its consumers are probably behind a Proxy, not visible here; 4 queues"
+        )
 
 
 def test_other_consumers_may_be_named_with_a_warning() -> None:
@@ -310,7 +344,10 @@ def test_receive_requests_are_asked_for_of_the_topics_that_are_named_too() -> No
     answers = grpc_group(1) | {(STATS, "consumerGroup=grpc-svc"): success(b'{"consumeTps":0.0,"offsetTable":{}}')}
     for brokers in serving(answers):
         assert error_of(run("show-owners", *at(brokers), "-g", "grpc-svc").stderr).code == "no-consumer-online"
-        assert error_of(run("show-owners", *at(brokers), "-g", "grpc-svc", "-t", "GrpcT").stderr).code == "behind-proxy"
+        named = run("show-owners", *at(brokers), "-g", "grpc-svc", "-t", "GrpcT")
+        assert named.stdout.startswith(
+            "grpc-svc: its consumers are behind a Proxy, not visible here; 4 queues, lag unknown"
+        )
 
 
 @pytest.mark.parametrize(("age_s", "code"), [(2, "behind-proxy"), (3600, "no-consumer-online")])
@@ -323,6 +360,6 @@ def test_a_dashboard_tells_when_what_the_group_read_last_was_stored(age_s: int, 
         server.answers[offsets, "consumerGroup=order-svc"] = json.dumps(body).encode()
         offline = failure("CODE: 206  DESC: Not found the consumer group connection")
         server.answers["/consumer/consumerConnection.query", "consumerGroup=order-svc"] = offline
-        failed = error_of(run("show-owners", "-s", server.url, "-g", "order-svc").stderr)
+        failed = error_of(run("plan-rebalance", "-s", server.url, "-g", "order-svc").stderr)
     assert failed.code == code
     assert ("probably connected to a Proxy" in failed.message) == (code == "behind-proxy")

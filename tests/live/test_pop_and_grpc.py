@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,27 +70,42 @@ def test_the_topic_that_a_group_consumes_by_pop_is_told_and_the_other_one_planne
 
 
 @contextmanager
-def grpc_consumers(cluster: RocketMQCluster, group: str, topic: str, folder: Path) -> Iterator[None]:
-    """A Proxy in cluster mode, and two consumers that are connected to it."""
-    grpc = free_port()
+def grpc_consumers(
+    cluster: RocketMQCluster, group: str, topic: str, folder: Path, **kinds: tuple[str, ...]
+) -> Iterator[str]:
+    """A Proxy in cluster mode, and consumers that are connected to it; the address of its remoting port.
+
+    Args:
+        kinds: group (`_` for `-`) → what each of its consumers is, push or simple; two push consumers of `group` where none
+            is given.
+    """
+    grpc, remoting = free_port(), free_port()
     settings = {
         "rocketMQClusterName": cluster.name,
         "namesrvAddr": cluster.name_server,
         "proxyMode": "cluster",
         "grpcServerPort": grpc,
-        "remotingListenPort": free_port(),
+        "remotingListenPort": remoting,
     }
     file = folder / "proxy.json"
     file.write_text(json.dumps(settings), encoding="utf-8")
     proxy = replace(cluster.java, class_path=f"{jars('5.5.0', ('rocketmq-proxy',), 'rocketmq-proxy')}/*")
     library = jars(GRPC_CLIENT, ("rocketmq-client-java",), "rocketmq-client-java")
     client = replace(cluster.java, class_path=f"{compiled(HERE / 'grpc', library, folder / 'classes')}:{library}/*")
-    with started("proxy", proxy.command(PROXY, "-pc", str(file)), folder / "proxy.log") as server:
+    with ExitStack() as running:
+        command = proxy.command(PROXY, "-pc", str(file))
+        server = running.enter_context(started("proxy", command, folder / "proxy.log"))
         server.wait_for_text("rocketmq-proxy startup successfully")
-        command = client.command("GrpcConsumers", f"{LOOPBACK}:{grpc}", group, topic)
-        with started("grpc", command, folder / "grpc.log") as consumers:
+        for name, its in (kinds or {group: ("push", "push")}).items():
+            command = client.command("GrpcConsumers", f"{LOOPBACK}:{grpc}", name.replace("_", "-"), topic, *its)
+            consumers = running.enter_context(started(name, command, folder / f"{name}.log"))
             consumers.wait_for_text("consuming")
-            yield
+        yield f"{LOOPBACK}:{remoting}"
+
+
+def hidden(result: Result) -> str | None:
+    """How sure show-owners is that the consumers are behind a Proxy; None when it fails or sees them."""
+    return json.loads(result.stdout)["data"]["hidden"] if result.exit_code == 0 else None
 
 
 def test_a_group_behind_a_proxy_is_consumed_and_not_offline(popping: RocketMQCluster, tmp_path: Path) -> None:
@@ -98,12 +113,55 @@ def test_a_group_behind_a_proxy_is_consumed_and_not_offline(popping: RocketMQClu
     with grpc_consumers(popping, "grpc-svc", "Pulled", tmp_path):
         popping.run(MQADMIN, "sendMessage", "-n", popping.name_server, "-t", "Pulled", "-p", "one")
 
-        def code() -> str:
-            return error_of(rmqlb(popping, "show-owners", "-g", "grpc-svc", "-o", "json"))[0]
+        def shown() -> Result:
+            return rmqlb(popping, "show-owners", "-g", "grpc-svc", "-o", "json")
 
-        wait_until(lambda: code() == "behind-proxy", SETTLE_DEADLINE, lambda: f"told as {code()}")
-        message = error_of(rmqlb(popping, "plan-rebalance", "-g", "grpc-svc", "--add", "1", "-o", "json"))[1]
+        wait_until(lambda: hidden(shown()) == "certain", SETTLE_DEADLINE, lambda: f"told as {shown().stderr}")
+        code, message = error_of(rmqlb(popping, "plan-rebalance", "-g", "grpc-svc", "--add", "1", "-o", "json"))
         assert rmqlb(popping, "fetch-routes", "-g", "grpc-svc", "--to", path).exit_code == 0
+    assert code == "behind-proxy"
     assert "its consumers are connected to a Proxy (gRPC)" in message
     offline = CliRunner().invoke(app, ["show-owners", "-s", path, "-g", "grpc-svc", "-o", "json"])
-    assert error_of(offline)[0] == "behind-proxy"
+    assert hidden(offline) == "certain"
+
+
+def test_a_proxy_tells_the_consumers_of_its_groups(popping: RocketMQCluster, tmp_path: Path) -> None:
+    """With it they are in order, whoever asks; without it they are behind a Proxy, and never offline or unowned."""
+    groups = {"push-svc": 2, "receive-svc": 1}
+    kinds = {"push_svc": ("push", "push"), "receive_svc": ("simple",)}
+    with grpc_consumers(popping, "", "Pulled", tmp_path, **kinds) as proxy:
+
+        def data(command: str, group: str, *more: str) -> dict[str, Any]:
+            ran = rmqlb(popping, command, "-g", group, *more, "-o", "json")
+            found: dict[str, Any] = json.loads(ran.stdout)["data"] if ran.exit_code == 0 else {}
+            return found
+
+        for group, number in groups.items():
+            wait_until(
+                lambda group=group: data("show-owners", group).get("hidden") == "certain",  # type: ignore[misc]
+                SETTLE_DEADLINE,
+                lambda group=group: f"{group}: {data('show-owners', group)}",  # type: ignore[misc]
+            )
+            (hidden_line,) = data("show-groups", group)["groups"]
+            assert (hidden_line["status"], hidden_line["consumers"], hidden_line["unassigned"]) == (
+                "unknown",
+                None,
+                None,
+            )
+            assert hidden_line["lag"] == 0
+            without = data("diagnose", group, "--looks", "1")
+            assert [finding["code"] for finding in without["findings"]] == ["behind-proxy"]
+
+            asked = ("--proxy", proxy)
+            (line,) = data("show-groups", group, *asked)["groups"]
+            assert (line["status"], line["consumers"], line["unassigned"], line["lag"]) == ("inOrder", number, None, 0)
+            found = data("diagnose", group, "--looks", "1", *asked)
+            assert [finding["code"] for finding in found["findings"]] == ["behind-proxy"]
+            assert len(found["findings"][0]["consumers"]) == number
+            (topic,) = data("show-owners", group, *asked)["popTopics"]
+            assert topic["byProxy"]
+            assert [(queue["brokerName"], len(queue["consumers"])) for queue in topic["queues"]] == [(BROKER, number)]
+            (planned,) = data("plan-rebalance", group, "--add", "1", *asked)["popTopics"]
+            assert [len(queue["consumersAfter"]) for queue in planned["queues"]] == [number + 1]
+    gone = rmqlb(popping, "show-owners", "-g", "push-svc", "--proxy", proxy, "-o", "json")
+    assert "cannot connect" in gone.stdout + gone.stderr

@@ -111,7 +111,7 @@ WRONG: dict[str, tuple[str | bytes, str, str | None]] = {
     "a setting in a context": (
         CTX + "    max-size: 5GB",
         ", line 4, contexts.prod.max-size: there is no such key",
-        "there are the keys access-key, ca-file, client-cert, client-key, map-address, secret, source, source-retries, …",
+        "there are the keys access-key, ca-file, client-cert, client-key, map-address, proxy, secret, source, …",
     ),
     "a password": (
         CTX + f"    password: {CANARY}",

@@ -120,6 +120,7 @@ ONLY_THE_USER_KNOWS = frozenset(
             "N|ID",
             "OLD=NEW",
             "FROM=TO",
+            "HOST[:8080]",
             "KEY=VALUE",
             "[BROKER=]N",
             "BROKER",

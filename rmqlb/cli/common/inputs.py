@@ -12,8 +12,10 @@ from rmqlb.cli.common.options import GroupOptions
 from rmqlb.engine.assignment.consumers import member_findings, must_rebalance, rebalanced_members, shared_id_findings
 from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks, mixed_finding
 from rmqlb.engine.assignment.pop_and_proxy import (
+    behind_proxy,
     must_be_listed,
     nobody_online,
+    only_grpc,
     popped_topics,
     proxy_findings,
     pulled_routes,
@@ -46,6 +48,8 @@ class GroupOnTopics(Struct, frozen=True):
     findings: tuple[Finding, ...]
     sdks: GroupSdks = GroupSdks()  # the client libraries of its members
     popped: tuple[TopicRouteData, ...] = ()  # the topics that it consumes by POP, where a command looks at those too
+    by_proxy: bool = False  # its consumers are behind a Proxy, where a command looks at those too
+    hidden: bool = False  # and no Proxy that knows them was asked
 
     @property
     def broadcasting(self) -> bool:
@@ -102,28 +106,22 @@ def group_on_topics(
     *,
     broadcasting_too: bool = False,
     pop_too: bool = False,
+    hidden_too: bool = False,
     all_by_pop: bool = False,
 ) -> GroupOnTopics:
-    """The group to plan, its topics and members; with `all_by_pop` as if it consumed all of them by POP."""
+    """The group to plan, its topics and members; with `all_by_pop` as if it consumed all of them by POP.
+
+    With `hidden_too` a group is no mistake whose consumers are behind a Proxy that was not asked.
+    """
     consumers = which.consumers
     seen = _group(snapshot, which.group, consumers)
     if seen is not None:
         must_rebalance(seen, broadcasting_too=broadcasting_too, pop_too=pop_too)
-        must_be_listed(seen, assumed=consumers is not None)
+        must_be_listed(seen, assumed=hidden_too or consumers is not None)
         seen = seen.without_foreign_offsets
-    routes, findings = _routes(snapshot, seen, which)
-    if seen is None and which.group is not None and snapshot.groups:
-        close = suggestion("groups", which.group, snapshot.groups)
-        text = f"group {which.group} is not in {snapshot.endpoint}; {close}"
-        findings.append(Finding("group-not-seen", text, which.group))
-    popped: tuple[TopicRouteData, ...] = ()
-    if all_by_pop:
-        routes, popped = (), routes
-    elif seen is not None:
-        routes, popped, left_out = _by_pop(seen, routes, pop_too=pop_too)
-        findings += left_out
-    if seen is not None:
-        findings += [*proxy_findings(seen), *_subscription(seen, (*routes, *popped))]
+    hidden = seen is not None and consumers is None and behind_proxy(seen) is not None
+    by_proxy = hidden or (pop_too and seen is not None and consumers is None and only_grpc(seen))
+    routes, popped, findings = _topics(snapshot, seen, which, pop_too=pop_too, all_by_pop=all_by_pop or by_proxy)
     if consumers is not None:
         client_ids, invented = values.members(consumers)
         findings += list(shared_id_findings(client_ids))
@@ -151,7 +149,29 @@ def group_on_topics(
         findings=tuple(findings),
         sdks=libraries,
         popped=popped,
+        by_proxy=by_proxy,
+        hidden=hidden,
     )
+
+
+def _topics(
+    snapshot: ClusterSnapshot, group: ConsumerGroup | None, which: GroupOptions, *, pop_too: bool, all_by_pop: bool
+) -> tuple[tuple[TopicRouteData, ...], tuple[TopicRouteData, ...], list[Finding]]:
+    """The routes of topics that the group pulls, of those that it consumes by POP, and what is odd about the group."""
+    routes, findings = _routes(snapshot, group, which)
+    if group is None and which.group is not None and snapshot.groups:
+        close = suggestion("groups", which.group, snapshot.groups)
+        text = f"group {which.group} is not in {snapshot.endpoint}; {close}"
+        findings.append(Finding("group-not-seen", text, which.group))
+    popped: tuple[TopicRouteData, ...] = ()
+    if all_by_pop:
+        routes, popped = (), routes
+    elif group is not None:
+        routes, popped, left_out = _by_pop(group, routes, pop_too=pop_too)
+        findings += left_out
+    if group is not None:
+        findings += [*proxy_findings(group), *_subscription(group, (*routes, *popped))]
+    return routes, popped, findings
 
 
 def _by_pop(
@@ -199,6 +219,12 @@ def placeholder_finding(moved: tuple[int, MovedRange | None] | None = None) -> F
 
 def no_strategy(option: str, found: GroupOnTopics) -> UsageError:
     """The error for a strategy where none is asked."""
+    if found.by_proxy:
+        return UsageError(
+            f"{option}: the consumers of {found.title} are behind a Proxy, where no strategy decides who reads a queue",
+            hint=f"leave {option} out, or name other consumers with --consumers ID,ID,…",
+            group=found.name,
+        )
     return UsageError(
         f"{option}: {found.title} is BROADCASTING, and no strategy decides who reads a queue",
         hint=f"leave {option} out, or look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…",
@@ -303,5 +329,5 @@ def _subscription(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> lis
     return [
         Finding("not-subscribed", f"group {group.group} does not subscribe to topic {route.topic}", group.group)
         for route in routes
-        if group.views != () and not group.subscribes_to(route.topic)
+        if (group.views != () or group.client_ids) and not group.subscribes_to(route.topic)
     ]

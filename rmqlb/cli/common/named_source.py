@@ -30,12 +30,12 @@ def named_source(text: str, options: SourceOptions) -> SourceOptions:
     line = get_current_context()
     settled = resolve_options(line, chosen=Setting("context", text, "flag", text))
     own = {name: each.value for name, each in settled.settings.items() if name in SourceOptions.__struct_fields__}
-    addresses = own.pop("map_address")
+    lists = {name: own.pop(name) for name in ("proxy", "map_address")}
     source = context_named(text, settled.configuration.user).text("source")
     return replace(
         options,
         **own,
-        map_address=list(addresses) if isinstance(addresses, tuple) else None,
+        **{name: list(value) if isinstance(value, tuple) else None for name, value in lists.items()},
         source=source,
         active_context=settled.active_context,
     )

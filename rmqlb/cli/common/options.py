@@ -69,6 +69,13 @@ class SourceOptions(Struct, frozen=True):
         int, source_option(min=0, max=MOST_RETRIES, help="Retries of a read on transient errors.")
     ] = 2
     max_size: Annotated[str, source_option(metavar="SIZE", help="Largest file or answer that is read: 64MB.")] = "64MB"
+    proxy: Annotated[
+        list[str] | None,
+        source_option(
+            metavar="HOST[:8080]",
+            help="A Proxy's remoting port, which tells its consumers, as those of gRPC; repeatable.",
+        ),
+    ] = None
     map_address: Annotated[
         list[str] | None,
         native_option(

@@ -101,6 +101,7 @@ def access(options: SourceOptions, terminal: Terminal) -> Access:
         client_key=options.client_key,
         tls_name=options.tls_name,
         map_address=tuple(options.map_address or ()),
+        proxies=tuple(options.proxy or ()),
         pace=_pace(options.source),
     )
 

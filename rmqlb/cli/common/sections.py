@@ -11,7 +11,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "show-groups": ("groups", "findings"),
     "show-consumers": ("consumers",),
     "show-route": ("brokers", "queues"),
-    "show-owners": ("owners", "mismatches", "pop", "groups", "queues", "reasons", "consumers", "summary"),
+    "show-owners": ("owners", "mismatches", "pop", "offsets", "groups", "queues", "reasons", "consumers", "summary"),
     "diagnose": ("groups", "findings", "rules", "evidence", "queues"),
     "diff": ("groups", "topics", "unexplained", "lag", "queues"),
     "plan-rebalance": ("groups", "strategies", "consumers", "moves", "pop", "queues", "summary"),

@@ -49,6 +49,10 @@ class EndpointOptions(Struct, frozen=True):
     tls_name: Annotated[
         str | None, endpoint_option(metavar="NAME", help="The name that in every server's certificate.")
     ] = None
+    proxy: Annotated[
+        list[str] | None,
+        endpoint_option(metavar="HOST[:8080]", help="A Proxy's remoting port, which tells its consumers; repeatable."),
+    ] = None
     map_address: Annotated[
         list[str] | None, endpoint_option(metavar="FROM=TO", help="Reach this address at another; repeatable.")
     ] = None

@@ -111,11 +111,9 @@ def look_at_group(
     """The group's plan, and what there is to see of it."""
     by_pop = question.pop_share is not None
     found = group_on_topics(snapshot, which, broadcasting_too=True, pop_too=True, all_by_pop=by_pop)
-    if by_pop and found.broadcasting:
-        raise no_strategy("--pop-share", found)
     given, changes, strategies = question.strategy, question.changes, question.strategies
-    for option, named in (("--strategy", given), ("--to-strategy", changes.to_strategy)):
-        if named and found.broadcasting:
+    for option, named in (("--pop-share", by_pop), ("--strategy", given), ("--to-strategy", changes.to_strategy)):
+        if named and (found.broadcasting or found.by_proxy):
             raise no_strategy(option, found)
     with terminal.progress(verb="planning") as progress:
         progress(found.title, 0, 0)
@@ -143,7 +141,7 @@ def _by_pop(found: GroupOnTopics, question: PlanQuestion) -> tuple[tuple[PopTopi
     """Who may read what before and after; afterwards all brokers list the same consumers."""
     if not found.popped:
         return (), ()
-    from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics
+    from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics, proxy_topics
     from rmqlb.engine.plan.pop_plan import pop_plan
 
     given, changes = None if question.strategy == ALL else question.strategy, question.changes
@@ -152,6 +150,9 @@ def _by_pop(found: GroupOnTopics, question: PlanQuestion) -> tuple[tuple[PopTopi
     ids = change_members(found.client_ids, changes)
     to_strategy = changes.to_strategy or given
     _, routes = _routes_after(found, changes)
+    if found.by_proxy:
+        old, new = proxy_topics(found.popped, found.client_ids), proxy_topics(routes, ids)
+        return pop_plan(zip(old, found.popped, strict=True), zip(new, routes, strict=True)), ()
     old = pop_topics(group, found.popped, found.client_ids, strategy=given, share=share)
     new = pop_topics(after, routes, ids, strategy=to_strategy, share=share)
     plan = pop_plan(zip(old, found.popped, strict=True), zip(new, routes, strict=True))
@@ -194,6 +195,8 @@ def _plan(
     members = found.members(own)
     if found.broadcasting:
         detected = Detected("AVG", "reported", findings=(broadcasting_finding(found.title, found.name),))
+    elif found.by_proxy:  # no strategy decides
+        detected = Detected("AVG", "reported")
     else:
         real = replace(members, client_ids=(group.client_ids if group else None) or ())
         detected = detect_strategy(None if given == ALL else given, group, found.routes, real)

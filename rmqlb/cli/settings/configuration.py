@@ -85,8 +85,8 @@ def check_value(key: str, value: Value, where: str) -> None:
             from rmqlb.sources.source_text import check_source
 
             check_source(str(value), where)
-        case "map-address":
-            _check_addresses(value, where)
+        case "proxy" | "map-address":
+            _check_addresses(key, value if isinstance(value, tuple) else (), where)
 
 
 def _check_secret(value: str, where: str) -> None:
@@ -95,11 +95,17 @@ def _check_secret(value: str, where: str) -> None:
         raise UsageError(f"{where}: a secret's file has an absolute path, or one that begins with ~/")
 
 
-def _check_addresses(value: Value, where: str) -> None:
+def _check_addresses(key: str, texts: tuple[str, ...], where: str) -> None:
+    if key == "proxy":
+        from rmqlb.sources.native.proxies import proxy_address
+
+        for text in texts:
+            proxy_address(text, where)
+        return
     from rmqlb.sources.native.address_map import parse_address_map
 
     try:
-        parse_address_map(value if isinstance(value, tuple) else ())
+        parse_address_map(texts)
     except UsageError as error:
         raise UsageError(f"{where}: {error.problem}", hint=error.hint) from None
 

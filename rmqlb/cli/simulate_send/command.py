@@ -14,7 +14,7 @@ from rmqlb.cli.simulate_send.options import FailureOptions, LoadOptions, Produce
 from rmqlb.errors import UsageError
 
 
-@command
+@command(without=("proxy",))
 def simulate_send(
     source: SourceOptions,
     failing: FailureOptions,

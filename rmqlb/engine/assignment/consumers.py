@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
-from rmqlb.engine.assignment.pop_and_proxy import pop_refusal, popped_topics
+from rmqlb.engine.assignment.pop_and_proxy import only_grpc, pop_refusal, popped_topics
 from rmqlb.errors import DataError
 from rmqlb.model.finding import ERROR, INFO, Finding
-from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, RETRY_PREFIX, ConsumerGroup, is_grpc
 from rmqlb.model.java import sort_key
 
-_GRPC_ID = r".+@\d+@\d+@[0-9a-z]+"
 _DIGITS = r"([0-9]+)"
 
 
@@ -35,15 +34,23 @@ def rebalanced_members(
             group=group.group,
             code="consumers-unknown",
         )
-    if ids and all(is_grpc(client_id) for client_id in ids):
+    if pop_too:
+        return ids
+    must_not_be_grpc(group)
+    return ids
+
+
+def must_not_be_grpc(group: ConsumerGroup) -> None:
+    """Refuse a group whose visible consumers are all gRPC clients, which a Proxy gives messages (raises DataError)."""
+    ids = group.client_ids or ()
+    if only_grpc(group):
         raise DataError(
             f"the consumers of group {group.group} look like gRPC clients ({ids[0]}): the Proxy gives them messages, "
             "no client owns a queue",
-            hint="if they are not, name them: --consumers ID,ID,…",
+            hint="simulate-receive says how long messages wait; if they are none, name them: --consumers ID,ID,…",
             group=group.group,
             code="behind-proxy",
         )
-    return ids
 
 
 def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_too: bool = False) -> None:
@@ -64,11 +71,6 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_
         raise pop_refusal(group, topics)
 
 
-def is_grpc(client_id: str) -> bool:
-    """The id has the form that 5.x gRPC clients give themselves: host@pid@index@time in base 36."""
-    return client_id.count("@") > 2 and re.fullmatch(_GRPC_ID, client_id) is not None
-
-
 def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
     """What is odd about the members as they were seen."""
     ids = group.client_ids or ()
@@ -85,7 +87,7 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
             consumers=tuple(i for i in dict.fromkeys(ids) if len({each[i] for each in listed}) > 1),
         )
     grpc = tuple(dict.fromkeys(filter(is_grpc, ids)))
-    if grpc:
+    if grpc and len(grpc) < len(set(ids)):
         yield Finding(
             "behind-proxy",
             "some consumers look like gRPC clients, which own no queue; the others count them all the same, "
@@ -98,7 +100,7 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
 
 def unusual_findings(group: ConsumerGroup) -> Iterator[Finding]:
     """Ways to consume of which no prediction is certain."""
-    if group.consume_type == CONSUME_ACTIVELY:
+    if group.consume_type == CONSUME_ACTIVELY and not only_grpc(group):
         yield Finding(
             "pull-consumers",
             f"group {group.group} pulls: consumers that assign queues to themselves take no part in the rebalance",

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct, field
 
 from rmqlb.engine.allocate.sdks import JAVA, SDKS, SdkGuess, sdk_named, sdk_of_connection
-from rmqlb.engine.assignment.consumers import is_grpc
 from rmqlb.model.finding import INFO, WARNING, Finding
-from rmqlb.model.group import Connection, ConsumerGroup
+from rmqlb.model.group import Connection, ConsumerGroup, is_grpc
 from rmqlb.model.words import counted
 
 
@@ -41,7 +40,7 @@ def group_sdks(
     given: str | None = None,
     given_of: Mapping[str, str] | None = None,
 ) -> GroupSdks:
-    """The libraries of these consumers (raises UsageError).
+    """The libraries of these consumers, gRPC clients left out, which own no queue (raises UsageError).
 
     Args:
         group: the group as it was seen, if it was.
@@ -49,7 +48,7 @@ def group_sdks(
         given: what the user says that all of them run, such as `go` or `go@2.1.2`; before what connections say.
         given_of: client id → what the user says that it runs, before all.
     """
-    ids = dict.fromkeys(client_ids)
+    ids = dict.fromkeys(client_id for client_id in client_ids if not is_grpc(client_id))
     connections = {} if group is None or given is not None else group.connection_of
     guesses: dict[str, SdkGuess] = {}
     for client_id in ids:
@@ -61,7 +60,7 @@ def group_sdks(
     told = {i: text for i, text in _told(connections, given, given_of or {}, ids).items() if guesses[i].assumed}
     to_come = {i: sdk_named(text) for i, text in (given_of or {}).items() if i not in ids}
     others = {i: guess.sdk.name for i, guess in (guesses | to_come).items() if guess.sdk.name != usual}
-    assumed = frozenset(i for i, guess in guesses.items() if guess.assumed and not is_grpc(i))
+    assumed = frozenset(i for i, guess in guesses.items() if guess.assumed)
     return GroupSdks(usual, others, assumed, tuple(_assumed(guesses, told)))
 
 
@@ -76,9 +75,9 @@ def _told(
 
 
 def _assumed(guesses: Mapping[str, SdkGuess], told: Mapping[str, str]) -> Iterator[Finding]:
-    """A finding for each library that stands in for others; of gRPC clients, which own nothing, none."""
+    """A finding for each library that stands in for others."""
     for name, sdk in SDKS.items():
-        ids = tuple(i for i in told if guesses[i].sdk.name == name and not is_grpc(i))
+        ids = tuple(i for i in told if guesses[i].sdk.name == name)
         if ids:
             texts = ", ".join(sorted({told[i] for i in ids}))
             yield Finding(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rmqlb.errors import DataError
 from rmqlb.model.finding import INFO, Finding
-from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup, ProxyView, is_grpc
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.words import counted
 
@@ -58,10 +58,10 @@ def pop_refusal(group: ConsumerGroup, topics: Iterable[str]) -> DataError:
 
 
 def behind_proxy(group: ConsumerGroup) -> str | None:
-    """What shows that the group is consumed although no broker lists a consumer; None when nothing does.
+    """What shows that the group is consumed although no consumer of it is visible; None when nothing does.
 
-    A Proxy keeps its gRPC clients to itself. Their receive requests wait at brokers under the group's name, and brokers
-    count what they give out.
+    A Proxy in cluster mode keeps its clients to itself, unless it is asked for them (`--proxy`). Their receive requests
+    wait at brokers under the group's name, and brokers count what they give out.
     """
     if group.views is None or group.client_ids:
         return None
@@ -79,13 +79,18 @@ def behind_proxy(group: ConsumerGroup) -> str | None:
     )
 
 
+def only_grpc(group: ConsumerGroup) -> bool:
+    """All consumers that are visible are gRPC clients, which a Proxy gives messages."""
+    return bool(group.client_ids) and all(map(is_grpc, group.client_ids or ()))
+
+
 def must_be_listed(group: ConsumerGroup, *, assumed: bool = False) -> None:
     """Refuse (DataError) a group whose consumers are behind a Proxy, unless others are assumed in their place."""
     evidence = behind_proxy(group)
     if evidence is not None and not assumed:
         raise DataError(
-            f"{_proxy_text(group, evidence)}; which of them reads what is unknown",
-            hint="a Proxy is not modelled yet"
+            f"{_proxy_text(group, evidence)}; they are not visible here, and own no queue that could move",
+            hint=ask_proxy(group)
             + ("" if group.polling_num else "; or the consumers have left within the last minute"),
             group=group.group,
             code="behind-proxy",
@@ -98,7 +103,7 @@ def proxy_findings(group: ConsumerGroup) -> list[Finding]:
     return (
         []
         if evidence is None
-        else [Finding("behind-proxy", f"{_proxy_text(group, evidence)}; they are not counted", group.group, INFO)]
+        else [Finding("behind-proxy", f"{_proxy_text(group, evidence)}; they are not visible here", group.group, INFO)]
     )
 
 
@@ -108,12 +113,33 @@ def _proxy_text(group: ConsumerGroup, evidence: str) -> str:
     return f"{text}: its consumers are {sure}connected to a Proxy (gRPC)"
 
 
+def ask_proxy(group: ConsumerGroup | None) -> str:
+    """What to try where consumers may be behind a Proxy and none is visible."""
+    if group is None or group.proxies is None:
+        return "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
+    if not group.proxies:
+        return "no Proxy that was given has answered"
+    return f"give each Proxy with --proxy; {_asked(group.proxies)} lists no consumer of it"
+
+
+def is_surely_offline(group: ConsumerGroup) -> bool:
+    """Neither brokers nor Proxies list a consumer, and some Proxy was asked; without one it may be behind one."""
+    return group.client_ids == () and bool(group.proxies)
+
+
 def nobody_online(name: str | None, group: ConsumerGroup | None, hint: str, more: str = "") -> DataError:
-    """The error for a group without a consumer where one is needed."""
-    polling_num = None if group is None else group.polling_num
-    if polling_num is None:
-        hint += "; consumers behind a Proxy (gRPC) are not listed by brokers"
-    unpolled = "" if polling_num is None else ", no receive request of it waits at a broker"
+    """The error for a group without a visible consumer where one is needed."""
     title = "the group" if name is None else f"group {name}"
-    problem = f"{title} has no consumer online{unpolled}{more}"
-    return DataError(problem, hint=hint, group=name, code="no-consumer-online")
+    if group is None:
+        problem = f"{title} has no consumer online"
+    elif group.proxies and is_surely_offline(group):
+        problem = f"{title} has no consumer online, at brokers or at {_asked(group.proxies)}"
+    else:
+        unpolled = ", no receive request of it waits at a broker" if group.polling_num == 0 else ""
+        problem = f"no consumer of {title} is visible{unpolled}: it is offline, or behind a Proxy"
+        hint += f"; {ask_proxy(group)}"
+    return DataError(problem + more, hint=hint, group=name, code="no-consumer-online")
+
+
+def _asked(proxies: Sequence[ProxyView]) -> str:
+    return "Proxy " + ", ".join(view.proxy_addr for view in proxies)

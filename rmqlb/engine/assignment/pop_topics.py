@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from rmqlb.engine.assignment.by_broker import ANY_QUEUE, BROKER_STRATEGIES, assign_pop
-from rmqlb.engine.assignment.consumers import is_grpc, reported_strategies
+from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError
 from rmqlb.model.finding import INFO, Finding
-from rmqlb.model.group import ConsumerGroup
+from rmqlb.model.group import ConsumerGroup, is_grpc
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.owners import PopQueue, PopTopic
 from rmqlb.model.route import MASTER_ID, TopicRouteData
@@ -41,7 +41,35 @@ def pop_topics(
     lists = {view.client_ids for view in group.views or ()} if group is not None else set()
     asked = sorted(lists) or [tuple(sort_client_ids(client_ids))]
     chosen = strategy or _reported(group)
-    return tuple(_topic(route, asked, chosen, _shares(group, route.topic, share)) for route in routes)
+    grpc = [client_id for client_id in client_ids if is_grpc(client_id)]
+    return tuple(_topic(route, asked, grpc, chosen, _shares(group, route.topic, share)) for route in routes)
+
+
+def proxy_topics(routes: Iterable[TopicRouteData], client_ids: Sequence[str] | None) -> tuple[PopTopic, ...]:
+    """Who may read what behind a Proxy: every consumer any queue of each master; None stands for unknown consumers.
+
+    Mirrors `RouteActivity.queryAssignment` of the Proxy 5.5.0 for PushConsumers, whoever else is in the group;
+    SimpleConsumers go round all queues by themselves.
+    """
+    ids = None if client_ids is None else tuple(sort_client_ids(set(client_ids)))
+    return tuple(
+        PopTopic(
+            topic=route.topic,
+            strategy=None,
+            pop_share_queue_nums=(),
+            assumed=False,
+            queues=tuple(PopQueue(q.broker_name, q.queue_id, ids) for q in sort_queues(_of_masters(route))),
+            by_proxy=True,
+        )
+        for route in routes
+    )
+
+
+def _of_masters(route: TopicRouteData) -> list[MessageQueue]:
+    """Any queue of each broker that has a master and readable queues."""
+    masters = {broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
+    names = dict.fromkeys(queue.broker_name for queue in route.subscribe_queues())
+    return [MessageQueue(route.topic, name, ANY_QUEUE) for name in names if name in masters]
 
 
 def pop_findings(topics: Iterable[PopTopic], group: str | None) -> Iterator[Finding]:
@@ -52,7 +80,7 @@ def pop_findings(topics: Iterable[PopTopic], group: str | None) -> Iterator[Find
         names = ", ".join(assumed)
         text = f"popShareQueueNum of {names} is not known: the default of brokers, {DEFAULT_SHARE}, is assumed"
         yield Finding("assumed-pop-share", text, group, INFO)
-    for strategy in sorted({each.strategy for each in given if each.queues is None}):
+    for strategy in sorted({each.strategy or "" for each in given if each.queues is None}):
         yield Finding(
             "broker-strategy",
             f"consumers ask brokers to assign by {strategy}, which brokers do not have: they answer nothing, and "
@@ -61,12 +89,18 @@ def pop_findings(topics: Iterable[PopTopic], group: str | None) -> Iterator[Find
         )
 
 
-def _topic(route: TopicRouteData, lists: Sequence[tuple[str, ...]], strategy: str, shares: tuple[int, ...]) -> PopTopic:
+def _topic(
+    route: TopicRouteData,
+    lists: Sequence[tuple[str, ...]],
+    grpc: Sequence[str],
+    strategy: str,
+    shares: tuple[int, ...],
+) -> PopTopic:
     told = shares or (DEFAULT_SHARE,)
     if strategy not in BROKER_STRATEGIES:
         return PopTopic(route.topic, strategy, told, not shares, None)
     queues = route.subscribe_queues()
-    consumers: dict[MessageQueue, set[str]] = {}
+    consumers: dict[MessageQueue, set[str]] = {queue: set(grpc) for queue in _of_masters(route)} if grpc else {}
     for ids in lists:
         for share in told:
             for client_id, its in _answers(strategy, route, ids, share):
@@ -84,19 +118,13 @@ def _topic(route: TopicRouteData, lists: Sequence[tuple[str, ...]], strategy: st
 def _answers(
     strategy: str, route: TopicRouteData, client_ids: Sequence[str], share: int
 ) -> Iterator[tuple[str, Iterable[MessageQueue]]]:
-    """Client id → what a broker with this list answers; a Proxy gives gRPC clients every master, whoever else is there.
-
-    Mirrors `RouteActivity.queryAssignment` of the Proxy for PushConsumers.
-    """
+    """Client id → what a broker with this list answers; gRPC clients ask a Proxy instead."""
     queues = route.subscribe_queues()
     try:
         answers = assign_pop(strategy, queues, client_ids, share)
     except AllocationError:
         return
-    masters = {broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
-    by_proxy = [MessageQueue(q.topic, q.broker_name, ANY_QUEUE) for q in queues if q.broker_name in masters]
-    for client_id, its in answers.items():
-        yield client_id, by_proxy if is_grpc(client_id) else its
+    yield from ((client_id, its) for client_id, its in answers.items() if not is_grpc(client_id))
 
 
 def _shares(group: ConsumerGroup | None, topic: str, given: int | None) -> tuple[int, ...]:

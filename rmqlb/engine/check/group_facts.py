@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
-from rmqlb.engine.assignment.consumers import is_grpc, must_rebalance
+from rmqlb.engine.assignment.consumers import must_rebalance
 from rmqlb.engine.assignment.detect import Detected, detect_strategy, must_be_set
 from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks
-from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, popped_topics
+from rmqlb.engine.assignment.pop_and_proxy import behind_proxy, must_be_listed, popped_topics
 from rmqlb.errors import DataError
 from rmqlb.model.checking import Basis
 from rmqlb.model.evenness import Spread
-from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup, is_grpc
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import GROUP, Rule
 from rmqlb.model.route import TopicRouteData
@@ -33,6 +33,7 @@ class Gaps(Struct, frozen=True):
     groups: Mapping[str, str]  # group → why it was not read
     members: Mapping[str, str]  # group → which broker did not report its consumers, and why
     unlisted: str | None = None  # why there may be groups that nobody named; None when there are none
+    proxies: str | None = None  # which Proxy did not tell its consumers, and why; None when all did
 
 
 def gaps(snapshot: ClusterSnapshot) -> Gaps:
@@ -40,7 +41,7 @@ def gaps(snapshot: ClusterSnapshot) -> Gaps:
     topics: dict[str, str] = {}
     groups: dict[str, str] = {}
     members: dict[str, str] = {}
-    unlisted = None
+    unlisted = proxies = None
     for part in snapshot.unread:
         if part.kind == "route":
             topics[part.name] = part.reason
@@ -50,7 +51,9 @@ def gaps(snapshot: ClusterSnapshot) -> Gaps:
             members[part.name] = f"broker {part.detail} did not report its consumers: {part.reason}"
         elif part.kind == "groups":
             unlisted = f"broker {part.name} did not list its groups: {part.reason}"
-    return Gaps(topics, groups, members, unlisted)
+        elif part.kind == "proxy":
+            proxies = f"Proxy {part.name} did not report its consumers: {part.reason}"
+    return Gaps(topics, groups, members, unlisted, proxies)
 
 
 def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
@@ -69,8 +72,13 @@ def _takes(rule: Rule, name: str, is_system: bool) -> bool:
 
 
 def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
-    """The groups that no broker lists a consumer of, where all brokers reported."""
-    return (name for name, group in snapshot.groups.items() if group.client_ids == () and name not in missing.members)
+    """The groups without a visible consumer, where all brokers and Proxies reported and nothing shows consumption."""
+    return (
+        name
+        for name, group in snapshot.groups.items()
+        if group.client_ids == () and name not in missing.members and missing.proxies is None
+        if behind_proxy(group) is None
+    )
 
 
 def own_topics(snapshot: ClusterSnapshot) -> set[str]:
@@ -132,8 +140,17 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @cached_property
     def untold(self) -> str | None:
-        """A broker that did not report its consumers, or None when all of them did."""
-        return self.gaps.members.get(self.name)
+        """A broker that did not report its consumers, or a Proxy where none is visible; None when all of them did."""
+        if self.name in self.gaps.members:
+            return self.gaps.members[self.name]
+        return None if self.group.client_ids else self.gaps.proxies
+
+    @property
+    def listed(self) -> tuple[str, ...] | None:
+        """The client IDs that are listed, duplicates kept; None where they are unknown or none so far is not none."""
+        if not self.group.client_ids and (self.untold is not None or behind_proxy(self.group) is not None):
+            return None
+        return self.group.client_ids
 
     @cached_property
     def client_ids(self) -> tuple[str, ...]:
@@ -141,7 +158,7 @@ class GroupFacts(Struct, dict=True, eq=False):
         if self.untold is not None:
             raise DataError(self.untold)
         if not self.seen_ids:
-            raise DataError("no consumer is online")
+            raise DataError("no consumer is visible")
         return self.seen_ids
 
     @cached_property
@@ -150,7 +167,7 @@ class GroupFacts(Struct, dict=True, eq=False):
         own_topics = self.group.own_topics
         if own_topics is None:
             is_empty = self.group.views is not None and not self.group.client_ids
-            raise DataError("no consumer is online to report its topics" if is_empty else "its topics are unknown")
+            raise DataError("no consumer is visible to report its topics" if is_empty else "its topics are unknown")
         popped = popped_topics(self.group)
         topics = [topic for topic in own_topics if topic not in popped]
         for topic in topics:

@@ -180,9 +180,11 @@ def _mixed_subscriptions(facts: GroupFacts) -> Measured:
 def _split_views(facts: GroupFacts) -> Measured:
     """Brokers that list other consumers than most of them."""
     _ = facts.seen_ids
-    views = Counter(view.client_ids for view in facts.group.views or ())
+    views = Counter(view.sharing_ids for view in facts.group.views or ())
     usual = views.most_common(1)
-    others = [view.broker_addr or view.seen.where for view in facts.group.views or () if view.client_ids != usual[0][0]]
+    others = [
+        view.broker_addr or view.seen.where for view in facts.group.views or () if view.sharing_ids != usual[0][0]
+    ]
     return Measured(len(others), missing=facts.untold, why=named(others))
 
 

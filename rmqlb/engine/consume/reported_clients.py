@@ -17,7 +17,7 @@ def client_version(group: ConsumerGroup | None, given: str | None = None) -> tup
     """The version whose rules Java's follow: as said, else what most report (the older of equals), else the newest."""
     if given is not None:
         return given, ()
-    connections = [connection for view in (group.views if group else None) or () for connection in view.connections]
+    connections = [connection for view in (group.lists if group else ()) for connection in view.connections]
     java = [c.version for c in connections if c.language in (None, "JAVA")]  # the others report no version of theirs
     known = [parse_version(version) for version in java if version is not None and _is_version(version)]
     versions = Counter(".".join(map(str, version)) for version in known)

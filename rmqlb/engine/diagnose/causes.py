@@ -6,13 +6,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from rmqlb.engine.assignment.consumers import other_subscriptions
-from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, CONVERGES_MS, FORGETS_MS, MAKE_EVIDENCE, GroupEvidence
+from rmqlb.engine.diagnose.evidence import (
+    ASK_CONSUMERS,
+    CONVERGES_MS,
+    FORGETS_MS,
+    MAKE_EVIDENCE,
+    GroupEvidence,
+)
 from rmqlb.engine.diagnose.hypotheses import DUPLICATE, MIXED, SPLIT, SUBSCRIPTIONS, UNREACHABLE, Cause, Hypotheses
 from rmqlb.engine.diagnose.rule import ComesOf
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
-from rmqlb.model.group import MemberView
+from rmqlb.model.group import MemberView, ProxyView
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.words import counted, messages
 
@@ -20,7 +26,6 @@ from rmqlb.model.words import counted, messages
 def duplicate_client_ids(case: Hypotheses) -> Iterator[GroupFinding]:
     """Several connections with one client ID at one broker: each process takes the same share."""
     evidence = case.evidence
-    views = evidence.views
     # A process that restarts with its former ID is listed twice until brokers forget its former connection.
     passes = DUPLICATE not in case.explanation and evidence.is_younger_than(FORGETS_MS)
     for client_id in sort_client_ids(each for each, number in evidence.processes.items() if number > 1):
@@ -29,7 +34,7 @@ def duplicate_client_ids(case: Hypotheses) -> Iterator[GroupFinding]:
             DUPLICATE,
             severity=INFO if passes else ERROR if evidence.facts.apart is None else WARNING,
             consumers=(client_id,),
-            facts=[_addresses(evidence, view, client_id) for view in views if _is_twice(view, client_id)],
+            facts=[_addresses(evidence, view, client_id) for view in evidence.lists if _is_twice(view, client_id)],
             meaning=f"{evidence.processes[client_id]} processes take the same share under one client ID",
             doubled=tuple(queue for queue, owners in evidence.observed.items() if owners == (client_id,)),
             remedy="Give each process its own instanceName, or do not set it.",
@@ -218,14 +223,14 @@ def most(numbers: Counter[str]) -> str | None:
     return first[0] if first[1] > second[1] else None
 
 
-def _is_twice(view: MemberView, client_id: str) -> bool:
+def _is_twice(view: MemberView | ProxyView, client_id: str) -> bool:
     return view.client_ids.count(client_id) > 1
 
 
-def _addresses(evidence: GroupEvidence, view: MemberView, client_id: str) -> Evidence:
+def _addresses(evidence: GroupEvidence, view: MemberView | ProxyView, client_id: str) -> Evidence:
     channels = [each for each in view.connections if each.client_id == client_id]
     known = sorted(each.client_addr for each in channels if each.client_addr is not None)
-    broker = evidence.broker_name(view) or view.broker_addr
+    broker = view.seen.where if isinstance(view, ProxyView) else evidence.broker_name(view) or view.broker_addr
     text = (
         f"connections of {client_id}"
         + (f" at {broker}" if broker else "")

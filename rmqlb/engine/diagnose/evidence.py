@@ -20,7 +20,7 @@ from rmqlb.engine.assignment.pop_and_proxy import popped_topics
 from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence
-from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup, MemberView, Seen
+from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup, MemberView, ProxyView, Seen
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.times import utc_text
@@ -94,19 +94,27 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @cached_property
     def views(self) -> tuple[MemberView, ...]:
-        """The lists of consumers that brokers gave, at least one of which has a consumer (raises DataError)."""
+        """The lists of consumers that brokers gave, where some consumer is online (raises DataError).
+
+        There is none where only a Proxy lists consumers.
+        """
         if self.group.views is None:
             raise DataError("its consumers are unknown", hint="diagnose a live cluster, or a snapshot that lists them")
         if not self.group.client_ids:
             if self.facts.untold is not None:
                 raise DataError(self.facts.untold, hint=ASK_BROKERS)
-            raise DoesNotApply("no consumer is online")
+            raise DoesNotApply("no consumer is visible")
         return self.group.views
+
+    @property
+    def lists(self) -> tuple[MemberView | ProxyView, ...]:
+        """The same, and the lists of Proxies (raises as `views`)."""
+        return (*self.views, *(self.group.proxies or ()))
 
     def must_share(self) -> None:
         """Refuse groups of which no consumer is known, and those whose consumers do not share their queues."""
-        if not self.views or self.facts.apart is not None:
-            raise DoesNotApply(self.facts.apart or "no consumer is online")
+        if self.lists and self.facts.apart is not None:
+            raise DoesNotApply(self.facts.apart)
 
     @cached_property
     def processes(self) -> Counter[str]:
@@ -122,6 +130,8 @@ class GroupEvidence(Struct, dict=True, eq=False):
     def _missing_list(self) -> str | None:
         if self.facts.untold is not None:
             return self.facts.untold
+        if not self.views:  # those of a Proxy; the brokers have answered that they list none
+            return None
         listed = {self.broker_name(view) for view in self.views}
         silent = sorted(self.broker_names - listed)
         return f"the consumers that broker {silent[0]} lists are unknown" if silent else None

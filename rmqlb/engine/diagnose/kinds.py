@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from rmqlb.engine.assignment.consumers import is_grpc
+from rmqlb.engine.assignment.pop_and_proxy import ask_proxy, only_grpc, popped_topics
 from rmqlb.engine.assignment.pop_and_proxy import behind_proxy as proxy_evidence
-from rmqlb.engine.assignment.pop_and_proxy import popped_topics
 from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_CONSUMERS, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import Hypotheses
 from rmqlb.errors import DataError
-from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING
-from rmqlb.model.group import CONSUME_POP
+from rmqlb.model.group import CONSUME_POP, ConsumerGroup, is_grpc
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.words import messages
 
 
 def no_consumer_online(case: Hypotheses) -> Iterator[GroupFinding]:
-    """All brokers answered, and none lists a consumer."""
+    """All brokers answered, and all Proxies that are known, and none lists a consumer."""
     evidence = case.evidence
     if not _is_offline(evidence):
         return
@@ -27,51 +26,84 @@ def no_consumer_online(case: Hypotheses) -> Iterator[GroupFinding]:
     states = evidence.group.without_foreign_offsets.queues
     waiting = evidence.lag(tuple(states))
     all_read = bool(states) and all(state.lag == 0 for state in states.values())
+    proxies = evidence.group.proxies or ()
+    unless = "" if proxies else ", unless through a Proxy, whose consumers are not visible here"
     yield GroupFinding(
         "no-consumer-online",
         ERROR if waiting else INFO if all_read else WARNING,
         evidence.group.group,
-        evidence=(evidence.seen("consumers that brokers list", 0, threshold=1),),
-        consequence=f"No queue is read; {messages(waiting)} unread." if waiting else "No queue is read.",
-        remedy="Start a consumer.",
+        evidence=(
+            evidence.seen("consumers that brokers list", 0, threshold=1),
+            *(
+                evidence.seen(f"consumers that {view.seen.where} lists", 0, threshold=1, by=view.seen)
+                for view in proxies
+            ),
+        ),
+        consequence=f"No queue is read{unless}" + (f"; {messages(waiting)} unread." if waiting else "."),
+        remedy="Start a consumer." if proxies else f"Start a consumer; if it has some, {ask_proxy(evidence.group)}.",
     )
 
 
 def behind_proxy(case: Hypotheses) -> Iterator[GroupFinding]:
     """Clients of a Proxy (gRPC), which gives them messages one by one."""
-    evidence = case.evidence
-    offline = _is_offline(evidence)
+    evidence, group = case.evidence, case.evidence.group
     ids = sort_client_ids(filter(is_grpc, evidence.processes))
-    shown = proxy_evidence(evidence.group) if offline else None
+    shown = proxy_evidence(group)
     if ids or shown is not None:
-        shares = len(ids) < len(evidence.processes)
+        shares = bool(ids) and len(ids) < len(evidence.processes)
         yield GroupFinding(
             "behind-proxy",
             WARNING if shares else INFO,
-            evidence.group.group,
+            group.group,
             consumers=tuple(ids),
-            evidence=(
-                evidence.seen("client IDs of the form of gRPC clients", len(ids), threshold=1)
-                if ids
-                else evidence.seen("consumption without a listed consumer", shown or ""),
-            ),
-            consequence="Other consumers leave these a share, which stays unassigned."
-            if shares
-            else "A Proxy gives messages to these consumers; none of them owns a queue.",
-            remedy="Do not mix gRPC clients and older ones in a group." if shares else "Nothing is wrong.",
+            evidence=_listed_grpc(evidence, ids)
+            if ids
+            else (evidence.seen("consumption without a listed consumer", shown or ""),),
+            consequence=_consequence(group, ids, shares=shares),
+            remedy=_remedy(group, visible=bool(ids), shares=shares),
         )
-    elif not offline:
+    elif not _is_offline(evidence):
         evidence.must_be_all_lists()
-    elif evidence.group.polling_num is None:
+    elif group.polling_num is None and not group.proxies:
         raise DataError(
             "the number of receive requests that wait at brokers is unknown",
-            hint="diagnose a live cluster over its brokers (--nameserver)",
+            hint="diagnose a live cluster over its NameServers (-s rocketmq://HOST:9876), or with --proxy HOST:8080",
         )
+
+
+def _listed_grpc(evidence: GroupEvidence, ids: Sequence[str]) -> tuple[Evidence, ...]:
+    """How many of them are visible, and where: at Proxies that were asked, or at brokers with a Proxy of their own."""
+    proxies = [view for view in evidence.group.proxies or () if not {*ids}.isdisjoint(view.client_ids)]
+    if not proxies:
+        return (evidence.seen("client IDs of the form of gRPC clients", len(ids), threshold=1),)
+    return tuple(
+        evidence.seen(f"gRPC clients that {view.seen.where} lists", len({*ids} & {*view.client_ids}), by=view.seen)
+        for view in proxies
+    )
+
+
+def _consequence(group: ConsumerGroup, ids: Sequence[str], *, shares: bool) -> str:
+    if not ids:
+        likely = "" if group.polling_num else "probably "
+        return f"Its consumers are {likely}behind a Proxy, not visible here; none of them owns a queue."
+    if not shares:
+        return "A Proxy gives messages to these consumers; none of them owns a queue."
+    if not {*ids}.isdisjoint(i for view in group.views or () for i in view.client_ids):
+        return "Other consumers leave these a share, which stays unassigned."
+    return "Consumers that own queues and consumers of a Proxy read the same queues."
+
+
+def _remedy(group: ConsumerGroup, *, visible: bool, shares: bool) -> str:
+    if shares:
+        return "Do not mix gRPC clients and older ones in a group."
+    return "Nothing is wrong." if visible else f"Nothing is known to be wrong; {ask_proxy(group)}."
 
 
 def pop_consumption(case: Hypotheses) -> Iterator[GroupFinding]:
     """Topics of which several consumers take messages at once, so that no consumer owns a queue."""
     group = case.evidence.group
+    if only_grpc(group) or proxy_evidence(group) is not None:
+        raise DoesNotApply("its consumers are behind a Proxy, which takes messages by POP for them")
     topics = tuple(sorted(popped_topics(group)))
     if group.consume_type == CONSUME_POP or topics:
         fact = "topics in POP mode" if topics else "consume type"

@@ -176,7 +176,7 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
 
 def must_have_offsets(evidence: GroupEvidence) -> None:
     """Refuse groups without a consumer, and those that do not keep their offsets at brokers."""
-    if evidence.views and evidence.facts.apart is not None:
+    if evidence.lists and evidence.facts.apart is not None:
         raise DoesNotApply(evidence.facts.apart)
 
 

@@ -152,7 +152,9 @@ def _must_share(evidence: GroupEvidence) -> None:
     if evidence.facts.apart is not None:
         raise DoesNotApply(evidence.facts.apart)
     if evidence.group.client_ids == () and evidence.facts.untold is None:
-        raise DoesNotApply("no consumer is online")
+        raise DoesNotApply("no consumer is visible")
+    if evidence.group.client_ids == () and evidence.facts.name not in evidence.facts.gaps.members:
+        raise DataError(evidence.facts.untold or "", hint=ASK_BROKERS)
 
 
 def _bad(case: Case, is_bad: Callable[[tuple[str, ...]], bool]) -> tuple[MessageQueue, ...]:

@@ -136,7 +136,7 @@ def of_each(
 def push_consumers(evidence: GroupEvidence, doubts: Doubts) -> Iterator[ConsumerReports]:
     """The consumers that the client pulls for, with their reports; those without one are doubts."""
     group = evidence.group
-    if evidence.views and evidence.facts.apart is not None and group.message_model != BROADCASTING:
+    if evidence.lists and evidence.facts.apart is not None and group.message_model != BROADCASTING:
         raise DoesNotApply(evidence.facts.apart)
     pushing = evidence.pushing
     if not pushing:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from rmqlb.engine.assignment.pop_and_proxy import only_grpc
 from rmqlb.engine.diagnose.causes import consequence_of, finding_of_cause, most
+from rmqlb.engine.diagnose.evidence import DoesNotApply
 from rmqlb.engine.diagnose.hypotheses import CAUSES, SDKS, Hypotheses
 from rmqlb.errors import RmqlbError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING
+from rmqlb.model.group import is_grpc
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 
 _DIFFER = "client libraries compute different shares"
@@ -19,10 +22,12 @@ def mixed_sdks(case: Hypotheses) -> Iterator[GroupFinding]:
     """Consumers use client libraries of different languages; how grave that is, their predicted shares say."""
     evidence = case.evidence
     languages = {i: each.language for i, each in evidence.group.connection_of.items() if each.language is not None}
-    numbers = Counter(languages.values())
+    if only_grpc(evidence.group):
+        raise DoesNotApply("its consumers are gRPC clients, which share no queues")
+    numbers = Counter(language for i, language in languages.items() if not is_grpc(i))
     if len(numbers) > 1:
         usual = most(numbers)
-        others = tuple(sort_client_ids(i for i, language in languages.items() if language != usual))
+        others = tuple(sort_client_ids(i for i, language in languages.items() if language != usual and not is_grpc(i)))
         facts = tuple(evidence.seen(f"language of {i}", language) for i, language in sorted(languages.items()))
         yield _finding(case, languages, others, facts, usual)
     evidence.must_be_of_all(languages, "language")

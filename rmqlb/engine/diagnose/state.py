@@ -27,7 +27,7 @@ def counts_of(evidence: GroupEvidence) -> GroupCounts:
     group = _known(lambda: evidence.group)
     if group is None:
         return GroupCounts()
-    listed = group.client_ids if group.client_ids or evidence.facts.untold is None else None
+    listed = evidence.facts.listed
     queues = _known(lambda: evidence.queues)
     owned = None
     if evidence.facts.apart is None and group.message_model != BROADCASTING and queues:

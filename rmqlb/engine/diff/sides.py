@@ -23,7 +23,7 @@ class GroupSide(Struct, frozen=True):
     """A group in one snapshot.
 
     Attributes:
-        client_ids: duplicates kept; None when not all of them are reported.
+        client_ids: duplicates kept; None when not all of them are reported, or they are behind a Proxy that is not.
         members: who decides; None when `problem` says why nothing can be predicted.
         strategy_known: it is reported, or follows from the owners observed; otherwise it is the default.
         topics: those whose queues its consumers share; None when not known.
@@ -83,7 +83,7 @@ def group_side(facts: GroupFacts) -> GroupSide:
     group = facts.group.without_foreign_offsets
     side = GroupSide(
         group=group,
-        client_ids=None if facts.untold is not None else group.client_ids,
+        client_ids=None if facts.untold is not None else facts.listed,
         members=None,
         strategy_known=False,
         topics=None,

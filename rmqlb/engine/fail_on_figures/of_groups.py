@@ -29,6 +29,7 @@ _TOTALS: dict[str, _Figure] = {
     "lag": lambda line: line.lag,
     "imbalance": lambda line: 0 if line.basis and line.imbalance is None else line.imbalance,
 }
+_OF_OWNERS = tuple(_TOTALS[name] for name in ("unassigned", "duplicate-owners", "idle", "mismatches", "imbalance"))
 _OF_ONE: dict[str, _Figure] = {
     **_TOTALS,
     "consumers": lambda line: line.consumers,
@@ -42,16 +43,22 @@ GROUPS_FIGURES = Figures((*_GROUPS, *_TOTALS), of_subject=tuple(_OF_ONE), shares
 def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCondition:
     """Whether the condition is there in the groups; what is certain decides, and only then what is not known."""
     if condition.subject is not None:
-        return condition.try_on(_OF_ONE[condition.name](_one(condition, lines)))
+        return condition.try_on(_figure(_OF_ONE[condition.name], _one(condition, lines)))
     if condition.name in _GROUPS:
         number = sum(line.status == _GROUPS[condition.name] for line in lines)
         return condition.try_on(number, len(lines))
-    figures = [_TOTALS[condition.name](line) for line in lines if _applies(condition.name, line)]
+    figures = [_figure(_TOTALS[condition.name], line) for line in lines if _applies(condition.name, line)]
     known = [figure for figure in figures if figure is not None]
     certain = condition.try_on(max(known, default=None) if condition.name == "imbalance" else sum(known))
     if len(known) == len(figures) or _is_certain(condition, certain):
         return certain
     return condition.try_on(None)
+
+
+def _figure(figure: _Figure, line: GroupLine) -> float | None:
+    """Of a group without a visible consumer what is not known of owners is not there."""
+    value = figure(line)
+    return 0 if value is None and line.status == "offline" and figure in _OF_OWNERS else value
 
 
 def _is_certain(condition: Condition, least: TriedCondition) -> bool:

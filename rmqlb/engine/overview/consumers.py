@@ -9,17 +9,26 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.balance import Owners, counts
-from rmqlb.engine.assignment.consumers import is_grpc, reported_strategies, subscriptions
+from rmqlb.engine.assignment.consumers import reported_strategies, subscriptions
 from rmqlb.engine.assignment.pop_and_proxy import popped_topics
 from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.engine.overview.group_line import everybody, group_line, known, ownership, shares_queues
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.group import BROADCASTING, CONSUME_PASSIVELY, CONSUME_POP, Connection, ConsumerGroup, MemberView
+from rmqlb.model.group import (
+    BROADCASTING,
+    CONSUME_PASSIVELY,
+    CONSUME_POP,
+    Connection,
+    ConsumerGroup,
+    MemberView,
+    ProxyView,
+    is_grpc,
+)
 from rmqlb.model.groups import ConsumerProcess, Consumers, GroupState, ProcessAddress
 from rmqlb.model.snapshot import Unread
 from rmqlb.model.times import utc_text
 
-_Seen = tuple[str | None, Connection]  # a broker's address, and a connection there
+_Seen = tuple[MemberView | ProxyView, Connection]  # a broker's or Proxy's list, and a connection in it
 
 
 def consumers_of(facts: GroupFacts, unread: Sequence[Unread]) -> Consumers:
@@ -35,10 +44,11 @@ def consumers_of(facts: GroupFacts, unread: Sequence[Unread]) -> Consumers:
 
 
 def _rows(facts: GroupFacts, findings: Sequence[GroupFinding]) -> Iterator[ConsumerProcess]:
-    group, views = facts.group, facts.group.views or ()
+    group, views = facts.group, facts.group.lists
     processes = Counter(group.client_ids or ())
     ids = tuple(processes)
     listed = [_by_id(view) for view in views]
+    by_proxy = {client_id for view in group.proxies or () for client_id in view.client_ids}
     own = group.own_topics
     pops = group.consume_type == CONSUME_POP or bool(own and popped_topics(group).issuperset(own))
     codes: dict[str, dict[str, None]] = {}
@@ -61,18 +71,18 @@ def _rows(facts: GroupFacts, findings: Sequence[GroupFinding]) -> Iterator[Consu
             not_listed_by=tuple(
                 view.broker_addr or view.seen.where
                 for view, its in zip(views, listed, strict=True)
-                if client_id not in its
+                if isinstance(view, MemberView) and client_id not in its and client_id not in by_proxy
             ),
             findings=tuple(codes.get(client_id, ())),
         )
         yield from _processes([its.get(client_id, []) for its in listed], of_id)
 
 
-def _by_id(view: MemberView) -> dict[str, list[_Seen]]:
-    """Client ID → its connections at the broker, with the broker's address."""
+def _by_id(view: MemberView | ProxyView) -> dict[str, list[_Seen]]:
+    """Client ID → its connections at the broker or Proxy, with where they were listed."""
     found: dict[str, list[_Seen]] = {}
     for connection in view.connections:
-        found.setdefault(connection.client_id, []).append((view.broker_addr, connection))
+        found.setdefault(connection.client_id, []).append((view, connection))
     return found
 
 
@@ -90,16 +100,22 @@ def _processes(listed: Sequence[list[_Seen]], of_id: ConsumerProcess) -> Iterato
         for pair in pairs:
             # A process that is alone with its ID may reach brokers from several hosts.
             by_host[-1].setdefault(next(iter(hosts)) if len(first) == 1 else _host(pair[1]), []).append(pair)
-    for broker, connection in sorted(first, key=lambda pair: pair[1].client_addr or ""):
-        same, host = [(broker, connection)], _host(connection)
+    for view, connection in sorted(first, key=lambda pair: pair[1].client_addr or ""):
+        same, host = [(view, connection)], _host(connection)
         if hosts[host] == 1:
             same += [pairs[0] for its in by_host if len(pairs := its.get(host, [])) == 1]
         yield replace(
             of_id,
-            addresses=tuple(ProcessAddress(at, each.client_addr) for at, each in same if each.client_addr is not None),
+            addresses=tuple(_address(at, each.client_addr) for at, each in same if each.client_addr is not None),
             language=next((each.language for _, each in same if each.language is not None), None),
             version=next((each.version for _, each in same if each.version is not None), None),
         )
+
+
+def _address(view: MemberView | ProxyView, client_addr: str) -> ProcessAddress:
+    if isinstance(view, ProxyView):
+        return ProcessAddress(None, client_addr, view.proxy_addr)
+    return ProcessAddress(view.broker_addr, client_addr)
 
 
 def _host(connection: Connection) -> str:

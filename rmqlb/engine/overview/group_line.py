@@ -19,7 +19,7 @@ from rmqlb.engine.assignment.consumers import (
 )
 from rmqlb.engine.assignment.detect import DEFAULT, mismatch_findings, mismatches
 from rmqlb.engine.assignment.owner_findings import owner_findings
-from rmqlb.engine.assignment.pop_and_proxy import must_be_listed
+from rmqlb.engine.assignment.pop_and_proxy import is_surely_offline, must_be_listed, only_grpc
 from rmqlb.engine.check.group_facts import GroupFacts, Ownership
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES
 from rmqlb.engine.diagnose.diagnose import findings_by
@@ -60,12 +60,12 @@ def group_line(facts: GroupFacts, unread: Sequence[Unread]) -> GroupLine:
     findings = tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
     differ = known(lambda: _mismatches(facts))
     strategies, origin = _strategies(facts)
-    ids = group.client_ids if group.client_ids or facts.untold is None else None  # none so far is not none
+    ids = facts.listed
     processes = Counter(ids or ())
     return GroupLine(
         group=facts.name,
         shares_queues=_shares(group),
-        status=_status(findings, group, owned, differ),
+        status=_status(findings, facts, owned, differ),
         topics=group.own_topics,
         message_model=group.message_model,
         consume_type=group.consume_type,
@@ -114,6 +114,8 @@ def ownership(facts: GroupFacts) -> Ownership | None:
         return None
     if ids:
         return everybody(facts) if group.message_model == BROADCASTING else facts.ownership
+    if not is_surely_offline(group):
+        raise DataError("no consumer is visible, and there may be some behind a Proxy")
     nobody = {queue: () for route in facts.routes for queue in route.subscribe_queues()}
     return Ownership(nobody, "observed", spread(nobody, ()))
 
@@ -184,17 +186,17 @@ def _strategies(facts: GroupFacts) -> tuple[tuple[str, ...], Origin | None]:
     return reported, "reported" if reported else None
 
 
-def _status(
-    findings: Sequence[GroupFinding], group: ConsumerGroup, owned: Ownership | None, differ: int | None
-) -> Status:
+def _status(findings: Sequence[GroupFinding], facts: GroupFacts, owned: Ownership | None, differ: int | None) -> Status:
     """Without a grave finding the owners decide: what is odd about them and no fault yet is unknown."""
     worst = [each.severity for each in findings if each.code != "no-consumer-online" or each.severity == ERROR]
     if ERROR in worst:
         return "error"
     if WARNING in worst:
         return "warning"
-    if group.client_ids == () and refusal(group) is None:
+    if facts.listed == () and refusal(facts.group) is None:
         return "offline"
+    if only_grpc(facts.group):
+        return "inOrder"
     if owned is None or owned.basis == "assumed" or differ:
         return "unknown"
     return "unknown" if owned.spread.unassigned or owned.spread.duplicate_owners else "inOrder"

@@ -24,7 +24,9 @@ def pop_plan(before: Iterable[Side], after: Iterable[Side]) -> tuple[PopTopicPla
 def _plan(before: Side, after: Side) -> PopTopicPlan:
     (old, _), (new, _) = before, after
     changes = () if old.queues is None or new.queues is None else tuple(_changes(before, after))
-    return PopTopicPlan(old.topic, old.strategy, new.strategy, old.pop_share_queue_nums, old.assumed, changes)
+    return PopTopicPlan(
+        old.topic, old.strategy, new.strategy, old.pop_share_queue_nums, old.assumed, changes, old.by_proxy
+    )
 
 
 def _changes(before: Side, after: Side) -> Iterator[PopChange]:
@@ -36,7 +38,7 @@ def _changes(before: Side, after: Side) -> Iterator[PopChange]:
 
 
 def _rows(topic: PopTopic) -> Rows:
-    return {(queue.broker_name, queue.queue_id): queue.consumers for queue in topic.queues or ()}
+    return {(queue.broker_name, queue.queue_id): queue.consumers or () for queue in topic.queues or ()}
 
 
 def _queue_by_queue(rows: Rows, side: Side) -> Rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.consumers import must_rebalance
+from rmqlb.engine.assignment.consumers import must_not_be_grpc, must_rebalance
 from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, popped_topics
 from rmqlb.engine.check.group_facts import GroupFacts, gaps
 from rmqlb.errors import RmqlbError
@@ -20,6 +20,7 @@ _NO_REPORT = "it did not say which queues it owns"
 def must_share(group: ConsumerGroup) -> None:
     """Refuse a group whose consumers do not share its queues among themselves (raises DataError)."""
     must_rebalance(group)
+    must_not_be_grpc(group)
     must_be_listed(group)
 
 

@@ -57,6 +57,8 @@ def _renamed(snapshot: ClusterSnapshot, name: Name) -> ClusterSnapshot:
 
 def _unread(part: Unread, number: int, name: Name) -> Unread:
     """Which consumer or broker did not tell stays known, as it decides what can be said of its group."""
+    if part.kind == "proxy":
+        return Unread(part.kind, name("addresses", part.name), "redacted", no_answer=part.no_answer)
     if part.kind not in UNREAD_OF or part.detail is None:
         return Unread("part", str(number), "redacted", no_answer=part.no_answer)
     detail = name(UNREAD_OF[part.kind], part.detail)
@@ -105,7 +107,7 @@ NAMED: Mapping[str, Kind] = {
     **dict.fromkeys(("topic", "topics", "pop_topics"), "topics"),
     **dict.fromkeys(("client_id", "owners"), "client_ids"),
     **dict.fromkeys(("broker_name", "bname"), "broker_names"),
-    **dict.fromkeys(("where", "broker_addr", "broker_addrs", "client_addr"), "addresses"),
+    **dict.fromkeys(("where", "broker_addr", "broker_addrs", "client_addr", "proxy_addr"), "addresses"),
     "group": "groups",
     "scope": "scopes",
     "zone_name": "zones",

@@ -17,8 +17,7 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.engine.allocate.machine_room import room
-from rmqlb.engine.assignment.consumers import is_grpc
-from rmqlb.model.group import DLQ_PREFIX, RETRY_PREFIX
+from rmqlb.model.group import DLQ_PREFIX, RETRY_PREFIX, is_grpc
 from rmqlb.model.java import sort_key
 from rmqlb.model.route import GLOBAL_SCOPE, LOGICAL_PREFIX, logical_broker_name
 from rmqlb.model.system_names import REPLY_SUFFIX, SYSTEM_PREFIXES, is_fixed_name

@@ -184,9 +184,9 @@ def _process_rows(group: ConsumerGroup) -> Iterator[Row]:
 
 
 def _connections(group: ConsumerGroup) -> dict[str, list[Connection]]:
-    """Client id → its channels at the broker that lists it most often, as `client_ids` counts them."""
+    """Client id → its channels at the broker or Proxy that lists it most often, as `client_ids` counts them."""
     most: dict[str, list[Connection]] = {}
-    for view in group.views or ():
+    for view in group.lists:
         here: dict[str, list[Connection]] = {}
         for connection in view.connections:
             here.setdefault(connection.client_id, []).append(connection)

@@ -49,6 +49,20 @@ class ViewItem(CamelStruct, frozen=True):
     broker_addr: str | None = None
 
 
+class ProxyItem(CamelStruct, frozen=True):
+    """The consumers as one Proxy lists them.
+
+    Attributes:
+        connections: process by process; none when no consumer of the group is online there.
+        proxy_addr: the Proxy.
+        seen: where and when.
+    """
+
+    connections: list[Connection]
+    proxy_addr: str
+    seen: Seen | None = None
+
+
 class QueueItem(CamelStruct, frozen=True):
     """A queue as the group reads it.
 
@@ -96,6 +110,7 @@ class GroupEntry(CamelStruct, frozen=True):
         consume_tps: messages that brokers gave it in a second, over the last minute.
         polling_num: its receive requests (POP) that wait at brokers.
         pop_share_queue_nums: topic to popShareQueueNum, as brokers have it for the group.
+        proxies: the consumers as each Proxy lists them that was asked.
     """
 
     group: str
@@ -112,6 +127,7 @@ class GroupEntry(CamelStruct, frozen=True):
     consume_tps: float | None = None
     polling_num: int | None = None
     pop_share_queue_nums: dict[str, list[int]] | None = None
+    proxies: list[ProxyItem] | None = None
 
 
 class UnreadItem(CamelStruct, frozen=True):

@@ -19,7 +19,7 @@ from rmqlb import decoding
 from rmqlb.decoding import from_attributes
 from rmqlb.errors import DocumentError
 from rmqlb.model.format_version import FORMAT_VERSION
-from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState, Seen, retry_topic
+from rmqlb.model.group import Connection, ConsumerGroup, MemberView, ProxyView, QueueState, Seen, retry_topic
 from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.snapshot import UNREAD_WORDS, ClusterSnapshot, RouteSighting, Unread, Wanted
 from rmqlb.sources.formats.documents import CamelStruct, convert, decode
@@ -152,6 +152,9 @@ def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
         consume_tps=item.consume_tps,
         polling_num=item.polling_num,
         pop_share_queue_nums=_shares(item.pop_share_queue_nums),
+        proxies=None
+        if item.proxies is None
+        else tuple(ProxyView(tuple(p.connections), _seen(p.seen, seen), p.proxy_addr) for p in item.proxies),
     )
 
 
@@ -199,7 +202,7 @@ def _group_out(group: ConsumerGroup) -> dict[str, Any]:
         _sparse(_plain(report), "consumeTimestamp", "startedAt", "popTopics", "evidence")
         for _, report in sorted(group.reports.items())
     ]
-    return _sparse(data, "requestModes", "consumeTps", "pollingNum", "popShareQueueNums")
+    return _sparse(data, "requestModes", "consumeTps", "pollingNum", "popShareQueueNums", "proxies")
 
 
 def _unread_out(part: Unread) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class RuleWords(Struct, frozen=True):
 _WAIT = "; {queues} {wait}"
 _IN = " in {queues}"
 WORDS: Mapping[str, RuleWords] = {
-    "no-consumer-online": RuleWords("consumers are online", "no consumer is online"),
+    "no-consumer-online": RuleWords("consumers are online", "no consumer is visible"),
     "behind-proxy": RuleWords("no clients of a Proxy", "its consumers are clients of a Proxy"),
     "pop-consumption": RuleWords("no consumption by POP", "its consumers take messages by POP"),
     "duplicate-client-id": RuleWords(

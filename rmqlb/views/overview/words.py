@@ -112,7 +112,9 @@ def _verdicts(state: GroupState, findings: Sequence[GroupFinding]) -> Iterator[s
     if len(state.strategies) > 1:
         yield f"mixed strategies {strategies_text(state)}"
     if state.status == "offline" or any(one.code == "no-consumer-online" for one in causes):
-        yield "no consumer is online" + (f", {messages(state.lag_at_least)} left waiting" if state.lag_at_least else "")
+        yield "no consumer is visible" + (
+            f", {messages(state.lag_at_least)} left waiting" if state.lag_at_least else ""
+        )
     elif state.status == "warning" and not bad:
         left = len(findings) - 1
         yield findings[0].message + (f"; and {counted(left, 'more finding')}" if left else "")

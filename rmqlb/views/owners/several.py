@@ -88,7 +88,12 @@ def _groups(reports: Sequence[OwnersReport]) -> Section:
     columns = (
         Column("", "severity", "sign", of=lambda report: _grave(report) or None),
         Column("group", "group"),
-        Column("consumers", "consumers", "number", of=lambda report: len(set(report.sorted_consumers))),
+        Column(
+            "consumers",
+            "consumers",
+            "number",
+            of=lambda report: None if report.hidden else len(set(report.sorted_consumers)),
+        ),
         Column("queues", "queues", "number", of=lambda report: len(report.queues)),
         Column("observed", "queuesObserved", "number", fold=4, of=lambda report: len(observed_queues(report))),
         Column("unassigned", "unassigned", "number", of=lambda report: bad_owners(report)[0]),
@@ -125,6 +130,7 @@ def _imbalance(report: OwnersReport) -> float | None:
 
 def _strategy(report: OwnersReport) -> str:
     if not report.strategies:
-        return ", ".join(f"{name} by POP" for name in dict.fromkeys(topic.strategy for topic in report.pop_topics))
+        names = dict.fromkeys(topic.strategy for topic in report.pop_topics)
+        return ", ".join("behind a Proxy" if name is None else f"{name} by POP" for name in names)
     reported = report.strategies_reported
     return ", ".join(reported) if len(reported) > 1 else basis(report).strategy

@@ -42,16 +42,17 @@ def with_pop(shown: Report, plan: RebalancePlan, *, changed_only: bool) -> Repor
 
 def pop_facts(plan: RebalancePlan) -> Iterator[str]:
     """What becomes of the topics, and what brokers assign by; a line for all topics that are alike."""
-    alike: dict[tuple[str, str, tuple[int, ...]], list[str]] = {}
+    alike: dict[tuple[str | None, str | None, tuple[int, ...]], list[str]] = {}
     for topic in plan.pop_topics:
         key = topic.strategy, topic.strategy_after, topic.pop_share_queue_nums
         alike.setdefault(key, []).append(topic.topic)
     for (before, after, shares), topics in alike.items():
         strategy = before if before == after else f"{before} → {after}"
+        how = "through a Proxy" if before is None else "by POP"
+        number = " or ".join(map(str, shares))
         parts = (
-            f"{counted(len(topics), 'topic')} by POP {named(topics)}",
-            f"popShareQueueNum {' or '.join(map(str, shares))}",
-            f"strategy {strategy}",
+            f"{counted(len(topics), 'topic')} {how} {named(topics)}",
+            *(() if before is None else (f"popShareQueueNum {number}", f"strategy {strategy}")),
             *((f"change: {', '.join(plan.changes)}",) if plan.changes and not plan.topics else ()),
         )
         yield f"  {BETWEEN.join(parts)}"
@@ -68,7 +69,12 @@ def pop_section(plan: RebalancePlan, *, changed_only: bool = False) -> Section:
         (names["topic"], each.broker_name, each.queue_id, _cell(each.consumers_before), _cell(each.consumers_after))
         for names, each in pop_rows(plan, changed_only=changed_only)
     ]
-    return Section("pop", "by POP (queue -1 is any queue of the broker)", columns, tuple(rows), heads=3)
+    how = "through a Proxy" if _by_proxy(plan) else "by POP"
+    return Section("pop", f"{how} (queue -1 is any queue of the broker)", columns, tuple(rows), heads=3)
+
+
+def _by_proxy(plan: RebalancePlan) -> bool:
+    return any(topic.by_proxy for topic in plan.pop_topics)
 
 
 def _cell(consumers: tuple[str, ...] | None) -> Cell:
@@ -91,7 +97,8 @@ def pop_grave(plan: RebalancePlan) -> str:
 def _headline(plan: RebalancePlan) -> str:
     before, after = (len(set(ids)) for ids in (plan.sorted_consumers_before, plan.sorted_consumers_after))
     consumers = counted(after, "consumer") if before == after else f"{before} → {counted(after, 'consumer')}"
-    verdict = "; ".join(("consumes by POP, no consumer owns a queue and none moves", *_verdict(plan)))
+    how = "behind a Proxy" if _by_proxy(plan) else "consumes by POP"
+    verdict = "; ".join((f"{how}, no consumer owns a queue and none moves", *_verdict(plan)))
     return f"{plan.group or 'a group'}, {consumers}: {verdict}"
 
 

@@ -10,7 +10,6 @@ from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.consumers import (
     broadcasting_finding,
-    is_grpc,
     member_findings,
     must_rebalance,
     other_subscriptions,
@@ -27,7 +26,7 @@ from rmqlb.engine.assignment.detect import (
     not_shown,
 )
 from rmqlb.model.finding import INFO, Finding
-from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
+from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState, is_grpc
 from tests.support.builders import HERE, group, queues, route
 
 

@@ -11,14 +11,16 @@ from msgspec.structs import replace
 from rmqlb.engine.assignment.consumers import must_rebalance
 from rmqlb.engine.assignment.pop_and_proxy import (
     behind_proxy,
+    is_surely_offline,
     must_be_listed,
     nobody_online,
+    only_grpc,
     popped_topics,
     proxy_findings,
     pulled_routes,
 )
 from rmqlb.errors import DataError
-from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState, Seen
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, ProxyView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from tests.support.builders import group, route
 
@@ -91,6 +93,9 @@ def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
     must_rebalance(replace(group("a"), topics=("%RETRY%g",), reports=reports(a=(False, "%RETRY%g"))))
 
 
+ASK = "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
+
+
 def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
     """A group without consumers, which has read a message of that age."""
     read = None if age_s is None else round((NOW - timedelta(seconds=age_s)).timestamp() * 1000)
@@ -128,15 +133,12 @@ def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence
     assert raised.value.code == "behind-proxy"
     assert raised.value.message.startswith(f"brokers list no consumer of group g, but {evidence}: its consumers are ")
     assert ("probably" in raised.value.message) == (seen.polling_num in (0, None))
-    assert raised.value.hint == (
-        "a Proxy is not modelled yet"
-        if seen.polling_num
-        else "a Proxy is not modelled yet; or the consumers have left within the last minute"
-    )
+    left = "" if seen.polling_num else "; or the consumers have left within the last minute"
+    assert raised.value.hint == ASK + left
     must_be_listed(seen, assumed=True)
     (finding,) = proxy_findings(seen)
-    connected, _, _ = raised.value.message.partition("; which of them")
-    assert (finding.code, finding.message) == ("behind-proxy", f"{connected}; they are not counted")
+    connected, _, _ = raised.value.message.partition("; they are")
+    assert (finding.code, finding.message) == ("behind-proxy", f"{connected}; they are not visible here")
 
 
 def test_of_several_queues_the_last_message_read_is_what_counts() -> None:
@@ -146,15 +148,44 @@ def test_of_several_queues_the_last_message_read_is_what_counts() -> None:
     assert behind_proxy(seen) == "it has read a message that was stored 2 s before"
 
 
-def test_nobody_is_online_only_as_far_as_brokers_tell() -> None:
+def listing(address: str, *client_ids: str) -> ProxyView:
+    """What a Proxy lists."""
+    return ProxyView(tuple(map(Connection, client_ids)), Seen(f"Proxy {address}", NOW), address)
+
+
+def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
+    either = "it is offline, or behind a Proxy"
     idle = nobody_online("g", unlisted(polling_num=0), "try this")
-    assert (idle.message, idle.hint) == (
-        "group g has no consumer online, no receive request of it waits at a broker",
-        "try this",
-    )
+    assert idle.message == f"no consumer of group g is visible, no receive request of it waits at a broker: {either}"
     old = nobody_online("g", unlisted(), "try this")
-    assert old.message == "group g has no consumer online"
-    assert old.hint == "try this; consumers behind a Proxy (gRPC) are not listed by brokers"
+    assert (old.message, old.hint) == (f"no consumer of group g is visible: {either}", f"try this; {ASK}")
     nobody = nobody_online(None, None, "try this", " on the broker")
-    assert nobody.message == "the group has no consumer online on the broker"
-    assert nobody.hint == "try this; consumers behind a Proxy (gRPC) are not listed by brokers"
+    assert (nobody.message, nobody.hint) == ("the group has no consumer online on the broker", "try this")
+    silent = nobody_online("g", unlisted(proxies=()), "try this")
+    assert silent.message == f"no consumer of group g is visible: {either}"
+    assert silent.hint == "try this; no Proxy that was given has answered"
+
+
+def test_who_is_at_no_broker_and_at_no_proxy_is_offline() -> None:
+    asked = unlisted(polling_num=0, proxies=(listing("p:8080"), listing("q:8080")))
+    told = nobody_online("g", asked, "try this")
+    assert told.message == "group g has no consumer online, at brokers or at Proxy p:8080, q:8080"
+    assert told.hint == "try this"
+    assert is_surely_offline(asked)
+    assert not is_surely_offline(unlisted())
+    assert not is_surely_offline(replace(asked, proxies=(listing("p:8080"), listing("q:8080", "a"))))
+
+
+def test_a_proxy_that_lists_nobody_of_a_group_that_is_consumed_is_not_the_one() -> None:
+    with pytest.raises(DataError) as raised:
+        must_be_listed(unlisted(polling_num=2, proxies=(listing("p:8080"),)))
+    assert raised.value.hint == "give each Proxy with --proxy; Proxy p:8080 lists no consumer of it"
+
+
+def test_consumers_that_a_proxy_lists_are_the_groups_own() -> None:
+    seen = unlisted(polling_num=2, proxies=(listing("p:8080", "b", "a"), listing("q:8080", "a", "c")))
+    assert seen.client_ids == ("a", "b", "c")
+    assert behind_proxy(seen) is None
+    assert not only_grpc(seen)
+    assert only_grpc(unlisted(proxies=(listing("p:8080", "h@1@0@zz"),)))
+    assert not only_grpc(unlisted())

@@ -14,7 +14,7 @@ IDS = ("a", "b", "c")
 
 
 def shown(topic: PopTopic) -> dict[str, str]:
-    return {f"{queue.broker_name}{queue.queue_id}": " ".join(queue.consumers) for queue in topic.queues or ()}
+    return {f"{queue.broker_name}{queue.queue_id}": " ".join(queue.consumers or ("?",)) for queue in topic.queues or ()}
 
 
 def one(

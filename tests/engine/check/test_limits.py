@@ -239,9 +239,9 @@ INCOMPLETE = [
         "x, y did not report a strategy",
     ),
     Case(half_told("x y x y"), "mixedStrategies", 0, "incomplete", None, "y did not report a strategy"),
-    Case(cluster(members("")), "imbalance", 2, "incomplete", None, "no consumer is online"),
+    Case(cluster(members("")), "imbalance", 2, "incomplete", None, "no consumer is visible"),
     Case(
-        cluster(members("", topics=None)), "idle", 2, "incomplete", None, "no consumer is online to report its topics"
+        cluster(members("", topics=None)), "idle", 2, "incomplete", None, "no consumer is visible to report its topics"
     ),
     Case(cluster(members("x", topics=None)), "idle", 2, "incomplete", None, "its topics are unknown"),
     Case(cluster(members("x", topics="%RETRY%g")), "idle", 2, "incomplete", None, "it subscribes to no topic"),

@@ -14,8 +14,8 @@ from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.diagnose.rules import RULES
 from rmqlb.model.diagnosis import Diagnosis, Explains, GroupFinding
 from rmqlb.model.finding import INFO, WARNING
-from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGroup
-from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGroup, ProxyView, Seen
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Unread, Wanted
 from rmqlb.sources.dump.source import DumpSource
 from tests.engine.diagnose.running import Process, diagnosed, grave, running
 from tests.support.builders import route, short
@@ -306,15 +306,69 @@ def test_nobody_online_is_as_grave_as_what_waits() -> None:
 
 
 def test_how_much_waits_is_said_when_nobody_is_online() -> None:
-    assert diagnosed(running()).findings[0].consequence == "No queue is read; 80 messages unread."
-    assert diagnosed(running(lag=0)).findings[0].consequence == "No queue is read."
+    unless = "No queue is read, unless through a Proxy, whose consumers are not visible here"
+    assert diagnosed(running()).findings[0].consequence == f"{unless}; 80 messages unread."
+    assert diagnosed(running(lag=0)).findings[0].consequence == f"{unless}."
+    asked = diagnosed(changed(running(), proxies=(listing("p:8080"),))).findings[0]
+    assert (asked.consequence, asked.remedy) == ("No queue is read; 80 messages unread.", "Start a consumer.")
+    assert [each.fact for each in asked.evidence] == [
+        "consumers that brokers list",
+        "consumers that Proxy p:8080 lists",
+    ]
 
 
 def test_a_group_behind_a_proxy_has_consumers() -> None:
     found = diagnosed(changed(running(), polling_num=2))
     assert [(each.code, each.severity) for each in found.findings] == [("behind-proxy", "info")]
     assert found.findings[0].evidence[0].value == "2 receive requests of it wait there"
+    assert found.findings[0].consequence.startswith("Its consumers are behind a Proxy, not visible here; ")
+    assert found.counts.consumers is None
     assert "no-consumer-online" in {each.code for each in found.not_applicable}
+    read = diagnosed(changed(running(), consume_tps=2.0)).findings[0]
+    assert read.consequence.startswith("Its consumers are probably behind a Proxy")
+
+
+def test_grpc_clients_that_a_proxy_lists_own_nothing_and_lack_nothing() -> None:
+    """Clients of several languages share no queue either, and only where no Proxy was asked receive requests matter."""
+    proxies = (listing("p:8080", "host@1@0@abc1", "host@2@0@abc1"), listing("q:8080", "host@1@0@abc1"))
+    found = diagnosed(changed(running(), proxies=proxies, polling_num=None))
+    assert [(each.code, each.severity) for each in found.findings] == [("behind-proxy", "info")]
+    (only,) = found.findings
+    assert (only.consumers, only.remedy) == (("host@1@0@abc1", "host@2@0@abc1"), "Nothing is wrong.")
+    assert [(each.fact, each.value) for each in only.evidence] == [
+        ("gRPC clients that Proxy p:8080 lists", 2),
+        ("gRPC clients that Proxy q:8080 lists", 1),
+    ]
+    assert {each.code for each in found.unknown} <= {"offset-rewound"}  # which wants another look
+
+
+def test_a_proxy_that_does_not_answer_leaves_open_whether_a_consumer_is_online() -> None:
+    silent = replace(changed(running(), proxies=()), unread=(Unread("proxy", "p:8080", "refused"),))
+    found = diagnosed(silent)
+    assert found.findings == ()
+    reasons = {each.code: each.reason for each in found.unknown}
+    assert reasons["no-consumer-online"] == "Proxy p:8080 did not report its consumers: refused"
+    certain = diagnosed(replace(silent, groups=changed(running(), polling_num=2, proxies=()).groups))
+    assert [each.code for each in certain.findings] == ["behind-proxy"]
+
+
+def test_grpc_clients_beside_consumers_that_own_queues_read_the_same_ones() -> None:
+    """Brokers do not list those of a Proxy in cluster mode, so that the others leave them no share."""
+    found = diagnosed(changed(running(Process("x")), proxies=(listing("p:8080", "host@1@0@abc1"),)))
+    cause = finding(found, "behind-proxy")
+    assert (cause.severity, cause.consumers) == ("warning", ("host@1@0@abc1",))
+    assert cause.consequence == "Consumers that own queues and consumers of a Proxy read the same queues."
+
+
+def test_consumers_of_the_remoting_protocol_behind_a_proxy_are_online() -> None:
+    found = diagnosed(changed(running(), proxies=(listing("p:8080", "x", "y"),), topics=("T",)))
+    assert {each.code for each in found.findings}.isdisjoint({"no-consumer-online", "behind-proxy"})
+    assert found.counts.consumers == 2
+
+
+def listing(address: str, *client_ids: str) -> ProxyView:
+    """What a Proxy lists."""
+    return ProxyView(tuple(map(Connection, client_ids)), Seen(f"Proxy {address}"), address)
 
 
 def test_grpc_clients_beside_others_take_a_share_that_no_consumer_reads() -> None:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.overview.groups import all_groups, overview, unread_of_no_group
-from rmqlb.model.group import ConsumerGroup
+from rmqlb.model.group import Connection, ConsumerGroup, ProxyView, Seen
 from rmqlb.model.groups import GroupLine, GroupState
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
@@ -89,11 +89,32 @@ def test_idle_consumers_are_said_and_nothing_is_wrong() -> None:
 
 def test_nobody_online_is_an_error_where_messages_wait_and_offline_otherwise() -> None:
     waiting = line(members("", owners="- - - -", lag={0: 0, 1: 3, 2: 0, 3: 0}))
-    assert (waiting.status, codes(waiting), waiting.unassigned) == ("error", ["no-consumer-online"], 4)
+    assert (waiting.status, codes(waiting), waiting.unassigned) == ("error", ["no-consumer-online"], None)
     assert waiting.findings[0].message.endswith("; 3 messages unread")
     calm = line(members("", lag={0: 0, 1: 0, 2: 0, 3: 0}))
-    assert (calm.status, codes(calm), calm.consumers, calm.idle) == ("offline", ["no-consumer-online"], 0, 0)
+    assert (calm.status, codes(calm), calm.consumers, calm.idle) == ("offline", ["no-consumer-online"], 0, None)
     assert (calm.imbalance, calm.strategies) == (None, ())
+
+
+def test_queues_have_no_owner_for_certain_once_a_proxy_was_asked() -> None:
+    """Without one the group may be consumed through it."""
+    asked = replace(members("", lag={0: 0}), proxies=(ProxyView((), Seen("Proxy p:8080"), "p:8080"),))
+    found = line(asked)
+    assert (found.status, found.consumers, found.unassigned, found.idle) == ("offline", 0, 4, 0)
+
+
+def test_consumers_behind_a_proxy_are_unknown_and_not_none() -> None:
+    hidden = line(replace(members("", lag={0: 0, 1: 2, 2: 0, 3: 0}), polling_num=2))
+    assert (hidden.status, codes(hidden), hidden.consumers, hidden.unassigned) == (
+        "unknown",
+        ["behind-proxy"],
+        None,
+        None,
+    )
+    assert hidden.lag == 2
+    view = ProxyView((Connection("h@1@0@zz"),), Seen("Proxy p:8080"), "p:8080")
+    known = line(replace(members("", lag={0: 0}), proxies=(view,)))
+    assert (known.status, codes(known), known.consumers, known.unassigned) == ("inOrder", ["behind-proxy"], 1, None)
 
 
 def test_pop_has_no_owners_and_is_unknown() -> None:

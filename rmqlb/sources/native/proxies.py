@@ -1,0 +1,127 @@
+"""The consumers that Proxies know, asked over their remoting port.
+
+Of what rmqlb reads, a Proxy answers on that port which consumers of a group are online (203, since 5.1.1); of offsets,
+groups and running clients it answers nothing. Its answers bear an ext field that no broker's and no NameServer's does,
+which tells when the address is another server's.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from rmqlb.errors import EndpointError, RmqlbError, UsageError
+from rmqlb.model.group import Connection, ProxyView, Seen, is_grpc
+from rmqlb.model.snapshot import Unread
+from rmqlb.remoting import requests
+from rmqlb.remoting.codes import ResponseCode
+from rmqlb.remoting.command import RemotingCommand
+from rmqlb.sources.formats import documents as docs
+from rmqlb.sources.formats import from_documents
+from rmqlb.sources.formats.limits import require_few_values
+from rmqlb.sources.live import utc_now
+from rmqlb.sources.native.wire import RemotingClient, WireSettings, parse_address
+
+PROXY_PORT = 8080
+"""`remotingListenPort` of a Proxy that is not configured otherwise."""
+_MARK = "MSG_REGION"
+"""What a Proxy adds to each answer of its own (`AbstractRemotingActivity.writeResponse`)."""
+_TRY = "give its remoting port (remotingListenPort, 8080 if not set)"
+TLS_PREFIX = "rocketmqs://"
+_GRPC = f"if it is a Proxy's gRPC port, {_TRY}"
+_PREFIX = r"(?:rocketmqs?://)?(.+)"
+
+Answer = tuple[ProxyView, docs.ConnectionsDocument | None]
+"""What a Proxy lists, and the whole document when a consumer is online there."""
+
+
+def proxy_address(text: str, where: str = "--proxy") -> str:
+    """`HOST:PORT` of what was typed, HOST, HOST:PORT or rocketmq(s)://HOST:PORT (raises UsageError)."""
+    found = re.fullmatch(_PREFIX, text)
+    try:
+        host, port = parse_address(found[1].rstrip("/") if found else text, PROXY_PORT)
+    except UsageError:
+        # What is mistyped before an @ may be a password.
+        problem = "it names a user" if "@" in text else f"{text[:80]!a} is not the address of a Proxy"
+        raise UsageError(
+            f"{where}: {problem}", hint="write HOST or HOST:8080, with the Proxy's remoting port; once for each Proxy"
+        ) from None
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class Proxies:
+    """Some Proxies; may be used by several threads. One that does not answer is not asked again."""
+
+    def __init__(
+        self, addresses: Sequence[str], settings: WireSettings, clock: Callable[[], datetime] = utc_now
+    ) -> None:
+        self.client = RemotingClient(settings)
+        self._max_bytes = settings.max_bytes
+        self._clock = clock
+        self._locks = {address: threading.Lock() for address in addresses}
+        self._lost: dict[str, str] = {}
+
+    def consumers(self, group: str) -> list[Answer]:
+        """What each Proxy lists, of those that answer."""
+        return [answer for address in self._locks if (answer := self._asked(address, group)) is not None]
+
+    def unread(self) -> list[Unread]:
+        """The Proxies that did not answer, or that are none."""
+        return [Unread("proxy", address, reason) for address, reason in self._lost.items()]
+
+    def close(self) -> None:
+        self.client.close()
+
+    def _asked(self, address: str, group: str) -> Answer | None:
+        with self._locks[address]:
+            if address in self._lost:
+                return None
+            try:
+                document = self._document(address, group)
+            except RmqlbError as error:
+                self._lost[address] = error.message
+                return None
+        found = () if document is None else _one_each(from_documents.connections(document))
+        return ProxyView(found, Seen(f"Proxy {address}", self._clock()), address), document
+
+    def _document(self, address: str, group: str) -> docs.ConnectionsDocument | None:
+        request = requests.get_consumer_connection_list(group)
+        try:
+            response = self.client.call(address, request)
+        except RmqlbError as error:
+            unheard = error.code in ("unreachable", "tls-failed")
+            also = "is its remoting port (remotingListenPort, 8080 if not set) open from here?" if unheard else _GRPC
+            raise EndpointError(f"{error.message}; {also}") from None
+        where = f"Proxy {address}"
+        _must_be_proxy(response)
+        if response.code == ResponseCode.CONSUMER_NOT_ONLINE:
+            return None
+        if response.code != ResponseCode.SUCCESS:
+            text = docs.first_line(response.remark or "no reason given")
+            raise EndpointError(f"it refuses to tell its consumers: code {response.code}: {text}")
+        body = response.body or b"{}"
+        require_few_values(body, where, self._max_bytes)
+        return docs.convert(docs.parse_document(body, where), docs.ConnectionsDocument, where)
+
+
+def _must_be_proxy(response: RemotingCommand) -> None:
+    """Refuse (EndpointError) the answer of a server that is no Proxy."""
+    if _MARK in response.ext_fields:
+        return
+    if response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
+        raise EndpointError(f"a NameServer answers there, or a Proxy before 5.1.1; {_TRY}")
+    raise EndpointError(f"a broker answers there, not a Proxy; {_TRY}")
+
+
+def _one_each(connections: Sequence[Connection]) -> tuple[Connection, ...]:
+    """Each process once.
+
+    A consumer that is connected to several Proxies is listed by each of them several times, as its own client and as
+    that of the others. The ID of a gRPC client is no other's; processes that share one have an address each.
+    """
+    found: dict[tuple[str, str | None], Connection] = {}
+    for each in connections:
+        found.setdefault((each.client_id, None if is_grpc(each.client_id) else each.client_addr), each)
+    return tuple(found.values())
