@@ -519,7 +519,7 @@ complete -c rmqlb -n '__rmqlb_at simulate-send' -l client -r -f -a '5.3.3 5.3.2 
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l mode -r -f -a 'sync async oneway' -d 'How it sends'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l latency-fault -r -f -a 'on off' -d 'sendLatencyFaultEnable'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l detector -r -f -a 'on off' -d 'startDetectorEnable (5.1.4 and newer)'
-complete -c rmqlb -n '__rmqlb_at simulate-send' -l sdk -r -f -a 'java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc' -d 'Whose producer, as go or go-grpc@5.1.4; SYNC sends'
+complete -c rmqlb -n '__rmqlb_at simulate-send' -l sdk -r -f -a 'java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc' -d 'Whose producer, as go or go-grpc@5.1.4'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l proxy-mode -r -f -a 'local cluster' -d 'How the Proxy of gRPC producers runs: in each broker, or by itself'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l send-retries -r -f -d 'retryTimesWhenSendFailed, or its twin for async. Default: as the SDK has it, 2; go 3'
 complete -c rmqlb -n '__rmqlb_at simulate-send' -l send-timeout -r -f -d 'sendMsgTimeout, for all attempts together'

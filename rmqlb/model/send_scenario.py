@@ -175,7 +175,7 @@ class SendScenario(Struct, frozen=True):
         selector: the application picks the queue itself, or None. A function (queues, key) → queue is given each
             message's number as its key.
         sdk: whose producer: java, go, java-grpc, go-grpc@5.1.4 …; of another one than java the timeout is that of one
-            attempt, and only SYNC sends are simulated.
+            attempt, and ONEWAY sends are not simulated.
         proxy_mode: how the Proxy of gRPC producers runs: local, in each broker; cluster, by itself.
     """
 

@@ -127,3 +127,14 @@ def test_of_an_sdk_that_was_not_read_the_nearest_one_is_simulated(name: str, rul
     ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", "--sdk", name, "-o", "plain")
     assert f"{name} was not read: its rules are taken to be those of {rules} [assumed-sdk]" in ran.stderr
     assert ran.code == 0
+
+
+def test_async_leaves_out_who_is_not_simulated() -> None:
+    ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", *DEAD, "--mode", "async", "-o", "json")
+    result = json.loads(ran.stdout)
+    assert "cpp" not in [each["sdk"] for each in result["data"]["sdks"]]
+    assert "cpp is left out: mode async is simulated for Java's producers, not for those of cpp" in [
+        each["message"] for each in result["findings"]
+    ]
+    ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", *DEAD, "--mode", "oneway")
+    assert (ran.code, "mode oneway is simulated for Java's producers" in ran.stderr) == (2, True)

@@ -90,9 +90,7 @@ class ProducerOptions(Struct, frozen=True):
     mode: Annotated[str, producer_option(metavar="sync|async|oneway", help="How it sends.")] = "sync"
     latency_fault: Annotated[str, producer_option(metavar="on|off", help="sendLatencyFaultEnable.")] = "off"
     detector: Annotated[str, producer_option(metavar="on|off", help="startDetectorEnable (5.1.4 and newer).")] = "off"
-    sdk: Annotated[
-        str, sdk_option(metavar="SDK[@VERSION]", help="Whose producer, as go or go-grpc@5.1.4; SYNC sends.")
-    ] = JAVA
+    sdk: Annotated[str, sdk_option(metavar="SDK[@VERSION]", help="Whose producer, as go or go-grpc@5.1.4.")] = JAVA
     proxy_mode: Annotated[
         str,
         sdk_option(metavar="local|cluster", help="How the Proxy of gRPC producers runs: in each broker, or by itself."),

@@ -176,6 +176,8 @@ def _sdks(found: Gathered, progress: Progress) -> tuple[list[SendReport], list[F
         scenario = replace(scenario, sdk=name, retries=own_retries(name, found.retries), first_poll_us=first)
         try:
             reports.append(simulate_send(found.route, scenario, trace=False))
-        except DataError as unknown:
+        except (DataError, UsageError) as unknown:
+            if isinstance(unknown, UsageError) and scenario.mode != "async":
+                raise  # it is no other SDK's
             left_out.append(Finding("sdk-not-simulated", f"{name} is left out: {unknown.problem}", severity=INFO))
     return reports, left_out

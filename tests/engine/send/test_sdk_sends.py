@@ -152,6 +152,38 @@ def test_in_cluster_mode_cpp_sends_nothing_until_a_heartbeat() -> None:
     assert report.totals.lost_by == {"every endpoint is isolated": 12 - first}
 
 
+# -- ASYNC --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "brokers"),
+    [
+        ("java-grpc", ["ab", "b", "b", "b", "b"]),
+        ("go-grpc", ["aaa", "aaa", "b", "b", "aaa"]),
+        ("python-grpc", ["aab", "b", "aab", "b", "aab"]),
+        # `sendAsync` makes one attempt.
+        ("go", ["a", "a", "b", "b", "a"]),
+    ],
+)
+def test_async_retries_as_sync_does_but_for_go(name: str, brokers: list[str]) -> None:
+    assert tried(sent(name, failing(), messages=5, mode="async")) == brokers
+
+
+def test_an_async_message_keeps_no_other_waiting() -> None:
+    """All go out at their time, before the first one's attempt has failed, and each goes round its own candidates."""
+    silent = Reaction("timeout", "timeout")
+    waiting, handed_over = (
+        sent("java-grpc", failing(reaction=silent), messages=3, threads=1, mode=mode) for mode in ("sync", "async")
+    )
+    assert [attempt.at_ms for attempt in waiting.attempts or ()] == [0, 3000, 3001, 3002]
+    assert [(a.message, a.broker_name, a.at_ms) for a in handed_over.attempts or ()] == [
+        *((1, "a", 0), (1, "b", 3000)),
+        *((2, "a", 1000), (2, "b", 4000)),
+        (3, "b", 2000),
+    ]
+    assert handed_over.totals.lost == 0
+
+
 # -- retries ------------------------------------------------------------------------------------------------------------
 
 
@@ -283,12 +315,13 @@ def test_slaves_are_not_simulated_where_an_sdk_sends_to_them() -> None:
     [
         ({"sdk": "goo"}, "goo: not an SDK"),
         ({"sdk": "proxy"}, "sends of proxy are not simulated"),
-        ({"sdk": "cpp", "mode": "async", "rate": Fraction(1)}, "mode async is Java's"),
+        ({"sdk": "cpp", "mode": "async", "rate": Fraction(1)}, "mode async is simulated for Java's producers"),
         ({"sdk": "cpp", "failures": (failing(reaction=Reaction("status", "FLUSH_DISK_TIMEOUT", 10)),)}, "store statuses"),
-        ({"sdk": "go", "latency_fault": True}, "latency fault is Java's"),
+        ({"sdk": "java-grpc", "mode": "oneway", "rate": Fraction(1)}, "mode oneway is simulated for Java's producers"),
+        ({"sdk": "go", "latency_fault": True}, "latency fault is simulated for Java's producers"),
         ({"sdk": "java@4.9.7"}, "Java's producers are sdk java, their version is client_version"),
         ({"sdk": "php"}, "Java's producers are sdk java, their version is client_version"),
-        ({"sdk": "go", "selector": lambda queues, _: queues[0]}, "a selector is Java's"),
+        ({"sdk": "go", "selector": lambda queues, _: queues[0]}, "a selector is simulated for Java's producers"),
         ({"sdk": "java-grpc", "failures": (failing(reaction=Reaction("status", "FLUSH_DISK_TIMEOUT", 10)),)}, "store statuses"),
         ({"proxy_mode": "both"}, "proxy_mode is 'both'"),
     ],

@@ -56,24 +56,28 @@ def check_sdk(scenario: SendScenario) -> None:
             f"sends of {profile.name} are not simulated", hint="select-queue says where its producers send keys"
         )
     for wrong, what in (
-        (scenario.mode != "sync", f"mode {scenario.mode}"),
+        (scenario.mode == "oneway" or (scenario.mode == "async" and profile.name == "cpp"), f"mode {scenario.mode}"),
         (scenario.chosen_by is not None, "a selector"),
         (scenario.latency_fault, "latency fault"),
     ):
         if wrong:
-            raise UsageError(f"{what} is Java's: it is not simulated for {profile.name}")
+            raise UsageError(f"{what} is simulated for Java's producers, not for those of {profile.name}")
     statuses = [failure.reaction.name for failure in scenario.failures if failure.reaction.kind == "status"]
     if profile.name != "go" and statuses:
         raise UsageError(f"{statuses[0]}: store statuses are not simulated for {profile.name}")
 
 
 class SdkSender(Sender):
-    """What a thread does that waits for each attempt of another SDK's producer."""
+    """What threads do that wait for each message, or with ASYNC hand it over: its attempts are then a request's."""
 
     def __init__(self, simulation: SendSimulation) -> None:
         super().__init__(simulation)
         self._sdk = sdk(self.scenario.sdk).profile
-        self._attempts = 1 if self._sdk.retries == 0 else 1 + self.scenario.retries
+        self._is_async = self.scenario.mode == "async"
+        # Go's `sendAsync` makes one attempt; the others retry as they do when they wait.
+        once = self._sdk.retries == 0 or (self._is_async and not self._sdk.grpc)
+        self._attempts = 1 if once else 1 + self.scenario.retries
+        self._requests = 0
         self._isolated: set[str] = set()
         self._pausing: set[int] = set()  # threads that wait before their next attempt
         self._candidates: dict[int, list[MessageQueue]] = {}
@@ -100,13 +104,23 @@ class SdkSender(Sender):
         if not self._targets.listed:
             self.fail_at_once(thread, now, NO_ROUTE)
             return
+        found: list[MessageQueue] = []
         if self._sdk.grpc:
             found = self._targets.candidates(thread, self._isolated, self._attempts)
             if not found:
                 self.fail_at_once(thread, now, NO_CANDIDATE)
                 return
-            self._candidates[thread.number] = found
-        self._try(thread, now)
+        sending = self._request(thread) if self._is_async else thread
+        self._candidates[sending.number] = found
+        self._try(sending, now)
+        if self._is_async:
+            self.clock.next_message(thread, now)
+
+    def _request(self, thread: Thread) -> Thread:
+        """What stands for the message while its thread goes on."""
+        self._requests += 1
+        number = self._requests - (1 << 40)
+        return Thread(number, key=0, handed_over_by=thread, message=thread.message, began=thread.began)
 
     def _try(self, thread: Thread, now: int) -> None:
         """The next attempt."""
@@ -186,8 +200,10 @@ class SdkSender(Sender):
         if outcome.fate == "status":
             self.not_store_ok()
         if not outcome.failed or last or not outcome.retry:
+            self._candidates.pop(thread.number, None)
             self.finish(thread, now, outcome.lost_by)
-            self.clock.next_message(thread, now)
+            if not self._is_async:
+                self.clock.next_message(thread, now)
         elif self._sdk.grpc and outcome.code == _SYSTEM_BUSY and self._sdk.backs_off:
             pause = min(
                 _BACKOFF_US << (thread.attempt if self._sdk.backs_off == "next" else thread.attempt - 1),

@@ -62,7 +62,7 @@ class Targets:
 
     def candidates(self, thread: Thread, isolated: set[str], count: int) -> list[MessageQueue]:
         """The candidates of the thread's next message."""
-        number = thread.number if self._sdk.counts_by_thread else 0
+        number = thread.sender.number if self._sdk.counts_by_thread else 0
         balancer = self._balancers.get(number)
         if balancer is None:
             start = self._start(thread, self.listed)
@@ -90,13 +90,13 @@ class Targets:
 
     def _below(self, number: int, thread: Thread) -> int:
         """A random number below it."""
-        return (self._simulation.draw(thread) >> 32) * number >> 32
+        return (self._simulation.draw(thread.sender) >> 32) * number >> 32
 
     def _start(self, thread: Thread, listed: list[MessageQueue]) -> int:
         """Where the SDK's counter begins, or so that the first message goes where the scenario says."""
         simulation, profile = self._simulation, self._sdk
         wanted = simulation.scenario.start_at
-        if wanted is not None and thread.number == 1:
+        if wanted is not None and thread.sender.number == 1:
             queue = simulation.publish_queues[wanted]
             name = queue.broker_name
             near = [place for place, each in enumerate(listed) if each.broker_name == name]
