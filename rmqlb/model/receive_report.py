@@ -168,9 +168,8 @@ class CrashReceived(Struct, frozen=True, rename="camel"):
         unacknowledged: messages that it had received or was being sent, and did not acknowledge.
         again: of these, received by another consumer.
         after: how long after the death that was; null when none was.
-        again_earliest_ms: closed form: how long after the death a message is visible again at the earliest.
-        again_latest_ms: closed form: and at the latest, if the service that brings messages back has nothing to catch
-            up with.
+        again_earliest_ms: closed form: how long after the death a message can be received again at the earliest.
+        again_latest_ms: closed form: and from when on it only waits for a receive.
     """
 
     consumer: int

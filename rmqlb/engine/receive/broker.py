@@ -11,19 +11,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from rmqlb.engine.receive.comeback import free_at, revived_at
+from rmqlb.engine.receive.comeback import free_at
 from rmqlb.engine.receive.environment import Environment, Receive
 from rmqlb.engine.receive.randomness import BROKER, draws
 from rmqlb.engine.receive.recorder import Message
+from rmqlb.engine.receive.revive import IDLE_US, ReviveService, TimerWheel
 from rmqlb.engine.receive.routes import NEVER
 from rmqlb.engine.receive.rules import (
     LOCK_TICK_US,
     RANDOM_QUEUES,
     RETRY_FIRST_PERCENT,
     REVIVE_QUEUES,
-    REVIVE_READ_US,
-    REVIVE_REST_US,
     SCAN_US,
+    TIMER_LOOK_US,
+    TIMER_SECOND_US,
+    may_come_back,
     over_at,
 )
 
@@ -56,7 +58,7 @@ class Broker:
         self._numbers = draws(environment.scenario.seed, environment.trial, BROKER, place)
         self._scan_phase = self._numbers.below(SCAN_US)
         self._lock_phase = self._numbers.below(LOCK_TICK_US)
-        self._revive_phases = [self._numbers.below(REVIVE_REST_US + REVIVE_READ_US) for _ in range(REVIVE_QUEUES)]
+        self._revive_services = self._services() if may_come_back(environment.scenario) else []
         self._checkpoints = 0
 
     def store(self, message: Message) -> None:
@@ -122,9 +124,12 @@ class Broker:
             for queue, own in by_queue.items():
                 self._at(free_at(visible_at, self._lock_phase), self._free, queue, own)
             return
-        phase = self._revive_phases[self._checkpoints % REVIVE_QUEUES]
-        self._checkpoints += 1
-        self._at(revived_at(visible_at, phase), self._revive, messages)
+        self._next_service().checkpoint(visible_at, tuple(messages), acknowledged=False)
+
+    def checkpoint(self, visible_at: int) -> None:
+        """Messages of one receive are all acknowledged in time, which the services that bring others back read too."""
+        if self._revive_services and not self._environment.scenario.fifo:
+            self._next_service().checkpoint(visible_at, (), acknowledged=True)
 
     def acknowledged(self, queue: int) -> None:
         """In order: a message of a queue is done; the last one frees the queue (`AckMessageProcessor.ackOrderly`)."""
@@ -144,7 +149,19 @@ class Broker:
         if when < NEVER:
             environment.clock.call(when - environment.clock.now, action, *arguments)
 
-    def _revive(self, messages: list[Message]) -> None:
+    def _services(self) -> list[ReviveService]:
+        below, clock = self._numbers.below, self._environment.clock
+        timer = TimerWheel(below(TIMER_SECOND_US), below(TIMER_LOOK_US))
+        return [ReviveService(clock, timer, below(IDLE_US), self._revive) for _ in range(REVIVE_QUEUES)]
+
+    def _next_service(self) -> ReviveService:
+        self._checkpoints += 1
+        return self._revive_services[self._checkpoints % REVIVE_QUEUES]
+
+    def _revive(self, messages: tuple[Message, ...]) -> None:
+        self._at(self._environment.clock.now, self._retry, messages)
+
+    def _retry(self, messages: tuple[Message, ...]) -> None:
         self.retry.extend(messages)
         self.notify()
 

@@ -25,7 +25,8 @@ RANDOM_QUEUES = 100
 
 SHORTEST_AWAIT_US = 5 * SECOND_US
 LONGEST_AWAIT_US = 20 * SECOND_US
-"""`ReceiveMessageActivity.receiveMessage` takes what is outside for the nearer of the two (`ProxyConfig
+"""`ReceiveMessageActivity.receiveMessage` takes what is outside for the nearer of the two, unless the client's deadline
+comes before the shorter one; then it refuses (`ProxyConfig
 .grpcClientConsumerMinLongPollingTimeoutMillis` and its sister, which is also what a PushConsumer is told)."""
 SHORTEST_INVISIBLE_US = 10 * SECOND_US
 LONGEST_INVISIBLE_US = 12 * 3600 * SECOND_US
@@ -71,18 +72,27 @@ FIRST_POP_ROUTE_US = 10 * MS_US
 
 # -- what comes back -----------------------------------------------------------------------------
 
-REVIVE_LAG_US = 2 * SECOND_US
-"""A message that is not in order goes to the retry topic so long after it is visible again: one second is the
-acknowledgements' way, one more is waited (`PopReviveService.mergeAndRevive`)."""
 REVIVE_QUEUES = 8
 """Services per broker, each with a queue of its own; requests take them in turn (`BrokerConfig.reviveQueueNum`)."""
-REVIVE_REST_US = 4 * SECOND_US
-REVIVE_READ_US = 4100 * MS_US
-REVIVE_STEP_US = 100 * MS_US
-"""One that has nothing to do waits a second (`reviveInterval`) and rests for up to three (`reviveMaxSlow`); then it
-reads in steps until it has found nothing for four seconds (`PopReviveService.run` and `.consumeReviveMessage`)."""
 REVIVE_EARLY_US = SECOND_US
-"""So long before a message is visible again the timer hands its checkpoint over (`buildCkMsg`)."""
+"""So long before a message is visible again its checkpoint is due (`PopMessageProcessor.buildCkMsg`)."""
+TIMER_SECOND_US = SECOND_US
+TIMER_LOOK_US = 100 * MS_US
+"""The timer wheel has full seconds (`timerPrecisionMs`), and looks so often which of them have passed
+(`HookUtils.transformTimerMessage`, `TimerDequeueGetService`)."""
+REVIVE_LAG_US = 2 * SECOND_US
+"""What a service has read must reach so far beyond the time at which a message is visible again: one second is the
+acknowledgements' way, one more is waited (`PopReviveService.mergeAndRevive`)."""
+REVIVE_STALE_US = 3 * SECOND_US
+"""When its last entry is older, what it has read reaches until now (`PopReviveService.consumeReviveMessage`)."""
+REVIVE_STEP_US = 100 * MS_US
+REVIVE_QUIET_US = 4 * SECOND_US
+REVIVE_SCAN_US = 10 * SECOND_US
+"""A look has such steps; it ends when nothing has come for so long, or after so long (`reviveScanTime`)."""
+REVIVE_INTERVAL_US = SECOND_US
+REVIVE_MOST_SLOW = 3
+"""It waits so long before each look (`reviveInterval`), and after one that has found nothing as often again as there
+were such looks, up to three times (`reviveMaxSlow`)."""
 LOCK_TICK_US = 100 * MS_US
 """In order, a queue is free at the next tick after its time (`ConsumerOrderInfoLockManager`)."""
 MOST_DELIVERIES = 17
@@ -100,6 +110,18 @@ def awaited_us(scenario: ReceiveScenario) -> int:
     return LONGEST_AWAIT_US if scenario.client == "push" else POP_AWAIT_US
 
 
+def is_refused(scenario: ReceiveScenario) -> bool:
+    """The Proxy refuses each receive, since its deadline comes before the shortest await (`ILLEGAL_POLLING_TIME`).
+
+    The time that is left is counted in whole milliseconds, and some has passed on the way.
+
+    >>> [is_refused(ReceiveScenario(await_us=seconds * SECOND_US)) for seconds in (1, 2, 3)]
+    [True, True, False]
+    """
+    left_us = scenario.await_us + REQUEST_TIMEOUT_US - scenario.round_trip_us // 2
+    return scenario.client == "simple" and left_us // MS_US * MS_US < SHORTEST_AWAIT_US
+
+
 def invisible_us(scenario: ReceiveScenario) -> int:
     """How long a received message is invisible to others, unless its client acknowledges it.
 
@@ -110,6 +132,13 @@ def invisible_us(scenario: ReceiveScenario) -> int:
         return RENEWED_US
     taken = POP_SHORTEST_INVISIBLE_US <= scenario.invisible_us <= POP_LONGEST_INVISIBLE_US
     return scenario.invisible_us if taken or scenario.client == "simple" else RENEWED_US
+
+
+def may_come_back(scenario: ReceiveScenario) -> bool:
+    """Some message may not be acknowledged in time."""
+    busy_us = scenario.batch * scenario.consume_us + scenario.round_trip_us
+    kept = scenario.client == "push" or busy_us <= invisible_us(scenario)
+    return bool(scenario.crashes or scenario.failures) or not kept
 
 
 def longest_receive_us(scenario: ReceiveScenario) -> int:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rmqlb.engine.arguments import check_route, require
 from rmqlb.engine.receive.report import report_of, wait_times
 from rmqlb.engine.receive.routes import NEVER
-from rmqlb.engine.receive.rules import LONGEST_INVISIBLE_US, SHORTEST_INVISIBLE_US
+from rmqlb.engine.receive.rules import LONGEST_INVISIBLE_US, SHORTEST_INVISIBLE_US, is_refused
 from rmqlb.engine.receive.simulation import ReceiveSimulation
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import TrialNumber
@@ -67,6 +67,12 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
         raise UsageError(f"{scenario.loops} loops: a {scenario.client} consumer has one receive per broker")
     if scenario.client == "pop" and scenario.fifo:
         raise UsageError("POP clients of 5.5.0 do not consume in order: they send every request without order")
+    if is_refused(scenario):
+        raise UsageError(
+            f"await duration of {milliseconds(scenario.await_us):g} ms: the Proxy refuses each receive, since it lets "
+            "one wait 5 s at least and the client gives up 3 s after the await duration",
+            hint="take 5 s or more: a shorter one does not make a SimpleConsumer come round sooner",
+        )
     if scenario.client == "simple" and not SHORTEST_INVISIBLE_US <= scenario.invisible_us <= LONGEST_INVISIBLE_US:
         raise UsageError(
             f"invisible duration of {milliseconds(scenario.invisible_us):g} ms: the Proxy refuses less than 10 s and "

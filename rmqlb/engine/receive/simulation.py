@@ -148,25 +148,31 @@ class ReceiveSimulation:
                 continue
             if done_at < NEVER:
                 self._acknowledge(self.brokers[receive.place], message, done_at)
+        broker = self.brokers[receive.place]
+        if len(messages) > len(late) + len(orphans):
+            broker.checkpoint(popped_at + self._invisible_us)
         if late:
-            self._come_back(self.brokers[receive.place], late, visible_at)
-        if orphans and client.crash_at is not None:
-            again_at = self._cleared_at(client) + CLEARED_US if renewed else visible_at
-            self._orphaned(receive, orphans, again_at)
+            self._come_back(broker, late, visible_at)
+        if orphans and renewed:
+            cleared_at = self._cleared_at(client)
+            self._orphaned(receive, orphans, cleared_at + CLEARED_US, known_at=cleared_at)
+        elif orphans:
+            self._orphaned(receive, orphans, visible_at)
 
     def _not_written(self, receive: Receive, messages: list[Message], popped_at: int) -> None:
         """Its client has died: the Proxy hands messages back at once (`processThrowableWhenWriteMessage`)."""
         visible_at = popped_at + (CLEARED_US if self.environment.proxied else self._invisible_us)
         self._orphaned(receive, messages, visible_at)
 
-    def _orphaned(self, receive: Receive, messages: list[Message], visible_at: int) -> None:
+    def _orphaned(self, receive: Receive, messages: list[Message], visible_at: int, known_at: int = 0) -> None:
         crash = self._crash_of[receive.client.number]
         for message in messages:
             # One that is handed to several orphaned receives, one after the other, counts once.
             if message.crash == UNKNOWN:
                 self.recorder.crashes[crash].unacknowledged += 1
                 message.crash = crash
-        self._come_back(self.brokers[receive.place], messages, visible_at)
+        delay_us = max(known_at - self.clock.now, 0)
+        self.clock.call(delay_us, self._come_back, self.brokers[receive.place], messages, visible_at)
 
     def _acknowledge(self, broker: Broker, message: Message, done_at: int) -> None:
         self.recorder.done(message, done_at)

@@ -108,7 +108,7 @@ def _crashes(report: ReceiveReport) -> Section:
         Column("received again", "again", "number"),
         Column("p50 after", "p50Ms", "ms", of=lambda crash: crash.after and crash.after.p50_ms),
         Column("max after", "maxMs", "ms", of=lambda crash: crash.after and crash.after.max_ms),
-        Column("visible at the earliest", "againEarliestMs", "ms"),
+        Column("ready at the earliest", "againEarliestMs", "ms"),
         Column("at the latest", "againLatestMs", "ms"),
     )
     return Section("crashes", "consumers that die", columns, rows_of(columns, report.crashes), heads=1)
