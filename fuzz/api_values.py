@@ -137,6 +137,7 @@ def _reaction(draw: Draw) -> object:
     return _API.Reaction(*fields)
 
 
+_FAILURE = _struct("Failure", broker_name=_BROKER, reaction=_reaction, start=_moment, end=_moment, notices_us=_US)
 _SCENARIO = _struct(
     "SendScenario",
     client_version=_one_of("5.5.0", "4.9.2", "4.7.1", "5.1.0", "4.9.8", "5.3.0"),
@@ -151,9 +152,7 @@ _SCENARIO = _struct(
     timeout_ms=_one_of(0, 1, 300, 3000),
     timeout_per_request_ms=_one_of(None, 0, 300),
     retry_not_store_ok=_one_of(True, False),
-    failures=_many(
-        _struct("Failure", broker_name=_BROKER, reaction=_reaction, start=_moment, end=_moment, notices_us=_US)
-    ),
+    failures=_many(_FAILURE),
     latencies=_by_name(_LATENCY),
     latency=_LATENCY,
     exclude=_one_of(frozenset(), {"a"}, ["b"]),
@@ -169,6 +168,27 @@ _SCENARIO = _struct(
         kind=_one_of("hash", "random", "machine-room"),
         key_hashes=_many(_one_of(1, -7, 2**31 - 1)),
     ),
+)
+_RECEIVE_SCENARIO = _struct(
+    "ReceiveScenario",
+    client=_one_of("simple", "simple", "push", "pop"),
+    consumers=_one_of(1, 2, 3),
+    loops=_one_of(1, 2, 9),
+    await_us=_one_of(1_000_000, 5_000_000, 30_000_000),
+    invisible_us=_one_of(1, 10_000_000, 60_000_000),
+    batch=_one_of(1, 32, 33),
+    fifo=_one_of(True, False),
+    consume_us=_one_of(0, 1000, 20_000_000),
+    error_pause_us=_one_of(0, 1_000_000),
+    round_trip_us=_one_of(0, 1000),
+    rates=_many(
+        _struct("QueueRate", broker_name=_BROKER, queue_id=_one_of(0, 1, 9), per_second=_one_of(Fraction(5), 2, -1))
+    ),
+    messages=_one_of(None, 1, 20),
+    duration_us=_one_of(None, 1, 60_000_000),
+    failures=_many(_FAILURE),
+    crashes=_many(_struct("Crash", consumer=_one_of(1, 2, 5), at_us=_US)),
+    seed=_one_of(0, 1, -5, 2**40),
 )
 _SETTINGS = _struct(
     "Settings",
@@ -258,6 +278,13 @@ def _group(draw: Draw) -> object:
     return _API.simulate_group(*given, scenario, trial=wrong(draw, _one_of(0, 1)))
 
 
+def _receive(draw: Draw) -> object:
+    route, scenario = wrong(draw, _ROUTE), wrong(draw, _RECEIVE_SCENARIO)
+    if draw.random() < 0.2:
+        return _API.receives_within(route, scenario, wrong(draw, _one_of(1_000_000, 20_000_000, 1)))
+    return _API.simulate_receive(route, scenario, trial=wrong(draw, _one_of(0, 1)), trace=draw.random() < 0.5)
+
+
 def _pick(draw: Draw) -> object:
     strategy: Any = _API.MQFaultStrategy(
         wrong(draw, _one_of(True, True, False)),
@@ -296,7 +323,7 @@ def _parse(draw: Draw) -> object:
     return _API.parse_route(wrong(draw, _one_of(*documents)), wrong(draw, _one_of("T")))
 
 
-CALLS = (_allocate, _send, _send, _group, _pick, _selector, _parse)
+CALLS = (_allocate, _send, _send, _group, _receive, _pick, _selector, _parse)
 
 
 def tried(seed: int) -> bool:

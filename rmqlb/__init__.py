@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rmqlb.engine.assignment.by_broker import assign_pop
     from rmqlb.engine.consume.simulate import simulate_group
     from rmqlb.engine.consume.trials import simulate_group_trials
+    from rmqlb.engine.receive.how_many import receives_within
+    from rmqlb.engine.receive.simulate import simulate_receive
     from rmqlb.engine.send.fault import MQFaultStrategy
     from rmqlb.engine.send.publish_info import TopicPublishInfo
     from rmqlb.engine.send.sdks.balancers import PublishingLoadBalancer, go_round_robin
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from rmqlb.model.group_report import GroupReport, GroupTrials
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
     from rmqlb.model.message_queue import MessageQueue
+    from rmqlb.model.receive_report import ReceiveReport, TargetWait
+    from rmqlb.model.receive_scenario import Crash, QueueRate, ReceiveScenario
     from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
     from rmqlb.model.send_report import Attempt, SendReport
     from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
@@ -41,6 +45,8 @@ _HOMES = {
         "rmqlb.errors": "AllocationError DataError EndpointError RmqlbError UsageError",
         "rmqlb.model.send_report": "Attempt SendReport",
         "rmqlb.model.send_trials": "TrialsReport",
+        "rmqlb.model.receive_report": "ReceiveReport TargetWait",
+        "rmqlb.model.receive_scenario": "Crash QueueRate ReceiveScenario",
         "rmqlb.model.route": "BrokerData QueueData TopicRouteData",
         "rmqlb.model.group_scenario": "Event GroupScenario Timers",
         "rmqlb.model.send_scenario": "Failure Latency Moment Reaction SendScenario",
@@ -58,6 +64,8 @@ _HOMES = {
         "rmqlb.sources.formats.from_documents": "parse_route",
         "rmqlb.engine.consume.simulate": "simulate_group",
         "rmqlb.engine.consume.trials": "simulate_group_trials",
+        "rmqlb.engine.receive.how_many": "receives_within",
+        "rmqlb.engine.receive.simulate": "simulate_receive",
         "rmqlb.engine.send.simulate": "simulate_send",
         "rmqlb.engine.send.trials": "simulate_trials",
     }.items()
@@ -68,6 +76,7 @@ __all__ = [
     "AllocationError",
     "Attempt",
     "BrokerData",
+    "Crash",
     "DataError",
     "EndpointError",
     "Event",
@@ -83,10 +92,14 @@ __all__ = [
     "Moment",
     "PublishingLoadBalancer",
     "QueueData",
+    "QueueRate",
     "Reaction",
+    "ReceiveReport",
+    "ReceiveScenario",
     "RmqlbError",
     "SendReport",
     "SendScenario",
+    "TargetWait",
     "Timers",
     "TopicPublishInfo",
     "TopicRouteData",
@@ -100,11 +113,13 @@ __all__ = [
     "go_round_robin",
     "parse_route",
     "publish_queues",
+    "receives_within",
     "select_by_hash",
     "select_by_machine_room",
     "select_by_random",
     "simulate_group",
     "simulate_group_trials",
+    "simulate_receive",
     "simulate_send",
     "simulate_trials",
 ]

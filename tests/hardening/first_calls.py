@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from fractions import Fraction
 
 import rmqlb
 
@@ -72,6 +73,14 @@ def group_trials() -> object:
     return rmqlb.simulate_group_trials("order-svc", members, [_route()], rmqlb.GroupScenario(()), trials=2)
 
 
+def receive() -> object:
+    """Messages for consumers that receive, one of which dies."""
+    rates = (rmqlb.QueueRate("broker-a", 0, Fraction(5)),)
+    crash = rmqlb.Crash(1, 2_000_000)
+    scenario = rmqlb.ReceiveScenario(consumers=2, rates=rates, messages=20, crashes=(crash,))
+    return rmqlb.simulate_receive(_route(), scenario), rmqlb.receives_within(_route(), scenario, 1_000_000)
+
+
 def picks() -> object:
     """A producer's, by turns and by a key."""
     queues = _route().publish_queues()
@@ -84,7 +93,7 @@ def picks() -> object:
     )
 
 
-CALLS = (strict_route, loose_route, shares, send, send_trials, group, group_trials, picks)
+CALLS = (strict_route, loose_route, shares, send, send_trials, group, group_trials, receive, picks)
 
 
 def _route() -> rmqlb.TopicRouteData:

@@ -158,11 +158,16 @@ class GrpcProducer(Program):
         return [json.loads(line[len(start) :]) for line in lines if line.startswith(start) and line.endswith("\n")]
 
 
+def grpc_java(cluster: RocketMQCluster, folder: Path) -> Java:
+    """How to start our programs with rocketmq-client-java."""
+    library = jars(GRPC_CLIENT, ("rocketmq-client-java",), "rocketmq-client-java")
+    return replace(cluster.java, class_path=f"{compiled(HERE / 'grpc', library, folder / 'classes')}:{library}/*")
+
+
 @contextmanager
 def grpc_producer(cluster: RocketMQCluster, endpoints: str, topic: str, folder: Path) -> Iterator[GrpcProducer]:
     """A producer of rocketmq-client-java for the length of a ``with`` block."""
-    library = jars(GRPC_CLIENT, ("rocketmq-client-java",), "rocketmq-client-java")
-    java = replace(cluster.java, class_path=f"{compiled(HERE / 'grpc', library, folder / 'classes')}:{library}/*")
+    java = grpc_java(cluster, folder)
     with started("producer", java.command("GrpcProducer", endpoints, topic), folder / "producer.log") as process:
         producer = GrpcProducer(process)
         producer.next_answer()

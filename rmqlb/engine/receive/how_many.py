@@ -13,9 +13,11 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from rmqlb.engine.arguments import require
 from rmqlb.engine.receive.closed_forms import rare_receives, rare_wait_us
 from rmqlb.engine.receive.rules import longest_receive_us
 from rmqlb.engine.receive.simulate import check, longest_wait_us
+from rmqlb.model.limits import PositiveTime
 from rmqlb.model.receive_report import TargetWait
 from rmqlb.model.receive_scenario import MOST_LOOPS, ReceiveScenario
 from rmqlb.model.route import TopicRouteData
@@ -34,6 +36,7 @@ def receives_within(
     A PushConsumer and a POP client wait at every broker with one receive each, and cannot have more.
     """
     queues = check(route, scenario)
+    require(target_us, PositiveTime, "target_us")
     counts = list(Counter(queue.broker_name for queue in queues).values())
     receive_us = longest_receive_us(scenario)
     simple = scenario.client == "simple"

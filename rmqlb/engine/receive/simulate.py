@@ -70,7 +70,7 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
     if is_refused(scenario):
         raise UsageError(
             f"await duration of {milliseconds(scenario.await_us):g} ms: the Proxy refuses each receive, since it lets "
-            "one wait 5 s at least and the client gives up 3 s after the await duration",
+            "one wait 5 s at least and the client gives up after the await duration and its request timeout, 3 s",
             hint="take 5 s or more: a shorter one does not make a SimpleConsumer come round sooner",
         )
     if scenario.client == "simple" and not SHORTEST_INVISIBLE_US <= scenario.invisible_us <= LONGEST_INVISIBLE_US:

@@ -42,7 +42,7 @@ def long_hash_code(value: int) -> int:
     0
     """
     if not _LONG_MIN <= value <= _LONG_MAX:
-        raise UsageError(f"{value}: more than 64 bits, no Java Long")
+        raise UsageError(f"a number of {value.bit_length()} bits: no Java Long, which has 64")
     return _fold(value)
 
 

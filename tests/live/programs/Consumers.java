@@ -21,6 +21,7 @@ import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsist
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
 
 /**
@@ -31,8 +32,9 @@ import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
  * <p>Argument: the NameServer. Keys of {@code join}: {@code topics} joined by commas, each with {@code :TAGS} where it has
  * some; {@code strategy} as RocketMQ names it; {@code orderly=true}; {@code listener}, which is {@code ok},
  * {@code hangs} (never returns), {@code fails} (each message is to come again) or a number of milliseconds that each
- * call takes; {@code assigned=true} lets brokers assign the queues; {@code nameServer} instead of the usual one. The
- * client id is {@code 127.0.0.1@NAME}.
+ * call takes; {@code assigned=true} lets brokers assign the queues; {@code invisible}, the popInvisibleTime in
+ * milliseconds; {@code tells=true} prints each message that comes in a line that begins with {@code got};
+ * {@code nameServer} instead of the usual one. The client id is {@code 127.0.0.1@NAME}.
  */
 public final class Consumers {
     private static final String CLIENT_IP = "127.0.0.1";
@@ -106,15 +108,24 @@ public final class Consumers {
         if (options.containsKey("assigned")) {
             consumer.getClass().getMethod("setClientRebalance", boolean.class).invoke(consumer, false); // not in 4.9
         }
+        if (options.containsKey("invisible")) {
+            long invisible = Long.parseLong(options.get("invisible"));
+            consumer.getClass().getMethod("setPopInvisibleTime", long.class).invoke(consumer, invisible); // not in 4.9
+        }
         String listener = options.getOrDefault("listener", "ok");
+        boolean tells = options.containsKey("tells");
         if (options.containsKey("orderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) ->
                 consumed(listener)
                     ? ConsumeOrderlyStatus.SUCCESS : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT);
         } else {
-            consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) ->
-                consumed(listener)
-                    ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS : ConsumeConcurrentlyStatus.RECONSUME_LATER);
+            consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+                if (tells) {
+                    messages.forEach(message -> tell(group, message));
+                }
+                return consumed(listener)
+                    ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS : ConsumeConcurrentlyStatus.RECONSUME_LATER;
+            });
         }
         for (String topic : options.get("topics").split(",")) {
             String[] parts = topic.split(":", 2);
@@ -123,6 +134,12 @@ public final class Consumers {
         consumer.start();
         running.put(group + " " + name, consumer);
         return consumer.buildMQClientId();
+    }
+
+    private static void tell(String group, MessageExt message) {
+        String body = new String(message.getBody(), StandardCharsets.UTF_8);
+        Map<String, ?> row = Map.of("group", group, "body", body, "atMs", System.currentTimeMillis());
+        System.out.println("got " + RemotingSerializable.toJson(row, false));
     }
 
     private static boolean consumed(String listener) {

@@ -1,0 +1,268 @@
+"""How long messages wait for real consumers that receive, and when they come back, beside what `simulate-receive` says.
+
+gRPC Java consumers behind a Proxy, and Java consumers in POP mode, at RocketMQ's default settings.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from heapq import merge
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.engine.receive.comeback import again_after_us
+from rmqlb.engine.receive.simulate import readable_queues, simulate_receive
+from rmqlb.errors import UsageError
+from rmqlb.model.receive_scenario import SECOND_US, QueueRate, ReceiveClient, ReceiveScenario
+from tests.support.builders import route
+
+from .cluster import RocketMQCluster, TopicOnBroker
+from .consumers import consumers
+from .grpc_producers import grpc_java, proxy_by_itself
+from .jvm import Java, JavaProcess, wait_until
+from .receivers import Receivers, Sender, all_got, receivers, sender
+from .test_pop_and_grpc import MQADMIN
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+
+BROKERS = {"p": 3, "q": 2}
+TOPIC = route(p=BROKERS["p"], q=BROKERS["q"])
+QUEUES = readable_queues(TOPIC)
+LASTING_S = 45
+PER_SECOND = Fraction(1, 5)  # of each consumer's topic
+CONSUMERS = {1: 20, 2: 20, 4: 4}  # loops → how many SimpleConsumers, each in a group and with a topic of its own
+POPPING = {"assigned": "true", "tells": "true"}
+TRIALS = 60
+TOLERANCE_MS = 500
+"""A busy machine is later by so much than the simulation, which has 1 ms for a request and its answer."""
+LATE_MS = 2000
+"""And by so much where several programs have their turns."""
+DEADLINE = 90.0
+Times = Mapping[str, int]
+
+
+@dataclass
+class Lab:
+    """What the tests share. A PushConsumer has died at `push_died_ms`, with messages that it had not acknowledged."""
+
+    cluster: RocketMQCluster
+    folder: Path
+    endpoint: str
+    grpc: Java
+    sender: Sender
+    living: Receivers
+    push_died_ms: int = 0
+    push_had: Sequence[str] = ()
+
+    @contextmanager
+    def doomed(self, name: str) -> Iterator[Receivers]:
+        """Consumers behind the Proxy, in a JVM that a test kills."""
+        with receivers(self.grpc, self.endpoint, self.folder / f"{name}.log") as program:
+            yield program
+
+    def is_popped(self, group: str, topic: str) -> None:
+        """Brokers let a group consume a topic by POP."""
+        self.admin("setConsumeMode", "-g", group, "-t", topic, "-m", "POP", "-q", "0")
+
+    def send_to_all(self, topic: str, times: int = 1) -> list[str]:
+        """Messages to each queue of a topic; their bodies."""
+        bodies = []
+        for queue in times * QUEUES:
+            bodies.append(f"{topic}-{time.time_ns()}")
+            self.sender.send(topic, queue.broker_name, queue.queue_id, bodies[-1])
+        return bodies
+
+    def admin(self, *args: str) -> None:
+        self.cluster.run(MQADMIN, args[0], "-n", self.cluster.name_server, "-c", self.cluster.name, *args[1:])
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    folder = tmp_path_factory.mktemp("receives")
+    with ExitStack() as running:
+        config = {"timerWheelEnable": "true"}  # POP needs it
+        cluster = running.enter_context(RocketMQCluster("5.5.0", list(BROKERS), config=config))
+        waiting = [waiting_topic(loops, number) for loops, count in CONSUMERS.items() for number in range(count)]
+        names = [*waiting, "Held", "Ordered", "Pushed", "Popped", "Short", "PushWaits", "PopWaits"]
+        cluster.create_topics([TopicOnBroker(name, each, n, n) for name in names for each, n in BROKERS.items()])
+        endpoint = running.enter_context(proxy_by_itself(cluster))
+        grpc = grpc_java(cluster, folder)
+        sending = running.enter_context(sender(cluster, folder / "messages.log"))
+        living = running.enter_context(receivers(grpc, endpoint, folder / "living.log"))
+        place = Lab(cluster, folder, endpoint, grpc, sending, living)
+        with place.doomed("push") as doomed:
+            doomed.push("push-svc", "Pushed", ack=False)
+            place.push_had = place.send_to_all("Pushed")
+            must_have(doomed.process, "push-svc", place.push_had)
+            doomed.process.kill()
+            place.push_died_ms = round(time.time() * 1000)
+        living.push("push-svc", "Pushed")
+        yield place
+
+
+def waiting_topic(loops: int, number: int) -> str:
+    return f"Waits-{loops}-{number}"
+
+
+def must_have(process: JavaProcess, group: str, bodies: Sequence[str], deadline: float = DEADLINE) -> dict[str, int]:
+    """When a process's consumers of a group had each of these messages first, once they have had all."""
+
+    def times() -> dict[str, int]:
+        found: dict[str, int] = {}
+        for got in all_got(process):
+            if got.group == group and got.body in wanted:
+                found.setdefault(got.body, got.at_ms)
+        return found
+
+    wanted = set(bodies)
+    wait_until(lambda: len(times()) == len(wanted), deadline, lambda: f"{group} had {len(times())} of {len(wanted)}")
+    return times()
+
+
+# -- how long messages wait ------------------------------------------------------------------------
+
+
+def simulated_waits(client: ReceiveClient, loops: int = 1) -> list[float]:
+    each = PER_SECOND / len(QUEUES)
+    rates = tuple(QueueRate(queue.broker_name, queue.queue_id, each) for queue in QUEUES)
+    scenario = ReceiveScenario(
+        client, loops=loops, await_us=5 * SECOND_US, rates=rates, duration_us=LASTING_S * SECOND_US
+    )
+    reports = [simulate_receive(TOPIC, scenario, trace=True, trial=trial) for trial in range(TRIALS)]
+    return [message.wait_ms for report in reports for message in report.messages or () if message.wait_ms is not None]
+
+
+def distance(one: Sequence[float], other: Sequence[float]) -> float:
+    """Kolmogorov's and Smirnov's distance of two samples, of which times that differ by the tolerance are equal."""
+    one, other = sorted(one), sorted(other)
+
+    def beyond(sample: Sequence[float], beside: Sequence[float]) -> float:
+        return max(
+            bisect_right(sample, at) / len(sample) - bisect_right(beside, at + TOLERANCE_MS) / len(beside)
+            for at in sample
+        )
+
+    return max(beyond(one, other), beyond(other, one))
+
+
+def bound(messages: int) -> float:
+    """What one of a thousand samples of the same distribution exceeds, of a second sample that is many times larger."""
+    return float(1.95 / messages**0.5)
+
+
+def arrivals(topic: str, began_ms: int) -> Iterator[tuple[float, str, int]]:
+    """When a topic's messages are sent, in epoch milliseconds, and to which queue."""
+    numbers = random.Random(topic)
+    at = float(began_ms)
+    while True:
+        at += numbers.expovariate(float(PER_SECOND)) * 1000
+        if at >= began_ms + LASTING_S * 1000:
+            return
+        yield at, topic, numbers.randrange(len(QUEUES))
+
+
+def test_messages_wait_for_simple_consumers_as_simulated(lab: Lab) -> None:
+    began = {}
+    for loops, count in CONSUMERS.items():
+        for number in range(count):
+            topic = waiting_topic(loops, number)
+            began[topic] = lab.living.simple(f"{topic}-svc", topic, loops=loops)
+    bodies: dict[str, list[str]] = {topic: [] for topic in began}
+    for number, (at, topic, place) in enumerate(merge(*(arrivals(*each) for each in began.items()))):
+        time.sleep(max(0.0, at / 1000 - time.time()))
+        bodies[topic].append(f"{topic}-{number}")
+        lab.sender.send(topic, QUEUES[place].broker_name, QUEUES[place].queue_id, bodies[topic][-1])
+    received = {topic: must_have(lab.living.process, f"{topic}-svc", own) for topic, own in bodies.items()}
+    sent = lab.sender.sent()
+    predicted = {loops: simulated_waits("simple", loops) for loops in CONSUMERS}
+    for loops in CONSUMERS:
+        own = [topic for topic in began if topic.startswith(waiting_topic(loops, 0)[:-1])]
+        waits = [at - sent[body] for topic in own for body, at in received[topic].items()]
+        others = [distance(predicted[loops], predicted[other]) for other in CONSUMERS if other != loops]
+        found, limit = distance(waits, predicted[loops]), bound(len(waits))
+        assert found <= limit
+        assert loops == 4 or min(others) > limit, "the bound tells one number of loops from another"
+
+
+def test_messages_wait_for_a_push_consumer_and_for_pop_clients_as_simulated(lab: Lab) -> None:
+    lab.living.push("push-waits-svc", "PushWaits")
+    lab.is_popped("pop-waits-svc", "PopWaits")
+    with consumers(lab.cluster, "pop-waits") as popping:
+        popping.join("pop-waits-svc", "only", "PopWaits", **POPPING)
+        clients: tuple[tuple[ReceiveClient, str, JavaProcess], ...]
+        clients = ("push", "PushWaits", lab.living.process), ("pop", "PopWaits", popping.process)
+        for client, topic, process in clients:
+            group = f"{client}-waits-svc"
+            must_have(process, group, lab.send_to_all(topic))  # from here on it is at each broker
+            bodies = []
+            for _ in range(8):
+                bodies += lab.send_to_all(topic)
+                time.sleep(0.3)
+            received, sent = must_have(process, group, bodies), lab.sender.sent()
+            waits = [received[body] - sent[body] for body in bodies]
+            assert distance(waits, simulated_waits(client)) <= bound(len(waits))
+
+
+# -- when messages come back -----------------------------------------------------------------------
+
+
+def test_what_a_dead_simple_consumer_had_comes_back_when_predicted(lab: Lab) -> None:
+    lab.admin("updateSubGroup", "-g", "ordered-svc", "-o", "true")
+    with lab.doomed("simple") as doomed:
+        for group, topic in ("held-svc", "Held"), ("ordered-svc", "Ordered"):
+            doomed.simple(group, topic, loops=4, ack=False)
+        held = must_have(doomed.process, "held-svc", lab.send_to_all("Held", 3))
+        ordered = must_have(doomed.process, "ordered-svc", lab.send_to_all("Ordered"))
+        doomed.process.kill()
+    for group, topic in ("held-svc", "Held"), ("ordered-svc", "Ordered"):
+        lab.living.push(group, topic)  # is at each broker at all times
+    scenario = ReceiveScenario(invisible_us=10 * SECOND_US)
+    again, sent = must_have(lab.living.process, "held-svc", list(held)), lab.sender.sent()
+    assert_comes_back(again, sent, held, scenario)
+    again = must_have(lab.living.process, "ordered-svc", list(ordered))
+    assert_comes_back(again, sent, ordered, replace(scenario, fifo=True))
+
+
+def test_what_a_dead_pop_client_had_comes_back_when_predicted(lab: Lab) -> None:
+    group, scenario = "popped-svc", ReceiveScenario("pop", invisible_us=20 * SECOND_US)
+    lab.is_popped(group, "Popped")
+    with consumers(lab.cluster, "living-pop") as living, consumers(lab.cluster, "doomed-pop") as doomed:
+        doomed.join(group, "doomed", "Popped", listener="hangs", invisible="20000", **POPPING)
+        lab.send_to_all("Popped")
+        threads = 4  # all of them are with a message then
+        wait_until(lambda: len(all_got(doomed.process)) == threads, DEADLINE, lambda: "it has too few messages")
+        had = {got.body: got.at_ms for got in all_got(doomed.process)}
+        doomed.process.kill()
+        living.join(group, "living", "Popped", **POPPING)
+        again = must_have(living.process, group, list(had))
+    assert_comes_back(again, lab.sender.sent(), had, scenario)
+
+
+def test_what_a_dead_push_consumer_had_comes_back_when_predicted(lab: Lab) -> None:
+    again = must_have(lab.living.process, "push-svc", lab.push_had, deadline=180)
+    died = dict.fromkeys(again, lab.push_died_ms)
+    assert_comes_back(again, died, died, ReceiveScenario("push"))
+
+
+def assert_comes_back(again: Times, not_before: Times, not_after: Times, scenario: ReceiveScenario) -> None:
+    """All of them in time, counted from when a consumer had them or, of a PushConsumer, died: between these moments."""
+    early_us, late_us = again_after_us(scenario)
+    early = [ms for body, at in again.items() if (ms := at - not_before[body]) < early_us / 1000]
+    late = [ms for body, at in again.items() if (ms := at - not_after[body]) > late_us / 1000 + LATE_MS]
+    assert (early, late) == ([], [])
+
+
+def test_an_await_that_the_simulation_refuses_is_refused_by_the_proxy(lab: Lab) -> None:
+    with pytest.raises(UsageError, match="the Proxy refuses each receive"):
+        simulate_receive(TOPIC, ReceiveScenario(await_us=SECOND_US))
+    lab.living.simple("short-svc", "Short", await_s=1)
+    wait_until(lambda: lab.living.failures("short-svc") != [], DEADLINE, lambda: "no receive failed")
+    assert "not enough for polling" in lab.living.failures("short-svc")[0]
