@@ -69,12 +69,14 @@ class UsedConsumer(Struct, frozen=True, rename="camel"):
         processes: how many processes have the ID.
         strategy: the strategy that it was taken to run.
         topics: to which it subscribes, by name; null when it does not report them.
+        sdk: the client library that it was taken to run.
     """
 
     client_id: str
     processes: int
     strategy: str
     topics: tuple[str, ...] | None
+    sdk: str = "java"
 
 
 class MadeFrom(Struct, frozen=True, rename="camel"):

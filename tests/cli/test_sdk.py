@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -111,3 +112,58 @@ def test_one_consumer_is_named_with_one_group_only() -> None:
     ran = run(*line, "--sdk", "x=go")
     assert (ran.code, error_of(ran.stderr).code) == (2, "which-group")
     assert run(*line, "--sdk", "go").code == 0
+
+
+def with_go(tmp_path: Path) -> str:
+    """The example, whose first consumer runs Go."""
+    document = json.loads(Path("examples/cluster.json").read_text("utf-8"))
+    for group in document["data"]["groups"]:
+        for view in group["views"] or ():
+            for connection in view["connections"]:
+                if connection["clientId"] == FIRST:
+                    connection |= {"language": "GO", "version": "V4_5_2"}
+    (tmp_path / "go.json").write_text(json.dumps(document), "utf-8")
+    return str(tmp_path / "go.json")
+
+
+@pytest.mark.parametrize("redact", [(), ("--redact",)])
+def test_a_snapshot_of_a_snapshot_keeps_client_libraries(tmp_path: Path, redact: tuple[str, ...]) -> None:
+    def numbers(source: str, *more: str) -> list[list[int]]:
+        line = ("show-owners", "-s", source, "-g", group, *RING, *more, "-o", "json")
+        strategies = json.loads(run(*line).stdout)["data"]["strategies"]
+        return [[each["unassigned"], each["duplicateOwners"]] for each in strategies]
+
+    ran = run("fetch-routes", "-s", with_go(tmp_path), *redact, "-o", "json", "-q")
+    assert ran.code == 0, ran.stderr
+    again = str(tmp_path / "again.json")
+    Path(again).write_text(ran.stdout, "utf-8")
+    groups = {each["group"]: each for each in json.loads(ran.stdout)["data"]["groups"]}
+    group = next(
+        name
+        for name, each in groups.items()
+        if any(c["language"] == "GO" for v in each["views"] for c in v["connections"])
+    )
+    assert numbers(again) == numbers(again, "--sdk", "java", "--sdk", f"{first_of(groups[group])}=go")
+    assert numbers(again) != numbers(again, "--sdk", "java") == [[0, 0]]
+
+
+def first_of(group: dict[str, list[dict[str, list[dict[str, str]]]]]) -> str:
+    return next(c["clientId"] for view in group["views"] for c in view["connections"] if c["language"] == "GO")
+
+
+def test_a_plan_is_held_against_one_with_other_client_libraries(tmp_path: Path) -> None:
+    plan = ("plan-rebalance", "-g", "order-svc", *RING, "--add", "1", "-o", "json")
+    earlier = tmp_path / "plan.json"
+    earlier.write_text(run(*plan, "-s", "examples/cluster.json").stdout, "utf-8")
+    now = json.loads(run(*plan, "-s", with_go(tmp_path), "--against", str(earlier)).stdout)["data"]
+    assert {each["clientId"]: each["sdk"] for each in now["madeFrom"]["consumers"]} == {
+        FIRST: "go",
+        "192.0.2.2@inst1": "java",
+        "192.0.2.2@inst2": "java",
+    }
+    assert not now["against"]["same"]
+    assert now["against"]["group"]["settings"] == [{"name": f"sdk of {FIRST}", "before": "java", "after": "go"}]
+    same = json.loads(run(*plan, "-s", "examples/cluster.json", "--against", str(earlier)).stdout)["data"]
+    assert same["against"]["same"]
+    diff = json.loads(run("diff", "examples/cluster.json", with_go(tmp_path), "-o", "json").stdout)["data"]
+    assert diff["groups"][0]["settings"] == now["against"]["group"]["settings"]

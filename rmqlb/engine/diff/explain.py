@@ -83,7 +83,8 @@ class Prediction:
         if chosen["subscriptions"] is first:
             first, then = then, first
         subscribed = {**_subscribed(first), **_subscribed(then)}
-        members = replace(strategy, client_ids=ids, subscribed=subscribed)
+        sdks = {**_sdks(self._before), **_sdks(self._after), **_sdks(chosen["consumers"])}
+        members = replace(strategy, client_ids=ids, subscribed=subscribed, sdk_of=sdks)
         return owners_at_rest([routes[topic].route for topic in topics if topic in routes], members)
 
 
@@ -175,7 +176,7 @@ def _with(side: GroupSide, other: GroupSide) -> GroupSide:
 
 
 def _changed(before: GroupSide, after: GroupSide) -> Iterator[Cause]:
-    if before.client_ids != after.client_ids:
+    if before.client_ids != after.client_ids or next(sdks_that_differ(before, after), None) is not None:
         yield "consumers"
     if _strategies_differ(before, after):
         yield "strategy"
@@ -202,6 +203,20 @@ def _strategies_differ(before: GroupSide, after: GroupSide) -> bool:
     return any(first.strategy_for(each) != then.strategy_for(each) for each in stayed) or any(
         then.strategy_for(each) != first.group_strategy for each in new
     )
+
+
+def sdks_that_differ(before: GroupSide, after: GroupSide) -> Iterator[tuple[str, str, str]]:
+    """The consumers of both that run another client library: client ID, the one before, the one after."""
+    first, then = _sdks(before), _sdks(after)
+    for client_id in first.keys() & then.keys():
+        if first[client_id] != then[client_id]:
+            yield client_id, first[client_id], then[client_id]
+
+
+def _sdks(side: GroupSide) -> dict[str, str]:
+    """Client ID → its client library."""
+    members = side.members
+    return {} if members is None else {each: members.sdk_for(each).name for each in members.client_ids}
 
 
 def _subscribed(side: GroupSide) -> dict[str, frozenset[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from rmqlb.engine.diff.explain import Prediction, explanations, queue_diffs
+from rmqlb.engine.diff.explain import Prediction, explanations, queue_diffs, sdks_that_differ
 from rmqlb.engine.diff.sides import GroupSide
 from rmqlb.engine.diff.topics import presence, settings_that_differ
 from rmqlb.model.diff import GroupDiff, ProcessesDiff, SettingDiff
@@ -114,5 +114,6 @@ def _settings(before: GroupSide, after: GroupSide) -> Iterator[SettingDiff]:
             "messageModel": (first.message_model, then.message_model),
             "consumeType": (first.consume_type, then.consume_type),
             "consumeFromWhere": (first.consume_from_where, then.consume_from_where),
+            **{f"sdk of {each}": (was, becomes) for each, was, becomes in sorted(sdks_that_differ(before, after))},
         }
     )

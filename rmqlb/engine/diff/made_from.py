@@ -14,6 +14,7 @@ from importlib import import_module
 import msgspec
 from msgspec.structs import replace
 
+from rmqlb.engine.allocate.sdks import JAVA, SDKS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.model.group import (
@@ -65,7 +66,8 @@ def made_from(
         topics=tuple(_topic(route) for route in sorted(routes, key=lambda route: sort_key(route.topic))),
         consumers=() if members is None else tuple(_consumers(members)),
     )
-    return replace(found, fingerprint=_hash((found.group, found.broadcasting, found.topics, found.consumers)))
+    consumers = [_with_sdk(each) for each in found.consumers]
+    return replace(found, fingerprint=_hash((found.group, found.broadcasting, found.topics, consumers)))
 
 
 def since(earlier: MadeFrom, now: MadeFrom, file: str, settings: Settings | None = None) -> Against:
@@ -112,6 +114,12 @@ def sha256(data: bytes) -> str:
     raise RuntimeError("this Python has no sha256")
 
 
+def _with_sdk(consumer: UsedConsumer) -> object:
+    """The consumer with its client library, unless that is Java: fingerprints of earlier results stay what they are."""
+    found: dict[str, object] = msgspec.to_builtins(consumer)
+    return found if consumer.sdk != JAVA.name else {key: value for key, value in found.items() if key != "sdk"}
+
+
 def _topic(route: TopicRouteData) -> UsedTopic:
     ids = {name: tuple(sorted(broker.broker_addrs)) for name, broker in route.brokers_by_name().items()}
     brokers = (
@@ -135,7 +143,7 @@ def _consumers(members: Members) -> Iterable[UsedConsumer]:
         if strategy == members.group_strategy:
             strategy = members.name
         sorted_topics = None if topics is None else tuple(sorted(topics, key=sort_key))
-        yield UsedConsumer(client_id, processes[client_id], strategy, sorted_topics)
+        yield UsedConsumer(client_id, processes[client_id], strategy, sorted_topics, members.sdk_for(client_id).name)
 
 
 def _snapshot(used: MadeFrom) -> ClusterSnapshot:
@@ -165,10 +173,15 @@ def _route(topic: UsedTopic) -> TopicRouteData:
     )
 
 
+def _connection(used: UsedConsumer) -> Connection:
+    sdk = SDKS.get(used.sdk, JAVA)
+    return Connection(used.client_id, None, sdk.name.upper(), next(iter(sdk.reports), None))
+
+
 def _group(used: MadeFrom) -> ConsumerGroup | None:
     if not used.consumers and used.group is None:
         return None
-    connections = (Connection(each.client_id) for each in used.consumers for _ in range(each.processes))
+    connections = (_connection(each) for each in used.consumers for _ in range(each.processes))
     return ConsumerGroup(
         used.group or "",
         _NOW,

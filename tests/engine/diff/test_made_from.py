@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.diff.made_from import made_from, since
 from rmqlb.model.group import QueueState, States
 from rmqlb.model.made_from import MadeFrom
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, TopicQueueMappingInfo, TopicRouteData
 from tests.support.builders import route
 
@@ -56,6 +58,7 @@ def test_addresses_of_brokers_leave_the_fingerprint_alone() -> None:
         made([T], replace(AVG, client_ids=("x", "y", "z", "z"))),
         made([T], replace(AVG, strategy="AVG_BY_CIRCLE")),
         made([T], replace(AVG, strategy_of={"x": "AVG_BY_CIRCLE"})),
+        made([T], replace(AVG, sdk_of={"x": "go"})),
         made([T], replace(AVG, broadcasting=True)),
         made([T], replace(AVG, subscribed={"x": frozenset(["T"])})),
         made([route("T", a=5, b=4)], AVG),
@@ -93,3 +96,31 @@ def test_of_a_producer_routes_alone_count() -> None:
     against = since(one, other, "f")
     assert (against.same, against.group) == (False, None)
     assert [topic.topic for topic in against.topics] == ["T"]
+
+
+def test_an_earlier_result_without_client_libraries_was_of_java() -> None:
+    used = made([T], AVG)
+    written = msgspec.to_builtins(used)
+    for consumer in written["consumers"]:
+        assert consumer.pop("sdk") == "java"
+    earlier = msgspec.convert(written, MadeFrom)
+    assert (earlier, since(earlier, used, "f").same) == (used, True)
+
+
+def test_another_client_library_is_said_and_predicted_with() -> None:
+    hashing = replace(AVG, strategy="CONSISTENT_HASH")
+    before, after = made([T], hashing), made([T], replace(hashing, sdk="go", sdk_of={"y": "java", "z": "cpp"}))
+    against = since(before, after, "f")
+    assert against.group is not None
+    assert [(each.name, each.before, each.after) for each in against.group.settings] == [
+        ("sdk of x", "java", "go"),
+        ("sdk of z", "java", "cpp"),
+    ]
+    assert {queue.causes for queue in against.group.queues} == {("consumers",)}
+    predicted = owners_at_rest([T], replace(hashing, sdk_of={"x": "go", "z": "cpp"}))
+    changed = {(each.broker_name, each.queue_id): each.predicted_after for each in against.group.queues}
+    assert changed
+    assert all(predicted[MessageQueue("T", *place)] == owners for place, owners in changed.items())
+    back = since(after, before, "f")
+    assert back.group is not None
+    assert len(back.group.queues) == len(against.group.queues)
