@@ -84,7 +84,15 @@ def show_owners(
                 progress(f"the owners of {found.title}", 0, 0)
                 by_pop, of_pop = _by_pop(found, names if strategy else [], pop_share)
                 owners = _owners(found, names, own, is_named=bool(strategy), explain=which.explain)
-                reports.append(replace(owners, pop_topics=by_pop, offsets=_offsets(found), hidden=_hidden(found)))
+                reports.append(
+                    replace(
+                        owners,
+                        pop_topics=by_pop,
+                        sdks=found.used_sdks,
+                        offsets=_offsets(found),
+                        hidden=_hidden(found),
+                    )
+                )
                 drawn = owners_report(reports[-1], explained=which.explain)
             findings = _findings(found, names, own, is_named=bool(strategy), explain=which.explain)
             return SnapshotView(drawn, snapshot, (*findings, *_mixed(found, owners), *of_pop))

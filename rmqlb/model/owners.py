@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from rmqlb.model.evenness import Evenness
 from rmqlb.model.group import BROADCASTING
+from rmqlb.model.sdk_use import SdkUse
 
 
 class QueueOwners(Struct, frozen=True, rename="camel"):
@@ -133,6 +134,7 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
         pop_topics: the topics that are consumed by POP, of which no queue has an owner.
         offsets: of a group whose consumers are behind a Proxy: how far it has read each queue.
         hidden: its consumers are certain or likely to be behind a Proxy that was not asked; null otherwise.
+        sdks: the client libraries of the consumers, and how well their rules are known; none in Python.
     """
 
     group: str | None
@@ -145,6 +147,7 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
     pop_topics: tuple[PopTopic, ...] = ()
     offsets: tuple[QueueOffsets, ...] = ()
     hidden: Literal["certain", "likely"] | None = None
+    sdks: tuple[SdkUse, ...] = ()
 
     @property
     def by_proxy(self) -> bool:

@@ -12,6 +12,7 @@ from rmqlb.model.diff import Change
 from rmqlb.model.evenness import Spread
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.made_from import Against, MadeFrom
+from rmqlb.model.sdk_use import SdkUse
 
 Origin = Literal["given", "reported", "observed", "assumed"]
 SAME: Final = "same"
@@ -279,6 +280,7 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
         made_from: what it was made from; null in Python.
         against: what has changed since the result of --against; null without it.
         pop_topics: the topics that are consumed by POP, of which no queue has an owner.
+        sdks: the client libraries of the consumers before, and how well their rules are known; none in Python.
     """
 
     group: str | None
@@ -298,6 +300,7 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
     made_from: MadeFrom | None = None
     against: Against | None = None
     pop_topics: tuple[PopTopicPlan, ...] = ()
+    sdks: tuple[SdkUse, ...] = ()
 
     @property
     def moves(self) -> list[Move]:

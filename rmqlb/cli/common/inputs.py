@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rmqlb.engine.allocate.strategy import Settings
     from rmqlb.engine.assignment.assign import Members
     from rmqlb.model.plan import MovedRange
+    from rmqlb.model.sdk_use import SdkUse
 
 
 class GroupOnTopics(Struct, frozen=True):
@@ -79,6 +80,11 @@ class GroupOnTopics(Struct, frozen=True):
         """Client id → the topics it subscribes to, of the members that say so."""
         reports = self.group.reports if self.group else {}
         return {client_id: report.topics for client_id, report in reports.items() if report.topics is not None}
+
+    @property
+    def used_sdks(self) -> tuple[SdkUse, ...]:
+        """The client libraries by whose rules its members share queues; in BROADCASTING none decides."""
+        return () if self.broadcasting else self.sdks.uses(self.client_ids)
 
     def mixed_sdks(self, unassigned: int, duplicate_owners: int) -> Iterator[Finding]:
         """That its members run several client libraries, which is predicted to leave so many queues so."""

@@ -121,7 +121,7 @@ def look_at_group(
         require_named(which, {*found.client_ids, *change_members(found.client_ids, changes)})
         plan, before, places, findings = _plan(found, changes, given, own, which.explain)
         popped, of_pop = _by_pop(found, question)
-        plan = replace(plan, pop_topics=popped)
+        plan = replace(plan, pop_topics=popped, sdks=found.used_sdks)
     plan, told = start_where(plan, found, reader)
     used = made_from(
         (*found.routes, *found.popped),

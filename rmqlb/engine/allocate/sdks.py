@@ -27,7 +27,8 @@ class Sdk(Struct, frozen=True, kw_only=True, eq=False):
         library: the repository of the library.
         oldest: the first version of those that were read, and have these rules.
         newest: the last of them.
-        proof: how these rules were held against the library.
+        vectors: how many answers of the library these rules are held to (`tests/data/vectors/README.md`).
+        live: they are held to running groups too (`tests/live`).
         order: the key by which it sorts client ids, and topics and brokers of queues.
         classes: strategy → its class as MODULE.NAME of this folder, where it is not Java's; a wrapper that stands here
             takes no strategy inside.
@@ -39,7 +40,8 @@ class Sdk(Struct, frozen=True, kw_only=True, eq=False):
     library: str
     oldest: str
     newest: str
-    proof: str
+    vectors: int
+    live: bool
     order: Callable[[str], bytes]
     classes: Mapping[str, str] = field(default_factory=dict)
     only: str | None = None
@@ -68,7 +70,8 @@ JAVA = Sdk(
     library="apache/rocketmq",
     oldest="4.7.1",
     newest="5.5.0",
-    proof="1,500 answers of the classes of 4.9.7 and 5.5.0; live groups of both",
+    vectors=1500,
+    live=True,
     order=utf16_order,
 )
 GO = Sdk(
@@ -76,7 +79,8 @@ GO = Sdk(
     library="apache/rocketmq-client-go",
     oldest="2.0.0",
     newest="2.1.2",  # consumer/strategy.go and the sort in consumer.go are the same in all
-    proof="600 answers of the rebalance of 2.1.2; live groups of it, alone and with Java's",
+    vectors=600,
+    live=True,
     order=byte_order,
     classes={
         "AVG": "go.GoAveragely",
@@ -92,7 +96,8 @@ CPP = Sdk(
     library="apache/rocketmq-client-cpp",
     oldest="1.2.0",
     newest="2.2.0",
-    proof="320 answers of AllocateMQStrategy.h of 2.2.0; no live group",
+    vectors=320,
+    live=False,
     order=byte_order,
     classes={"AVG": "cpp.CppAveragely"},
     only="AVG",

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from rmqlb.engine.allocate.sdks import JAVA, SDKS, SdkGuess, sdk_named, sdk_of_connection
 from rmqlb.model.finding import INFO, WARNING, Finding
 from rmqlb.model.group import Connection, ConsumerGroup, is_grpc
+from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.words import counted
 
 
@@ -31,6 +32,17 @@ class GroupSdks(Struct, frozen=True):
     def numbers(self, client_ids: Iterable[str]) -> Counter[str]:
         """Library → how many of these consumers run it."""
         return Counter(self.sdk_of.get(client_id, self.usual) for client_id in client_ids)
+
+    def uses(self, client_ids: Iterable[str]) -> tuple[SdkUse, ...]:
+        """What these consumers run, the most usual library first."""
+        ids = tuple(dict.fromkeys(client_ids))
+        numbers = self.numbers(ids)
+        guessed = self.numbers(self.assumed.intersection(ids))
+        return tuple(
+            SdkUse(name, sdk.library, sdk.newest, sdk.oldest, sdk.vectors, sdk.live, numbers[name], guessed[name])
+            for name, sdk in SDKS.items()
+            if numbers[name]
+        )
 
 
 def group_sdks(

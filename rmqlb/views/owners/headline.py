@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.owners import OwnersReport, QueueOwners, StrategyOwners
+from rmqlb.model.sdk_use import sdks_text
 from rmqlb.model.words import all_or_some, counted, named, of_all
 from rmqlb.views.report import BETWEEN
 
@@ -51,7 +52,7 @@ def grave(report: OwnersReport) -> str:
 
 def facts(report: OwnersReport) -> tuple[str, ...]:
     """The verdict, then what is compared and how well other strategies fit."""
-    lines = [list(_of_what(report)), list(_strategies(report))]
+    lines = [list(_of_what(report)), [*_strategies(report), *filter(None, [sdks_text(report.sdks)])]]
     return (headline(report), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.plan import SAME, MovedRange, RebalancePlan, Summary
+from rmqlb.model.sdk_use import sdks_text
 from rmqlb.model.words import all_or_some, counted, messages, of_all
 from rmqlb.views.report import BETWEEN, about
 
@@ -106,7 +107,11 @@ def grave(plan: RebalancePlan) -> str:
 
 def facts(plan: RebalancePlan, *, explained: bool = False) -> tuple[str, ...]:
     """The first lines: what becomes of the group, then what shows how good that is and how it is known."""
-    lines = [list(_quality(plan)), list(_convergence(plan)), [_strategy(plan), _change(plan)]]
+    lines = [
+        list(_quality(plan)),
+        list(_convergence(plan)),
+        [_strategy(plan), *filter(None, [sdks_text(plan.sdks)]), _change(plan)],
+    ]
     told = [headline(plan), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts)]
     if explained:
         told += [f"  sorted consumers before: {_numbered(plan.sorted_consumers_before)}"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +28,9 @@ SETTINGS: dict[str, Any] = {
     "client_zones": lambda name: name[0],
     "hosts": ["a", "1"],
 }
+
+
+ROOT = Path(__file__).parents[3]
 
 
 def outcome(call: Any) -> Any:
@@ -195,3 +200,16 @@ def test_a_connection_tells_the_library_or_the_nearest_is_assumed(
 ) -> None:
     guess = sdk_of_connection(language, version)
     assert (guess.sdk.name, guess.assumed) == (name, assumed)
+
+
+def test_the_page_and_the_vectors_say_what_the_table_of_libraries_says() -> None:
+    page = (ROOT / "docs/explanation/strategies.md").read_text("utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()]
+    said = {row[0]: row[4:] for row in rows if len(row) == 8}
+    assert {name: said[f"`{name}`"] for name in SDKS} == {
+        name: [sdk.newest, sdk.oldest, str(sdk.vectors), "yes" if sdk.live else "no"] for name, sdk in SDKS.items()
+    }
+    files = {"java": "allocate", "go": "go-allocate", "cpp": "cpp-allocate"}
+    for name, file in files.items():
+        with gzip.open(ROOT / f"tests/data/vectors/{file}.jsonl.gz") as lines:
+            assert sum(1 for _ in lines) == SDKS[name].vectors

@@ -1,0 +1,42 @@
+"""The client libraries by whose rules a result predicts."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class SdkUse(Struct, frozen=True, rename="camel"):
+    """A client library of some of a group's consumers, and how well its rules are known.
+
+    Attributes:
+        sdk: its name: java, go or cpp.
+        library: its repository.
+        mirrors: the version whose rules are taken.
+        since: the oldest version that has the same rules.
+        vectors: answers of the library itself that the rules are held to.
+        live: running groups of it are held to predictions too.
+        consumers: how many consumers run it.
+        assumed: how many of them it is taken for, since their library is unknown, or its rules are: the nearest one.
+    """
+
+    sdk: str
+    library: str
+    mirrors: str
+    since: str
+    vectors: int
+    live: bool
+    consumers: int
+    assumed: int
+
+    @property
+    def text(self) -> str:
+        """Its name and version, with its consumers."""
+        guess = f", {self.assumed} assumed" if self.assumed else ""
+        return f"{self.sdk} {self.mirrors} ({self.consumers}{guess})"
+
+
+def sdks_text(sdks: tuple[SdkUse, ...]) -> str:
+    """All of them in a line; empty where all consumers run Java, or nothing at all is known of them."""
+    if all(each.sdk == "java" and each.assumed in (0, each.consumers) for each in sdks):
+        return ""
+    return f"client {'library' if len(sdks) == 1 else 'libraries'} {', '.join(each.text for each in sdks)}"
