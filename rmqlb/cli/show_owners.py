@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from rmqlb.cli.common.inputs import GroupOnTopics
     from rmqlb.engine.allocate.strategy import Settings
     from rmqlb.model.finding import Finding
-    from rmqlb.model.owners import OwnersReport, PopTopic, QueueOffsets
+    from rmqlb.model.owners import BrokerAssignments, OwnersReport, PopTopic, QueueOffsets
     from rmqlb.model.snapshot import ClusterSnapshot
+
+MOST_ASKED = 256
+"""Questions to brokers about what they assign."""
 
 
 @command
@@ -58,8 +61,6 @@ def show_owners(
 
     Exit codes: 0 done, 2 usage, 4 group, topic or consumers are not there, 5 endpoint unreachable.
     """
-    from msgspec.structs import replace
-
     from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
     from rmqlb.views.owners.several import owners_of_groups
@@ -82,20 +83,12 @@ def show_owners(
             own = strategies.settings_for([route.topic for route in (*found.routes, *found.popped)], found.name)
             with terminal.progress(verb="predicting") as progress:
                 progress(f"the owners of {found.title}", 0, 0)
-                by_pop, of_pop = _by_pop(found, names if strategy else [], pop_share)
                 owners = _owners(found, names, own, is_named=bool(strategy), explain=which.explain)
-                reports.append(
-                    replace(
-                        owners,
-                        pop_topics=by_pop,
-                        sdks=found.used_sdks,
-                        offsets=_offsets(found),
-                        hidden=_hidden(found),
-                    )
-                )
-                drawn = owners_report(reports[-1], explained=which.explain)
+            report, more = _as_brokers_do(owners, found, names if strategy else [], pop_share, read)
+            reports.append(report)
+            drawn = owners_report(report, explained=which.explain)
             findings = _findings(found, names, own, is_named=bool(strategy), explain=which.explain)
-            return SnapshotView(drawn, snapshot, (*findings, *_mixed(found, owners), *of_pop))
+            return SnapshotView(drawn, snapshot, (*findings, *_mixed(found, owners), *more))
 
         return each.look(snapshot, one, lambda parts: owners_of_groups(parts, reports))
 
@@ -117,6 +110,25 @@ def _found(
     if not found.client_ids and not found.hidden:
         raise nobody_online(found.name, found.group, "name consumers with --consumers")
     return found
+
+
+def _as_brokers_do(
+    report: "OwnersReport", found: "GroupOnTopics", named: "Sequence[str]", pop_share: int | None, read: Reader
+) -> "tuple[OwnersReport, tuple[Finding, ...]]":
+    """The report with what brokers decide, and the findings about it."""
+    from msgspec.structs import replace
+
+    by_pop, of_pop = _by_pop(found, named, pop_share)
+    asked, of_brokers = _by_brokers(found, read)
+    report = replace(
+        report,
+        pop_topics=by_pop,
+        sdks=found.used_sdks,
+        broker_assignments=asked,
+        offsets=_offsets(found),
+        hidden=_hidden(found),
+    )
+    return report, (*of_pop, *of_brokers)
 
 
 def _by_pop(
@@ -153,6 +165,22 @@ def _offsets(found: "GroupOnTopics") -> "tuple[QueueOffsets, ...]":
         QueueOffsets(q.topic, q.broker_name, q.queue_id, state.broker_offset, state.consumer_offset, state.lag)
         for q, state in states
     )
+
+
+def _by_brokers(found: "GroupOnTopics", read: Reader) -> "tuple[tuple[BrokerAssignments, ...], tuple[Finding, ...]]":
+    """What brokers answer consumers that let them assign their queues, where they can be asked."""
+    group = None if found.assumed or found.broadcasting or found.by_proxy else found.group
+    if group is None or not any(report.client_rebalance is False for report in group.reports.values()):
+        return (), ()
+    from rmqlb.engine.assignment.asked_brokers import assignment_findings, assignment_questions, compare_assignments
+
+    routes = (*found.routes, *found.popped)
+    questions = tuple(assignment_questions(group, routes))
+    answers = read.ask_assignments(group.group, questions[:MOST_ASKED])
+    if answers is None:
+        return (), ()
+    asked = compare_assignments(group, routes, answers)
+    return asked, tuple(assignment_findings(asked, len(questions)))
 
 
 def _owners(

@@ -118,6 +118,50 @@ class QueueOffsets(Struct, frozen=True, rename="camel"):
     lag: int | None
 
 
+class AssignedQueue(Struct, frozen=True, rename="camel"):
+    """A queue that a broker assigns to a consumer.
+
+    Attributes:
+        broker_name: its broker.
+        queue_id: its number there; -1 is any queue of the broker.
+    """
+
+    broker_name: str
+    queue_id: int
+
+
+class AssignmentMismatch(Struct, frozen=True, rename="camel"):
+    """A broker's answer for a consumer that is not the predicted one.
+
+    Attributes:
+        client_id: the consumer.
+        queues_answered: what the broker answers; null where it assigns nothing.
+        queues_predicted: what is predicted, by the broker's own list of consumers; null where nothing is.
+    """
+
+    client_id: str
+    queues_answered: tuple[AssignedQueue, ...] | None
+    queues_predicted: tuple[AssignedQueue, ...] | None
+
+
+class BrokerAssignments(Struct, frozen=True, rename="camel"):
+    """What a broker answers consumers that ask it for their queues of a topic (QUERY_ASSIGNMENT).
+
+    Attributes:
+        topic: the topic.
+        broker_name: the broker that was asked.
+        modes: PULL or POP, as its answers say; empty where none has a queue.
+        consumers: for how many consumers it answered.
+        mismatches: its answers that are not the predicted ones.
+    """
+
+    topic: str
+    broker_name: str
+    modes: tuple[str, ...]
+    consumers: int
+    mismatches: tuple[AssignmentMismatch, ...]
+
+
 class OwnersReport(Struct, frozen=True, rename="camel"):
     """Who owns each queue under each strategy.
 
@@ -135,6 +179,8 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
         offsets: of a group whose consumers are behind a Proxy: how far it has read each queue.
         hidden: its consumers are certain or likely to be behind a Proxy that was not asked; null otherwise.
         sdks: the client libraries of the consumers, and how well their rules are known; none in Python.
+        broker_assignments: what brokers of a running cluster answer on behalf of each consumer; none where no consumer
+            lets them assign its queues.
     """
 
     group: str | None
@@ -148,6 +194,7 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
     offsets: tuple[QueueOffsets, ...] = ()
     hidden: Literal["certain", "likely"] | None = None
     sdks: tuple[SdkUse, ...] = ()
+    broker_assignments: tuple[BrokerAssignments, ...] = ()
 
     @property
     def by_proxy(self) -> bool:

@@ -73,6 +73,36 @@ class OffsetQuestion(Struct, frozen=True):
     timestamps: tuple[int, ...] = ()
 
 
+class AssignmentQuestion(Struct, frozen=True):
+    """A consumer on whose behalf a broker is asked for its queues of a topic.
+
+    Attributes:
+        topic: the topic.
+        client_id: the consumer.
+        strategy: the name of the strategy that it sends.
+        broker_name: the broker.
+        address: of that broker.
+    """
+
+    topic: str
+    client_id: str
+    strategy: str
+    broker_name: str
+    address: str
+
+
+class AssignmentAnswer(Struct, frozen=True):
+    """What the broker answers.
+
+    Attributes:
+        mode: PULL or POP; None where no queue says it.
+        queues: the consumer's queues; None where the broker assigns nothing, and a consumer keeps what it has.
+    """
+
+    mode: str | None
+    queues: frozenset[MessageQueue] | None
+
+
 class RouteSighting(Struct, frozen=True, rename="camel"):
     """A topic's route, with where and when it was seen."""
 

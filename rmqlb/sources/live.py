@@ -32,6 +32,8 @@ from rmqlb.model.group import (
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import (
+    AssignmentAnswer,
+    AssignmentQuestion,
     ClusterSnapshot,
     Everything,
     OffsetQuestion,
@@ -43,6 +45,7 @@ from rmqlb.model.snapshot import (
 )
 from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.remoting.codes import ResponseCode
+from rmqlb.sources.assignments import reported_assignments
 from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
@@ -155,6 +158,15 @@ class LiveSource:
         reads = self.reads.offset_reads
         try:
             return None if reads is None else reported_offsets(reads, group, questions, AT_ONCE, progress)
+        finally:
+            self.reads.close()
+
+    def ask_assignments(
+        self, group: str, questions: Sequence[AssignmentQuestion], progress: Progress = no_progress
+    ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
+        reads = self.reads.pop_reads
+        try:
+            return None if reads is None else reported_assignments(reads, group, questions, AT_ONCE, progress)
         finally:
             self.reads.close()
 

@@ -13,6 +13,8 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup, States
+from rmqlb.model.snapshot import AssignmentQuestion
+from rmqlb.sources.assignments import AssignmentReads
 
 _Value = TypeVar("_Value", str, int)
 MOST_TOPICS = 16  # topics of one group that brokers are asked about
@@ -32,7 +34,7 @@ class RequestModes(Struct, frozen=True):
     shares: Mapping[str, tuple[int, ...]] | None = None
 
 
-class PopReads(Protocol):
+class PopReads(AssignmentReads, Protocol):
     """The questions; a broker before 5.0 knows none of them but the first, and None stands for its answers.
 
     What does not know, refuses or does not answer them leaves it unknown: nothing else depends on them.
@@ -42,8 +44,6 @@ class PopReads(Protocol):
     def consumed(self, group: str, address: str) -> tuple[States, float | None]: ...
     # topic → the mode that was set for the group
     def request_modes(self, group: str, address: str) -> Mapping[str, SetMode] | None: ...
-    # PULL or POP, as the broker tells a client that lets it assign the topic's queues
-    def assignment_mode(self, group: str, topic: str, client_id: str, address: str) -> str | None: ...
     # how many receive requests of the group wait for a message of the topic
     def polling_num(self, group: str, topic: str, address: str) -> int | None: ...
 
@@ -68,9 +68,10 @@ def request_modes(reads: PopReads | None, group: ConsumerGroup, via: Mapping[str
     if led is not None:
         rest = [topic for topic in group.own_topics or () if topic not in found]
         for topic in rest[:MOST_TOPICS]:
-            reported = reads.assignment_mode(group.group, topic, led, via[led])
-            if reported is not None:
-                found[topic] = {reported}
+            question = AssignmentQuestion(topic, led, "AVG", "", via[led])
+            reported = reads.assignment(group.group, question)
+            if reported is not None and reported.mode is not None:
+                found[topic] = {reported.mode}
     unknown = not found and all(answer is None for answer in answers)
     if unknown:
         return RequestModes()

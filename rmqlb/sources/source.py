@@ -8,7 +8,7 @@ from typing import Protocol
 from rmqlb.errors import EndpointError
 from rmqlb.model.group import States
 from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
+from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
 
 
 class Source(Protocol):
@@ -22,6 +22,14 @@ class Source(Protocol):
         """What brokers would tell consumers of the group that take these queues; only a running cluster can be asked.
 
         Returns the queues whose broker answered; None where no broker can be asked.
+        """
+
+    def ask_assignments(
+        self, group: str, questions: Sequence[AssignmentQuestion], progress: Progress = no_progress
+    ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
+        """What brokers answer consumers that let them assign their queues, of those that answered; see `assignments`.
+
+        None where no broker can be asked.
         """
 
     def ask_stacks(

@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode, ResponseCode
+from rmqlb.remoting.command import RemotingCommand
 from tests.cli.run import error_of, run
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard as serving_dashboard
@@ -164,6 +166,49 @@ def test_show_owners_says_who_may_read_what_by_pop_live_and_offline(pop: tuple[R
         ]
         alone = json.loads(run("show-owners", *source, "-g", "pop-svc", "-t", "PopT", "-o", "json").stdout)["data"]
         assert (alone["queues"], alone["strategies"], alone["popTopics"]) == ([], [], data["popTopics"])
+
+
+def test_show_owners_compares_what_brokers_assign_live_and_asks_nobody_offline(
+    pop: tuple[Replay, ...], tmp_path: Path
+) -> None:
+    """The answers are those of a broker of 5.5.0."""
+    pulled = ",".join(
+        f'{{"messageQueue":{{"brokerName":"broker-a","queueId":{i},"topic":"PullT"}},"mode":"PULL"}}' for i in range(2)
+    )
+    usual = pop[0].answers[ASSIGNMENT, ""]
+
+    def answered(text: str) -> dict[str, Any]:
+        def answer(request: RemotingCommand) -> Any:
+            is_pulled = b'"PullT"' in (request.body or b"")
+            assert callable(usual)
+            return success(f'{{"messageQueueAssignments":[{text}]}}'.encode()) if is_pulled else usual(request)
+
+        pop[0].answers[ASSIGNMENT, ""] = answer
+        data: dict[str, Any] = json.loads(run("show-owners", *at(pop), "-g", "pop-svc", "-o", "json").stdout)
+        return data
+
+    good = answered(pulled)
+    assert good["data"]["brokerAssignments"] == [
+        {"topic": topic, "brokerName": "broker-a", "modes": [mode], "consumers": 1, "mismatches": []}
+        for topic, mode in (("PopT", "POP"), ("PullT", "PULL"))
+    ]
+    assert "assignment-mismatch" not in {each["code"] for each in good["findings"]}
+    text = run("show-owners", *at(pop), "-g", "pop-svc").stdout
+    assert "  asked what broker-a assign" in text
+    assert "2 answers as predicted" in text
+    bad = answered(pulled.partition(",{")[0])
+    (mismatch,) = bad["data"]["brokerAssignments"][1]["mismatches"]
+    assert mismatch == {
+        "clientId": "127.0.0.1@p1",
+        "queuesAnswered": [{"brokerName": "broker-a", "queueId": 0}],
+        "queuesPredicted": [{"brokerName": "broker-a", "queueId": 0}, {"brokerName": "broker-a", "queueId": 1}],
+    }
+    assert "assignment-mismatch" in {each["code"] for each in bad["findings"]}
+    path = str(tmp_path / "cluster.json")
+    assert run("fetch-routes", *at(pop), "-g", "pop-svc", "--to", path).code == 0
+    offline = json.loads(run("show-owners", "-s", path, "-g", "pop-svc", "-o", "json").stdout)
+    assert offline["data"]["brokerAssignments"] == []
+    assert not {"assignment-mismatch", "assignments-not-asked"} & {each["code"] for each in offline["findings"]}
 
 
 def test_a_plan_says_who_may_read_what_by_pop_before_and_after(pop: tuple[Replay, ...]) -> None:

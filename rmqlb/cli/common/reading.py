@@ -17,7 +17,7 @@ from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.group import States
-from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
+from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.sources.opening import Access, open_source
 from rmqlb.sources.source_text import is_live
 
@@ -60,6 +60,13 @@ class Reader:
         """What brokers tell a consumer of a group that takes these queues; None where they cannot be asked."""
         with self._terminal.progress() as progress:
             return open_source(self._text, self._access).ask_offsets(group, questions, progress)
+
+    def ask_assignments(
+        self, group: str, questions: Sequence[AssignmentQuestion]
+    ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
+        """What brokers answer consumers that let them assign their queues; None where they cannot be asked."""
+        with self._terminal.progress() as progress:
+            return open_source(self._text, self._access).ask_assignments(group, questions, progress)
 
     def ask_stacks(
         self, group: str, client_ids: Sequence[str], deadline_s: float | None = None

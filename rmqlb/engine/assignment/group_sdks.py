@@ -34,8 +34,8 @@ class GroupSdks(Struct, frozen=True):
         return Counter(self.sdk_of.get(client_id, self.usual) for client_id in client_ids)
 
     def uses(self, client_ids: Iterable[str]) -> tuple[SdkUse, ...]:
-        """What these consumers run, the most usual library first."""
-        ids = tuple(dict.fromkeys(client_ids))
+        """What those of these consumers run that own queues, the most usual library first."""
+        ids = tuple(each for each in dict.fromkeys(client_ids) if not is_grpc(each))
         numbers = self.numbers(ids)
         guessed = self.numbers(self.assumed.intersection(ids))
         return tuple(
@@ -107,7 +107,7 @@ def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], *, unassigned: int
         unassigned: queues without an owner, with the strategy that they run.
         several: queues with duplicate owners.
     """
-    ids = tuple(dict.fromkeys(client_ids))
+    ids = tuple(each for each in dict.fromkeys(client_ids) if not is_grpc(each))
     numbers = sdks.numbers(ids)
     if len(numbers) > 1:
         texts = ", ".join(f"{name} ({number})" for name, number in numbers.most_common())

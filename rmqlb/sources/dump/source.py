@@ -10,7 +10,7 @@ from typing import BinaryIO
 from rmqlb.errors import DocumentError
 from rmqlb.model.group import States
 from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, Wanted
 from rmqlb.sources.dump.read_document import GZIP, read_document
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, too_large
 
@@ -34,6 +34,9 @@ class DumpSource:
         return read_document(body, self._where, wanted, topic=topic, group=wanted.group, limit=self._max_bytes).snapshot
 
     def ask_offsets(self, *_: object) -> States | None:  # a dump holds what it holds
+        return None
+
+    def ask_assignments(self, *_: object) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
         return None
 
     def ask_stacks(self, *_: object, **__: object) -> Mapping[str, tuple[str, ...]]:

@@ -176,10 +176,28 @@ class RequestModesDocument(CamelStruct, frozen=True):
     message_request_mode_map: dict[str, dict[str, RequestModeItem]]
 
 
-class AssignmentDocument(CamelStruct, frozen=True):
-    """The queues that a broker assigns to a client, as RocketMQ's `QueryAssignmentResponseBody`; {} stands for none."""
+class AssignedQueueItem(CamelStruct, frozen=True):
+    """A queue, as RocketMQ's `MessageQueue`."""
 
-    message_queue_assignments: list[RequestModeItem] = []
+    topic: str
+    broker_name: str
+    queue_id: int
+
+
+class AssignmentItem(CamelStruct, frozen=True):
+    """A queue that a client shall take, and how, as RocketMQ's `MessageQueueAssignment`."""
+
+    message_queue: AssignedQueueItem
+    mode: str | None = None
+
+
+class AssignmentDocument(CamelStruct, frozen=True):
+    """The queues that a broker assigns to a client, as RocketMQ's `QueryAssignmentResponseBody`.
+
+    {} stands for no answer: the client keeps what it has.
+    """
+
+    message_queue_assignments: list[AssignmentItem] | None = None
 
 
 class SubscriptionGroupsDocument(CamelStruct, frozen=True):

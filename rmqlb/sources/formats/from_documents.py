@@ -9,7 +9,9 @@ from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.group import CONSUME_ACTIVELY, CONSUME_PASSIVELY, Connection, ConsumerType, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, TopicQueueMappingInfo, TopicRouteData
+from rmqlb.model.snapshot import AssignmentAnswer
 from rmqlb.sources.formats.documents import (
+    AssignmentDocument,
     BrokerDataDocument,
     ConnectionsDocument,
     ConsumeStatsDocument,
@@ -201,3 +203,15 @@ def _version_name(version: int | str | None) -> str | None:
     if not isinstance(version, int):
         return version
     return version_text(version) if version >= 0 else str(version)
+
+
+def assignment(document: AssignmentDocument) -> AssignmentAnswer:
+    """What a broker assigns to a client."""
+    items = document.message_queue_assignments
+    if items is None:
+        return AssignmentAnswer(None, None)
+    queues = ((each.message_queue.topic, each.message_queue.broker_name, each.message_queue.queue_id) for each in items)
+    modes = {each.mode for each in items}
+    return AssignmentAnswer(
+        modes.pop() if len(modes) == 1 else None, frozenset(MessageQueue(*queue) for queue in queues)
+    )

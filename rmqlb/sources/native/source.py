@@ -16,7 +16,7 @@ from rmqlb.errors import DocumentError, EndpointError
 from rmqlb.model.group import NOT_STORED, QueueState, Seen, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.snapshot import RouteSighting, Unread
+from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, RouteSighting, Unread
 from rmqlb.remoting import requests
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
@@ -152,11 +152,12 @@ class NameServerReads:
         found = {t: modes[group] for t, modes in document.message_request_mode_map.items() if group in modes}
         return {topic: SetMode(its.mode, its.pop_share_queue_num) for topic, its in found.items()}
 
-    def assignment_mode(self, group: str, topic: str, client_id: str, address: str) -> str | None:
-        request = requests.query_assignment(group, topic, client_id, "AVG")
-        document = self._ask_newer(address, request, docs.AssignmentDocument)
-        modes = {item.mode for item in document.message_queue_assignments} if document else set()
-        return modes.pop() if len(modes) == 1 else None
+    def assignment(self, group: str, question: AssignmentQuestion) -> AssignmentAnswer | None:
+        if question.address not in self._versions:
+            self.connections(group, question.address)  # of its version depends whether it may be asked
+        request = requests.query_assignment(group, question.topic, question.client_id, question.strategy)
+        document = self._ask_newer(question.address, request, docs.AssignmentDocument)
+        return None if document is None else from_documents.assignment(document)
 
     def polling_num(self, group: str, topic: str, address: str) -> int | None:
         response = self._newer(address, requests.polling_info(group, topic))

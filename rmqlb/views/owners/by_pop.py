@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from rmqlb.model.finding import WARNING
 from rmqlb.model.owners import OwnersReport, PopTopic
 from rmqlb.model.words import counted, named
+from rmqlb.views.owners.headline import asked_text
 from rmqlb.views.report import BETWEEN, QUEUE_COLUMNS, Cell, Column, Report, Rows, Section, labels, rows_of
 
 
@@ -21,7 +22,7 @@ def pop_report(report: OwnersReport) -> Report:
     return Report(
         schema="rmqlb/owners",
         data=report,
-        facts=(_headline(report), *pop_facts(report)),
+        facts=(_headline(report), *pop_facts(report), *(f"  {text}" for text in asked_text(report))),
         sections=tuple(each for each in shown if each.rows),
         labels=labels(dict.fromkeys(report.sorted_consumers)),
         rows=Rows(("topic", "brokerName", "queueId"), rows),

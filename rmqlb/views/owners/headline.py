@@ -52,7 +52,8 @@ def grave(report: OwnersReport) -> str:
 
 def facts(report: OwnersReport) -> tuple[str, ...]:
     """The verdict, then what is compared and how well other strategies fit."""
-    lines = [list(_of_what(report)), [*_strategies(report), *filter(None, [sdks_text(report.sdks)])]]
+    known = [*_strategies(report), *filter(None, [sdks_text(report.sdks)])]
+    lines = [list(_of_what(report)), known, list(asked_text(report))]
     return (headline(report), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts))
 
 
@@ -141,6 +142,19 @@ def _strategies(report: OwnersReport) -> Iterator[str]:
     if fitting:
         yield f"{', '.join(fitting)} predict{'s' * (len(fitting) == 1)} the same owners"
     yield from (f"{s.strategy} differs in {counted(s.mismatches, 'queue')}" for s in others if s.mismatches)
+
+
+def asked_text(report: OwnersReport) -> Iterator[str]:
+    """What brokers answer on behalf of consumers, in a few words."""
+    asked = report.broker_assignments
+    if asked:
+        number, differ = sum(each.consumers for each in asked), sum(len(each.mismatches) for each in asked)
+        names = named(dict.fromkeys(each.broker_name for each in asked))
+        yield f"asked what {names} assign{'s' * (len(asked) == 1)}: " + (
+            f"{of_all(differ, number, 'answer')} differ from the prediction"
+            if differ
+            else f"{counted(number, 'answer')} as predicted"
+        )
 
 
 def summed_bad(reports: Sequence[OwnersReport]) -> Iterator[str]:

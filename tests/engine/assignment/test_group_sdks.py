@@ -177,7 +177,7 @@ def test_what_is_predicted_by_says_how_well_it_is_known() -> None:
         ("java", "5.5.0", "4.7.1", 2, 1),
         ("go", "2.1.2", "2.0.0", 2, 1),
     ]
-    assert [(each.vectors, each.live) for each in found] == [(1500, True), (600, False)]
+    assert [(each.vectors, each.live) for each in found] == [(1500, True), (600, True)]
     assert sdks_text(found) == "client libraries java 5.5.0 (2, 1 assumed), go 2.1.2 (2, 1 assumed)"
     dump = group_sdks(group({"a": (None, None)}), ("a",)).uses(("a",))
     assert [(each.sdk, each.consumers, each.assumed) for each in dump] == [("java", 1, 1)]
