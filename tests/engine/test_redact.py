@@ -296,3 +296,11 @@ def test_a_strategy_of_their_own_has_another_name_and_rocketmqs_stay() -> None:
     after = redact(msgspec.structs.replace(before, groups={"g": group}))[0]
     classes = {report.strategy_class for report in after.groups["group-1"].reports.values()}
     assert classes == {"Strategy-1", "AllocateMessageQueueAveragely"}
+
+
+def test_that_a_proxy_did_not_answer_stays_known() -> None:
+    """Whether a group is online depends on it."""
+    whole = seen(route_of(["a"]), ["x"], unread=(Unread("proxy", "p.example:8080", "p.example refuses"),))
+    (part,) = redact(whole)[0].unread
+    assert (part.kind, part.reason) == ("proxy", "redacted")
+    assert "example" not in part.name

@@ -34,10 +34,20 @@ def rebalanced_members(
             group=group.group,
             code="consumers-unknown",
         )
-    if pop_too:
-        return ids
-    must_not_be_grpc(group)
-    return ids
+    if not pop_too:
+        must_not_be_grpc(group)
+    return _counted(group, ids)
+
+
+def _counted(group: ConsumerGroup, client_ids: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that the others count: consumers at brokers share the queues by what brokers list.
+
+    So gRPC clients that only a Proxy lists are counted where only Proxies list consumers at all.
+    """
+    at_brokers = {client_id for view in group.views or () for client_id in view.client_ids}
+    if not at_brokers:
+        return client_ids
+    return tuple(i for i in client_ids if i in at_brokers or not is_grpc(i))
 
 
 def must_not_be_grpc(group: ConsumerGroup) -> None:
@@ -88,10 +98,12 @@ def member_findings(group: ConsumerGroup) -> Iterator[Finding]:
         )
     grpc = tuple(dict.fromkeys(filter(is_grpc, ids)))
     if grpc and len(grpc) < len(set(ids)):
+        counted = set(_counted(group, ids)).issuperset(grpc)
+        of_others = "the others count them all the same, and their shares stay unassigned"
         yield Finding(
             "behind-proxy",
-            "some consumers look like gRPC clients, which own no queue; the others count them all the same, "
-            "and their shares stay unassigned",
+            "some consumers look like gRPC clients, which own no queue; "
+            + (of_others if counted else "a Proxy gives them messages of the same queues that the others own"),
             consumers=grpc,
         )
     yield from unusual_findings(group)

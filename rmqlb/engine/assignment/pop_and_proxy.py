@@ -89,7 +89,7 @@ def must_be_listed(group: ConsumerGroup, *, assumed: bool = False) -> None:
     evidence = behind_proxy(group)
     if evidence is not None and not assumed:
         raise DataError(
-            f"{_proxy_text(group, evidence)}; they are not visible here, and own no queue that could move",
+            f"{_proxy_text(group, evidence)}; they are not visible here",
             hint=ask_proxy(group)
             + ("" if group.polling_num else "; or the consumers have left within the last minute"),
             group=group.group,

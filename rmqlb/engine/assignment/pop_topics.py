@@ -41,7 +41,8 @@ def pop_topics(
     lists = {view.client_ids for view in group.views or ()} if group is not None else set()
     asked = sorted(lists) or [tuple(sort_client_ids(client_ids))]
     chosen = strategy or _reported(group)
-    grpc = [client_id for client_id in client_ids if is_grpc(client_id)]
+    all_ids = (*client_ids, *(group.client_ids or () if group is not None else ()))
+    grpc = [client_id for client_id in dict.fromkeys(all_ids) if is_grpc(client_id)]
     return tuple(_topic(route, asked, grpc, chosen, _shares(group, route.topic, share)) for route in routes)
 
 

@@ -56,9 +56,9 @@ def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCond
 
 
 def _figure(figure: _Figure, line: GroupLine) -> float | None:
-    """Of a group without a visible consumer what is not known of owners is not there."""
+    """A group without a visible consumer, of which nothing is known of owners, adds nothing to their figures."""
     value = figure(line)
-    return 0 if value is None and line.status == "offline" and figure in _OF_OWNERS else value
+    return 0 if value is None and line.consumers == 0 and figure in _OF_OWNERS else value
 
 
 def _is_certain(condition: Condition, least: TriedCondition) -> bool:

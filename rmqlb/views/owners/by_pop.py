@@ -18,6 +18,7 @@ def pop_report(report: OwnersReport) -> Report:
     """The report of a group that consumes all topics by POP."""
     section, offsets = pop_section(report), offsets_section(report)
     shown = (offsets,) if report.hidden else (section, offsets)
+    tables = (offsets, section) if report.hidden else (section, *((offsets,) if report.offsets else ()))
     rows = [*pop_rows(report), *(({}, queue) for queue in report.offsets)]
     return Report(
         schema="rmqlb/owners",
@@ -26,7 +27,7 @@ def pop_report(report: OwnersReport) -> Report:
         sections=tuple(each for each in shown if each.rows),
         labels=labels(dict.fromkeys(report.sorted_consumers)),
         rows=Rows(("topic", "brokerName", "queueId"), rows),
-        tables=(section, offsets) if report.offsets else (section,),
+        tables=tables,
         grave=pop_grave(report),
         more="-o json has everything",
     )

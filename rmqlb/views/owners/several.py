@@ -94,7 +94,7 @@ def _groups(reports: Sequence[OwnersReport]) -> Section:
             "number",
             of=lambda report: None if report.hidden else len(set(report.sorted_consumers)),
         ),
-        Column("queues", "queues", "number", of=lambda report: len(report.queues)),
+        Column("queues", "queues", "number", of=lambda report: len(report.queues) or len(report.offsets)),
         Column("observed", "queuesObserved", "number", fold=4, of=lambda report: len(observed_queues(report))),
         Column("unassigned", "unassigned", "number", of=lambda report: bad_owners(report)[0]),
         Column("duplicate owners", "duplicateOwners", "number", of=lambda report: bad_owners(report)[1]),

@@ -26,7 +26,7 @@ from rmqlb.engine.assignment.detect import (
     not_shown,
 )
 from rmqlb.model.finding import INFO, Finding
-from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState, is_grpc
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, ProxyView, QueueState, Seen, is_grpc
 from tests.support.builders import HERE, group, queues, route
 
 
@@ -337,3 +337,18 @@ def test_different_strategies_are_held_against_the_observed_owners_together() ->
     assert mixed_mismatches({"a": "AVG", "b": "AVG"}, routes, members, observed) is None
     assert mixed_mismatches({"a": "AVG", "b": "CONFIG"}, routes, members, observed) is None
     assert mixed_mismatches(both, routes, members, {}) is None
+
+
+def test_grpc_clients_that_only_a_proxy_lists_are_not_counted_by_consumers_at_brokers() -> None:
+    """Those share the queues by what brokers list; where a Proxy lists both, they count them."""
+    view = ProxyView((Connection("h@1@0@zz"), Connection("p")), Seen("Proxy p:8080"), "p:8080")
+    mixed = replace(group("a b"), proxies=(view,))
+    assert rebalanced_members(mixed) == ("a", "b", "p")
+    (told,) = [finding.message for finding in member_findings(mixed) if finding.code == "behind-proxy"]
+    assert told.endswith("a Proxy gives them messages of the same queues that the others own")
+    at_proxy = replace(group("a"), views=(), proxies=(view,))
+    assert rebalanced_members(at_proxy) == ("h@1@0@zz", "p")
+    (told,) = [finding.message for finding in member_findings(at_proxy) if finding.code == "behind-proxy"]
+    assert told.endswith("the others count them all the same, and their shares stay unassigned")
+    local = replace(group("a h@1@0@zz"), proxies=(view,))
+    assert rebalanced_members(local) == ("a", "h@1@0@zz", "p")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from rmqlb import TopicRouteData
-from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics
-from rmqlb.model.group import ConsumerGroup, MemberReport
+from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics, proxy_topics
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, ProxyView, Seen
 from rmqlb.model.owners import PopTopic
 from tests.support.builders import group, route
 
@@ -96,3 +96,34 @@ def test_more_consumers_than_queues_read_one_queue_each() -> None:
 
 def test_a_topic_without_readable_queues_has_no_line() -> None:
     assert one(None, IDS, 1, on=route(perm=2, x=3)).queues == ()
+
+
+def test_behind_a_proxy_every_consumer_may_read_every_master() -> None:
+    ids = ("h@2@0@zz", "h@1@0@zz")
+    (topic,) = proxy_topics([route(x=3, y=2)], ids)
+    assert (topic.by_proxy, topic.strategy, topic.pop_share_queue_nums, topic.assumed) == (True, None, (), False)
+    assert [(queue.broker_name, queue.queue_id, queue.consumers) for queue in topic.queues or ()] == [
+        ("x", -1, ("h@1@0@zz", "h@2@0@zz")),
+        ("y", -1, ("h@1@0@zz", "h@2@0@zz")),
+    ]
+    slaves = route(x=3, y=2)
+    slaves = replace(
+        slaves,
+        broker_datas=tuple(
+            replace(b, broker_addrs={1: "s:1"}) if b.broker_name == "y" else b for b in slaves.broker_datas
+        ),
+    )
+    (topic,) = proxy_topics([slaves], ids)
+    assert [queue.broker_name for queue in topic.queues or ()] == ["x"]
+    (hidden,) = proxy_topics([route(x=3)], None)
+    assert [queue.consumers for queue in hidden.queues or ()] == [None]
+
+
+def test_a_grpc_client_that_a_proxy_lists_reads_what_others_read_by_pop() -> None:
+    view = ProxyView((Connection("h@1@0@zz"),), Seen("Proxy p:8080"), "p:8080")
+    assert shown(one(replace(group("a b c"), proxies=(view,)), share=1)) == {
+        "x-1": "h@1@0@zz",
+        "x0": "a c",
+        "x1": "a b",
+        "x2": "b c",
+    }

@@ -160,3 +160,18 @@ def test_a_group_that_is_not_there() -> None:
         "--fail-on 'lag[fines]>0': group fines is not looked at",
         "did you mean fine?",
     )
+
+
+def test_a_group_without_a_visible_consumer_adds_nothing_to_figures_of_owners() -> None:
+    """It may be behind a Proxy: its queues are unknown, and the figures of the others stand."""
+    nobody = replace(
+        ONE, consumers=0, unassigned=None, idle=None, mismatches=None, duplicate_owners=None, imbalance=None
+    )
+    nobody = replace(nobody, basis=None)
+    for name in ("unassigned", "idle", "mismatches", "duplicate-owners", "imbalance"):
+        condition = parse_condition(f"{name}>0", GROUPS_FIGURES)
+        assert try_on_groups(condition, (nobody, TWO)).value == try_on_groups(condition, (TWO,)).value
+        assert try_on_groups(parse_condition(f"{name}[one]>0", GROUPS_FIGURES), (nobody,)).value == 0
+    asked = replace(nobody, unassigned=4)
+    both = try_on_groups(parse_condition("unassigned>0", GROUPS_FIGURES), (asked, TWO)).value
+    assert both == 4 + (TWO.unassigned or 0)
