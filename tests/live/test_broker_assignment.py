@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
@@ -11,10 +12,11 @@ from rmqlb.engine.assignment.by_broker import AskedBroker, query_assignment
 
 from .broker_requests import assignment, consumer_ids
 from .cluster import RocketMQCluster, TopicOnBroker
+from .consumers import consumers
 from .jvm import wait_until
-from .members import SETTLE_DEADLINE, running_members
+from .members import PAUSE_BETWEEN_REPORTS, SETTLE_DEADLINE, running_members
 from .relay import relay
-from .watched_groups import Watched
+from .watched_groups import Watched, differences
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -112,3 +114,29 @@ def by_list(listed: Sequence[str]) -> list[MessageQueue]:
         AskedBroker("any", tuple(listed)), "AVG", "OrderEvents", queues_of("OrderEvents"), ids("c1")
     )
     return answer[ids("c1")[0]] or []
+
+
+def test_a_strategy_that_brokers_do_not_have_assigns_nothing(assigning: RocketMQCluster) -> None:
+    name = "assigned-hash-svc"
+    with running_members(assigning, name, "CONSISTENT_HASH", list(TOPICS), NAMES, assigned="true") as members:
+        group = Watched(assigning, name, [members], "CONSISTENT_HASH")
+        must_answer(group, ids(*NAMES))
+        owners = group.must_own(ids(*NAMES))
+        time.sleep(PAUSE_BETWEEN_REPORTS)
+        group.must_own(ids(*NAMES), owners)
+    assert set(owners.values()) == {()}
+
+
+def test_consumers_in_order_share_the_queues_themselves_all_the_same(assigning: RocketMQCluster) -> None:
+    name = "assigned-orderly-svc"
+    own: dict[str, str] = {"assigned": "true", "orderly": "true", "strategy": "CONSISTENT_HASH"}
+    with consumers(assigning, name, fast=True) as program:
+        for each in NAMES:
+            program.join(name, each, ",".join(TOPICS), **own)
+        group = Watched(assigning, name, [], "CONSISTENT_HASH")
+
+        def agree() -> bool:
+            predicted, observed = group.owners()
+            return predicted == observed and all(len(its) == 1 for its in predicted.values())
+
+        wait_until(agree, SETTLE_DEADLINE, lambda: differences(*group.owners()))

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rmqlb import MessageQueue
+
 from .cluster import RocketMQCluster, TopicOnBroker
+from .jvm import wait_until
 from .members import Members, go_members, running_members
-from .watched_groups import Watched, owned_twice, unassigned
+from .watched_groups import OWNED_DEADLINE, Watched, owned_twice, unassigned
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -131,3 +135,42 @@ def test_java_and_go_in_a_group_own_what_each_of_them_computes(
             program.leave(leaver)
             names.remove(leaver)
             group.must_own(ids(*names), after)
+
+
+def mix_found(group: Watched) -> dict[str, Any]:
+    """What `diagnose` says of the mix, which must stand before all else where it does damage."""
+    said = group.say("diagnose", "--deadline", "2m")["data"]["findings"]
+    (found,) = (each for each in said if each["code"] == "mixed-sdks")
+    assert found["severity"] == "info" or found is said[0]
+    return dict(found)
+
+
+def named(found: dict[str, Any]) -> list[MessageQueue]:
+    """The queues of a finding."""
+    return sorted(MessageQueue(each["topic"], each["brokerName"], each["queueId"]) for each in found["queues"])
+
+
+def test_a_mix_of_java_and_go_is_diagnosed_by_the_damage_that_it_does(
+    rooms: RocketMQCluster, go_consumer: Path
+) -> None:
+    """None as long as both sort the client ids alike."""
+    name = "mixed-diagnosed-svc"
+    with (
+        running_members(rooms, name, "AVG", TOPICS, ["a1", "b2"]) as java,
+        go_members(rooms, go_consumer, name, "AVG", TOPICS, ["a2"]) as go,
+    ):
+        group = Watched(rooms, name, [java, go])
+        group.must_own(ids("a1", "b2", "a2"))
+        harmless = mix_found(group)
+        assert (harmless["severity"], harmless["consumers"]) == ("info", ids("a2"))
+        go.join(HIGH)
+        java.join(EMOJI)
+        owners = group.must_own(ids("a1", "b2", "a2", HIGH, EMOJI))
+
+        def is_error() -> bool:
+            return bool(mix_found(group)["severity"] == "error")
+
+        wait_until(is_error, OWNED_DEADLINE, lambda: f"{mix_found(group)}", 2.0)
+        found = mix_found(group)
+    assert sorted(found["consumers"]) == sorted(ids("a2", HIGH))
+    assert named(found) == sorted([*unassigned(owners), *owned_twice(owners)])

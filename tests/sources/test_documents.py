@@ -421,6 +421,9 @@ def test_a_group_is_named_by_its_one_retry_topic(topics: list[str], group: str |
         ({"allocateMessageQueueStrategy": "a.b.AllocateX@1f", "clientRebalance": "false"}, "AllocateX", False),
         ({"allocateMessageQueueStrategy": "AllocateX"}, "AllocateX", None),
         ({"allocateMessageQueueStrategy": None}, None, None),
+        ({"clientRebalance": "false", "PROP_CONSUMEORDERLY": "true"}, None, True),
+        ({"clientRebalance": "false", "messageModel": "BROADCASTING"}, None, True),
+        ({"clientRebalance": "false", "PROP_CONSUMEORDERLY": "false", "messageModel": "CLUSTERING"}, None, False),
     ],
 )
 def test_what_a_member_does_not_say_stays_unknown(

@@ -9,7 +9,13 @@ from msgspec import Struct
 
 from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.options import GroupOptions
-from rmqlb.engine.assignment.consumers import member_findings, must_rebalance, rebalanced_members, shared_id_findings
+from rmqlb.engine.assignment.consumers import (
+    assigned_by_broker,
+    member_findings,
+    must_rebalance,
+    rebalanced_members,
+    shared_id_findings,
+)
 from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks, mixed_finding
 from rmqlb.engine.assignment.pop_and_proxy import (
     behind_proxy,
@@ -95,6 +101,7 @@ class GroupOnTopics(Struct, frozen=True):
         """Its members under RocketMQ's default strategy."""
         from rmqlb.engine.assignment.assign import Members
 
+        by_broker, by_broker_of = assigned_by_broker(self.group, self.client_ids)
         return Members(
             self.client_ids,
             "AVG",
@@ -103,6 +110,8 @@ class GroupOnTopics(Struct, frozen=True):
             broadcasting=self.broadcasting,
             sdk=self.sdks.usual,
             sdk_of=self.sdks.sdk_of,
+            by_broker=by_broker,
+            by_broker_of=by_broker_of,
         )
 
 

@@ -13,6 +13,7 @@ from rmqlb.engine.allocate.sdks import JAVA, Sdk, sdk_named
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction, with_function
 from rmqlb.engine.arguments import require
 from rmqlb.engine.assignment.balance import Owners
+from rmqlb.engine.assignment.by_broker import BROKER_STRATEGIES
 from rmqlb.errors import AllocationError
 from rmqlb.model.assignment import Assignment
 from rmqlb.model.group import BROADCASTING
@@ -22,6 +23,7 @@ from rmqlb.model.route import TopicRouteData
 
 _EVERYBODY = "BROADCASTING: every consumer reads every queue"
 _DOES_NOT_READ = "this consumer does not subscribe to the topic"
+_NOT_AT_BROKERS = "it lets brokers assign its queues, which do not have this strategy and answer nothing"
 _NOT_SUBSCRIBED = "this consumer does not subscribe to the topic, so that its share stays unassigned"
 
 
@@ -38,6 +40,8 @@ class Members(Struct, frozen=True):
         broadcasting: each of them reads every queue, whatever the strategy.
         sdk: the client library that they run, `java`, `go` or `cpp`.
         sdk_of: client id → its own library, where it differs from the group's.
+        by_broker: they let brokers assign their queues (`clientRebalance=false`), which have two strategies only.
+        by_broker_of: client id → whether it does, where that differs from the group.
     """
 
     client_ids: Annotated[tuple[str, ...], Meta(max_length=MOST_CONSUMERS)]
@@ -48,6 +52,8 @@ class Members(Struct, frozen=True):
     broadcasting: bool = False
     sdk: str = JAVA.name
     sdk_of: Mapping[str, str] = field(default_factory=dict)
+    by_broker: bool = False
+    by_broker_of: Mapping[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Functions become names (raises UsageError)."""
@@ -80,6 +86,10 @@ class Members(Struct, frozen=True):
     def sdk_for(self, client_id: str) -> Sdk:
         """The library that this member runs."""
         return sdk_named(self.sdk_of.get(client_id, self.sdk)).sdk
+
+    def is_answered(self, client_id: str, strategy: str) -> bool:
+        """Under this strategy the member computes its share itself, or the brokers that it asks have the strategy."""
+        return strategy in BROKER_STRATEGIES or not self.by_broker_of.get(client_id, self.by_broker)
 
     def runs(self, client_id: str) -> tuple[str, Sdk]:
         """The strategy that this member runs, in which library."""
@@ -141,6 +151,9 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
     idle: dict[str, str] = {}
     failures: dict[str, AllocationError] = {}
     for client_id in dict.fromkeys(ids) if queues else ():
+        if not members.is_answered(client_id, members.strategy_for(client_id)):
+            idle[client_id] = _NOT_AT_BROKERS
+            continue
         strategy = strategies.strategy(members.strategy_for(client_id), members.sdk_for(client_id))
         try:
             share = [queue for queue in strategy.share(client_id) if queue.topic == route.topic]
@@ -220,7 +233,9 @@ def _reasons(
     takers: Set[str],
 ) -> dict[MessageQueue, str]:
     """Why each queue goes where it goes: by its owners' strategies, and where it has no owner by all that are run."""
-    run = {client_id: members.runs(client_id) for client_id in takers}
+    run = {i: members.runs(i) for i in takers if members.is_answered(i, members.strategy_for(i))}
+    if takers and not run:
+        return dict.fromkeys(queues, _NOT_AT_BROKERS)
     several = len({sdk.name for _, sdk in run.values()}) > 1
     reasons = {}
     for queue in queues if run else ():

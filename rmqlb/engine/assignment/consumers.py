@@ -122,10 +122,19 @@ def unusual_findings(group: ConsumerGroup) -> Iterator[Finding]:
     if any(report.client_rebalance is False for report in group.reports.values()):
         yield Finding(
             "broker-rebalance",
-            "consumers let the broker assign their queues (clientRebalance=false); "
-            "the result is the same only for AVG and AVG_BY_CIRCLE in PULL mode",
+            "consumers let brokers assign their queues (clientRebalance=false), which have AVG and AVG_BY_CIRCLE only: "
+            "under another strategy they get none",
             severity=INFO,
         )
+
+
+def assigned_by_broker(group: ConsumerGroup | None, client_ids: Iterable[str]) -> tuple[bool, dict[str, bool]]:
+    """Whether most of these let brokers assign their queues, and of those that report it, which differ from that."""
+    reports = group.reports if group is not None else {}
+    ids = [i for i in dict.fromkeys(client_ids) if i in reports and reports[i].client_rebalance is not None]
+    asks = {i: reports[i].client_rebalance is False for i in ids}
+    usual = 2 * sum(asks.values()) > len(asks)
+    return usual, {i: its for i, its in asks.items() if its != usual}
 
 
 def shared_id_findings(client_ids: Iterable[str]) -> Iterator[Finding]:

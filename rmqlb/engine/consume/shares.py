@@ -51,10 +51,19 @@ class _Allocation(Struct):
 class Shares:
     """`AllocateMessageQueueStrategy.allocate` with a memory."""
 
-    def __init__(self, settings: Settings, sdk_for: Callable[[str], Sdk] = lambda _: JAVA) -> None:
-        """Of strategy objects with these settings, in the client library that each member runs."""
+    def __init__(
+        self,
+        settings: Settings,
+        sdk_for: Callable[[str], Sdk] = lambda _: JAVA,
+        is_answered: Callable[[str, str], bool] = lambda _client_id, _strategy: True,
+    ) -> None:
+        """Of strategy objects with these settings, in the client library that each member runs.
+
+        `is_answered` is `Members.is_answered`.
+        """
         self._settings = settings
         self.sdk_for = sdk_for
+        self._is_answered = is_answered
         self._allocations: dict[tuple[TopicView, str, MemberList, str], _Allocation] = {}
         self._lists: dict[tuple[str, ...], MemberList] = {}
         self._views: dict[_ViewKey, TopicView] = {}
@@ -79,7 +88,9 @@ class Shares:
         return known
 
     def share(self, view: TopicView, strategy: str, members: MemberList, client_id: str) -> Share | None:
-        """A member's queues; None when its strategy throws."""
+        """A member's queues; None when its strategy throws, or the broker that it asks answers nothing."""
+        if not self._is_answered(client_id, strategy):
+            return None
         sdk = self.sdk_for(client_id)
         key = view, strategy, members, sdk.name
         allocation = self._allocations.get(key)

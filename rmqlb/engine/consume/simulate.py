@@ -147,7 +147,7 @@ class GroupSimulation:
         self._states = states or {}
         self._events = in_order(scenario.events, members.client_ids, routes)
         self._profile = consumer_profile_of(scenario.client_version)
-        self._shares = Shares(members.settings, members.sdk_for)
+        self._shares = Shares(members.settings, members.sdk_for, members.is_answered)
         self._lagging = frozenset(queue for queue, state in self._states.items() if (state.lag or 0) > 0)
 
     def run(self, trial: int = 0, *, explain: bool = False, gaps_only: bool = False) -> GroupReport:

@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from rmqlb.errors import DocumentError, UsageError
-from rmqlb.model.group import CONSUME_ACTIVELY, CONSUME_PASSIVELY, Connection, ConsumerType, MemberReport, QueueState
+from rmqlb.model.group import (
+    BROADCASTING,
+    CONSUME_ACTIVELY,
+    CONSUME_PASSIVELY,
+    Connection,
+    ConsumerType,
+    MemberReport,
+    QueueState,
+)
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer
@@ -127,12 +135,17 @@ def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport
         client_id=client_id,
         topics=None if topics is None else frozenset(item.topic for item in topics),
         strategy_class=_simple_class(document.properties.get("allocateMessageQueueStrategy")),
-        client_rebalance=None if rebalance is None else rebalance == "true",
+        client_rebalance=None if rebalance is None else rebalance == "true" or _always_rebalances(document.properties),
         consume_timestamp=document.properties.get("consumeTimestamp"),
         started_at=whole_number(document.properties.get("PROP_CONSUMER_START_TIMESTAMP")),
         consumer_type=_consumer_type(document),
         pop_topics=None if document.mq_pop_table is None else frozenset(_live_topics(document.mq_pop_table, client_id)),
     )
+
+
+def _always_rebalances(properties: Mapping[str, str | None]) -> bool:
+    """Whatever `clientRebalance` is: in order, or BROADCASTING (`RebalancePushImpl.clientRebalance`)."""
+    return properties.get("PROP_CONSUMEORDERLY") == "true" or properties.get("messageModel") == BROADCASTING
 
 
 def _consumer_type(document: RunningInfoDocument) -> ConsumerType | None:

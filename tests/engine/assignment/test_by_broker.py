@@ -7,13 +7,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rmqlb import AllocationError, MessageQueue, UsageError, allocate, assign_pop
 from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.assignment.by_broker import AskedBroker, pop_queues, query_assignment
+from rmqlb.engine.assignment.consumers import assigned_by_broker
+from rmqlb.engine.consume.simulate import simulate_group
+from rmqlb.model.group import ConsumerGroup, MemberReport, Seen
+from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.message_queue import sort_queues
-from tests.support.builders import queues, short
+from tests.engine.consume.groups import owners_at_the_end
+from tests.support.builders import queues, route, short
 from tests.support.vectors import vectors
 
 POPS, QUERIES = list(vectors("pop-allocate")), list(vectors("query-assignment"))
@@ -139,3 +146,34 @@ def test_brokers_have_two_strategies(strategy: str) -> None:
 def test_arguments_of_the_wrong_type_are_refused(wrong: Any) -> None:
     with pytest.raises(UsageError):
         wrong()
+
+
+def test_consumers_whose_strategy_brokers_do_not_have_own_nothing() -> None:
+    """Of a group in which only `b` computes its share itself, that one keeps its place and its share."""
+    asking = Members(("a", "b", "c"), "CONSISTENT_HASH", by_broker=True, by_broker_of={"b": False})
+    themselves = Members(("a", "b", "c"), "CONSISTENT_HASH")
+    found, usual = (assign(route(x=8), members, explain=True) for members in (asking, themselves))
+    assert found.owners == {queue: tuple({"b"} & set(its)) for queue, its in usual.owners.items()}
+    assert {*found.idle} == {"a", "c"}
+    assert found.idle["a"].startswith("it lets brokers assign its queues")
+    nobody = assign(route(x=8), replace(asking, by_broker_of={}), explain=True)
+    assert set(nobody.owners.values()) == {()}
+    assert set(nobody.reasons.values()) == {nobody.idle["a"]}
+    under_avg = [assign(route(x=8), replace(members, strategy="AVG")).owners for members in (asking, themselves)]
+    assert under_avg[0] == under_avg[1]
+
+
+def test_consumers_whose_strategy_brokers_do_not_have_own_nothing_in_a_simulation_either() -> None:
+    members = Members(("a", "b"), "CONSISTENT_HASH", by_broker=True)
+    report = simulate_group("g", members, [route(x=4)], GroupScenario(all_new=True, until_us=60_000_000))
+    assert set(owners_at_the_end(report).values()) == {()}
+
+
+def test_new_consumers_do_as_most() -> None:
+    reports = {
+        name: MemberReport(name, client_rebalance=own) for name, own in {"a": False, "b": False, "c": True}.items()
+    }
+    group = ConsumerGroup("g", Seen("here"), reports=reports)
+    assert assigned_by_broker(group, ("a", "b", "c", "d")) == (True, {"c": False})
+    assert assigned_by_broker(group, ("a", "c")) == (False, {"a": True})
+    assert assigned_by_broker(None, ("a",)) == (False, {})
