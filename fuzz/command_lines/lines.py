@@ -23,6 +23,7 @@ _OFTEN = {
     "simulate-rebalance": 5,
     "simulate-send": 5,
     "simulate-receive": 2,
+    "select-queue": 2,
     "show-owners": 3,
     "check": 3,
     "show-groups": 2,

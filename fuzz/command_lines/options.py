@@ -272,6 +272,7 @@ BY_NAME: Mapping[str, Maker] = {
     "--rates-since": lambda at: at.file("earlier.json", earlier(at.dice, at.made.document)),
     "--strategy-option": _strategy_option,
     "--keys": _keys,
+    "--keys-file": _keys,
     "--policy": _policy,
     "--password-file": lambda at: at.file("password", "secret\n"),
     "--secret-key-file": lambda at: at.file("key", "secret\n"),

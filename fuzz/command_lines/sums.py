@@ -353,6 +353,28 @@ def receive_adds_up(data: Json) -> Iterator[str]:
         yield "the last quantile is not the longest wait"
 
 
+def keys_add_up(data: Json) -> Iterator[str]:
+    """What is said of each SDK and of each two of them is counted over the keys."""
+
+    def places(row: Json, which: str, sdk: str) -> tuple[str, int] | None:
+        queue = row[which][sdk]
+        return queue and (queue["brokerName"], queue["queueId"])
+
+    for each in data["sdks"]:
+        name = each["sdk"]
+        used = Counter(place for row in data["keys"] if (place := places(row, "queues", name)))
+        if each["queuesUsed"] is not None:
+            yield from differ(f"queuesUsed of {name}", each["queuesUsed"], len(used))
+            yield from differ(f"mostKeys of {name}", each["mostKeys"], max(used.values(), default=0))
+        if each["moved"] is not None:
+            moved = sum(places(row, "queues", name) != places(row, "queuesAfter", name) for row in data["keys"])
+            yield from differ(f"moved of {name}", each["moved"], moved)
+    for pair in data["pairs"]:
+        one, other = pair["sdk"], pair["otherSdk"]
+        unlike = sum(places(row, "queues", one) != places(row, "queues", other) for row in data["keys"])
+        yield from differ(f"{one} and {other}", pair["differ"], unlike)
+
+
 SUMS: Mapping[str, Sum] = {
     "plan-rebalance": plan_adds_up,
     "show-groups": groups_add_up,
@@ -362,6 +384,7 @@ SUMS: Mapping[str, Sum] = {
     "plan-rollout": rollout_adds_up,
     "simulate-send": send_adds_up,
     "simulate-receive": receive_adds_up,
+    "select-queue": keys_add_up,
     "check": check_adds_up,
     "show-route": route_adds_up,
 }

@@ -343,6 +343,7 @@ def _owners(plan: Json, end: str) -> dict[tuple[str, str, int], list[str] | None
 _OWN_LISTS = {
     "simulate-send": ("queues", "brokers", "failures"),
     "simulate-receive": ("brokers", "failures", "quantiles"),
+    "select-queue": ("pairs", "sdks"),
 }
 """Command → its sections whose names are those of the lists."""
 

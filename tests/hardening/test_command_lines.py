@@ -36,6 +36,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "plan-rollout": ("-g", "order-svc", "--pause", "30s", "--trials", "2"),
     "simulate-send": ("-t", "OrderEvents", "--fail", "broker-b", "--messages", "50"),
     "simulate-receive": ("-t", "OrderEvents", "--messages", "20", "--target-wait", "1s"),
+    "select-queue": ("-t", "OrderEvents", "--key", "a", "--key", "b", "--write-queues", "16"),
     "show-owners": ("-g", "order-svc"),
 }
 
@@ -120,6 +121,8 @@ def test_what_is_wrong_is_noticed(ran: Ran, form: str, check: str) -> None:
         ("simulate-rebalance", "figures", ("taken", "totalGapMs", "longestGapMs", "queuesWithGap")),
         ("simulate-send", "totals", ("attempts", "lost", "stored", "failedAttempts")),
         ("simulate-receive", "totals", ("messages", "received", "acknowledged", "left", "receives", "emptyReceives")),
+        ("select-queue", "sdks", ("queuesUsed", "mostKeys", "moved")),
+        ("select-queue", "pairs", ("differ",)),
         ("show-owners", "strategies", ("unassigned", "idle", "queues", "duplicateOwners")),
     ],
 )

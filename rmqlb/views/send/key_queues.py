@@ -201,7 +201,7 @@ def _sdks(found: KeyQueues) -> Section:
     columns = (
         Column("SDK", "sdk"),
         Column("mirrors", "mirrors"),
-        Column("vectors", "vectors", "number", of=lambda sdk: sdk.vectors or "source read"),
+        Column("vectors", "vectors", "number"),
         Column("live", "live", of=lambda sdk: "yes" if sdk.live else "no"),
         Column("queues used", "queuesUsed", "number"),
         Column("most keys", "mostKeys", "number"),
