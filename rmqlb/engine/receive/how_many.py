@@ -2,14 +2,16 @@
 
 When messages are rare a closed form says it. At rates it is found by simulation: receives that end early may need fewer
 loops, since they come round sooner, or more, since they bunch up where nothing comes. The number is doubled until it is
-enough, then the least one between is looked for, as if more were never worse; the answer itself has been simulated,
-with as many messages as a number tried may cost.
+enough for the first messages of one simulation, and the least one between is looked for, as if more were never worse.
+Long waits at rates are rare events, so that one number may pass where the next does not: from there on it is the first
+number that is enough in several longer simulations, as are the next ones.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 
 from msgspec.structs import replace
 
@@ -24,8 +26,11 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.times import milliseconds, milliseconds_if_known
 
 TRIALS = 3
-MOST_MESSAGES = 100_000
-"""Of each simulation of a number that is tried."""
+FIRST_MESSAGES = 5_000
+MOST_MESSAGES = 20_000
+"""Of each simulation: while a number is looked for, and of the number."""
+IN_A_ROW = 4
+"""Numbers that must be enough, of which the answer is the first."""
 
 
 def receives_within(
@@ -51,27 +56,45 @@ def receives_within(
             trials=0,
             max_ms=milliseconds_if_known(longest),
         )
-    if not scenario.failures and not scenario.crashes:
-        scenario = replace(scenario, messages=min(scenario.messages or MOST_MESSAGES, MOST_MESSAGES))
-    tried: dict[int, int | None] = {}
+    first, whole = _with_at_most(scenario, FIRST_MESSAGES), _with_at_most(scenario, MOST_MESSAGES)
 
-    def enough(loops: int) -> bool:
-        if loops not in tried:
-            if progress is not None:
-                progress(loops)
-            tried[loops] = _longest(route, replace(scenario, loops=loops), target_us)
-        longest = tried[loops]
+    def seems_enough(loops: int) -> bool:
+        if progress is not None:
+            progress(loops)
+        longest = longest_wait_us(route, replace(first, loops=loops), 0, target_us)
         return longest is not None and longest <= target_us
 
-    found = _least(enough, MOST_LOOPS if simple else 1)
+    @cache
+    def longest_of(loops: int) -> int | None:
+        return _longest(route, replace(whole, loops=loops), target_us)
+
+    def is_too_few(loops: int) -> bool:
+        longest = longest_of(loops)
+        return longest is None or longest > target_us
+
+    most = MOST_LOOPS if simple else 1
+    found = _least(seems_enough, most)
+    while found is not None:
+        row = range(min(found + IN_A_ROW - 1, most), found - 1, -1)
+        too_few = next((loops for loops in row if is_too_few(loops)), None)
+        if too_few is None:
+            break
+        found = too_few + 1 if too_few < most else None
     return TargetWait(
         wait_ms=milliseconds(target_us),
         receives=found,
         rare=rare,
         simulated=True,
         trials=TRIALS,
-        max_ms=None if found is None else milliseconds_if_known(tried[found]),
+        max_ms=None if found is None else milliseconds_if_known(longest_of(found)),
     )
+
+
+def _with_at_most(scenario: ReceiveScenario, messages: int) -> ReceiveScenario:
+    """The scenario with its first messages only; whole when something happens to brokers or consumers in it."""
+    if scenario.failures or scenario.crashes:
+        return scenario
+    return replace(scenario, messages=min(scenario.messages or messages, messages))
 
 
 def _longest(route: TopicRouteData, scenario: ReceiveScenario, target_us: int) -> int | None:
