@@ -117,7 +117,7 @@ def test_several_causes_are_all_named() -> None:
         ("lag-growing", "lag is growing in 4 of 12 queues"),
         ("pull-stopped", "x, y have stopped pulling; 4 of 12 queues wait"),
         ("broker-unreachable-from-consumer", "x, y do not reach broker-b"),
-        ("no-consumer-online", "no consumer is online"),
+        ("no-consumer-online", "no consumer is visible"),
     ],
 )
 def test_what_is_no_cause_of_owners_is_said_as_it_is(code: str, said: str) -> None:

@@ -83,9 +83,9 @@ def test_lag_that_is_known_in_part_is_at_least_so_much() -> None:
         ),
         (
             members("", owners="- - - -", lag={0: 1, 1: 0, 2: 0, 3: 0}),
-            "g, 0 consumers: no consumer is online, 1 message left waiting",
+            "g, 0 consumers: no consumer is visible, 1 message left waiting",
         ),
-        (members(""), "g, 0 consumers: no consumer is online"),
+        (members(""), "g, 0 consumers: no consumer is visible"),
         (
             members("x", consume_type="CONSUME_POP"),
             "g, 1 consumer: group g: several consumers take messages from one queue by POP; none of them owns it",

@@ -37,7 +37,7 @@ def _counts(s: OverviewSummary) -> Iterator[str]:
     if s.unknown:
         yield f"{s.unknown} unknown"
     if s.offline:
-        yield f"{s.offline} offline"
+        yield f"{s.offline} with no visible consumer"
     if s.in_order:
         yield f"{'all ' if s.in_order == s.groups > 1 else ''}{s.in_order} in order"
 
