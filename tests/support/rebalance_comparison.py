@@ -131,7 +131,7 @@ def simulated(recording: Recording, trials: int) -> list[list[Windows]]:
             until_us=lived.end_us,
             consumer_type="lite-pull" if lived.lite_pull else "push",
         )
-        simulation = GroupSimulation(lived.group, Members((), "AVG"), lived.routes, scenario)
+        simulation = GroupSimulation(lived.group, Members((), "AVG", sdk=lived.sdk), lived.routes, scenario)
         found += [_foretold(simulation.run(trial), lived.topic) for trial in range(number, trials, len(settings))]
     return found
 
@@ -252,7 +252,7 @@ def report(recording: Recording, comparisons: Sequence[Comparison]) -> str:
     took = f"a request takes {lived.request_us / 1000:.1f} ms, a start {median(lived.starts_us) / 1000:.0f} ms"
     heads = [f"{name:>9} {'median':>7} {'p95':>7} {'worst':>7}" for name in ("gap", "overlap", "converged")]
     lines = [
-        f"{lived.version}, {listener}, {trials} trials; {took}",
+        f"{lived.version if lived.sdk == 'java' else lived.sdk}, {listener}, {trials} trials; {took}",
         f"{'event':<20} {'queues':>6}  " + "  ".join(heads),
     ]
     for each in comparisons:

@@ -80,6 +80,7 @@ class Lived(msgspec.Struct, frozen=True, rename="camel"):
         lite_pull: the members are DefaultLitePullConsumer, which subscribe to no retry topic; else they push.
         new_brokers: those of the brokers that had the topic, and heard of the group, only after they had come up.
         began_us: when the first member started, in microseconds since 1970; 0 is not known.
+        sdk: their client library.
     """
 
     version: str
@@ -94,6 +95,7 @@ class Lived(msgspec.Struct, frozen=True, rename="camel"):
     new_brokers: tuple[str, ...] = ()
     lite_pull: bool = False
     began_us: int = 0
+    sdk: str = "java"
 
     @property
     def route(self) -> TopicRouteData:

@@ -62,7 +62,8 @@ class Client:
         self.frozen = False
         self.draws = env.draws(number)
         self.env = env
-        self.connections = Connections(self, env, self.draws, self.views, self._opened)
+        nobody = env.shares.members(()) if profile.error_is_nobody else None
+        self.connections = Connections(self, env, self.draws, self.views, self._opened, nobody)
         self.queues = ProcessQueues(self, self.connections, env)
         self.created_us = created_us
         self._bell = Bell()

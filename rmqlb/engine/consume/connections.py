@@ -27,7 +27,9 @@ class Connections:
         draws: Draws,
         views: Mapping[str, TopicView],
         opened: Callable[[Broker], None],
+        nobody: MemberList | None = None,
     ) -> None:
+        """`nobody` is what its client takes the error of a broker for that knows nobody of the group."""
         self._addresses: dict[Broker, None] | None = None
         self._ids: dict[str, tuple[int, ...]] = {}
         self._views = views
@@ -37,6 +39,7 @@ class Connections:
         self.twice: Broker | None = None
         self.lost: list[LostConnection] = []  # that connection, and those like it
         self._channel = channel
+        self._nobody = nobody
         self._env = env
         self._draws = draws
         self._opened = opened
@@ -117,7 +120,7 @@ class Connections:
     def member_ids(self, view: TopicView) -> Generator[int, None, tuple[Broker | None, MemberList | None]]:
         """`MQClientInstance.findConsumerIdList`: one broker of the route at random, its master if it has one.
 
-        The broker asked, and whom it names; None when it does not answer, or knows nobody of the group.
+        The broker asked, and whom it names; None when it does not answer, or with an error as it knows nobody.
         """
         name = view.brokers[self._draws.below(len(view.brokers))]
         broker = self._env.any_of(name, view.addresses[name], self._draws)
@@ -125,7 +128,7 @@ class Connections:
             return broker, None
         members = broker.members
         yield self.answer()
-        return broker, members
+        return broker, self._nobody if members is None else members
 
     def good_bye(self, client_id: str, locked: list[MessageQueue], *, unregisters: bool = True) -> Steps:
         """Unlock all (`ConsumeMessageOrderlyService`), then unregister from one broker after the other, or hang up."""

@@ -92,6 +92,7 @@ class ConsumerProfile(Struct, frozen=True):
     first_tick_us: int | None = None
     beats_on_change: bool = True  # a heartbeat follows when a rebalance has changed its queues.
     ends_at_failure: bool = False  # a topic without queues or list of consumers ends the rebalance of all others.
+    error_is_nobody: bool = False  # the error of a broker that knows nobody of the group is an empty list to it.
     unregisters: bool = True  # it tells brokers when it ends; else they find its connections closed.
     unlocks: bool = True  # it gives back the lock of an orderly queue that it loses; else the lock has to expire.
     # the locks with which it takes orderly queues do not count: it first pulls after they have been renewed, and looks
@@ -150,6 +151,7 @@ SDK_PROFILES: Mapping[str, ConsumerProfile] = {
         clocks=Clocks(),
         ticks=True,
         first_tick_us=20 * SECOND_US,
+        error_is_nobody=True,  # `findConsumerList` looks at no code, and strategies give nothing without consumers
         unregisters=False,
         unlocks=False,
         pull_retry_us=3 * SECOND_US,

@@ -22,7 +22,8 @@ def simulate(
 ) -> GroupReport:
     """A group of a library, but for some consumers, on two brokers with four queues each."""
     members = Members(tuple(client_ids.split()), more.pop("strategy", "AVG"), sdk=sdk, sdk_of=of or {})
-    return simulate_group("g", members, (route(a=4, b=4),), GroupScenario(events, **more), explain=True)
+    trial = more.pop("trial", 0)
+    return simulate_group("g", members, (route(a=4, b=4),), GroupScenario(events, **more), trial=trial, explain=True)
 
 
 def said(report: GroupReport, who: str, what: str) -> list[float]:
@@ -136,3 +137,15 @@ def test_a_mixed_group_has_the_clocks_of_each() -> None:
 def test_what_of_an_orderly_group_is_simulated_as_java_is_said() -> None:
     assert list(orderly_findings(["java", "go"])) == []
     assert [finding.code for finding in orderly_findings(["cpp"])] == ["other-language"]
+
+
+def test_a_go_consumer_takes_a_broker_that_has_forgotten_the_group_for_an_empty_group() -> None:
+    """The broker answers with an error, for which Java keeps its queues; Go looks at the list only and gives them up."""
+
+    def lost(sdk: str) -> set[str]:
+        restarted = at("broker-down", "b", 10), at("broker-up", "b", 10.5)
+        found = (line(simulate("x", *restarted, sdk=sdk, trial=trial), "a", 0) for trial in range(8))
+        return {each.state for queue in found for each in queue.intervals}
+
+    assert lost("java") == lost("cpp") == {"one"}
+    assert lost("go") == {"one", "unassigned"}
