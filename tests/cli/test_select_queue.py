@@ -149,7 +149,7 @@ def test_a_version_that_was_not_read_is_named_as_assumed() -> None:
         ),
         (
             ("--sdk", "go", "--remove-broker", "broker-b"),
-            "Skewed, remove broker broker-b: of 1 key so many move: go 1 (100%)",
+            "Skewed, remove broker broker-b: keys that move, of 1: go 1 (100%)",
         ),
         (("--sdk", "csharp-grpc"), "Skewed, 1 key on 7 queues: which queues they go to is unknown"),
     ],

@@ -58,6 +58,36 @@ def test_when_everyone_leaves_that_is_said() -> None:
     assert not ran.stdout.startswith("never leave")
 
 
+def test_who_leaves_only_after_messages_are_lost_is_no_good_news() -> None:
+    options = (
+        "--fail",
+        "broker-b",
+        "--rate",
+        "10",
+        "--for",
+        "1m",
+        "--first-poll",
+        "30s",
+        "--compare-sdks",
+        "-o",
+        "plain",
+    )
+    ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", *options)
+    # Rust never asks for the route again: half of 600 messages, and 4 more since broker-b's queues come first.
+    assert ran.stdout.splitlines()[:2] == [
+        "never leave broker-b: rust-grpc (304 lost)",
+        "leave broker-b after messages are lost: go (60 lost), python-grpc (60 lost), go-grpc (150 lost)",
+    ]
+
+
+def test_two_sdks_are_compared_when_two_are_named() -> None:
+    options = ("--fail", "broker-b", "--rate", "10", "--for", "1m", "--sdk", "rust-grpc", "--sdk", "java@4.9.7")
+    ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", *options, "-o", "json")
+    found = json.loads(ran.stdout)["data"]
+    assert [each["sdk"] for each in found["sdks"]] == ["rust-grpc", "java"]
+    assert (found["scenario"]["sdk"], found["sdks"][1]["profile"]) == ("rust-grpc", "4.9.4 to 4.9.7")
+
+
 @pytest.mark.parametrize("sdk", ["go", "go-grpc@5.1.4"])
 def test_the_last_lines_name_the_rules(sdk: str) -> None:
     ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", "--messages", "5", "--sdk", sdk, "-o", "plain")

@@ -43,6 +43,7 @@ class Gathered(Struct, frozen=True):
     keys: KeySpread | None = None  # those that a selector is given, or None
     retries: int | None = None  # that were given; otherwise they are those of the SDK
     first_poll_given: bool = False  # likewise
+    sdks: tuple[str, ...] = (JAVA,)  # the first one's producer is the scenario's; several are compared
 
 
 def gather(
@@ -64,7 +65,8 @@ def gather(
     single, others = values.latency_options(failing.latency or (), brokers, topic, max_bytes)
     selector, keys = selector_of(producer.selector, load, queues, max_bytes)
     poll = amounts.duration_us(failing.route_poll, "--route-poll")
-    sdk, version = _sdk(producer)
+    named = tuple(dict.fromkeys(producer.sdk or (JAVA,)))
+    sdk, version = of_sdk(named[0], producer.client)
     capped, limits, last = producer.send_timeout_per_request, producer.latency_max, producer.not_available_duration
     scenario = SendScenario(
         client_version=version,
@@ -100,10 +102,9 @@ def gather(
         raise no_queues(route)
     if load.start_at is not None:
         scenario = replace(scenario, start_at=values.queue_of(load.start_at, queues, "--start-at"))
-    findings += [*_assumed(scenario, producer.sdk, failing, load), *source_findings(snapshot)]
-    return Gathered(
-        snapshot, route, scenario, tuple(findings), keys, producer.send_retries, failing.first_poll is not None
-    )
+    findings += [*_assumed(scenario, named, failing, load), *source_findings(snapshot)]
+    given = failing.first_poll is not None
+    return Gathered(snapshot, route, scenario, tuple(findings), keys, producer.send_retries, given, named)
 
 
 def _mode(producer: ProducerOptions) -> Mode:
@@ -114,16 +115,16 @@ def _mode(producer: ProducerOptions) -> Mode:
     return mode
 
 
-def _sdk(producer: ProducerOptions) -> tuple[str, str]:
+def of_sdk(named: str, client: str) -> tuple[str, str]:
     """The SDK, and the version of the client where that is Java's (raises UsageError)."""
     from rmqlb.engine.send.sdks.profile import sdk
 
-    name, at, version = producer.sdk.partition("@")
+    name, at, version = named.partition("@")
     if name == JAVA:
-        if at and producer.client not in (NEWEST, version):
-            raise UsageError(f"--sdk {producer.sdk} and --client {producer.client}", hint="leave one of them out")
-        return JAVA, version if at else producer.client
-    return (JAVA if sdk(producer.sdk).profile.name == JAVA else producer.sdk), producer.client
+        if at and client not in (NEWEST, version):
+            raise UsageError(f"--sdk {named} and --client {client}", hint="leave one of them out")
+        return JAVA, version if at else client
+    return (JAVA if sdk(named).profile.name == JAVA else named), client
 
 
 def own_retries(name: str, given: int | None) -> int:
@@ -161,15 +162,22 @@ def _excluded(producer: ProducerOptions, topic: str, brokers: Sequence[str]) -> 
     return exclude
 
 
-def _assumed(scenario: SendScenario, asked: str, failing: FailureOptions, load: LoadOptions) -> Iterator[Finding]:
-    """What clients of that version do not have, and what was not given."""
-    if asked.partition("@")[0] != JAVA:
-        from rmqlb.engine.send.sdks.profile import sdk
+def _assumed_sdk(asked: str) -> Iterator[Finding]:
+    from rmqlb.engine.send.sdks.profile import sdk
 
-        chosen = sdk(asked)
-        if chosen.assumed:
-            text = f"{asked} was not read: its rules are taken to be those of {chosen.mirrors}"
-            yield Finding("assumed-sdk", text, severity=INFO)
+    chosen = sdk(asked)
+    if chosen.assumed:
+        text = f"{asked} was not read: its rules are taken to be those of {chosen.mirrors}"
+        yield Finding("assumed-sdk", text, severity=INFO)
+
+
+def _assumed(
+    scenario: SendScenario, sdks: Sequence[str], failing: FailureOptions, load: LoadOptions
+) -> Iterator[Finding]:
+    """What clients of that version do not have, and what was not given."""
+    for asked in sdks:
+        if asked.partition("@")[0] != JAVA:
+            yield from _assumed_sdk(asked)
     profile = rules(scenario)
     if scenario.timeout_per_request_ms is not None and not profile.caps_request:
         yield Finding("not-in-version", f"clients {profile.name} have no sendMsgMaxTimeoutPerRequest")

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from rmqlb.cli.common.options import panel, shown_option
 from rmqlb.model.limits import MOST_RETRIES, MOST_THREADS
-from rmqlb.model.send_scenario import JAVA, NEWEST
+from rmqlb.model.send_scenario import NEWEST
 
 failures_option = panel("Failures")
 load_option = panel("Load")
@@ -90,7 +90,13 @@ class ProducerOptions(Struct, frozen=True):
     mode: Annotated[str, producer_option(metavar="sync|async|oneway", help="How it sends.")] = "sync"
     latency_fault: Annotated[str, producer_option(metavar="on|off", help="sendLatencyFaultEnable.")] = "off"
     detector: Annotated[str, producer_option(metavar="on|off", help="startDetectorEnable (5.1.4 and newer).")] = "off"
-    sdk: Annotated[str, sdk_option(metavar="SDK[@VERSION]", help="Whose producer, as go or go-grpc@5.1.4.")] = JAVA
+    sdk: Annotated[
+        list[str] | None,
+        sdk_option(
+            metavar="SDK[@VERSION]",
+            help="Whose producer, as go or go-grpc@5.1.4; several are compared. Default: java.",
+        ),
+    ] = None
     proxy_mode: Annotated[
         str,
         sdk_option(metavar="local|cluster", help="How the Proxy of gRPC producers runs: in each broker, or by itself."),
@@ -141,7 +147,9 @@ class WhatOptions(Struct, frozen=True):
     compare_clients: Annotated[bool, shown_option("--compare-clients", help="Every stretch of client versions.")] = (
         False
     )
-    compare_sdks: Annotated[bool, shown_option("--compare-sdks", help="Producers of every SDK side by side.")] = False
+    compare_sdks: Annotated[
+        bool, shown_option("--compare-sdks", help="Producers of every SDK, or of those that --sdk names, side by side.")
+    ] = False
     trials: Annotated[
         str | None, shown_option(metavar="N", help="Run N times with other random parts; confidence intervals.")
     ] = None

@@ -43,7 +43,7 @@ def stream(
     """Every attempt as a JSON line, as soon as it ends; with --trace every lost message too, after its last attempt."""
     from rmqlb.views.formats.machine import JsonLines
 
-    if what.compare or what.compare_clients or what.compare_sdks or what.trials:
+    if what.compare or what.compare_clients or what.compare_sdks or len(found.sdks) > 1 or what.trials:
         raise UsageError(
             "-o jsonl streams the attempts of one simulation", hint="use -o json for comparisons and trials"
         )
@@ -97,7 +97,7 @@ def write(
             other = replace(scenario, latency_fault=not scenario.latency_fault)
             others.append(simulate_send(found.route, other, trace=False, progress=sent))
         clients = list(_clients(found, progress)) if what.compare_clients else []
-        sdks, left_out = _sdks(found, progress) if what.compare_sdks else ([], [])
+        sdks, left_out = _sdks(found, progress) if what.compare_sdks or len(found.sdks) > 1 else ([], [])
         estimates = None
         if trials is not None:
             from rmqlb.engine.send.trials import simulate_trials
@@ -163,13 +163,15 @@ def _clients(found: Gathered, progress: Progress) -> Iterator[tuple[ClientVersio
 
 def _sdks(found: Gathered, progress: Progress) -> tuple[list[SendReport], list[Finding]]:
     """The same by producers of each SDK, each with the retries that are its own, and why some are left out."""
-    from rmqlb.cli.simulate_send.inputs import own_first_poll, own_retries
+    from rmqlb.cli.simulate_send.inputs import of_sdk, own_first_poll, own_retries
     from rmqlb.engine.send.sdks.profile import simulated
 
-    chosen, reports, left_out = simulated(), list[SendReport](), list[Finding]()
-    for done, name in enumerate(chosen):
+    chosen = list(found.sdks) if len(found.sdks) > 1 else simulated()
+    reports, left_out = list[SendReport](), list[Finding]()
+    for done, asked in enumerate(chosen):
         progress("SDKs", done, len(chosen))
-        scenario = found.scenario
+        name, version = of_sdk(asked, found.scenario.client_version)
+        scenario = replace(found.scenario, client_version=version)
         if name != JAVA:  # the others have none
             scenario = replace(scenario, latency_fault=False, detector=False)
         first = scenario.first_poll_us if found.first_poll_given else own_first_poll(name, scenario.poll_us)

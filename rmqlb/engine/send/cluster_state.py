@@ -68,6 +68,7 @@ class ClusterState:
         self._view: View = (frozenset(), frozenset())
         self._all_queues = self._publish(self._view)
         self.unlisted: frozenset[str] = frozenset()  # brokers of the original list that the client's list leaves out
+        self.keeps_list = False  # the client never asks for the route again, and so leaves out none
         self._take(self._view)
         for index, failure in enumerate(failures):
             self._plan(failure.start, "start", index)
@@ -158,7 +159,8 @@ class ClusterState:
         self.queues = list(self._publish(view))
         self.write_queue_nums = self._write_queue_nums(view)
         listed = {queue.broker_name for queue in self.queues}
-        self.unlisted = frozenset(queue.broker_name for queue in self._all_queues) - listed
+        if not self.keeps_list:
+            self.unlisted = frozenset(queue.broker_name for queue in self._all_queues) - listed
 
     def _publish(self, view: View) -> list[MessageQueue]:
         exclude = self._scenario.exclude

@@ -90,8 +90,8 @@ def _change_facts(found: KeyQueues, known: Sequence[_Shown]) -> Iterator[str]:
         for each in known
         if each.sdk.moved is not None
     ]
-    keys = counted(len(found.keys), "key")
-    yield f"{found.topic}, {', '.join(found.changes)}: of {keys} so many move: {', '.join(moved) or 'unknown'}"
+    changes = ", ".join(found.changes)
+    yield f"{found.topic}, {changes}: keys that move, of {len(found.keys)}: {', '.join(moved) or 'unknown'}"
 
 
 def _closing(found: KeyQueues) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _moved_screen(known: Sequence[_Shown]) -> Section:
 
 def _pairs_screen(found: KeyQueues, known: Sequence[_Shown]) -> Iterator[Section]:
     """Each SDK against each other one, where that fits; of many the pairs that differ the most."""
-    title = f"of {counted(len(found.keys), 'key')} so many go to different queues"
+    title = f"keys that go to different queues, of {len(found.keys)}"
     differ = {frozenset((pair.sdk, pair.other_sdk)): pair.differ for pair in found.pairs}
     if len(known) > _MOST_COLUMNS:
         worst = sorted(found.pairs, key=lambda pair: -pair.differ)

@@ -12,12 +12,19 @@ from rmqlb.views.send.facts import last_failed_ms
 
 
 def sdk_facts(sdks: Sequence[SendReport]) -> Iterator[str]:
-    """For each broker that fails, the SDKs that never leave it, those that lose the most last."""
+    """For each broker that fails, the SDKs that never leave it, then those that lose messages until they do.
+
+    Those that lose the most stand last.
+    """
+    by_loss = sorted(sdks, key=lambda each: each.totals.lost)
     for place, failure in enumerate(sdks[0].failures if sdks else ()):
-        never = sorted((each for each in sdks if _never_left(each.failures[place])), key=lambda each: each.totals.lost)
+        never = [each for each in by_loss if _never_left(each.failures[place])]
+        late = [each for each in by_loss if each not in never and each.totals.lost and each.failures[place].failed]
         if never:
             yield f"never leave {failure.broker_name}: {', '.join(map(_with_loss, never))}"
-        elif any(each.failures[place].failed for each in sdks):
+        if late:
+            yield f"leave {failure.broker_name} after messages are lost: {', '.join(map(_with_loss, late))}"
+        if not never and any(each.failures[place].failed for each in sdks):
             yield f"producers of every SDK leave {failure.broker_name}"
 
 

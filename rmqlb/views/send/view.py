@@ -67,6 +67,7 @@ def send_report(
         facts = (*sdk_facts(sdks), f"{report.scenario.sdk}: {facts[0]}", *facts[1:])
     compared = sorted((report, *others), key=lambda each: each.scenario.latency_fault)
     sections = [
+        *([sdks_section(sdks, report)] if sdks else []),
         _attempts(report, named_only=not trace),
         _lost_messages(report, named_only=not trace or not report.lost_messages),
         _queues(report),
@@ -77,7 +78,6 @@ def send_report(
         *([_failures(report)] if report.failures else []),
         *([_exceptions(report)] if report.exceptions else []),
         *([_clients(clients, report)] if clients else []),
-        *([sdks_section(sdks, report)] if sdks else []),
         *(trials_sections(trials) if trials else ()),
         _totals(compared),
         *([_totals(compared, screen=True)] if others else []),

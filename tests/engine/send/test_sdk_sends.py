@@ -121,7 +121,11 @@ def test_go_isolates_what_it_never_looks_at() -> None:
 def test_rust_never_asks_for_the_route_again() -> None:
     dropped = Failure("a", REFUSED, notices_us=0)
     fields: dict[str, Any] = {"messages": 60, "first_poll_us": 10 * SECOND, "poll_us": 10 * SECOND}
-    assert sent("rust-grpc", dropped, **fields).totals.lost == 30
+    kept = sent("rust-grpc", dropped, **fields)
+    assert (kept.totals.lost, kept.failures[0].isolated_by) == (30, None)
+    assert [broker.isolated_ms for broker in kept.brokers] == [0, 0]
+    # A Proxy by itself asks for the route, whatever the SDK does.
+    assert sent("rust-grpc", dropped, proxy_mode="cluster", **fields).failures[0].isolated_by == "route"
     lost = sent("go-grpc", dropped, **fields).totals.lost
     assert lost == 6
     assert sent("go-grpc", dropped, **fields).failures[0].isolated_by == "route"

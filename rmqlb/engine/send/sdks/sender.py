@@ -85,6 +85,7 @@ class SdkSender(Sender):
         self._ahead: dict[int, MessageQueue] = {}  # where its next attempt goes
         self._targets = Targets(simulation, self._sdk)
         self._local = self.scenario.proxy_mode == "local"
+        simulation.cluster.keeps_list = self._local and not self._sdk.polls
         self._beat = self._sdk.beats_after_s * 1_000_000 * self._ticks_per_us
         self._period = HEARTBEAT_US * self._ticks_per_us
         if self._sdk.grpc and self._sdk.rejoins:
