@@ -139,12 +139,13 @@ INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, PROCESSES, SUBSCRIPTIONS
 
 FLEET = table(
     "fleet",
-    f"group string, strategy string, clientIds array<string>, topics array<struct<topic: string, subscribe: {RUNS}, "
-    "absent: array<string>, lags: array<struct<place: int, lag: bigint>>, owners: array<struct<place: int, "
-    "owners: array<string>>>>>",
+    "group string, strategy string, clientIds array<string>, sdks array<struct<name: string, assumed: boolean>>, "
+    f"topics array<struct<topic: string, subscribe: {RUNS}, absent: array<string>, "
+    "lags: array<struct<place: int, lag: bigint>>, owners: array<struct<place: int, owners: array<string>>>>>",
 )
-"""`strategy`: what the consumers report, or null; `clientIds`: in the clients' order, duplicates kept. `topics`
-is sorted by name; `lags` and `owners` name only the queues of which something is known."""
+"""`strategy`: what the consumers report, or null; `clientIds`: in the order of Java's clients, duplicates kept. `sdks`:
+the client library of each of them, and whether it is assumed; null when all are known to be Java's. `topics` is sorted
+by name; `lags` and `owners` name only the queues of which something is known."""
 
 # What the sweeps write.
 
@@ -159,23 +160,26 @@ REFUSALS = table("refusals", "group string, topic string, strategy string, reaso
 
 LOADS = table(
     "loads",
-    "group string, strategy string, clientId string, place int, processes int, queues int, lag bigint, excess double",
+    "group string, strategy string, clientId string, place int, processes int, sdk string, assumedSdk boolean, "
+    "queues int, lag bigint, excess double",
 )
-"""What a client id gets from all its topics; `lag` null when that of one of its queues is not known; `excess`: queues
+"""What a client id gets from all its topics. `sdk`: its client library, java, go or cpp; `assumedSdk`: its connection
+names none, or one whose rules are not known. `lag` null when that of one of its queues is not known; `excess`: queues
 beyond the mean of its group."""
 
 SCORES = table(
     "scores",
-    "group string, strategy string, runs boolean, origin string, topics int, consumers int, queues int, idle int, "
-    "unassigned int, duplicateOwners int, queuesOfDuplicateClientIds int, minQueuesPerConsumer int, "
-    "meanQueuesPerConsumer double, maxQueuesPerConsumer int, imbalance double, lag bigint, maxLagPerConsumer bigint, "
-    "observed int, mismatches int, firstIdBias double",
+    "group string, strategy string, runs boolean, origin string, sdk string, mixedSdks boolean, assumedSdks int, "
+    "topics int, consumers int, queues int, idle int, unassigned int, duplicateOwners int, "
+    "queuesOfDuplicateClientIds int, minQueuesPerConsumer int, meanQueuesPerConsumer double, maxQueuesPerConsumer int, "
+    "imbalance double, lag bigint, maxLagPerConsumer bigint, observed int, mismatches int, firstIdBias double",
 )
 """A group under a strategy, in the words of `show-owners`. `runs`: the group runs it, as its consumers report, as its
-queues show, or by default (`origin`: reported, observed, assumed). `queuesOfDuplicateClientIds`: those whose owner's id
-several processes have. `imbalance` is the largest number of queues over the mean; `mismatches` counts the `observed`
-queues whose owners are others; `firstIdBias` is what the first client id has beyond the mean, summed over the group's
-topics."""
+queues show, or by default (`origin`: reported, observed, assumed). `sdk` is the client library of most of its
+consumers; `mixedSdks`: there are others, and each computes its share by its own; `assumedSdks`: consumers whose library
+is assumed. `queuesOfDuplicateClientIds`: those whose owner's id several processes have. `imbalance` is the largest
+number of queues over the mean; `mismatches` counts the `observed` queues whose owners are others; `firstIdBias` is what
+the first client id has beyond the mean, summed over the group's topics."""
 
 WHAT_IF = table(
     "what_if",

@@ -27,6 +27,7 @@ FLEET_SCHEMA = pa.schema(
         ("group", pa.string()),
         ("strategy", pa.string()),
         ("clientIds", pa.list_(pa.string())),
+        ("sdks", pa.list_(pa.struct([("name", pa.string()), ("assumed", pa.bool_())]))),
         ("topics", pa.list_(TOPIC)),
     ]
 )
@@ -43,12 +44,13 @@ class Topic(Struct, frozen=True):
 
 
 class Group(Struct, frozen=True):
-    """A group: its members in the clients' order."""
+    """A group: its members in the clients' order; `sdks`: client id → its client library, where it is not Java's."""
 
     group: str
     members: Sequence[str]
     topics: Sequence[Topic]
     strategy: str | None = None
+    sdks: Mapping[str, str] = {}
 
 
 def fleet_rows(groups: Sequence[Group], cluster: str = "c", day: date | None = date(2026, 11, 1)) -> pa.RecordBatch:
@@ -64,6 +66,7 @@ def _row(group: Group, cluster: str, day: date | None) -> dict[str, Any]:
         "group": group.group,
         "strategy": group.strategy,
         "clientIds": list(group.members),
+        "sdks": [{"name": group.sdks.get(i, "java"), "assumed": False} for i in group.members] if group.sdks else None,
         "topics": [_topic(topic) for topic in group.topics],
     }
 

@@ -13,7 +13,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.changes import Changes, change_members, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.errors import AllocationError
+from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Summary
@@ -21,7 +21,7 @@ from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.pipeline.groups.what_if_rows import _sweep
 
 from .fleets import Group, Topic, fleet_rows
-from .test_allocate_rows import SETTINGS, fleets
+from .test_allocate_rows import SETTINGS, fleets, usual
 
 pytestmark = pytest.mark.spark
 
@@ -48,8 +48,14 @@ def sides(group: Group, name: str, with_: Settings) -> Side:
         client_id: frozenset(topic.topic for topic in group.topics if client_id not in (topic.absent or ()))
         for client_id in absent
     }
-    members = Members(tuple(group.members), name, with_, subscribed=subscribed)
+    members = Members(
+        tuple(group.members), name, with_, subscribed=subscribed, sdk=usual(group), sdk_of=all_sdks(group)
+    )
     return Side(members, tuple(route(topic) for topic in group.topics))
+
+
+def all_sdks(group: Group) -> dict[str, str]:
+    return {client_id: group.sdks.get(client_id, "java") for client_id in group.members}
 
 
 def after(side: Side, change: str, subject: str, strategy: str) -> Side | None:
@@ -85,7 +91,7 @@ def expected(group: Group, with_: Settings) -> list[Any]:
                 continue
             try:
                 plan = plan_rebalance(group.group, before, becomes, states=lags(group))
-            except AllocationError:
+            except (AllocationError, UsageError):  # a usage error: no library of the group has the strategy
                 continue
             rows.append((group.group, name, change, subject, other, *summed(plan.summary)))
     return sorted(rows)

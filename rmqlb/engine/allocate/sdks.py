@@ -30,6 +30,8 @@ class Sdk(Struct, frozen=True, kw_only=True, eq=False):
         vectors: how many answers of the library these rules are held to (`tests/data/vectors/README.md`).
         live: they are held to running groups too (`tests/live`).
         order: the key by which it sorts client ids, and topics and brokers of queues.
+        languages: as its connections name theirs (`LanguageCode`).
+        shells: of libraries that are a shell around it, if they name their own.
         classes: strategy → its class as MODULE.NAME of this folder, where it is not Java's; a wrapper that stands here
             takes no strategy inside.
         only: the one strategy that its consumers run, since no other can be set; None where any can be.
@@ -43,6 +45,8 @@ class Sdk(Struct, frozen=True, kw_only=True, eq=False):
     vectors: int
     live: bool
     order: Callable[[str], bytes]
+    languages: tuple[str, ...]
+    shells: tuple[str, ...] = ()
     classes: Mapping[str, str] = field(default_factory=dict)
     only: str | None = None
     reports: tuple[str, ...] = ()
@@ -73,6 +77,7 @@ JAVA = Sdk(
     vectors=1500,
     live=True,
     order=utf16_order,
+    languages=("JAVA",),
 )
 GO = Sdk(
     name="go",
@@ -82,6 +87,7 @@ GO = Sdk(
     vectors=600,
     live=True,
     order=byte_order,
+    languages=("GO",),
     classes={
         "AVG": "go.GoAveragely",
         "AVG_BY_CIRCLE": "go.GoAveragelyByCircle",
@@ -99,6 +105,8 @@ CPP = Sdk(
     vectors=320,
     live=False,
     order=byte_order,
+    languages=("CPP",),
+    shells=("PYTHON", "NODE_JS"),
     classes={"AVG": "cpp.CppAveragely"},
     only="AVG",
     reports=("V3_1_8", "V4_6_0"),
@@ -106,9 +114,7 @@ CPP = Sdk(
 SDKS: Mapping[str, Sdk] = {sdk.name: sdk for sdk in (JAVA, GO, CPP)}
 """By name, the most usual first."""
 
-_LANGUAGES: Mapping[str, Sdk] = {"JAVA": JAVA, "GO": GO, "CPP": CPP}
-# libraries that are a shell around the C++ one, if they name their own language
-_SHELLS = ("PYTHON", "NODE_JS")
+_OF_LANGUAGE = {language: sdk for sdk in SDKS.values() for language in (*sdk.languages, *sdk.shells)}
 
 
 class SdkGuess(Struct, frozen=True):
@@ -151,10 +157,9 @@ def sdk_of_connection(language: str | None, version: str | None) -> SdkGuess:
     ... ]
     [('go', False), ('java', True)]
     """
-    sdk = _LANGUAGES.get(language or "")
-    if sdk is None:
-        return SdkGuess(CPP if language in _SHELLS else JAVA, assumed=True)
-    return SdkGuess(sdk, assumed=bool(version and sdk.reports) and version not in sdk.reports)
+    sdk = _OF_LANGUAGE.get(language or "", JAVA)
+    is_known = language in sdk.languages and not (version and sdk.reports and version not in sdk.reports)
+    return SdkGuess(sdk, assumed=not is_known)
 
 
 def _is_known(sdk: Sdk, version: str) -> bool:

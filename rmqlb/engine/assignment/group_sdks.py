@@ -68,12 +68,21 @@ def group_sdks(
         seen = connections.get(client_id, Connection(client_id))
         guesses[client_id] = sdk_of_connection(seen.language, seen.version) if named is None else sdk_named(named)
     numbers = Counter[str](guess.sdk.name for guess in guesses.values())
-    usual = max(SDKS, key=lambda name: numbers[name]) if numbers else sdk_named(given or JAVA.name).sdk.name
+    usual = usual_sdk(numbers) if numbers else sdk_named(given or JAVA.name).sdk.name
     told = {i: text for i, text in _told(connections, given, given_of or {}, ids).items() if guesses[i].assumed}
     to_come = {i: sdk_named(text) for i, text in (given_of or {}).items() if i not in ids}
     others = {i: guess.sdk.name for i, guess in (guesses | to_come).items() if guess.sdk.name != usual}
     assumed = frozenset(i for i, guess in guesses.items() if guess.assumed)
     return GroupSdks(usual, others, assumed, tuple(_assumed(guesses, told)))
+
+
+def usual_sdk(numbers: Mapping[str, int]) -> str:
+    """The library of most consumers, of which there are so many with each; of equals the first of `SDKS`.
+
+    >>> usual_sdk({"go": 2, "cpp": 1}), usual_sdk({"go": 1, "java": 1})
+    ('go', 'java')
+    """
+    return max(SDKS, key=lambda name: numbers.get(name, 0))
 
 
 def _told(

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from msgspec.structs import replace
 from pyspark.sql import DataFrame
 
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arrays.lanes import Bools, Ints
-from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.errors import AllocationError
-from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import PERM_READ, PERM_WRITE, QueueData, TopicRouteData
 from rmqlb.pipeline.arrow import Batches, batch_of, names_of, null_unless, take_rows
 from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, is_vectorized
+from rmqlb.pipeline.groups.by_engine import PairAllocation, allocate_by_engine
 from rmqlb.pipeline.groups.group_batch import GroupBatch, read_batch
-from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC
 from rmqlb.pipeline.schemas import ASSIGNMENTS, GROUP, REFUSALS, Table
 from rmqlb.pipeline.spark.in_workers import in_workers
 
-_ColumnsOf = Callable[[GroupBatch, BatchAllocator, str, Settings], dict[str, Any]]
+_Parts = Iterator[dict[str, Any]]
+_PartsOf = Callable[[GroupBatch, BatchAllocator, str, Settings], _Parts]
 
 
 def assignments(fleet: DataFrame, strategies: Sequence[str], settings: Settings) -> DataFrame:
@@ -41,39 +36,51 @@ def refusals(fleet: DataFrame, strategies: Sequence[str], settings: Settings) ->
 
 
 def _under_each(
-    columns_of: _ColumnsOf, table: Table, strategies: Sequence[str], settings: Settings, batches: Batches
+    parts_of: _PartsOf, table: Table, strategies: Sequence[str], settings: Settings, batches: Batches
 ) -> Batches:
-    """Rows of the table, strategy by strategy, from columns about pairs, which name each by its number in the batch."""
+    """Rows of the table, strategy by strategy, from columns about pairs, which name each by its number in the batch.
+
+    Pairs of Java's consumers come before those of others.
+    """
     for rows in batches:
         batch = read_batch(rows)
         allocator = BatchAllocator(batch, settings)
         for strategy in strategies:
-            columns = columns_of(batch, allocator, strategy, settings)
-            pairs = columns.pop("pair")
-            of_pairs = {
-                **take_rows(rows, GROUP, batch.group_of[pairs]),
-                "topic": pa.array(batch.topics, pa.string()).take(pa.array(pairs)),
-                "strategy": pa.repeat(full_name(strategy, settings), len(pairs)),
-            }
-            yield batch_of({**of_pairs, **columns}, table)
+            for columns in parts_of(batch, allocator, strategy, settings):
+                pairs = columns.pop("pair")
+                of_pairs = {
+                    **take_rows(rows, GROUP, batch.group_of[pairs]),
+                    "topic": pa.array(batch.topics, pa.string()).take(pa.array(pairs)),
+                    "strategy": pa.repeat(full_name(strategy, settings), len(pairs)),
+                }
+                yield batch_of({**of_pairs, **columns}, table)
 
 
-def _owners(batch: GroupBatch, allocator: BatchAllocator, strategy: str, settings: Settings) -> dict[str, Any]:
-    if is_vectorized(strategy, settings):
-        return _vectorized(batch, allocator, strategy)
-    return _by_engine(batch, strategy, settings)
+def _owners(batch: GroupBatch, allocator: BatchAllocator, strategy: str, settings: Settings) -> _Parts:
+    if not is_vectorized(strategy, settings):
+        yield _by_engine(batch, strategy, settings)
+        return
+    yield _vectorized(batch, allocator, strategy)
+    if batch.sdks:
+        yield _by_engine(batch, strategy, settings, _not_java(batch).tolist())
 
 
-def _reasons(batch: GroupBatch, allocator: BatchAllocator, strategy: str, settings: Settings) -> dict[str, Any]:
+def _reasons(batch: GroupBatch, allocator: BatchAllocator, strategy: str, settings: Settings) -> _Parts:
     refused: Sequence[int] | None = None
     if strategy == "CONFIG":
-        refused = ()  # its class looks at nothing, and so never throws
+        refused = _not_java(batch).tolist()  # Java's class looks at nothing, and so never throws
     elif is_vectorized(strategy, settings):
-        refused = np.flatnonzero(allocator.refused(strategy, allocator.pairs)).tolist()
+        throws = np.flatnonzero(allocator.refused(strategy, allocator.pairs))
+        refused = np.union1d(throws, _not_java(batch)).tolist()
     # The text is the engine's; a setting that is missing makes all pairs refuse, so it is asked for those only.
-    found = [pair for pair in _allocate_by_engine(batch, strategy, settings, refused) if pair.reason is not None]
+    found = [pair for pair in allocate_by_engine(batch, strategy, settings, refused) if pair.reason is not None]
     reasons = pa.array([pair.reason for pair in found], pa.string())
-    return {"pair": np.array([pair.pair for pair in found], np.int64), "reason": reasons}
+    yield {"pair": np.array([pair.pair for pair in found], np.int64), "reason": reasons}
+
+
+def _not_java(batch: GroupBatch) -> Ints:
+    """The pairs of groups in which a consumer's library is not Java's."""
+    return np.flatnonzero(~batch.is_java[batch.group_of])
 
 
 assignment_batches = partial(_under_each, _owners, ASSIGNMENTS)
@@ -83,7 +90,7 @@ refusal_batches = partial(_under_each, _reasons, REFUSALS)
 def _vectorized(batch: GroupBatch, allocator: BatchAllocator, strategy: str) -> dict[str, Any]:
     pairs = allocator.pairs
     owners = batch.ids_at(allocator.places(strategy, pairs))
-    kept = np.flatnonzero(~allocator.refused(strategy, pairs)[batch.pair_of])
+    kept = np.flatnonzero((batch.is_java[batch.group_of] & ~allocator.refused(strategy, pairs))[batch.pair_of])
     return {
         "pair": batch.pair_of[kept],
         "brokerName": names_of(batch.brokers, batch.broker_of[kept]),
@@ -104,8 +111,10 @@ def _mismatches(batch: GroupBatch, owners: Ints) -> Bools:
     return ~as_predicted
 
 
-def _by_engine(batch: GroupBatch, strategy: str, settings: Settings) -> dict[str, Any]:
-    rows = [row for pair in _allocate_by_engine(batch, strategy, settings) for row in _rows(batch, pair)]
+def _by_engine(
+    batch: GroupBatch, strategy: str, settings: Settings, pairs: Iterable[int] | None = None
+) -> dict[str, Any]:
+    rows = [row for pair in allocate_by_engine(batch, strategy, settings, pairs) for row in _rows(batch, pair)]
     columns = list(zip(*rows, strict=True)) if rows else [()] * 7
     kinds = (pa.int64(), pa.string(), pa.int32(), pa.string(), pa.int32(), pa.int64(), pa.bool_())
     names = ("pair", "brokerName", "queueId", "owner", "owners", "lag", "mismatch")
@@ -113,7 +122,7 @@ def _by_engine(batch: GroupBatch, strategy: str, settings: Settings) -> dict[str
     return {**arrays, "pair": np.asarray(arrays["pair"])}
 
 
-def _rows(batch: GroupBatch, allocated: _PairAllocation) -> Iterator[tuple[Any, ...]]:
+def _rows(batch: GroupBatch, allocated: PairAllocation) -> Iterator[tuple[Any, ...]]:
     """A pair's rows: pair, broker name, queue id, owner, owners, lag, mismatch."""
     seen = _seen(batch, allocated.pair)
     for index, (queue, owners) in enumerate(allocated.owners.items()):
@@ -134,67 +143,3 @@ def _seen(batch: GroupBatch, pair: int) -> list[tuple[int | None, set[str] | Non
         (lag if known else None, set(held[begin - cuts[0] : stop - cuts[0]]) if looked else None)
         for lag, known, looked, (begin, stop) in zip(lags, lag_known, seen, pairwise(cuts), strict=True)
     ]
-
-
-@dataclass(frozen=True)
-class _PairAllocation:
-    """A pair by number; `owners` by queue, those that only CONFIG names last; `reason`: what every client throws."""
-
-    pair: int
-    owners: dict[MessageQueue, tuple[str, ...]]
-    reason: str | None = None
-
-
-def _allocate_by_engine(
-    batch: GroupBatch, strategy: str, settings: Settings, pairs: Iterable[int] | None = None
-) -> Iterator[_PairAllocation]:
-    """Pairs of the batch, in order; all of them by default."""
-    for pair in range(len(batch.queues)) if pairs is None else pairs:
-        route = _route_of(batch, pair)
-        try:
-            assigned = assign(route, _members(batch, pair, strategy, settings))
-        except AllocationError as error:
-            yield _PairAllocation(pair, {}, error.problem)
-        else:
-            yield _PairAllocation(pair, {queue: tuple(assigned.owners[queue]) for queue in assigned.queues})
-
-
-def _route_of(batch: GroupBatch, pair: int) -> TopicRouteData:
-    """A pair's topic as a route from which clients make just the pair's queues."""
-    end = int(batch.ends[pair])
-    brokers, numbers = np.unique(batch.broker_of[end - int(batch.queues[pair]) : end], return_counts=True)
-    datas = (
-        QueueData(batch.brokers[broker], number, number, PERM_READ | PERM_WRITE)
-        for broker, number in zip(brokers.tolist(), numbers.tolist(), strict=True)
-    )
-    return TopicRouteData(batch.topics[pair], tuple(datas), ())
-
-
-def _members(batch: GroupBatch, pair: int, strategy: str, settings: Settings) -> Members:
-    """A pair's members; those that do not subscribe to its topic say so."""
-    group = int(batch.group_of[pair])
-    end = int(batch.member_ends[group])
-    ids = batch.ids[end - int(batch.members[group]) : end].tolist()
-    absent = batch.absent[batch.absent[:, 0] == pair, 1].tolist()
-    client_ids = tuple(batch.client_ids[number] for number in ids)
-    return Members(
-        client_ids,
-        strategy,
-        replace(_on_topic(settings, batch.topics[pair], client_ids), group=batch.names[group]),
-        subscribed={batch.client_ids[number]: frozenset() for number in absent},
-    )
-
-
-def _on_topic(settings: Settings, topic: str, client_ids: Iterable[str]) -> Settings:
-    """The settings with CONFIG lists for this topic and these members only."""
-    config = settings.config
-    if config is None:
-        return settings
-    if not isinstance(config, Mapping):
-        return replace(settings, config=_for_topic(config, topic))
-    mine = {name: _for_topic(config[name], topic) for name in dict.fromkeys(client_ids) if name in config}
-    return replace(settings, config=mine)
-
-
-def _for_topic(queues: Iterable[MessageQueue], topic: str) -> list[MessageQueue]:
-    return [replace(queue, topic=topic) if queue.topic == EVERY_TOPIC else queue for queue in queues]

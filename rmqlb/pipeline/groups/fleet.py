@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
+from rmqlb.engine.allocate.sdks import JAVA, SDKS
 from rmqlb.model.group import RETRY_PREFIX
 from rmqlb.pipeline.schemas import FLEET, GROUP, GROUP_IN_SNAPSHOT, SNAPSHOT
 
@@ -26,19 +27,31 @@ def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> Da
     )
     groups = tables["groups"].where(fn.col("problem").isNull()).select(*GROUP, "strategy")
     return (
-        groups.join(_client_ids(tables["processes"]), list(GROUP_IN_SNAPSHOT), "left")
+        groups.join(_consumers(tables["processes"]), list(GROUP_IN_SNAPSHOT), "left")
         .join(by_group, list(GROUP_IN_SNAPSHOT))
         .withColumn("clientIds", fn.coalesce("clientIds", fn.array().cast("array<string>")))
         .select(*FLEET.columns)
     )
 
 
-def _client_ids(processes: DataFrame) -> DataFrame:
-    """Client ids in the clients' order."""
-    ordered = processes.groupBy(*GROUP_IN_SNAPSHOT).agg(
-        fn.sort_array(fn.collect_list(fn.struct("place", "clientId"))).alias("placed")
-    )
-    return ordered.select(*GROUP_IN_SNAPSHOT, fn.col("placed.clientId").alias("clientIds"))
+def _consumers(processes: DataFrame) -> DataFrame:
+    """Client ids in the order of Java's clients, and the library of each."""
+    of_each = fn.struct("place", "clientId", sdk_of_process().alias("sdk"))
+    placed = processes.groupBy(*GROUP_IN_SNAPSHOT).agg(fn.sort_array(fn.collect_list(of_each)).alias("placed"))
+    is_other = fn.exists("placed", lambda its: (its["sdk"]["name"] != JAVA.name) | its["sdk"]["assumed"])
+    sdks = fn.when(is_other, fn.col("placed.sdk"))
+    return placed.select(*GROUP_IN_SNAPSHOT, fn.col("placed.clientId").alias("clientIds"), sdks.alias("sdks"))
+
+
+def sdk_of_process() -> Column:
+    """The library of a row of PROCESSES, and whether it is assumed, as `engine.allocate.sdks.sdk_of_connection`."""
+    language, version = fn.coalesce("language", fn.lit("")), fn.coalesce("version", fn.lit(""))
+    name, known = fn.lit(JAVA.name), fn.lit(False)  # noqa: FBT003 - a literal
+    for sdk in SDKS.values():
+        name = fn.when(language.isin(*sdk.languages, *sdk.shells), sdk.name).otherwise(name)
+        is_known = language.isin(*sdk.languages)
+        known |= is_known & version.isin("", *sdk.reports) if sdk.reports else is_known
+    return fn.struct(name.alias("name"), (~known).alias("assumed"))
 
 
 def _known(offsets: DataFrame, owners: DataFrame) -> DataFrame:

@@ -6,7 +6,7 @@ one topic. Queues of pair 0 come first, in the clients' order, then those of pai
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rmqlb.engine.allocate.sdks import JAVA
 from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.engine.arrays.ragged import numbers, offsets, starts
 
@@ -31,6 +32,7 @@ class GroupBatch:
         lags, lag_known: messages not yet read, 0 where that is not known; shape (sum of queues,).
         seen: somebody looked who holds the queue; shape (sum of queues,).
         held: (queue, client id) of owners seen, by queue; shape (n, 2).
+        sdks: group → client id → its client library, of the groups in which one is not Java's.
     """
 
     groups: int
@@ -49,6 +51,14 @@ class GroupBatch:
     lag_known: Bools
     seen: Bools
     held: Ints
+    sdks: Mapping[int, Mapping[str, str]]
+
+    @cached_property
+    def is_java(self) -> Bools:
+        """The groups all of whose consumers are Java's; shape (groups,)."""
+        java = np.ones(self.groups, np.bool_)
+        java[list(self.sdks)] = False
+        return java
 
     @cached_property
     def pair_of(self) -> Ints:
@@ -112,7 +122,21 @@ def read_batch(batch: pa.RecordBatch) -> GroupBatch:
         lag_known=lag_known,
         seen=seen,
         held=held[np.argsort(held[:, 0], kind="stable")],
+        sdks=_sdks(batch),
     )
+
+
+def _sdks(batch: pa.RecordBatch) -> dict[int, dict[str, str]]:
+    """Of processes that share an id, the first one's counts."""
+    column: Any = batch.column("sdks")
+    found: dict[int, dict[str, str]] = {}
+    for group in np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False)).tolist():
+        names = [sdk["name"] for sdk in column[group].as_py()]
+        if any(name != JAVA.name for name in names):
+            found[group] = {}
+            for client_id, name in zip(batch.column("clientIds")[group].as_py(), names, strict=True):
+                found[group].setdefault(client_id, name)
+    return found
 
 
 def _placed_lags(lags: Any, first_queue: Ints, total: int) -> tuple[Ints, Bools]:

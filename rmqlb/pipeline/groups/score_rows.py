@@ -6,8 +6,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
+from rmqlb.engine.allocate.sdks import JAVA, SDKS
 from rmqlb.engine.assignment.detect import DEFAULT
-from rmqlb.pipeline.schemas import GROUP, GROUP_IN_SNAPSHOT, LOADS, SCORES
+from rmqlb.pipeline.schemas import FLEET, GROUP, GROUP_IN_SNAPSHOT, LOADS, QUEUE, SCORES
 
 _UNDER = (*GROUP_IN_SNAPSHOT, "strategy")
 
@@ -19,9 +20,14 @@ def loads(assignments: DataFrame, fleet: DataFrame) -> DataFrame:
         .groupBy(*_UNDER, fn.col("owner").alias("clientId"))
         .agg(fn.count("*").cast("int").alias("queues"), fn.when(_all_known("lag"), fn.sum("lag")).alias("lag"))
     )
-    members = fleet.select(*GROUP_IN_SNAPSHOT, fn.posexplode("clientIds").alias("place", "clientId"))
-    ids = members.groupBy(*GROUP_IN_SNAPSHOT, "clientId").agg(
-        fn.min("place").alias("place"), fn.count("*").cast("int").alias("processes")
+    sdks = fn.coalesce("sdks", fn.array().cast(FLEET.columns["sdks"]))
+    each = fn.posexplode(fn.arrays_zip("clientIds", "sdks")).alias("place", "each")
+    members = fleet.withColumn("sdks", sdks).select(*GROUP_IN_SNAPSHOT, each)
+    ids = members.groupBy(*GROUP_IN_SNAPSHOT, fn.col("each.clientIds").alias("clientId")).agg(
+        fn.min("place").alias("place"),
+        fn.count("*").cast("int").alias("processes"),
+        fn.min_by(fn.coalesce("each.sdks.name", fn.lit(JAVA.name)), "place").alias("sdk"),
+        fn.min_by(fn.coalesce("each.sdks.assumed", fn.lit(False)), "place").alias("assumedSdk"),  # noqa: FBT003
     )
     everybody = assignments.select(*GROUP, "strategy").distinct().join(ids, list(GROUP_IN_SNAPSHOT))
     whole = everybody.join(got, [*_UNDER, "clientId"], "left")
@@ -41,6 +47,8 @@ def scores(assignments: DataFrame, loads: DataFrame, fleet: DataFrame) -> DataFr
         {
             "consumers": fn.coalesce("consumers", fn.lit(0)),
             "idle": fn.coalesce("idle", fn.lit(0)),
+            "mixedSdks": fn.coalesce("mixedSdks", fn.lit(False)),  # noqa: FBT003 - a literal
+            "assumedSdks": fn.coalesce("assumedSdks", fn.lit(0)),
             "imbalance": fn.when(mean > 0, fn.col("maxQueuesPerConsumer") / mean),
         }
     )
@@ -57,12 +65,13 @@ def _queues(assignments: DataFrame, loads: DataFrame) -> DataFrame:
     rows = assignments.join(fn.broadcast(shared), [*_UNDER, "owner"], "left")
     one = fn.when(fn.col("owners") > 1, 1 / fn.col("owners")).otherwise(fn.lit(1.0))
     lag = fn.round(fn.sum(fn.col("lag") * one)).cast("bigint")
+    queue = fn.struct(*QUEUE)
     return rows.groupBy(*GROUP, "strategy").agg(
         fn.count_distinct("topic").cast("int").alias("topics"),
         _count(one).alias("queues"),
         _count(fn.when(fn.col("owner").isNull(), one)).alias("unassigned"),
         _count(fn.when(fn.col("owners") > 1, one)).alias("duplicateOwners"),
-        _count(fn.when(fn.col("isShared") == 1, one)).alias("queuesOfDuplicateClientIds"),
+        fn.size(fn.collect_set(fn.when(fn.col("isShared") == 1, queue))).alias("queuesOfDuplicateClientIds"),
         fn.when(_all_known("lag"), lag).alias("lag"),
         _count(fn.when(fn.col("mismatch").isNotNull(), one)).alias("observed"),
         _count(fn.when(fn.col("mismatch"), one)).alias("mismatches"),
@@ -78,7 +87,19 @@ def _members(loads: DataFrame) -> DataFrame:
         fn.avg("queues").alias("meanQueuesPerConsumer"),
         fn.when(_all_known("lag"), fn.max("lag")).alias("maxLagPerConsumer"),
         fn.min_by("excess", "place").alias("firstIdBias"),
+        _usual_sdk().alias("sdk"),
+        (fn.min("sdk") != fn.max("sdk")).alias("mixedSdks"),
+        fn.count_if("assumedSdk").cast("int").alias("assumedSdks"),
     )
+
+
+def _usual_sdk() -> Column:
+    """As `engine.assignment.group_sdks.usual_sdk`: the library of most consumers, the first of equals."""
+    numbers = (
+        fn.struct(fn.count_if(fn.col("sdk") == name), fn.lit(-place), fn.lit(name).alias("name"))
+        for place, name in enumerate(SDKS)
+    )
+    return fn.array_max(fn.array(*numbers))["name"]
 
 
 def _shown() -> Column:

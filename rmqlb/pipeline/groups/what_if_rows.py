@@ -21,7 +21,8 @@ from rmqlb.engine.arrays.lanes import Bools
 from rmqlb.model.route import LOGICAL_PREFIX
 from rmqlb.pipeline.arrow import Batches, batch_of, names_of, null_unless, take_rows
 from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, is_vectorized
-from rmqlb.pipeline.groups.group_batch import read_batch
+from rmqlb.pipeline.groups.group_batch import GroupBatch, read_batch
+from rmqlb.pipeline.groups.plans_by_engine import changes_of, plans_by_engine
 from rmqlb.pipeline.groups.sweep import Cases, every_broker, every_group, queue_counts, roster, spreads
 from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP, KEY, SNAPSHOT, WHAT_IF
 from rmqlb.pipeline.spark.in_workers import in_workers
@@ -74,17 +75,22 @@ def _total(column: str) -> Column:
 def _sweep(strategies: Sequence[str], settings: Settings, consumers: int, batches: Batches) -> Batches:
     names = [full_name(name, settings) for name in strategies if is_vectorized(name, settings)]
     for rows in batches:
-        yield from _Swept(rows, names, settings, consumers).results()
+        batch = read_batch(rows)
+        yield from _Swept(rows, batch, names, settings, consumers).results()
+        if batch.sdks:
+            yield plans_by_engine(rows, batch, names, settings, consumers)
 
 
 class _Swept:
-    """One batch of FLEET under every strategy (by its full name) and change."""
+    """The groups of Java's consumers in a batch of FLEET, under every strategy (by its full name) and change."""
 
-    def __init__(self, rows: pa.RecordBatch, strategies: Sequence[str], settings: Settings, consumers: int) -> None:
+    def __init__(
+        self, rows: pa.RecordBatch, batch: GroupBatch, strategies: Sequence[str], settings: Settings, consumers: int
+    ) -> None:
         self._rows = rows
         self._strategies = strategies
-        self._changes = [change for change in range(-consumers, consumers + 1) if change]
-        self._roster = roster(read_batch(rows), consumers)
+        self._changes = changes_of(consumers)
+        self._roster = roster(batch, consumers)
         self._batch = self._roster.batch
         self._allocator = BatchAllocator(self._batch, settings)
         self._now = every_group(among(self._allocator.pairs, self._roster.present(0)), self._batch.groups)
@@ -129,6 +135,7 @@ class _Swept:
         }
         whole = batch_of({**take_rows(self._rows, GROUP, cases.groups), **columns}, WHAT_IF)
         keep = ~(self._refused[name][cases.groups] | self._refuses(other, cases)) & possible
+        keep &= self._batch.is_java[cases.groups]
         return whole.filter(pa.array(keep))
 
     def _refuses(self, name: str, cases: Cases) -> Bools:

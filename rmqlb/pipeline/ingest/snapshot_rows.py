@@ -171,6 +171,8 @@ def _process_rows(group: ConsumerGroup) -> Iterator[Row]:
     for place, client_id in enumerate(group.client_ids or ()):
         index = nth[client_id] = nth.get(client_id, -1) + 1
         connection = connections[client_id][index]
+        if connection.language is None:
+            connection = group.connection_of[client_id]
         report = group.reports.get(client_id)
         yield (
             group.group,
