@@ -183,7 +183,7 @@ class Parts:
         if not os.path.isdir(folder):
             aside = f"{folder}.tmp"
             shutil.rmtree(aside, ignore_errors=True)
-            made = generate(FleetShape(queues=queues, days=days, observed=observed), aside)
+            made = generate(FleetShape(queues=queues, days=days, observed=observed, other_clients=0.0), aside)
             os.rename(aside, folder)
             sys.stdout.write(f"{name}: {made.pairs:,} pairs, {made.queues:,} queues, {made.clusters} clusters\n\n")
             sys.stdout.flush()

@@ -342,11 +342,11 @@ _rmqlb_at_pipeline_generate() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words fleet faults damaged; return ;;
         --color) _rmqlb_words auto always never; return ;;
-        --seed|--clusters|--brokers|--topics|--groups|--pairs|--queues|--consumers|--days|--first|--faults|--odd-names|--churn|--bad-files) :; return ;;
+        --seed|--clusters|--brokers|--topics|--groups|--pairs|--queues|--consumers|--days|--first|--faults|--odd-names|--other-clients|--churn|--bad-files) :; return ;;
         --layout) _rmqlb_words 'json.gz' json jsonl; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --consumers --days --first --faults --odd-names --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help --help-all ;;
+        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --consumers --days --first --faults --odd-names --other-clients --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help --help-all ;;
         *) _rmqlb_folders ;;
     esac
 }

@@ -727,6 +727,7 @@ complete -c rmqlb -n '__rmqlb_at pipeline generate' -l days -r -f -d 'Nights, on
 complete -c rmqlb -n '__rmqlb_at pipeline generate' -l first -r -f -d 'The first night'
 complete -c rmqlb -n '__rmqlb_at pipeline generate' -l faults -r -f -d 'Share of groups with something wrong'
 complete -c rmqlb -n '__rmqlb_at pipeline generate' -l odd-names -r -f -d 'Share of odd names'
+complete -c rmqlb -n '__rmqlb_at pipeline generate' -l other-clients -r -f -d 'Share of groups with Go, C++, mixed, POP, gRPC clients'
 complete -c rmqlb -n '__rmqlb_at pipeline generate' -l churn -r -f -d 'Share of groups whose consumers change in a night'
 complete -c rmqlb -n '__rmqlb_at pipeline generate' -l observed -l not-observed -d 'Owners and offsets too'
 complete -c rmqlb -n '__rmqlb_at pipeline generate' -l retry-queues -l no-retry-queues -d '%RETRY% topics too'

@@ -36,6 +36,8 @@ class FleetSummary(Struct, frozen=True, rename="camel"):
         observed: queues with offsets, %RETRY% ones included.
         bytes: of all files.
         faults: kind of fault → groups that have it, counted once.
+        other_clients: kind of clients, where they are not Java's that deal out queues → groups that have them, counted
+            once.
         bad_files: the damaged documents.
     """
 
@@ -50,4 +52,5 @@ class FleetSummary(Struct, frozen=True, rename="camel"):
     observed: int
     bytes: int
     faults: Mapping[str, int]
+    other_clients: Mapping[str, int]
     bad_files: tuple[DamagedDocument, ...]

@@ -133,7 +133,15 @@ OFFSETS = table(
     f"group string, {_QUEUE}, place int, brokerOffset bigint, consumerOffset bigint, lag bigint, lastTimestamp bigint",
 )
 
-INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, PROCESSES, SUBSCRIPTIONS, OWNERS, OFFSETS)
+POP_QUEUES = table(
+    "pop_queues",
+    "group string, topic string, strategy string, popShareQueueNums array<int>, assumedPopShare boolean, "
+    "brokerName string, queueId int, consumers array<string>",
+)
+"""Who may read what of a topic that a group consumes by POP, where nobody owns a queue. `queueId` -1: any queue of the
+broker; `consumers` null: not known; `brokerName` null: brokers do not have the `strategy`, and answer nothing."""
+
+INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, PROCESSES, SUBSCRIPTIONS, OWNERS, OFFSETS, POP_QUEUES)
 
 # What lies between ingest and the sweeps: a group with all that is needed to allocate its queues, in one row.
 

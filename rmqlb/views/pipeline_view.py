@@ -80,7 +80,7 @@ def fleet_report(summary: FleetSummary) -> Report:
     """The fleet in numbers."""
     counts = [(name, value) for name, value in to_builtins(summary).items() if isinstance(value, int)]
     bad = tuple((each.file, each.position, str(each.damage)) for each in summary.bad_files)
-    faults = tuple(sorted(summary.faults.items()))
+    faults, clients = (tuple(sorted(each.items())) for each in (summary.faults, summary.other_clients))
     return Report(
         schema="rmqlb/fleet",
         data=summary,
@@ -88,6 +88,7 @@ def fleet_report(summary: FleetSummary) -> Report:
         sections=(
             Section("fleet", "Fleet", _COUNTS, tuple(counts)),
             *((Section("faults", "Groups with faults", _COUNTS, faults),) if faults else ()),
+            *((Section("clients", "Groups with other clients", _COUNTS, clients),) if clients else ()),
             *((Section("damaged", "Damaged documents", _DAMAGED, bad),) if bad else ()),
         ),
     )

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.consumers import rebalanced_members
 from rmqlb.engine.assignment.detect import detect_strategy
+from rmqlb.engine.assignment.group_sdks import group_sdks
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.plan import Move
@@ -34,7 +35,9 @@ def moves_of(snapshot: ClusterSnapshot, group: ConsumerGroup) -> list[Move]:
     """The group as it is planned from what is seen of it: every queue with its predicted and its observed owners."""
     routes = [snapshot.route(topic) for topic in group.topics or () if topic in snapshot.routes]
     subscribed = {i: report.topics for i, report in group.reports.items() if report.topics is not None}
-    members = Members(rebalanced_members(group), "AVG", subscribed=subscribed)
+    ids = rebalanced_members(group)
+    sdks = group_sdks(group, ids)
+    members = Members(ids, "AVG", subscribed=subscribed, sdk=sdks.usual, sdk_of=sdks.sdk_of)
     found = detect_strategy(None, group, routes, members)
     members = replace(members, strategy=found.strategy, strategy_of=found.strategy_of)
     plan = plan_rebalance(group.group, Side(members, tuple(routes)), Side(members, tuple(routes)), states=group.queues)

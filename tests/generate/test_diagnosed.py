@@ -15,7 +15,7 @@ from tests.engine.diagnose.running import diagnosed, grave
 from tests.generate.healthy import healthy_looks
 from tests.generate.reading import good
 
-HEALTHY = FleetShape(seed=11, groups=1000, topics=200, days=2, faults=0.0, odd_names=0.5, churn=0.5)
+HEALTHY = FleetShape(seed=11, groups=1000, topics=200, days=2, faults=0.0, odd_names=0.5, churn=0.5, other_clients=0.0)
 
 
 def test_healthy_groups_of_a_fleet_have_no_finding_above_info(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from rmqlb.engine.assignment.consumers import reported_strategies
+from rmqlb.engine.assignment.pop_and_proxy import popped_topics
 from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.group import RETRY_PREFIX
@@ -116,7 +118,7 @@ def test_asked_for_sizes_are_met_to_the_row(tmp_path: Path) -> None:
 
 
 def test_most_topics_and_groups_are_small_and_some_are_large(tmp_path: Path) -> None:
-    generate(FleetShape(groups=400, topics=300, observed=False, faults=0), str(tmp_path))
+    generate(FleetShape(groups=400, topics=300, observed=False, faults=0, other_clients=0), str(tmp_path))
     snapshots = good(tmp_path)
     topics = sorted(len(seen.route.subscribe_queues()) for each in snapshots for seen in each.routes.values())
     members = sorted(len(group.client_ids or ()) for each in snapshots for group in each.groups.values())
@@ -206,12 +208,38 @@ def test_a_broker_dies_and_returns(fleet: tuple[Path, FleetSummary]) -> None:
 
 
 def test_a_healthy_groups_owners_are_those_of_the_engines_plan(tmp_path: Path) -> None:
-    generate(FleetShape(groups=60, topics=30, faults=0, odd_names=0.2, days=2, clusters=1, churn=0.5), str(tmp_path))
+    shape = FleetShape(groups=60, topics=30, faults=0, odd_names=0.2, days=2, clusters=1, churn=0.5, other_clients=0.5)
+    summary = generate(shape, str(tmp_path))
+    assert summary.other_clients == dict.fromkeys(("cpp", "go", "grpc", "java-and-go", "pop"), 6)
     for snapshot in good(tmp_path):
         for group in snapshot.groups.values():
+            if group.request_modes or group.polling_num:
+                continue
             moves = moves_of(snapshot, group)
             assert moves
             assert [move.owners_observed for move in moves] == [move.owners_before for move in moves]
+
+
+def test_other_clients_are_seen_as_brokers_tell_of_them(tmp_path: Path) -> None:
+    shape = FleetShape(groups=40, topics=20, faults=0, clusters=1, days=2, churn=1.0, other_clients=0.5)
+    generate(shape, str(tmp_path))
+    kinds: Counter[str] = Counter()
+    for snapshot in good(tmp_path):
+        for group in snapshot.groups.values():
+            languages = {each.language for view in group.views or () for each in view.connections}
+            reported = {group.connection_of[i].language for i in reported_strategies(group)}
+            assert reported <= {"JAVA"}  # the others do not report it
+            owned = {state.owners is None for state in group.queues.values()}
+            if group.request_modes:
+                assert (languages, owned) == ({"JAVA"}, {True})
+                assert popped_topics(group) == set(group.own_topics or ())
+            if group.polling_num:
+                assert (group.client_ids, owned, group.reports) == ((), {True}, {})
+            kind = (
+                "pop" if group.request_modes else "grpc" if group.polling_num else "+".join(sorted(languages, key=str))
+            )
+            kinds[kind] += 1
+    assert kinds == {"JAVA": 40, **dict.fromkeys(("GO+JAVA", "GO", "CPP", "pop", "grpc"), 8)}
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,21 @@ from rmqlb.pipeline.report.contents import Figures, facts, figures, sections
 from rmqlb.pipeline.report.export import export, summarise_what_if
 from rmqlb.pipeline.report.frames import Tables
 from rmqlb.pipeline.report.page import Grid
+from rmqlb.pipeline.report.subject_pop import PopGroup
 from rmqlb.pipeline.report.subject_sends import SendTotals
 from rmqlb.pipeline.report.write import ReportSummary, write_report
-from rmqlb.pipeline.schemas import DOCUMENTS, FLEET, GROUPS, QUARANTINE, SCORES, TOPICS, TREND, WHAT_IF, WHAT_IF_SUMMARY
+from rmqlb.pipeline.schemas import (
+    DOCUMENTS,
+    FLEET,
+    GROUPS,
+    POP_QUEUES,
+    QUARANTINE,
+    SCORES,
+    TOPICS,
+    TREND,
+    WHAT_IF,
+    WHAT_IF_SUMMARY,
+)
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.report_rows import DAY, HOSTILE, KEY, Row, fleet, score, send, what_if, write
 from tests.pipeline_rows.send_shapes import told_of, topic_row
@@ -421,6 +433,25 @@ def test_groups_in_no_figure_have_their_reason_and_a_snapshot_of_one_file_is_nam
     both = found(scores=[score("a")], documents=[document, {**document, "position": 2}])
     assert both.files == {}
     assert found(top=1, scores=[score("a")]).number_left_out == 4
+
+
+def test_who_may_read_by_pop_is_summed_up_of_the_last_snapshot(
+    found: Found, spark: SparkSession, warehouse: Warehouse
+) -> None:
+    def row(group: str, broker: str, consumers: list[str] | None, **more: Any) -> Row:
+        of_topic = {"group": group, "topic": "T", "strategy": "AVG", "popShareQueueNums": [1, -1]}
+        queue = {"brokerName": broker, "queueId": 0, "consumers": consumers}
+        return {**KEY, "assumedPopShare": False, **of_topic, **queue, **more}
+
+    groups = [{**KEY, "group": name, "problem": "by POP", "problemCode": "pop-consumption"} for name in ("g", "unseen")]
+    of_g = [row("g", "a", ["x", "y"]), row("g", "b", ["y", "z"]), row("g", "c", [])]
+    unseen = row("unseen", "a", None, assumedPopShare=True, popShareQueueNums=[-1])
+    rows = [*of_g, unseen, row("earlier", "a", ["x"], snapshot="s0")]
+    write(spark, warehouse, {"groups": (GROUPS, groups), "pop_queues": (POP_QUEUES, rows)})
+    assert found(scores=[score("a")]).by_pop == (
+        PopGroup("east", "g", "T", "AVG", "1, -1", 3, 0, 1),
+        PopGroup("east", "unseen", "T", "AVG", "-1 (assumed)", None, None, None),
+    )
 
 
 def test_unknown_owners_are_no_good_news(found: Found) -> None:

@@ -22,6 +22,7 @@ from rmqlb.pipeline.report.page import Fact, Grid, Section, cell, page, said
 from rmqlb.pipeline.report.subject_groups import GroupScore, Totals, Worst
 from rmqlb.pipeline.report.subject_history import Flapping, MovesDay, TrendDay
 from rmqlb.pipeline.report.subject_overview import LeftOut, codes_of, status_of
+from rmqlb.pipeline.report.subject_pop import PopGroup
 from rmqlb.pipeline.report.subject_sends import Scenario
 from rmqlb.views.explanations import explanations
 from tests.pipeline.report_rows import DAY, HOSTILE
@@ -262,6 +263,21 @@ def test_what_is_the_case_in_a_group_has_the_codes_of_a_diagnosis(figures: dict[
     assert list(codes_of(one)) == codes
     assert (status_of(one) == "inOrder") == (not codes and not one.idle)
     assert {*codes} <= CATALOGUE.keys()
+
+
+def test_several_client_libraries_alone_are_nothing_bad() -> None:
+    mixed = group("g", mixed_sdks=True)
+    assert (list(codes_of(mixed)), status_of(mixed)) == (["mixed-sdks"], "inOrder")
+    assert status_of(replace(mixed, unassigned=1)) == "error"
+    assert status_of(replace(mixed, mismatches=1)) == "warning"
+
+
+def test_what_is_consumed_by_pop_has_a_section_of_its_own() -> None:
+    one = PopGroup("east", "g", "T", "AVG", "1", 3, 2, 0)
+    (section,) = [each for each in sections(Figures(by_pop=(one,))) if each.name == "pop"]
+    assert section.codes == ("pop-consumption",)
+    assert {*section.codes} <= CATALOGUE.keys()
+    assert not [each for each in sections(Figures()) if each.name == "pop"]
 
 
 def test_a_group_without_a_consumer_is_said_to_have_none() -> None:

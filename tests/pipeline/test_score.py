@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,13 +39,15 @@ def frame(spark: SparkSession, groups: list[Group]) -> DataFrame:
 def random_group(name: str, dice: random.Random) -> Group:
     ids = sort_client_ids(f"10.0.0.{dice.randrange(1, 12)}@1" for _ in range(dice.randrange(0, 9)))
     topics = []
+    libraries = dice.choice((("java",), ("java",), ("go",), ("cpp",), ("java", "go"), ("cpp", "go", "java")))
+    sdks = {client_id: dice.choice(libraries) for client_id in dict.fromkeys(ids)}
     for index in range(dice.randrange(1, 4)):
         brokers = {broker: dice.randrange(1, 7) for broker in ("a", "b", "r@c")[: dice.randrange(1, 4)]}
         number = sum(brokers.values())
         lags = {place: dice.randrange(100) for place in range(number) if dice.random() < 0.95}
         owners = {place: [dice.choice(ids or ["x"])] for place in range(number) if dice.random() < 0.5}
         topics.append(Topic(f"T{index}", brokers, lags=lags, owners=owners))
-    return Group(name, ids, topics)
+    return Group(name, ids, topics, sdks={} if libraries == ("java",) else sdks)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +62,7 @@ def rows(spark: SparkSession, groups: list[Group]) -> DataFrame:
 
 
 def under(group: Group, strategy: str) -> dict[MessageQueue, tuple[str, ...]]:
-    members = Members(tuple(group.members), strategy, SETTINGS)
+    members = Members(tuple(group.members), strategy, SETTINGS, sdk_of=group.sdks)
     found: dict[MessageQueue, tuple[str, ...]] = {}
     for topic in group.topics:
         datas = tuple(QueueData(broker, number, number, 6) for broker, number in topic.brokers.items())
@@ -86,18 +89,23 @@ def expected_loads(group: Group, strategy: str) -> list[Any]:
         lag = None if None in mine else sum(lag or 0 for lag in mine)
         mean = sum(numbers.values()) / len(numbers)
         place, processes = group.members.index(client_id), group.members.count(client_id)
-        found.append((group.group, strategy, client_id, place, processes, queues, lag, round(queues - mean, 9)))
+        sdk = group.sdks.get(client_id, "java"), False
+        found.append((group.group, strategy, client_id, place, processes, *sdk, queues, lag, round(queues - mean, 9)))
     return found
 
 
 def refused(group: Group, strategy: str) -> bool:
-    """MACHINE_ROOM without rooms throws where a broker is in one."""
-    return strategy == "MACHINE_ROOM" and bool(group.members) and any("r@c" in t.brokers for t in group.topics)
+    """MACHINE_ROOM without rooms throws in Java where a broker is in one; C++ has AVG only."""
+    libraries = {group.sdks.get(client_id, "java") for client_id in group.members}
+    if libraries == {"cpp"}:
+        return strategy != "AVG"
+    has_room = strategy == "MACHINE_ROOM" and any("r@c" in t.brokers for t in group.topics)
+    return has_room and libraries == {"java"}
 
 
 def test_every_load_is_the_judges(rows: DataFrame, groups: list[Group]) -> None:
     found = loads(assignments(rows, STRATEGIES, SETTINGS), rows)
-    got = [(*row[3:10], round(row[10], 9)) for row in found.collect()]
+    got = [(*row[3:12], round(row[12], 9)) for row in found.collect()]
     wanted = [row for g in groups for s in STRATEGIES if not refused(g, s) for row in expected_loads(g, full_name(s))]
     partly = {g.group for g in groups if refused(g, "MACHINE_ROOM")}
     got = [row for row in got if not (row[1] == "MACHINE_ROOM" and row[0] in partly)]
@@ -131,6 +139,9 @@ def test_every_score_is_the_judges(rows: DataFrame, groups: list[Group]) -> None
                 for place, (broker, i) in enumerate((b, i) for b, n in t.brokers.items() for i in range(n))
                 if place in t.owners
             }
+            libraries = Counter(group.sdks.get(client_id, "java") for client_id in set(group.members))
+            most = max(("java", "go", "cpp"), key=lambda sdk, numbers=libraries: numbers[sdk]) if libraries else None
+            assert (row["sdk"], row["mixedSdks"], row["assumedSdks"]) == (most, len(libraries) > 1, 0)
             assert row["observed"] == len(seen)
             assert row["mismatches"] == sum(set(owners[queue]) != ids for queue, ids in seen.items())
             compared += 1
@@ -139,9 +150,14 @@ def test_every_score_is_the_judges(rows: DataFrame, groups: list[Group]) -> None
 
 def test_refusals_carry_the_clients_own_words(rows: DataFrame, groups: list[Group]) -> None:
     found = refusals(rows, STRATEGIES, SETTINGS).collect()
-    pairs = [(g.group, t.topic) for g in groups for t in g.topics if g.members and "r@c" in t.brokers]
-    assert sorted((row["group"], row["topic"]) for row in found) == sorted(pairs)
-    assert {(row["strategy"], row["reason"]) for row in found} == {("MACHINE_ROOM", "consumeridcs is null")}
+    java = [g for g in groups if not g.sdks]
+    pairs = [(g.group, t.topic) for g in java for t in g.topics if g.members and "r@c" in t.brokers]
+    theirs = [row for row in found if row["group"] in {g.group for g in java}]
+    assert sorted((row["group"], row["topic"]) for row in theirs) == sorted(pairs)
+    assert {(row["strategy"], row["reason"]) for row in theirs} == {("MACHINE_ROOM", "consumeridcs is null")}
+    cpp = [g for g in groups if set(g.sdks.values()) == {"cpp"}]
+    refused_by_cpp = Counter((row["group"], row["strategy"]) for row in found if row["group"] in {g.group for g in cpp})
+    assert refused_by_cpp == {(g.group, name): len(g.topics) for g in cpp for name in STRATEGIES if name != "AVG"}
 
 
 def owned(name: str, *ids: str, strategy: str | None = None, members: tuple[str, ...] = ("x", "y")) -> Group:

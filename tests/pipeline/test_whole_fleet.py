@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-from rmqlb.engine.assignment.assign import Members, assign
+from rmqlb.engine.assignment.assign import Members, assign, runnable
 from rmqlb.engine.assignment.balance import spread
 from rmqlb.engine.assignment.consumers import rebalanced_members
+from rmqlb.engine.assignment.group_sdks import group_sdks
+from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, popped_topics
+from rmqlb.engine.assignment.pop_topics import pop_topics
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.errors import DataError
-from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.group import CONSUME_POP, RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.pipeline import schemas
@@ -68,6 +72,7 @@ def planned(snapshot: ClusterSnapshot) -> dict[str, tuple[ConsumerGroup, tuple[s
     for name, group in snapshot.groups.items():
         try:
             members = rebalanced_members(group)
+            must_be_listed(group)
         except DataError:
             continue
         topics = [topic for topic in group.topics or () if not topic.startswith(RETRY_PREFIX)]
@@ -75,6 +80,12 @@ def planned(snapshot: ClusterSnapshot) -> dict[str, tuple[ConsumerGroup, tuple[s
         if routes:
             found[name] = (group, members, routes)
     return found
+
+
+def told(group: ConsumerGroup, members: tuple[str, ...], strategy: str) -> Members:
+    """The members, each with its own client library."""
+    sdks = group_sdks(group, members)
+    return Members(members, strategy, subscribed=subscribed(group), sdk=sdks.usual, sdk_of=sdks.sdk_of)
 
 
 def subscribed(group: ConsumerGroup) -> dict[str, frozenset[str]]:
@@ -92,7 +103,9 @@ def test_every_owner_of_every_group_is_the_engines(run: StageRun, snapshots: dic
     for cluster, snapshot in snapshots.items():
         for name, (group, members, routes) in planned(snapshot).items():
             for strategy in WITHOUT_SETTINGS:
-                under = Members(members, strategy, subscribed=subscribed(group))
+                under = told(group, members, strategy)
+                if not runnable((strategy,), under):
+                    continue
                 dealt = [assign(route, under) for route in routes]
                 expected = {queue: set(owners) for one in dealt for queue, owners in one.owners.items()}
                 assert owned.pop((cluster, name, strategy), {}) == expected, (cluster, name, strategy)
@@ -109,7 +122,7 @@ def test_every_score_and_every_plan_is_the_engines(run: StageRun, snapshots: dic
     }
     for cluster, snapshot in snapshots.items():
         for name, (group, members, routes) in planned(snapshot).items():
-            under = Members(members, "AVG", subscribed=subscribed(group))
+            under = told(group, members, "AVG")
             row = scores[cluster, name, "AVG"]
             judged = spread({q: o for r in routes for q, o in assign(r, under).owners.items()}, members)
             assert (row["consumers"], row["idle"], row["unassigned"]) == (
@@ -119,13 +132,29 @@ def test_every_score_and_every_plan_is_the_engines(run: StageRun, snapshots: dic
             )
             queues = row["queues"], row["minQueuesPerConsumer"], row["maxQueuesPerConsumer"]
             assert queues == (judged.queues, judged.fewest, judged.most)
-            joined = Members(change_members(members, Changes(add=(1,))), "AVG", subscribed=subscribed(group))
+            joined = replace(under, client_ids=change_members(members, Changes(add=(1,))))
             before, after = (Side(side, tuple(routes)) for side in (under, joined))
             summary = plan_rebalance(name, before, after, states=group.queues).summary
             plan = plans[cluster, name, "AVG", "consumers", "+1"]
             assert (plan["moved"], plan["idleAfter"], plan["maxQueuesPerConsumerAfter"], plan["lagMoved"]) == (
                 *(summary.moved, summary.after.idle, summary.after.most, summary.lag_moved),
             )
+
+
+def test_who_may_read_what_by_pop_is_the_engines(run: StageRun, snapshots: dict[str, ClusterSnapshot]) -> None:
+    read: dict[tuple[str, str], set[tuple[Any, ...]]] = defaultdict(set)
+    for row in run.latest(schemas.POP_QUEUES)["pop_queues"].collect():
+        queue = row["topic"], row["brokerName"], row["queueId"], tuple(row["consumers"] or ())
+        read[row["cluster"], row["group"]].add(queue)
+    for cluster, snapshot in snapshots.items():
+        for name, group in snapshot.groups.items():
+            popped = set(group.own_topics or ()) if group.consume_type == CONSUME_POP else popped_topics(group)
+            routes = [snapshot.routes[topic].route for topic in popped if topic in snapshot.routes]
+            topics = pop_topics(group, routes, group.client_ids or ())
+            expected = {(its.topic, q.broker_name, q.queue_id, q.consumers) for its in topics for q in its.queues or ()}
+            assert read.pop((cluster, name), set()) == expected, (cluster, name)
+            assert not (expected and name in planned(snapshot))
+    assert not read
 
 
 def test_what_is_there_already_is_not_written_again(run: StageRun) -> None:

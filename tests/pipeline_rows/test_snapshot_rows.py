@@ -15,7 +15,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.pipeline.ingest.snapshot_rows import rows_of, runs
-from rmqlb.pipeline.schemas import INGESTED, KEY
+from rmqlb.pipeline.schemas import INGESTED, KEY, POP_QUEUES
 from rmqlb.sources.dump.read_document import read_document
 from tests.support.builders import HERE, group, queues, route
 
@@ -44,8 +44,8 @@ def test_every_row_has_the_columns_of_its_table() -> None:
     found = {table.name: (table, list(its)) for table, its in rows_of(example)}
     assert set(found) == {table.name for table in INGESTED} - {"documents"}
     for table, its in found.values():
-        assert its, table.name
-        assert {len(row) for row in its} == {len(table.columns) - len(KEY)}, table.name
+        assert its or table is POP_QUEUES, table.name
+        assert {len(row) for row in its} <= {len(table.columns) - len(KEY)}, table.name
 
 
 def test_the_example_cluster_row_by_row() -> None:
@@ -267,4 +267,49 @@ def test_owners_and_offsets_have_rows_only_where_something_is_known() -> None:
         ("g", "T", "b", 1, 4, 10, 4, 6, 99),
         ("g", "T", "x", 0, None, 10, None, None, None),
         ("g", "T", "b", -1, None, None, None, None, 5),
+    ]
+
+
+def told(*languages: str | None) -> MemberView:
+    return MemberView(tuple(Connection("x", None, each, each and "V5_5_0") for each in languages), HERE)
+
+
+def test_a_process_has_the_language_that_any_broker_tells_of_it() -> None:
+    found = rows("processes", replace(group("x"), views=(told(None), told("GO"))), route(a=1))
+    assert [row[1:5] for row in found] == [(0, "x", "GO", "V5_5_0")]
+    found = rows("processes", replace(group("x"), views=(told("JAVA", "GO"), told("CPP"))), route(a=1))
+    assert [row[1:4] for row in found] == [(0, "x", "JAVA"), (1, "x", "GO")]
+
+
+def by_pop(*ids: str, **changes: Any) -> ConsumerGroup:
+    popped = {"request_modes": {"T": ("POP",)}, "pop_share_queue_nums": {"T": (1,)}, **changes}
+    return replace(group(*ids), topics=("T",), **popped)
+
+
+def test_who_may_read_what_by_pop() -> None:
+    assert rows("pop_queues", by_pop("x y z"), route(a=3)) == [
+        ("g", "T", "AVG", [1], False, "a", 0, ["x", "z"]),
+        ("g", "T", "AVG", [1], False, "a", 1, ["x", "y"]),
+        ("g", "T", "AVG", [1], False, "a", 2, ["y", "z"]),
+    ]
+    assert rows("pop_queues", by_pop("x y", pop_share_queue_nums=None), route(a=3, b=1)) == [
+        ("g", "T", "AVG", [-1], True, "a", -1, ["x", "y"]),
+        ("g", "T", "AVG", [-1], True, "b", -1, ["x", "y"]),
+    ]
+    assert rows("pop_queues", group("x"), route(a=3)) == []
+    (row,) = rows("groups", by_pop("x y"), route(a=3))
+    assert row[-1] == "pop-consumption"
+
+
+def test_readers_that_no_broker_lists_are_unknown() -> None:
+    grpc = by_pop(views=(MemberView((), HERE),), polling_num=2)
+    assert {row[-1] for row in rows("pop_queues", grpc, route(a=2)) if row[-1] is not None} == set()
+    assert rows("pop_queues", grpc, route(a=2))
+    assert rows("pop_queues", by_pop("x", message_model="BROADCASTING"), route(a=2)) == []
+
+
+def test_a_strategy_that_brokers_do_not_have_gives_nobody_an_answer() -> None:
+    report = {"x": MemberReport("x", frozenset("T"), "AllocateMessageQueueConsistentHash", client_rebalance=False)}
+    assert rows("pop_queues", by_pop("x", reports=report), route(a=2)) == [
+        ("g", "T", "CONSISTENT_HASH", [1], False, None, None, None)
     ]

@@ -27,6 +27,7 @@ def generate(
     first: Annotated[str, size_option(metavar="YYYY-MM-DD", help="The first night.")] = "2026-11-01",
     faults: Annotated[float, kind_option(help="Share of groups with something wrong.")] = 0.15,
     odd_names: Annotated[float, kind_option(help="Share of odd names.")] = 0.02,
+    other_clients: Annotated[float, kind_option(help="Share of groups with Go, C++, mixed, POP, gRPC clients.")] = 0.1,
     churn: Annotated[float, kind_option(help="Share of groups whose consumers change in a night.")] = 0.1,
     observed: Annotated[bool, kind_option("--observed/--not-observed", help="Owners and offsets too.")] = True,
     retry_queues: Annotated[bool, kind_option("--retry-queues/--no-retry-queues", help="%RETRY% topics too.")] = True,

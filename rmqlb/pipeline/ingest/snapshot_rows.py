@@ -11,14 +11,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rmqlb.engine.assignment.consumers import rebalanced_members, reported_strategies
-from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, pop_refusal, popped_topics
+from rmqlb.engine.assignment.pop_and_proxy import behind_proxy, must_be_listed, pop_refusal, popped_topics
+from rmqlb.engine.assignment.pop_topics import pop_topics
 from rmqlb.errors import DataError
-from rmqlb.model.group import Connection, ConsumerGroup, retry_topic
+from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGroup, retry_topic
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.schemas import BROKERS, GROUPS, OFFSETS, OWNERS, PROCESSES, QUEUES, SUBSCRIPTIONS, TOPICS, Table
+from rmqlb.pipeline.schemas import (
+    BROKERS,
+    GROUPS,
+    OFFSETS,
+    OWNERS,
+    POP_QUEUES,
+    PROCESSES,
+    QUEUES,
+    SUBSCRIPTIONS,
+    TOPICS,
+    Table,
+)
 
 Row = tuple[Any, ...]
 Runs = list[dict[str, Any]]
@@ -44,6 +56,7 @@ def rows_of(snapshot: ClusterSnapshot) -> Iterator[tuple[Table, Iterator[Row]]]:
     yield SUBSCRIPTIONS, (row for group in groups for row in _subscription_rows(group, snapshot))
     yield OWNERS, (row for group in groups for row in _owner_rows(group, places))
     yield OFFSETS, (row for group in groups for row in _offset_rows(group, places))
+    yield POP_QUEUES, (row for group in groups for row in _pop_rows(group, snapshot))
 
 
 def runs(queues: Iterable[MessageQueue]) -> Runs | None:
@@ -225,3 +238,18 @@ def _offset_rows(group: ConsumerGroup, places: Mapping[str, _Places]) -> Iterato
         known = (state.broker_offset, state.consumer_offset, state.lag, state.last_timestamp)
         if known != (None, None, None, None):
             yield group.group, queue.topic, queue.broker_name, queue.queue_id, _place(queue, places), *known
+
+
+def _pop_rows(group: ConsumerGroup, snapshot: ClusterSnapshot) -> Iterator[Row]:
+    if group.message_model == BROADCASTING:
+        return
+    own = [topic for topic in group.own_topics or () if topic in snapshot.routes]
+    popped = own if group.consume_type == CONSUME_POP else [topic for topic in own if topic in popped_topics(group)]
+    is_known = group.client_ids is not None and behind_proxy(group) is None
+    routes = [snapshot.routes[topic].route for topic in popped]
+    for its in pop_topics(group, routes, group.client_ids or ()):
+        of_topic = group.group, its.topic, its.strategy, list(its.pop_share_queue_nums), its.assumed
+        if its.queues is None:
+            yield *of_topic, None, None, None
+        for queue in its.queues or ():
+            yield *of_topic, queue.broker_name, queue.queue_id, list(queue.consumers) if is_known else None

@@ -18,6 +18,7 @@ from rmqlb.pipeline.report import subject_changes as changes
 from rmqlb.pipeline.report import subject_groups as groups
 from rmqlb.pipeline.report import subject_history as history
 from rmqlb.pipeline.report import subject_overview as overview
+from rmqlb.pipeline.report import subject_pop as pop
 from rmqlb.pipeline.report import subject_sends as sends
 from rmqlb.pipeline.report import subject_strategies as strategies
 from rmqlb.pipeline.report.codes import UNREAD_DOCUMENT
@@ -72,6 +73,7 @@ class Figures(Struct, frozen=True):
     worst: groups.Worst | None = None
     left_out: tuple[overview.LeftOut, ...] | None = None
     number_left_out: int = 0
+    by_pop: tuple[pop.PopGroup, ...] | None = None
     files: Mapping[str, str] = {}
     strategies: tuple[strategies.StrategyScores, ...] | None = None
     strategy_changes: tuple[changes.StrategyChange, ...] | None = None
@@ -104,6 +106,7 @@ def figures(tables: Tables, top: int, exported: tuple[Exported, ...]) -> Figures
         quarantine=None if quarantine is None else first(Quarantined, quarantine, top, "file", "position", "reason"),
         quarantined=next((table.rows for table in exported if table.name == QUARANTINE.name), 0),
         tables=exported,
+        by_pop=pop.pop_groups(tables, top),
         **({} if runs is None else overview.beginning(tables, runs, top)),
         **changes.changes(tables, runs, top),
         **sends.sends(tables, top),
@@ -117,6 +120,7 @@ def sections(found: Figures) -> tuple[Section, ...]:
         *_unless_none(_clusters_section, found.clusters or None),
         *_unless_none(overview.groups, found.worst),
         *_unless_none(overview.left_out, found.left_out, found.number_left_out),
+        *_unless_none(pop.by_pop, found.by_pop),
         *_unless_none(groups.unassigned, found.worst),
         *_unless_none(groups.mismatches, found.worst),
         *_unless_none(groups.imbalanced, found.worst),

@@ -85,6 +85,7 @@ class GroupScore(Row, frozen=True):
     mixed_subscriptions: bool | None
     has_split_view: bool | None
     mixed_strategies: bool | None
+    mixed_sdks: bool | None
 
 
 class Worst(Struct, frozen=True):
@@ -197,8 +198,8 @@ def unassigned(found: Worst) -> Section:
         "duplicate owners."
     )
     advice = (
-        "give each process its own client ID, and let all consumers of a group subscribe to the same topics; these are "
-        "the usual causes. rmqlb show-owners shows which queues of a group it is."
+        "give each process its own client ID, use one client library in a group, and let all consumers of it subscribe "
+        "to the same topics; these are the usual causes. rmqlb show-owners shows which queues of a group it is."
     )
     numbers = ((UNASSIGNED_QUEUES, totals.unassigned), (DUPLICATE_OWNERS, totals.duplicate_owners))
     codes = tuple(code for code, number in numbers if number)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from rmqlb.engine.arrays.lanes import Ints
 from rmqlb.pipeline.synthetic import names
+from rmqlb.pipeline.synthetic.clients import Clients, with_other_clients
 from rmqlb.pipeline.synthetic.shape import (
     MOST_CONSUMERS,
     MOST_QUEUES,
@@ -63,7 +64,7 @@ class FleetTopic(msgspec.Struct, frozen=True):
 
 
 class FleetGroup(msgspec.Struct, frozen=True):
-    """A group: its topics (by number), how many consumers it starts with, and what is wrong with it."""
+    """A group: its topics (by number), how many consumers it starts with, what they are, and what is wrong with it."""
 
     name: str
     topics: tuple[int, ...]
@@ -71,6 +72,7 @@ class FleetGroup(msgspec.Struct, frozen=True):
     strategy: str
     id_kind: str
     fault: Fault | None = None
+    clients: Clients = Clients.JAVA
 
 
 class FleetCluster(msgspec.Struct, frozen=True):
@@ -94,12 +96,14 @@ def draw_cluster(shape: FleetShape, number: int) -> FleetCluster:
     readers = np.bincount(np.fromiter((t for its in subscriptions for t in its), np.int64), minlength=topics)
     queues = None if asked.queues is None else _part(asked.queues, pairs, number)
     drawn = _topics(shape, random, readers, queues)
+    before = sum(groups[:number])
+    brokers = _brokers(shape, random, number)
     return FleetCluster(
         name=f"fleet-{names.letters(number)}",
         number=number,
-        brokers=_brokers(shape, random, number),
+        brokers=brokers,
         topics=drawn,
-        groups=_groups(shape, random, subscriptions, drawn, sum(groups[:number])),
+        groups=with_other_clients(shape, number, _groups(shape, random, subscriptions, drawn, before), before),
     )
 
 

@@ -13,6 +13,7 @@ from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.pipeline.synthetic.clients import Clients
 from rmqlb.pipeline.synthetic.draw import draw_cluster
 from rmqlb.pipeline.synthetic.files import FleetFiles
 from rmqlb.pipeline.synthetic.nights import nights
@@ -45,9 +46,11 @@ def _write(shape: FleetShape, folder: str, progress: Progress) -> FleetSummary:
     files = FleetFiles(folder, shape.layout)
     counts = Counter(topics=0, groups=0, pairs=0, queues=0, observed=0)
     faults: Counter[str] = Counter()
+    clients: Counter[str] = Counter()
     for number in range(clusters):
         cluster = draw_cluster(shape, number)
         faults.update(str(group.fault) for group in cluster.groups if group.fault)
+        clients.update(str(group.clients) for group in cluster.groups if group.clients is not Clients.JAVA)
         with files.of(cluster.name):
             for day, snapshot in nights(shape, cluster):
                 files.add(day, document(snapshot))
@@ -64,6 +67,7 @@ def _write(shape: FleetShape, folder: str, progress: Progress) -> FleetSummary:
         snapshots=total,
         bytes=files.bytes,
         faults=dict(sorted(faults.items())),
+        other_clients=dict(sorted(clients.items())),
         bad_files=tuple(files.bad),
         **counts,
     )

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rmqlb.pipeline.synthetic import names
+from rmqlb.pipeline.synthetic.clients import language_of
 from rmqlb.pipeline.synthetic.draw import Fault, FleetGroup
 from rmqlb.pipeline.synthetic.shape import MOST_CONSUMERS
 
@@ -15,12 +16,13 @@ _VERSIONS = ("V4_9_7", "V5_1_4", "V5_5_0")
 
 
 class FleetMember(msgspec.Struct, frozen=True):
-    """A process of a group: its client id, its machine, the port of its connection, the version of its client."""
+    """A process of a group: its client id, its machine, the port of its connection, its client's version, language."""
 
     client_id: str
     ip: str
     port: int
     version: str
+    language: str = "JAVA"
 
 
 def first_members(random: Random, group: FleetGroup, cluster: int) -> list[FleetMember]:
@@ -57,7 +59,10 @@ def present(members: list[FleetMember], group: FleetGroup, night: int) -> list[F
 
 def _member(random: Random, group: FleetGroup, cluster: int, place: int, version: str) -> FleetMember:
     ip = names.address(random, "10.244" if group.id_kind == "container" else f"10.{100 + cluster % 100}")
-    return FleetMember(_client_id(random, group, ip, place), ip, random.randrange(32768, 61000), version)
+    language, its = language_of(group.clients, place)
+    return FleetMember(
+        _client_id(random, group, ip, place), ip, random.randrange(32768, 61000), its or version, language
+    )
 
 
 def _restarted(random: Random, member: FleetMember, group: FleetGroup) -> FleetMember:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from random import Random
 
 import msgspec
 
-from rmqlb.engine.allocate import prepare
+from rmqlb.engine.allocate import allocate
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
-from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.model.group import (
     CLUSTERING,
     RETRY_PREFIX,
@@ -22,9 +21,10 @@ from rmqlb.model.group import (
     Seen,
 )
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
+from rmqlb.pipeline.synthetic.clients import is_owned, sdk_of, seen_as
 from rmqlb.pipeline.synthetic.draw import Fault, FleetCluster, FleetTopic
 from rmqlb.pipeline.synthetic.members import FleetMember, first_members, next_members, present
 from rmqlb.pipeline.synthetic.offsets import NightOffsets, Offsets
@@ -33,7 +33,6 @@ from rmqlb.pipeline.synthetic.shape import FleetShape, chance
 _VIEWS = 2
 """Brokers asked for a group's members: more of them make snapshots larger and say the same."""
 _CLASSES = {name: java_class for java_class, name in JAVA_CLASSES.items()}
-_SETTINGS = Settings()
 _OUTAGE = 0.02
 Owners = frozenset[str]
 NOBODY: Owners = frozenset()
@@ -130,7 +129,7 @@ class _Life:
             self._client_ids[place], self._settled[place] = client_ids, {}
         topics = sorted([f"{RETRY_PREFIX}{group.name}", *(self._cluster.topics[topic].name for topic in group.topics)])
         report = frozenset(topics), _CLASSES[group.strategy], True
-        return ConsumerGroup(
+        seen = ConsumerGroup(
             group=group.name,
             seen=night.seen,
             consume_type="CONSUME_PASSIVELY",
@@ -141,6 +140,7 @@ class _Life:
             queues=self._queues(place, night, self._random(place, night.number)),
             reports={client_id: MemberReport(client_id, *report) for client_id in client_ids},
         )
+        return seen_as(seen, group.clients, [member.language for member in members], place)
 
     def _queues(self, place: int, night: _Night, random: Random) -> dict[MessageQueue, QueueState]:
         """What is seen of the queues of a group; nothing when nobody looks."""
@@ -167,25 +167,33 @@ class _Life:
             states.update((queue, QueueState(owners, 0, 0, 0)) for queue, owners in pairs)
         return states
 
-    def _owners(self, place: int, its: _Route, random: Random) -> list[Owners]:
-        """Who is seen to hold each queue of a topic."""
+    def _owners(self, place: int, its: _Route, random: Random) -> Sequence[Owners | None]:
+        """Who is seen to hold each queue of a topic; None where nobody can be."""
+        if not is_owned(self._cluster.groups[place].clients):
+            return [None] * len(its.queues)
         group, client_ids, settled = self._cluster.groups[place], self._client_ids[place], self._settled[place]
         if its.data.topic not in settled:
-            settled[its.data.topic] = _dealt(group.strategy, its.queues, client_ids)
+            sdks = {member.client_id: sdk_of(member.language) for member in self._members[place]}
+            settled[its.data.topic] = _dealt(group.strategy, its.queues, client_ids, sdks)
         return _disturb(settled[its.data.topic], group.fault, client_ids, random)
 
 
-def _dealt(strategy: str, queues: list[MessageQueue], client_ids: Sequence[str]) -> list[Owners]:
-    in_order = sort_client_ids(client_ids)
-    prepared = prepare(strategy, queues, in_order, _SETTINGS)
-    alone = {client_id: frozenset((client_id,)) for client_id in in_order}
-    holders = {queue: its for client_id, its in alone.items() for queue in prepared.share(client_id)}
+def _dealt(
+    strategy: str, queues: list[MessageQueue], client_ids: Sequence[str], sdks: Mapping[str, str]
+) -> list[Owners]:
+    shares = allocate(strategy, queues, client_ids, sdks=sdks)
+    alone = {client_id: frozenset((client_id,)) for client_id in shares}
+    holders: dict[MessageQueue, Owners] = {}
+    for client_id, its in shares.items():
+        for queue in its:
+            holders[queue] = holders[queue] | alone[client_id] if queue in holders else alone[client_id]
     return [holders.get(queue, NOBODY) for queue in queues]
 
 
 def _views(members: Sequence[FleetMember], night: _Night) -> tuple[MemberView, ...]:
     connections = tuple(
-        Connection(member.client_id, f"{member.ip}:{member.port}", "JAVA", member.version) for member in members
+        Connection(member.client_id, f"{member.ip}:{member.port}", member.language, member.version)
+        for member in members
     )
     return tuple(MemberView(connections, night.seen, address) for address in night.brokers)
 

@@ -35,6 +35,7 @@ class FleetShape(msgspec.Struct, frozen=True, kw_only=True):
         consumers: of a group, on average; between 1 and 64 each.
         days: nights, one snapshot of each cluster a night.
         faults, odd_names, churn: share, 0 to 1, of groups with a fault, of odd names, of groups that change in a night.
+        other_clients: share of groups, among those without a fault, with Go, C++, mixed, POP or gRPC clients.
         observed: owners and offsets too.
         retry_queues: also the groups' `%RETRY%` queues, one on each broker.
         layout: json.gz or json (a file a night), or jsonl (a file a cluster, a line a night).
@@ -53,6 +54,7 @@ class FleetShape(msgspec.Struct, frozen=True, kw_only=True):
     faults: float = 0.15
     odd_names: float = 0.02
     churn: float = 0.1
+    other_clients: float = 0.1
     observed: bool = True
     retry_queues: bool = True
     bad_files: int = 0
@@ -66,7 +68,7 @@ class FleetShape(msgspec.Struct, frozen=True, kw_only=True):
         _within("consumers", self.consumers, 1, MOST_CONSUMERS)
         _within("days", self.days, 1, 3660)
         _within("bad files", self.bad_files, 0, 100_000)
-        for name in ("faults", "odd_names", "churn"):
+        for name in ("faults", "odd_names", "churn", "other_clients"):
             _within(name.replace("_", " "), getattr(self, name), 0, 1)
         if self.layout not in LAYOUTS:
             raise UsageError(f"unknown layout {self.layout}", hint=suggestion("layouts", self.layout, LAYOUTS))

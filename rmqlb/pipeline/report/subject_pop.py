@@ -1,0 +1,64 @@
+"""Groups that consume by POP: nobody owns a queue there, so that what counts is how many may read each."""
+
+from __future__ import annotations
+
+from pyspark.sql import functions as fn
+
+from rmqlb.pipeline.report.codes import POP_CONSUMPTION
+from rmqlb.pipeline.report.frames import Row, Tables, first
+from rmqlb.pipeline.report.page import Section, counts, grid_of, names, said, words
+from rmqlb.pipeline.schemas import GROUP_IN_SNAPSHOT, GROUPS, POP_QUEUES
+
+
+class PopGroup(Row, frozen=True):
+    """A group on a topic.
+
+    `share` is `popShareQueueNum`, `fewest` of how many consumers may read a queue at least, `unread` how many queues
+    nobody may read; these and `consumers` are None when the consumers are not known.
+    """
+
+    cluster: str
+    group: str
+    topic: str
+    strategy: str | None
+    share: str | None
+    consumers: int | None
+    fewest: int | None
+    unread: int | None
+
+
+def pop_groups(tables: Tables, top: int) -> tuple[PopGroup, ...] | None:
+    """The first by name, of the last snapshots; None when there is none."""
+    queues, groups = tables.whole(POP_QUEUES), tables.last(GROUPS)
+    if queues is None or groups is None:
+        return None
+    readers, is_known = fn.size("consumers"), fn.col("consumers").isNotNull()
+    nums = fn.array_join("popShareQueueNums", ", ")
+    share = fn.when(fn.col("assumedPopShare"), fn.concat(nums, fn.lit(" (assumed)"))).otherwise(nums)
+    last = queues.join(groups.select(*GROUP_IN_SNAPSHOT), list(GROUP_IN_SNAPSHOT), "left_semi")
+    found = last.groupBy("cluster", "group", "topic").agg(
+        fn.first("strategy").alias("strategy"),
+        fn.first(share).alias("share"),
+        fn.when(fn.bool_or(is_known), fn.size(fn.array_distinct(fn.flatten(fn.collect_list("consumers"))))).alias(
+            "consumers"
+        ),
+        fn.min(fn.when(is_known, readers)).alias("fewest"),
+        fn.when(fn.bool_or(is_known), fn.count_if(readers == 0)).alias("unread"),
+    )
+    return first(PopGroup, found, top, "cluster", "group", "topic") or None
+
+
+def by_pop(found: tuple[PopGroup, ...]) -> Section:
+    """Who may read what, in numbers."""
+    grid = grid_of(
+        "By cluster, group and topic. Share: popShareQueueNum; readers: how many consumers may read a queue, at least",
+        found,
+        names("cluster", "group", "topic"),
+        words("strategy", "share"),
+        counts("consumers", ("readers", "fewest"), ("queues nobody may read", "unread")),
+    )
+    seen = (
+        "Several consumers may take messages from one queue, none owns it: these groups are in no figure about owners. "
+        "A consumer that comes or goes moves no queue. The table pop_queues has who may read what."
+    )
+    return Section("pop", "Consumed by POP", (said(seen),), grids=(grid,), codes=(POP_CONSUMPTION,))
