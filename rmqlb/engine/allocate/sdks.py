@@ -34,6 +34,8 @@ class Sdk(Struct, frozen=True, kw_only=True, eq=False):
         shells: of libraries that are a shell around it, if they name their own.
         classes: strategy → its class as MODULE.NAME of this folder, where it is not Java's; a wrapper that stands here
             takes no strategy inside.
+        deals_as_java: strategies under which each of its consumers gets what a Java one would, where no id is empty
+            and both libraries sort ids and brokers alike.
         only: the one strategy that its consumers run, since no other can be set; None where any can be.
         reports: `version` of the connections of all its versions; () where it is the library's own.
     """
@@ -48,6 +50,7 @@ class Sdk(Struct, frozen=True, kw_only=True, eq=False):
     languages: tuple[str, ...]
     shells: tuple[str, ...] = ()
     classes: Mapping[str, str] = field(default_factory=dict)
+    deals_as_java: tuple[str, ...] = ()
     only: str | None = None
     reports: tuple[str, ...] = ()
 
@@ -95,6 +98,7 @@ GO = Sdk(
         "CONSISTENT_HASH": "go.GoConsistentHash",
         "MACHINE_ROOM_NEARBY": "go.GoAveragely",
     },
+    deals_as_java=("AVG", "AVG_BY_CIRCLE"),
     reports=("V4_5_2",),
 )
 CPP = Sdk(
@@ -108,6 +112,7 @@ CPP = Sdk(
     languages=("CPP",),
     shells=("PYTHON", "NODE_JS"),
     classes={"AVG": "cpp.CppAveragely"},
+    deals_as_java=("AVG",),
     only="AVG",
     reports=("V3_1_8", "V4_6_0"),
 )

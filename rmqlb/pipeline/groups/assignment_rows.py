@@ -40,7 +40,7 @@ def _under_each(
 ) -> Batches:
     """Rows of the table, strategy by strategy, from columns about pairs, which name each by its number in the batch.
 
-    Pairs of Java's consumers come before those of others.
+    Pairs that arrays compute come before those that the engine does.
     """
     for rows in batches:
         batch = read_batch(rows)
@@ -60,37 +60,34 @@ def _owners(batch: GroupBatch, allocator: BatchAllocator, strategy: str, setting
     if not is_vectorized(strategy, settings):
         yield _by_engine(batch, strategy, settings)
         return
-    yield _vectorized(batch, allocator, strategy)
-    if batch.sdks:
-        yield _by_engine(batch, strategy, settings, _not_java(batch).tolist())
+    java = batch.is_java(full_name(strategy, settings))[batch.group_of]
+    yield _vectorized(batch, allocator, strategy, java)
+    if not java.all():
+        yield _by_engine(batch, strategy, settings, np.flatnonzero(~java).tolist())
 
 
 def _reasons(batch: GroupBatch, allocator: BatchAllocator, strategy: str, settings: Settings) -> _Parts:
     refused: Sequence[int] | None = None
+    java = batch.is_java(full_name(strategy, settings))[batch.group_of]
     if strategy == "CONFIG":
-        refused = _not_java(batch).tolist()  # Java's class looks at nothing, and so never throws
+        refused = np.flatnonzero(~java).tolist()  # Java's class looks at nothing, and so never throws
     elif is_vectorized(strategy, settings):
-        throws = np.flatnonzero(allocator.refused(strategy, allocator.pairs))
-        refused = np.union1d(throws, _not_java(batch)).tolist()
+        refused = np.flatnonzero(~java | allocator.refused(strategy, allocator.pairs)).tolist()
     # The text is the engine's; a setting that is missing makes all pairs refuse, so it is asked for those only.
     found = [pair for pair in allocate_by_engine(batch, strategy, settings, refused) if pair.reason is not None]
     reasons = pa.array([pair.reason for pair in found], pa.string())
     yield {"pair": np.array([pair.pair for pair in found], np.int64), "reason": reasons}
 
 
-def _not_java(batch: GroupBatch) -> Ints:
-    """The pairs of groups in which a consumer's library is not Java's."""
-    return np.flatnonzero(~batch.is_java[batch.group_of])
-
-
 assignment_batches = partial(_under_each, _owners, ASSIGNMENTS)
 refusal_batches = partial(_under_each, _reasons, REFUSALS)
 
 
-def _vectorized(batch: GroupBatch, allocator: BatchAllocator, strategy: str) -> dict[str, Any]:
+def _vectorized(batch: GroupBatch, allocator: BatchAllocator, strategy: str, among: Bools) -> dict[str, Any]:
+    """Of the pairs that are marked."""
     pairs = allocator.pairs
     owners = batch.ids_at(allocator.places(strategy, pairs))
-    kept = np.flatnonzero((batch.is_java[batch.group_of] & ~allocator.refused(strategy, pairs))[batch.pair_of])
+    kept = np.flatnonzero((among & ~allocator.refused(strategy, pairs))[batch.pair_of])
     return {
         "pair": batch.pair_of[kept],
         "brokerName": names_of(batch.brokers, batch.broker_of[kept]),

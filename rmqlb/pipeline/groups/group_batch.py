@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rmqlb.engine.allocate.sdks import JAVA
+from rmqlb.engine.allocate.sdks import JAVA, SDKS
 from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.engine.arrays.ragged import numbers, offsets, starts
 
@@ -53,12 +53,29 @@ class GroupBatch:
     held: Ints
     sdks: Mapping[int, Mapping[str, str]]
 
-    @cached_property
-    def is_java(self) -> Bools:
-        """The groups all of whose consumers are Java's; shape (groups,)."""
+    def is_java(self, strategy: str) -> Bools:
+        """The groups that Java's rules compute under a strategy (its full name): all consumers are, or deal as, Java's.
+
+        Shape (groups,).
+        """
+        others = {
+            group
+            for group, sdks in self.sdks.items()
+            if group not in self._sort_alike
+            or any(name != JAVA.name and strategy not in SDKS[name].deals_as_java for name in sdks.values())
+        }
         java = np.ones(self.groups, np.bool_)
-        java[list(self.sdks)] = False
+        java[list(others)] = False
         return java
+
+    @cached_property
+    def _sort_alike(self) -> frozenset[int]:
+        """Of the groups with other libraries those whose client ids and brokers all libraries sort alike."""
+        odd_brokers = np.array([not _sorts_alike(name) for name in self.brokers], np.bool_)[self.broker_of]
+        odd = set(np.unique(self.group_of[self.pair_of[odd_brokers]]).tolist())
+        return frozenset(
+            group for group, sdks in self.sdks.items() if group not in odd and all(map(_sorts_alike, sdks))
+        )
 
     @cached_property
     def pair_of(self) -> Ints:
@@ -124,6 +141,11 @@ def read_batch(batch: pa.RecordBatch) -> GroupBatch:
         held=held[np.argsort(held[:, 0], kind="stable")],
         sdks=_sdks(batch),
     )
+
+
+def _sorts_alike(name: str) -> bool:
+    """By UTF-16 as by bytes: up to where surrogates begin."""
+    return name != "" and (name.isascii() or max(name) < "\ud800")
 
 
 def _sdks(batch: pa.RecordBatch) -> dict[int, dict[str, str]]:

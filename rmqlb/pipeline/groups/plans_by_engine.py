@@ -1,8 +1,8 @@
-"""What-if of groups in which a consumer's library is not Java's, planned one by one as `plan-rebalance` does."""
+"""What-if of groups that Java's rules do not compute, planned one by one as `plan-rebalance` does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,15 @@ def plans_by_engine(
 ) -> pa.RecordBatch:
     """Rows of WHAT_IF; a new consumer's library is that of most of the group.
 
-    A strategy that none of the libraries has, and one that all clients refuse, is left out.
+    What Java's rules compute is left to arrays. A strategy that none of the libraries has, or that all clients refuse,
+    is left out.
     """
     found = []
+    java = {name: batch.is_java(name) for name in strategies}
     for group in batch.sdks:
+        by_arrays = frozenset(name for name in strategies if java[name][group])
         key = {name: rows.column(name)[group].as_py() for name in GROUP}
-        found += [{**key, **plan} for plan in _Planned(batch, group, settings).rows(strategies, consumers)]
+        found += [{**key, **plan} for plan in _Planned(batch, group, settings).rows(strategies, consumers, by_arrays)]
     return pa.RecordBatch.from_pylist(found, schema=arrow_schema(WHAT_IF.columns))
 
 
@@ -52,13 +55,15 @@ class _Planned:
         self._members = members_of(batch, group, pairs, "AVG", settings)
         self._states = dict(_lags(batch, pairs, self._routes))
 
-    def rows(self, strategies: Sequence[str], consumers: int) -> Iterator[dict[str, Any]]:
+    def rows(self, strategies: Sequence[str], consumers: int, by_arrays: Set[str]) -> Iterator[dict[str, Any]]:
         sides = {name: Side(replace(self._members, strategy=name), self._routes) for name in strategies}
         for name, before in sides.items():
             was = _assignments(before)
             if was is None:
                 continue
             for change, subject, other, after in self._changes(sides, name, consumers):
+                if {name, other} <= by_arrays:
+                    continue
                 summary = self._summary(was, before, after)
                 if summary is not None:
                     told = {"strategy": name, "change": change, "subject": subject, "strategyAfter": other}

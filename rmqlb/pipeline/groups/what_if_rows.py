@@ -82,7 +82,7 @@ def _sweep(strategies: Sequence[str], settings: Settings, consumers: int, batche
 
 
 class _Swept:
-    """The groups of Java's consumers in a batch of FLEET, under every strategy (by its full name) and change."""
+    """The groups in a batch of FLEET that Java's rules compute, under every strategy (by its full name) and change."""
 
     def __init__(
         self, rows: pa.RecordBatch, batch: GroupBatch, strategies: Sequence[str], settings: Settings, consumers: int
@@ -96,6 +96,7 @@ class _Swept:
         self._now = every_group(among(self._allocator.pairs, self._roster.present(0)), self._batch.groups)
         self._before = {name: self._allocator.places(name, self._now.pairs) for name in strategies}
         self._spread = {name: spreads(self._now, places, self._roster.is_id) for name, places in self._before.items()}
+        self._java = {name: batch.is_java(name) for name in strategies}
         self._refused = {name: self._refuses(name, self._now) for name in strategies}
 
     def results(self) -> Batches:
@@ -135,7 +136,7 @@ class _Swept:
         }
         whole = batch_of({**take_rows(self._rows, GROUP, cases.groups), **columns}, WHAT_IF)
         keep = ~(self._refused[name][cases.groups] | self._refuses(other, cases)) & possible
-        keep &= self._batch.is_java[cases.groups]
+        keep &= (self._java[name] & self._java[other])[cases.groups]
         return whole.filter(pa.array(keep))
 
     def _refuses(self, name: str, cases: Cases) -> Bools:

@@ -213,3 +213,22 @@ def test_the_page_and_the_vectors_say_what_the_table_of_libraries_says() -> None
     for name, file in files.items():
         with gzip.open(ROOT / f"tests/data/vectors/{file}.jsonl.gz") as lines:
             assert sum(1 for _ in lines) == SDKS[name].vectors
+
+
+DEALS_AS_JAVA = [(sdk.name, strategy) for sdk in SDKS.values() for strategy in sdk.deals_as_java]
+named_alike = st.lists(st.text("abc10.@é", min_size=1, max_size=4), min_size=1, max_size=12)
+
+
+@pytest.mark.parametrize(("sdk", "strategy"), DEALS_AS_JAVA)
+@given(st.integers(0, 20), named_alike, st.data())
+def test_some_strategies_give_a_consumer_what_javas_would(
+    sdk: str, strategy: str, number: int, client_ids: list[str], data: st.DataObject
+) -> None:
+    some = [*queues(number, "b"), *queues(3, "r@x"), *queues(2, "é")]
+    theirs = data.draw(st.sets(st.sampled_from(client_ids)))
+    mixed = allocate(strategy, some, client_ids, sdks=dict.fromkeys(theirs, sdk))
+    assert mixed == allocate(strategy, some, client_ids)
+
+
+def test_where_libraries_deal_as_java() -> None:
+    assert DEALS_AS_JAVA == [("go", "AVG"), ("go", "AVG_BY_CIRCLE"), ("cpp", "AVG")]
