@@ -138,8 +138,8 @@ POP_QUEUES = table(
     "group string, topic string, strategy string, popShareQueueNums array<int>, assumedPopShare boolean, "
     "brokerName string, queueId int, consumers array<string>",
 )
-"""Who may read what of a topic that a group consumes by POP, where nobody owns a queue. `queueId` -1: any queue of the
-broker; `consumers` null: not known; `brokerName` null: brokers do not have the `strategy`, and answer nothing."""
+"""Who may read what by POP, or through a Proxy (`strategy` null), where nobody owns a queue. `queueId` -1: any queue of
+the broker; `consumers` null: not known; `brokerName` null: brokers do not have the `strategy`, and answer nothing."""
 
 INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, PROCESSES, SUBSCRIPTIONS, OWNERS, OFFSETS, POP_QUEUES)
 

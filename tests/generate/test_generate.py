@@ -236,7 +236,7 @@ def test_other_clients_are_seen_as_brokers_tell_of_them(tmp_path: Path) -> None:
             if group.polling_num:
                 assert (group.client_ids, owned, group.reports) == ((), {True}, {})
             kind = (
-                "pop" if group.request_modes else "grpc" if group.polling_num else "+".join(sorted(languages, key=str))
+                "pop" if group.request_modes else "grpc" if group.polling_num else "+".join(sorted(map(str, languages)))
             )
             kinds[kind] += 1
     assert kinds == {"JAVA": 40, **dict.fromkeys(("GO+JAVA", "GO", "CPP", "pop", "grpc"), 8)}

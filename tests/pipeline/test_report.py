@@ -443,13 +443,18 @@ def test_who_may_read_by_pop_is_summed_up_of_the_last_snapshot(
         queue = {"brokerName": broker, "queueId": 0, "consumers": consumers}
         return {**KEY, "assumedPopShare": False, **of_topic, **queue, **more}
 
-    groups = [{**KEY, "group": name, "problem": "by POP", "problemCode": "pop-consumption"} for name in ("g", "unseen")]
+    groups = [
+        {**KEY, "group": name, "problem": "by POP", "problemCode": "pop-consumption"}
+        for name in ("g", "grpc", "unseen")
+    ]
     of_g = [row("g", "a", ["x", "y"]), row("g", "b", ["y", "z"]), row("g", "c", [])]
     unseen = row("unseen", "a", None, assumedPopShare=True, popShareQueueNums=[-1])
-    rows = [*of_g, unseen, row("earlier", "a", ["x"], snapshot="s0")]
+    proxied = row("grpc", "a", None, strategy=None, popShareQueueNums=[])
+    rows = [proxied, *of_g, unseen, row("earlier", "a", ["x"], snapshot="s0")]
     write(spark, warehouse, {"groups": (GROUPS, groups), "pop_queues": (POP_QUEUES, rows)})
     assert found(scores=[score("a")]).by_pop == (
         PopGroup("east", "g", "T", "AVG", "1, -1", 3, 0, 1),
+        PopGroup("east", "grpc", "T", None, None, None, None, None),
         PopGroup("east", "unseen", "T", "AVG", "-1 (assumed)", None, None, None),
     )
 

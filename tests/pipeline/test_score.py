@@ -140,7 +140,7 @@ def test_every_score_is_the_judges(rows: DataFrame, groups: list[Group]) -> None
                 if place in t.owners
             }
             libraries = Counter(group.sdks.get(client_id, "java") for client_id in set(group.members))
-            most = max(("java", "go", "cpp"), key=lambda sdk, numbers=libraries: numbers[sdk]) if libraries else None
+            most = max(("java", "go", "cpp"), key=libraries.__getitem__) if libraries else None
             assert (row["sdk"], row["mixedSdks"], row["assumedSdks"]) == (most, len(libraries) > 1, 0)
             assert row["observed"] == len(seen)
             assert row["mismatches"] == sum(set(owners[queue]) != ids for queue, ids in seen.items())

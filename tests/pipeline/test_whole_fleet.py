@@ -14,8 +14,8 @@ from rmqlb.engine.assignment.assign import Members, assign, runnable
 from rmqlb.engine.assignment.balance import spread
 from rmqlb.engine.assignment.consumers import rebalanced_members
 from rmqlb.engine.assignment.group_sdks import group_sdks
-from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, popped_topics
-from rmqlb.engine.assignment.pop_topics import pop_topics
+from rmqlb.engine.assignment.pop_and_proxy import behind_proxy, must_be_listed, only_grpc, popped_topics
+from rmqlb.engine.assignment.pop_topics import pop_topics, proxy_topics
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.errors import DataError
@@ -148,10 +148,16 @@ def test_who_may_read_what_by_pop_is_the_engines(run: StageRun, snapshots: dict[
         read[row["cluster"], row["group"]].add(queue)
     for cluster, snapshot in snapshots.items():
         for name, group in snapshot.groups.items():
-            popped = set(group.own_topics or ()) if group.consume_type == CONSUME_POP else popped_topics(group)
-            routes = [snapshot.routes[topic].route for topic in popped if topic in snapshot.routes]
-            topics = pop_topics(group, routes, group.client_ids or ())
-            expected = {(its.topic, q.broker_name, q.queue_id, q.consumers) for its in topics for q in its.queues or ()}
+            own = [topic for topic in group.own_topics or () if topic in snapshot.routes]
+            if only_grpc(group) or behind_proxy(group):
+                topics = proxy_topics([snapshot.routes[topic].route for topic in own], group.client_ids or None)
+            else:
+                popped = popped_topics(group) if group.consume_type != CONSUME_POP else set(own)
+                routes = [snapshot.routes[topic].route for topic in own if topic in popped]
+                topics = pop_topics(group, routes, group.client_ids or ())
+            expected = {
+                (its.topic, q.broker_name, q.queue_id, q.consumers or ()) for its in topics for q in its.queues or ()
+            }
             assert read.pop((cluster, name), set()) == expected, (cluster, name)
             assert not (expected and name in planned(snapshot))
     assert not read

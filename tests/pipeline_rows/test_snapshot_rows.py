@@ -303,8 +303,9 @@ def test_who_may_read_what_by_pop() -> None:
 
 def test_readers_that_no_broker_lists_are_unknown() -> None:
     grpc = by_pop(views=(MemberView((), HERE),), polling_num=2)
-    assert {row[-1] for row in rows("pop_queues", grpc, route(a=2)) if row[-1] is not None} == set()
-    assert rows("pop_queues", grpc, route(a=2))
+    assert rows("pop_queues", grpc, route(a=2)) == [("g", "T", None, [], False, "a", -1, None)]
+    told = replace(by_pop("h@1@0@abc"), request_modes=None)
+    assert rows("pop_queues", told, route(a=2)) == [("g", "T", None, [], False, "a", -1, ["h@1@0@abc"])]
     assert rows("pop_queues", by_pop("x", message_model="BROADCASTING"), route(a=2)) == []
 
 

@@ -11,8 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rmqlb.engine.assignment.consumers import rebalanced_members, reported_strategies
-from rmqlb.engine.assignment.pop_and_proxy import behind_proxy, must_be_listed, pop_refusal, popped_topics
-from rmqlb.engine.assignment.pop_topics import pop_topics
+from rmqlb.engine.assignment.pop_and_proxy import (
+    behind_proxy,
+    must_be_listed,
+    only_grpc,
+    pop_refusal,
+    popped_topics,
+)
+from rmqlb.engine.assignment.pop_topics import pop_topics, proxy_topics
 from rmqlb.errors import DataError
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGroup, retry_topic
 from rmqlb.model.java import sort_key
@@ -244,12 +250,15 @@ def _pop_rows(group: ConsumerGroup, snapshot: ClusterSnapshot) -> Iterator[Row]:
     if group.message_model == BROADCASTING:
         return
     own = [topic for topic in group.own_topics or () if topic in snapshot.routes]
-    popped = own if group.consume_type == CONSUME_POP else [topic for topic in own if topic in popped_topics(group)]
-    is_known = group.client_ids is not None and behind_proxy(group) is None
-    routes = [snapshot.routes[topic].route for topic in popped]
-    for its in pop_topics(group, routes, group.client_ids or ()):
+    if only_grpc(group) or behind_proxy(group) is not None:
+        topics = proxy_topics([snapshot.routes[topic].route for topic in own], group.client_ids or None)
+    else:
+        popped = own if group.consume_type == CONSUME_POP else [topic for topic in own if topic in popped_topics(group)]
+        topics = pop_topics(group, [snapshot.routes[topic].route for topic in popped], group.client_ids or ())
+    for its in topics:
         of_topic = group.group, its.topic, its.strategy, list(its.pop_share_queue_nums), its.assumed
         if its.queues is None:
             yield *of_topic, None, None, None
         for queue in its.queues or ():
-            yield *of_topic, queue.broker_name, queue.queue_id, list(queue.consumers) if is_known else None
+            is_known = queue.consumers is not None and group.client_ids is not None
+            yield *of_topic, queue.broker_name, queue.queue_id, list(queue.consumers or ()) if is_known else None

@@ -1,4 +1,4 @@
-"""Groups that consume by POP: nobody owns a queue there, so that what counts is how many may read each."""
+"""Groups that consume by POP or through a Proxy: nobody owns a queue, so that what counts is how many may read each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class PopGroup(Row, frozen=True):
     """A group on a topic.
 
     `share` is `popShareQueueNum`, `fewest` of how many consumers may read a queue at least, `unread` how many queues
-    nobody may read; these and `consumers` are None when the consumers are not known.
+    nobody may read; these and `consumers` are None when the consumers are not known. A Proxy goes by no strategy.
     """
 
     cluster: str
@@ -34,6 +34,7 @@ def pop_groups(tables: Tables, top: int) -> tuple[PopGroup, ...] | None:
         return None
     readers, is_known = fn.size("consumers"), fn.col("consumers").isNotNull()
     nums = fn.array_join("popShareQueueNums", ", ")
+    nums = fn.when(fn.size("popShareQueueNums") > 0, nums)
     share = fn.when(fn.col("assumedPopShare"), fn.concat(nums, fn.lit(" (assumed)"))).otherwise(nums)
     last = queues.join(groups.select(*GROUP_IN_SNAPSHOT), list(GROUP_IN_SNAPSHOT), "left_semi")
     found = last.groupBy("cluster", "group", "topic").agg(
@@ -61,4 +62,4 @@ def by_pop(found: tuple[PopGroup, ...]) -> Section:
         "Several consumers may take messages from one queue, none owns it: these groups are in no figure about owners. "
         "A consumer that comes or goes moves no queue. The table pop_queues has who may read what."
     )
-    return Section("pop", "Consumed by POP", (said(seen),), grids=(grid,), codes=(POP_CONSUMPTION,))
+    return Section("pop", "Consumed by POP or through a Proxy", (said(seen),), grids=(grid,), codes=(POP_CONSUMPTION,))
