@@ -36,7 +36,7 @@ class FleetSummary(Struct, frozen=True, rename="camel"):
         observed: queues with offsets, %RETRY% ones included.
         bytes: of all files.
         faults: kind of fault → groups that have it, counted once.
-        other_clients: kind of clients, where they are not Java's that deal out queues → groups that have them, counted
+        other_clients: kind of clients, other than Java's that rebalance by themselves → groups that have them, counted
             once.
         bad_files: the damaged documents.
     """

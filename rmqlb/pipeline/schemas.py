@@ -138,7 +138,7 @@ POP_QUEUES = table(
     "group string, topic string, strategy string, popShareQueueNums array<int>, assumedPopShare boolean, "
     "brokerName string, queueId int, consumers array<string>",
 )
-"""Who may read what by POP, or through a Proxy (`strategy` null), where nobody owns a queue. `queueId` -1: any queue of
+"""Who may read what by POP, or through a Proxy (`strategy` null): no consumer owns a queue. `queueId` -1: any queue of
 the broker; `consumers` null: not known; `brokerName` null: brokers do not have the `strategy`, and answer nothing."""
 
 INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, PROCESSES, SUBSCRIPTIONS, OWNERS, OFFSETS, POP_QUEUES)

@@ -1,4 +1,4 @@
-"""Groups that consume by POP or through a Proxy: nobody owns a queue, so that what counts is how many may read each."""
+"""Groups that consume by POP or through a Proxy: no consumer owns a queue, what counts is how many may read each."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def pop_groups(tables: Tables, top: int) -> tuple[PopGroup, ...] | None:
 def by_pop(found: tuple[PopGroup, ...]) -> Section:
     """Who may read what, in numbers."""
     grid = grid_of(
-        "By cluster, group and topic. Share: popShareQueueNum; readers: how many consumers may read a queue, at least",
+        "By cluster, group and topic. Share: popShareQueueNum; fewest: how many consumers may read a queue, at least",
         found,
         names("cluster", "group", "topic"),
         words("strategy", "share"),
-        counts("consumers", ("readers", "fewest"), ("queues nobody may read", "unread")),
+        counts("consumers", "fewest", ("queues read by none", "unread")),
     )
     seen = (
         "Several consumers may take messages from one queue, none owns it: these groups are in no figure about owners. "
