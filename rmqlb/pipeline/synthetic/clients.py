@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from itertools import count
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.sdks import CPP, GO
 from rmqlb.model.group import ConsumerGroup, MemberReport
-from rmqlb.pipeline.synthetic.shape import FleetShape, chance
-
-if TYPE_CHECKING:
-    from rmqlb.pipeline.synthetic.draw import FleetGroup
 
 _SHARES = (-1, 1, 2, 0)
 """`popShareQueueNum`, which brokers have at -1 where nothing is set."""
@@ -30,26 +24,6 @@ class Clients(StrEnum):
     GRPC = "grpc"
     """Behind a Proxy: no broker lists them."""
     CPP = "cpp"
-
-
-def with_other_clients(
-    shape: FleetShape, number: int, groups: tuple[FleetGroup, ...], before: int
-) -> tuple[FleetGroup, ...]:
-    """The groups of the so many-th cluster, a share of the healthy ones with other clients; `before` are in others."""
-    first = int(before * shape.other_clients)
-    wanted = int((before + len(groups)) * shape.other_clients) - first
-    healthy = [place for place, group in enumerate(groups) if group.fault is None]
-    chosen = chance(shape.seed, number, "clients").sample(healthy, min(wanted, len(healthy)))
-    kinds = [kind for kind in Clients if kind is not Clients.JAVA]
-    changed = list(groups)
-    for nth, place in zip(count(first), chosen, strict=False):
-        changed[place] = _with(groups[place], kinds[nth % len(kinds)])
-    return tuple(changed)
-
-
-def _with(group: FleetGroup, clients: Clients) -> FleetGroup:
-    strategy = "AVG" if clients in (Clients.POP, Clients.CPP) else group.strategy
-    return replace(group, clients=clients, strategy=strategy, size=max(group.size, 2))
 
 
 def language_of(clients: Clients, place: int) -> tuple[str, str | None]:

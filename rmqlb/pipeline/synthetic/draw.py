@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rmqlb.engine.arrays.lanes import Ints
 from rmqlb.pipeline.synthetic import names
-from rmqlb.pipeline.synthetic.clients import Clients, with_other_clients
+from rmqlb.pipeline.synthetic.clients import Clients
 from rmqlb.pipeline.synthetic.shape import (
     MOST_CONSUMERS,
     MOST_QUEUES,
@@ -103,7 +103,7 @@ def draw_cluster(shape: FleetShape, number: int) -> FleetCluster:
         number=number,
         brokers=brokers,
         topics=drawn,
-        groups=with_other_clients(shape, number, _groups(shape, random, subscriptions, drawn, before), before),
+        groups=_with_other_clients(shape, number, _groups(shape, random, subscriptions, drawn, before), before),
     )
 
 
@@ -227,3 +227,23 @@ def _groups(
             )
         )
     return tuple(groups)
+
+
+def _with_other_clients(
+    shape: FleetShape, number: int, groups: tuple[FleetGroup, ...], before: int
+) -> tuple[FleetGroup, ...]:
+    """The groups of the so many-th cluster, a share of the healthy ones with other clients; `before` are in others."""
+    first = int(before * shape.other_clients)
+    wanted = int((before + len(groups)) * shape.other_clients) - first
+    healthy = [place for place, group in enumerate(groups) if group.fault is None]
+    chosen = chance(shape.seed, number, "clients").sample(healthy, min(wanted, len(healthy)))
+    kinds = [kind for kind in Clients if kind is not Clients.JAVA]
+    changed = list(groups)
+    for nth, place in zip(itertools.count(first), chosen, strict=False):
+        changed[place] = _with(groups[place], kinds[nth % len(kinds)])
+    return tuple(changed)
+
+
+def _with(group: FleetGroup, clients: Clients) -> FleetGroup:
+    strategy = "AVG" if clients in (Clients.POP, Clients.CPP) else group.strategy
+    return msgspec.structs.replace(group, clients=clients, strategy=strategy, size=max(group.size, 2))
