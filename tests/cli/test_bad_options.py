@@ -39,6 +39,7 @@ BY_METAVAR = {
     "ID|all": "nonsense",
     "NAME[:READ[:WRITE]]": "a:b:c",
     "URL": "nonsense",
+    "HOST[:8080]": "127.0.0.1:http",
     "NAME:QUEUES": "broker-a",
     **dict.fromkeys(("[BROKER[:QUEUE]=]R", "N@TIME"), "nonsense"),
     "NAME": "no such name",

@@ -14,6 +14,8 @@ from rmqlb.errors import AllocationError
 from rmqlb.model.limits import MOST_VIRTUAL_NODES
 from rmqlb.model.message_queue import MessageQueue
 
+BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")
+"""Those that brokers have, whatever a client is set to (`QueryAssignmentProcessor`, 5.5.0)."""
 DEFAULT_VIRTUAL_NODES = 10
 VirtualNodes = Annotated[int, Meta(ge=-(2**31), le=MOST_VIRTUAL_NODES)]
 """Below 0, the strategy's own constructor throws."""

@@ -10,10 +10,9 @@ from msgspec.structs import force_setattr, replace
 
 from rmqlb.engine.allocate import PreparedStrategies, custom_inside, full_name, given_sdks, must_have, unset_options
 from rmqlb.engine.allocate.sdks import JAVA, Sdk, sdk_named
-from rmqlb.engine.allocate.strategy import Settings, StrategyFunction, with_function
+from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES, Settings, StrategyFunction, with_function
 from rmqlb.engine.arguments import require
 from rmqlb.engine.assignment.balance import Owners
-from rmqlb.engine.assignment.by_broker import BROKER_STRATEGIES
 from rmqlb.errors import AllocationError
 from rmqlb.model.assignment import Assignment
 from rmqlb.model.group import BROADCASTING

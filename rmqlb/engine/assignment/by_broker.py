@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.engine.allocate import prepare
-from rmqlb.engine.allocate.strategy import Settings, Strategy
+from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES, Settings, Strategy
 from rmqlb.engine.arguments import items, require
 from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.group import RETRY_PREFIX
@@ -22,8 +22,6 @@ from rmqlb.model.limits import MOST_CONSUMERS, MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 
 RequestMode = Literal["PULL", "POP"]
-BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")
-"""Those that brokers have, whatever a client is set to."""
 ANY_QUEUE = -1
 """In the place of a queue's number: the broker takes messages from whichever of its queues it likes."""
 _LMQ_PREFIX = "%LMQ%"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from rmqlb.engine.assignment.by_broker import ANY_QUEUE, BROKER_STRATEGIES, assign_pop
+from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES
+from rmqlb.engine.assignment.by_broker import ANY_QUEUE, assign_pop
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError
 from rmqlb.model.finding import INFO, Finding
