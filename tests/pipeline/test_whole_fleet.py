@@ -19,7 +19,7 @@ from rmqlb.engine.assignment.pop_topics import pop_topics, proxy_topics
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.errors import DataError
-from rmqlb.model.group import CONSUME_POP, RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.group import BROADCASTING, CONSUME_POP, RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.pipeline import schemas
@@ -148,16 +148,18 @@ def test_who_may_read_what_by_pop_is_the_engines(run: StageRun, snapshots: dict[
         read[row["cluster"], row["group"]].add(queue)
     for cluster, snapshot in snapshots.items():
         for name, group in snapshot.groups.items():
-            own = [topic for topic in group.own_topics or () if topic in snapshot.routes]
+            broadcasts = group.message_model == BROADCASTING
+            own = [topic for topic in group.own_topics or () if topic in snapshot.routes and not broadcasts]
             if only_grpc(group) or behind_proxy(group):
                 topics = proxy_topics([snapshot.routes[topic].route for topic in own], group.client_ids or None)
             else:
                 popped = popped_topics(group) if group.consume_type != CONSUME_POP else set(own)
                 routes = [snapshot.routes[topic].route for topic in own if topic in popped]
                 topics = pop_topics(group, routes, group.client_ids or ())
-            expected = {
+            expected: set[tuple[Any, ...]] = {
                 (its.topic, q.broker_name, q.queue_id, q.consumers or ()) for its in topics for q in its.queues or ()
             }
+            expected |= {(its.topic, None, None, ()) for its in topics if its.queues is None}
             assert read.pop((cluster, name), set()) == expected, (cluster, name)
             assert not (expected and name in planned(snapshot))
     assert not read
