@@ -201,6 +201,11 @@ def _sends(at: Setting) -> bool:
     return at.command == "simulate-send"
 
 
+def _consumer_sdk(at: Setting) -> str:
+    name = at.mostly(("java", "go", "go@2.1.2", "cpp"), "go@3")
+    return f"{_member(at)}={name}" if at.dice.random() < 0.7 else name
+
+
 def _rate(at: Setting) -> str:
     if at.command == "simulate-receive":
         return at.one("5", "30/m", f"{_broker(at)}=2", f"{_broker(at)}:0=1")
@@ -338,6 +343,7 @@ BY_METAVAR: Mapping[str, Maker] = {
     "BROKER": _broker,
     "BROKER:QUEUE": lambda at: f"{_broker(at)}:{at.one('0', '1', '99')}",
     "BROKER[@FROM-TO][:KIND]": _failure,
+    "[ID=]java|go|cpp": _consumer_sdk,
     "[BROKER=]N": lambda at: at.one(_queue_number(at), f"{_broker(at)}={_queue_number(at)}"),
     "NAME[:READ[:WRITE]]": lambda at: at.one("broker-new", "broker-new:4", "broker-new:4:2", f"{_broker(at)}:4"),
     "GLOB": lambda at: at.one("*", f"{_topic(at)[:3]}*", "none*", at.group or "g*"),
