@@ -18,6 +18,7 @@ import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragelyByCircle;
 import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.impl.consumer.RebalanceImpl;
 import org.apache.rocketmq.client.impl.factory.MQClientInstance;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
@@ -43,6 +44,7 @@ public final class Members {
     private static final int ROUTE_POLL_MILLIS = 2000;
     /** More than are asked for their running information at once: each waits for a broker's answer on such a thread. */
     private static final int CALLBACK_THREADS = 32;
+    private static final int STARTS = 3;
 
     private final String nameServer;
     private final String group;
@@ -106,7 +108,24 @@ public final class Members {
         }
     }
 
+    /** On a busy machine a client may not reach the NameServer in time. */
     private String join(String name, String nameServer) throws Exception {
+        for (int attempt = 1;; attempt++) {
+            DefaultMQPushConsumer consumer = consumer(name, nameServer);
+            try {
+                consumer.start();
+                running.put(name, consumer);
+                return consumer.buildMQClientId();
+            } catch (MQClientException notReached) {
+                consumer.shutdown();
+                if (attempt == STARTS) {
+                    throw notReached;
+                }
+            }
+        }
+    }
+
+    private DefaultMQPushConsumer consumer(String name, String nameServer) throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group, null, strategy());
         consumer.setNamesrvAddr(nameServer);
         consumer.setClientIP(CLIENT_IP);
@@ -131,9 +150,7 @@ public final class Members {
         for (String topic : topics) {
             consumer.subscribe(topic, "*");
         }
-        consumer.start();
-        running.put(name, consumer);
-        return consumer.buildMQClientId();
+        return consumer;
     }
 
     private String leave(String name) {
