@@ -18,6 +18,7 @@ from msgspec import Struct
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.times import Former, Microseconds, MicrosecondsIfKnown
 
 OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]
@@ -257,6 +258,8 @@ class GroupReport(Struct, frozen=True):
         steps: what happened in the order of time; empty unless asked for.
         figures: it in numbers.
         findings: what is odd about it.
+        sdks: the client libraries of the consumers, of those that join too, and how well their rules are known; none
+            in Python.
     """
 
     group: str | None
@@ -271,6 +274,7 @@ class GroupReport(Struct, frozen=True):
     steps: tuple[Step, ...]
     figures: GroupFigures
     findings: tuple[Finding, ...] = ()
+    sdks: tuple[SdkUse, ...] = ()
 
     @property
     def broadcasting(self) -> bool:

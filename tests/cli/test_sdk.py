@@ -70,6 +70,21 @@ def test_a_simulation_takes_the_shares_of_each_library() -> None:
     assert figures[1]["totalGapMs"] > 0 < figures[1]["totalOverlapMs"]
 
 
+def test_a_simulation_says_how_well_the_rules_of_its_consumers_are_known() -> None:
+    def used(*more: str) -> list[tuple[str, str, int, int]]:
+        line = ("simulate-rebalance", *GROUP, "--event", "join new@1@1s", "--event", "join other@1@2s", *more)
+        sdks = json.loads(run(*line, "-o", "json").stdout)["data"]["sdks"]
+        assert all(each["library"] and each["vectors"] > 0 and each["live"] in (True, False) for each in sdks)
+        return [(each["sdk"], each["mirrors"], each["consumers"], each["assumed"]) for each in sdks]
+
+    consumers = len(json.loads(run("show-owners", *GROUP, "-o", "json").stdout)["data"]["sortedConsumers"])
+    assert used("--sdk", "go") == [("go", "2.1.2", consumers + 2, 0)]
+    java, go = used("--sdk", f"{FIRST}=go", "--sdk", "new@1=go@9.0")
+    assert java[:3] == ("java", "5.5.0", consumers)
+    assert go == ("go", "2.1.2", 2, 1)
+    assert java[3] >= 1  # nothing is known of the other one that joins
+
+
 def test_a_cpp_group_shows_avg_and_is_refused_another() -> None:
     assert all(queue.keys() == {"AVG"} for queue in owners("--sdk", "cpp"))
     for command in (("show-owners",), ("plan-rebalance", "--add", "1")):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.cli.common.against import EarlierResults, compared
 from rmqlb.cli.common.each_group import Parts
@@ -98,6 +99,7 @@ class Looks:
         with self._terminal.progress(verb="simulating") as progress:
             progress(group.title, 0, 0)
             report = simulate_group(*asked, states=states, trial=self._question.trial, explain=explain)
+            report = replace(report, sdks=found.sdks)
             if trials is None:
                 return report, None
             from rmqlb.engine.consume.trials import simulate_group_trials

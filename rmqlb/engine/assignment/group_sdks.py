@@ -72,7 +72,7 @@ def group_sdks(
     told = {i: text for i, text in _told(connections, given, given_of or {}, ids).items() if guesses[i].assumed}
     to_come = {i: sdk_named(text) for i, text in (given_of or {}).items() if i not in ids}
     others = {i: guess.sdk.name for i, guess in (guesses | to_come).items() if guess.sdk.name != usual}
-    assumed = frozenset(i for i, guess in guesses.items() if guess.assumed)
+    assumed = frozenset(i for i, guess in (guesses | to_come).items() if guess.assumed)
     return GroupSdks(usual, others, assumed, tuple(_assumed(guesses, told)))
 
 

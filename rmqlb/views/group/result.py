@@ -13,6 +13,7 @@ from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_report import GroupFigures, GroupReport, GroupTrials, OfQueue, QueueTimeline, Step
 from rmqlb.model.group_scenario import EventKind
 from rmqlb.model.made_from import Against, MadeFrom
+from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.times import milliseconds, milliseconds_if_known
 
 Shape = TypeVar("Shape", bound=Struct)
@@ -182,6 +183,8 @@ class GroupResult(Struct, frozen=True, rename="camel"):
         conditions: what --fail-on asked for.
         made_from: what it was made from; null in Python.
         against: what has changed since the result of --against; null without it.
+        sdks: the client libraries of the consumers, of those that join too, and how well their rules are known; none
+            in Python.
     """
 
     group: str | None
@@ -198,6 +201,7 @@ class GroupResult(Struct, frozen=True, rename="camel"):
     conditions: tuple[TriedCondition, ...]
     made_from: MadeFrom | None = None
     against: Against | None = None
+    sdks: tuple[SdkUse, ...] = ()
 
 
 def group_result(
@@ -217,6 +221,7 @@ def group_result(
         steps=report.steps if explain else None,
         trials=trials,
         conditions=tuple(conditions),
+        sdks=report.sdks,
     )
 
 

@@ -23,6 +23,7 @@ from rmqlb.cli.common.inputs import (
 )
 from rmqlb.cli.common.options import GroupOptions
 from rmqlb.cli.common.parse import require_members
+from rmqlb.cli.common.parse import sdks as named_sdks
 from rmqlb.cli.common.reading import fetch, wanted_for
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
@@ -49,6 +50,7 @@ from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.made_from import MadeFrom
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
+from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.snapshot import ClusterSnapshot
 
 _CONSUME_FROM = {
@@ -67,6 +69,7 @@ class Gathered(Struct, frozen=True):
     members: Members
     scenario: GroupScenario
     findings: tuple[Finding, ...]
+    sdks: tuple[SdkUse, ...]  # of all consumers that take part at any time
 
     @property
     def used(self) -> MadeFrom:
@@ -119,7 +122,8 @@ def gather(
     broadcasting = happens.broadcasting or found.broadcasting
     others = {broker.broker_name for route in elsewhere for broker in route.broker_datas}
     events, of_events = read_events(happens.event or (), found.client_ids, found.routes, strategies, others)
-    require_named(which, {*found.client_ids, *(event.subject for event in events if event.kind == "join")})
+    joining = [event.subject for event in events if event.kind == "join"]
+    require_named(which, {*found.client_ids, *joining})
     strategies.must_apply(reported=strategy is None)
     with terminal.progress(verb="looking at") as progress:
         progress(found.title, 0, 0)
@@ -138,7 +142,14 @@ def gather(
     if not broadcasting:
         asked = found.queues, found.client_ids, own
         findings += [*custom_findings(own.custom, *asked), *pin_findings(strategies.named, *asked)]
-    return Gathered(snapshot, found, members, scenario, tuple(findings))
+    return Gathered(snapshot, found, members, scenario, tuple(findings), _sdks(found, which, joining))
+
+
+def _sdks(found: GroupOnTopics, which: GroupOptions, joining: Sequence[str]) -> tuple[SdkUse, ...]:
+    """The client libraries; of one that joins it is assumed to be the usual one, unless it is named."""
+    usual, by_id = named_sdks(which.sdk or ())
+    unknown = set(joining).difference(by_id, found.client_ids) if usual is None else ()
+    return replace(found.sdks, assumed=found.sdks.assumed.union(unknown)).uses((*found.client_ids, *joining))
 
 
 def trials_of(options: TrialOptions) -> tuple[int | None, int]:
