@@ -1,6 +1,6 @@
 """`rmqlb select-queue`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 from msgspec import Struct
 from typer import Option
@@ -13,10 +13,8 @@ from rmqlb.model.snapshot import Wanted
 
 if TYPE_CHECKING:
     from rmqlb.engine.send.sdks.profile import ChosenSdk
-    from rmqlb.model.send_scenario import ProxyMode
 
 _change_option = panel("What changes")
-_PROXY_MODES: "tuple[ProxyMode, ...]" = ("local", "cluster")
 
 
 class KeyOptions(Struct, frozen=True):
@@ -70,16 +68,16 @@ def select_queue(
     Exit codes: 0 done, 2 usage, 4 the topic is not there or has no writable queue, 5 endpoint unreachable.
     """
     from rmqlb.cli.common import parse as values
+    from rmqlb.cli.common.amounts import one_of
     from rmqlb.engine.plan.changes import Changes, change_routes, describe
     from rmqlb.engine.route_findings import sighting_findings
     from rmqlb.engine.send.sdks.key_queues import key_queues
     from rmqlb.engine.source_findings import source_findings
+    from rmqlb.model.send_scenario import ProxyMode
     from rmqlb.views.send.key_queues import key_queues_report, sdk_findings
 
     terminal = Terminal("select-queue", output, more_formats=("jsonl",))
-    mode = next((mode for mode in _PROXY_MODES if mode == keys.proxy_mode.lower()), None)
-    if mode is None:
-        raise UsageError(f"--proxy-mode {keys.proxy_mode}: write local or cluster")
+    mode: ProxyMode = one_of(keys.proxy_mode, "--proxy-mode", get_args(ProxyMode))
     sdks = _sdks(keys)
     asked = _keys(source, keys)
     changes = Changes(

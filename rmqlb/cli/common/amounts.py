@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rmqlb.errors import UsageError
 from rmqlb.model.limits import LONGEST_US, MOST_MESSAGES, MOST_RATE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from fractions import Fraction
 
+Choice = TypeVar("Choice", bound=str)
 _UNITS = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", re.IGNORECASE)
@@ -129,6 +131,18 @@ def moment_ms(text: str, option: str) -> int:
         return (found - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
     except ValueError:
         raise UsageError(f"{option} {text}: not a moment", hint="write 2026-11-01T12:00:00Z") from None
+
+
+def one_of(text: str, option: str, choices: Sequence[Choice]) -> Choice:
+    """One of several words, in capitals too.
+
+    >>> one_of("Sync", "--mode", ("sync", "async", "oneway"))
+    'sync'
+    """
+    found = next((choice for choice in choices if choice == text.lower()), None)
+    if found is None:
+        raise UsageError(f"{option} {text}: write {', '.join(choices[:-1])} or {choices[-1]}")
+    return found
 
 
 def on_or_off(text: str, option: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,7 +44,7 @@ from rmqlb.views.report import duration
 _DEFAULT_MESSAGES = 1000
 _ASSUMED_RATE = Fraction(10)
 _AFTER_US = 300 * SECOND_US
-_TYPES: tuple[ReceiveClient, ...] = ("simple", "push", "pop")
+_TYPES: tuple[ReceiveClient, ...] = get_args(ReceiveClient)
 _GIVEN = "given"
 
 
@@ -90,9 +91,7 @@ def gather(
 
 
 def _receivers(receiver: ReceiverOptions, arriving: ArrivalOptions) -> ReceiveScenario:
-    kind = next((kind for kind in _TYPES if kind == receiver.type.lower()), None)
-    if kind is None:
-        raise UsageError(f"--type {receiver.type}: write simple, push or pop")
+    kind = amounts.one_of(receiver.type, "--type", _TYPES)
     given = ("--loops", receiver.loops), ("--await", receiver.await_), ("--error-pause", receiver.error_pause)
     for option, text in given:
         if kind != "simple" and text is not None:

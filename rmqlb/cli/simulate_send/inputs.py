@@ -31,6 +31,8 @@ from rmqlb.sources.source_text import is_live
 from rmqlb.views.report import duration
 
 _DEFAULT_MESSAGES = 1000
+_MODES: tuple[Mode, ...] = get_args(Mode)
+_PROXY_MODES: tuple[ProxyMode, ...] = get_args(ProxyMode)
 
 
 class Gathered(Struct, frozen=True):
@@ -70,7 +72,7 @@ def gather(
     capped, limits, last = producer.send_timeout_per_request, producer.latency_max, producer.not_available_duration
     scenario = SendScenario(
         client_version=version,
-        mode=_mode(producer),
+        mode=amounts.one_of(producer.mode, "--mode", _MODES),
         latency_fault=amounts.on_or_off(producer.latency_fault, "--latency-fault"),
         detector=amounts.on_or_off(producer.detector, "--detector"),
         threads=load.threads,
@@ -79,7 +81,7 @@ def gather(
         duration_us=None if load.for_ is None else amounts.duration_us(load.for_, "--for"),
         retries=own_retries(sdk, producer.send_retries),
         sdk=sdk,
-        proxy_mode=_proxy_mode(producer),
+        proxy_mode=amounts.one_of(producer.proxy_mode, "--proxy-mode", _PROXY_MODES),
         timeout_ms=amounts.whole_ms(producer.send_timeout, "--send-timeout"),
         timeout_per_request_ms=None if capped is None else amounts.whole_ms(capped, "--send-timeout-per-request"),
         retry_not_store_ok=producer.retry_not_store_ok,
@@ -105,14 +107,6 @@ def gather(
     findings += [*_assumed(scenario, named, failing, load), *source_findings(snapshot)]
     given = failing.first_poll is not None
     return Gathered(snapshot, route, scenario, tuple(findings), keys, producer.send_retries, given, named)
-
-
-def _mode(producer: ProducerOptions) -> Mode:
-    found = next((mode for mode in get_args(Mode) if mode == producer.mode.lower()), None)
-    if found is None:
-        raise UsageError(f"--mode {producer.mode}: write sync, async or oneway")
-    mode: Mode = found
-    return mode
 
 
 def of_sdk(named: str, client: str) -> tuple[str, str]:
@@ -144,14 +138,6 @@ def own_first_poll(name: str, poll_us: int) -> int:
     from rmqlb.engine.send.sdks.profile import sdk
 
     return sdk(name).profile.polls_after_s * 1_000_000
-
-
-def _proxy_mode(producer: ProducerOptions) -> ProxyMode:
-    found = next((mode for mode in get_args(ProxyMode) if mode == producer.proxy_mode.lower()), None)
-    if found is None:
-        raise UsageError(f"--proxy-mode {producer.proxy_mode}: write local or cluster")
-    mode: ProxyMode = found
-    return mode
 
 
 def _excluded(producer: ProducerOptions, topic: str, brokers: Sequence[str]) -> frozenset[str]:

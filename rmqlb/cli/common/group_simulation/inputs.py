@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common.amounts import count, duration_us
+from rmqlb.cli.common.amounts import count, duration_us, one_of
 from rmqlb.cli.common.group_simulation import parse as values
 from rmqlb.cli.common.group_simulation.expand_events import events as read_events
 from rmqlb.cli.common.group_simulation.options import (
@@ -220,11 +220,7 @@ def _within(events: Sequence[Event], until_us: int | None, typed: str | None) ->
 
 
 def _consume_from(typed: str | None, observed: str) -> str:
-    if typed is None:
-        return observed
-    if typed.lower() not in _CONSUME_FROM:
-        raise UsageError(f"--consume-from {typed}: write last, first or timestamp")
-    return _CONSUME_FROM[typed.lower()]
+    return observed if typed is None else _CONSUME_FROM[one_of(typed, "--consume-from", tuple(_CONSUME_FROM))]
 
 
 def _rates(
