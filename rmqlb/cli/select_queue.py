@@ -71,10 +71,11 @@ def select_queue(
     from rmqlb.cli.common.amounts import one_of
     from rmqlb.engine.plan.changes import Changes, change_routes, describe
     from rmqlb.engine.route_findings import sighting_findings
+    from rmqlb.engine.send.sdks.findings import keyed_findings
     from rmqlb.engine.send.sdks.key_queues import key_queues
     from rmqlb.engine.source_findings import source_findings
     from rmqlb.model.send_scenario import ProxyMode
-    from rmqlb.views.send.key_queues import key_queues_report, sdk_findings
+    from rmqlb.views.send.key_queues import key_queues_report
 
     terminal = Terminal("select-queue", output, more_formats=("jsonl",))
     mode: ProxyMode = one_of(keys.proxy_mode, "--proxy-mode", get_args(ProxyMode))
@@ -89,7 +90,7 @@ def select_queue(
     route = snapshot.route(topic)
     after = change_routes([route], changes)[0] if changes.touches_route else None
     found = key_queues(route, asked, sdks, mode, after=after, changes=describe(changes))
-    findings = (*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot), *sdk_findings(found))
+    findings = (*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot), *keyed_findings(found.sdks))
     terminal.show(key_queues_report(found), snapshot, findings)
 
 

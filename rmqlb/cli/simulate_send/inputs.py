@@ -148,22 +148,15 @@ def _excluded(producer: ProducerOptions, topic: str, brokers: Sequence[str]) -> 
     return exclude
 
 
-def _assumed_sdk(asked: str) -> Iterator[Finding]:
-    from rmqlb.engine.send.sdks.profile import sdk
-
-    chosen = sdk(asked)
-    if chosen.assumed:
-        text = f"{asked} was not read: its rules are taken to be those of {chosen.mirrors}"
-        yield Finding("assumed-sdk", text, severity=INFO)
-
-
 def _assumed(
     scenario: SendScenario, sdks: Sequence[str], failing: FailureOptions, load: LoadOptions
 ) -> Iterator[Finding]:
     """What clients of that version do not have, and what was not given."""
-    for asked in sdks:
-        if asked.partition("@")[0] != JAVA:
-            yield from _assumed_sdk(asked)
+    others = [asked for asked in sdks if asked.partition("@")[0] != JAVA]
+    if others:
+        from rmqlb.engine.send.sdks.findings import assumed_findings
+
+        yield from assumed_findings(others)
     profile = rules(scenario)
     if scenario.timeout_per_request_ms is not None and not profile.caps_request:
         yield Finding("not-in-version", f"clients {profile.name} have no sendMsgMaxTimeoutPerRequest")

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.key_queues import KeyedSdk, KeyQueue, KeyQueues
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.words import counted
@@ -42,16 +41,6 @@ def key_queues_report(found: KeyQueues) -> Report:
     closing = tuple(_closing(found))
     rows = Rows(("key",), [({}, row) for row in found.keys])
     return Report("rmqlb/key-queues", found, facts, sections, rows=rows, closing=closing)
-
-
-def sdk_findings(found: KeyQueues) -> Iterator[Finding]:
-    """SDKs and versions that were not read, and SDKs of which nothing can be said."""
-    for each in found.sdks:
-        if each.assumed:
-            text = f"{each.sdk} was not read: its rules are taken to be those of {each.mirrors}"
-            yield Finding("assumed-sdk", text, severity=INFO)
-        if each.unknown is not None:
-            yield Finding("unpredictable-sdk", f"where keys of {each.sdk} go is unknown: {each.unknown}", severity=INFO)
 
 
 def _shown(found: KeyQueues) -> list[_Shown]:
