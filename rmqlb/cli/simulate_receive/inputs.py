@@ -152,7 +152,7 @@ def _crash(text: str) -> Crash:
 
 
 def _check_notices(text: str | None) -> None:
-    """A wrong time is told without a failure too."""
+    """A wrong time is an error without a failure too."""
     if text is not None and text.lower() != "never":
         amounts.duration_us(text, "--nameserver-notices", zero=True)
 
@@ -226,7 +226,7 @@ def _lasting(
 
 
 def _news(scenario: ReceiveScenario) -> Iterator[int]:
-    """When something fails or is well again."""
+    """When something fails, or works again."""
     for failure in scenario.failures:
         for moment in (failure.start, failure.end):
             if moment is not None and moment.us is not None:

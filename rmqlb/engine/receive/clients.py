@@ -40,7 +40,7 @@ class Consumer:
         raise NotImplementedError
 
     def goes_on(self, receive: Receive, messages: int) -> None:
-        """A receive has ended well, with so many messages."""
+        """A receive has ended well, with this number of messages."""
         raise NotImplementedError
 
     def failed(self, receive: Receive) -> None:
@@ -110,7 +110,7 @@ class BrokerConsumer(Consumer):
         if self.dead(now):
             return
         if not environment.routes.client_knows(name, now):
-            # It has been dropped; it begins anew when an assignment has it again.
+            # It has been dropped; it begins again when an assignment has it again.
             environment.clock.call(self._look_us, self.receive, loop)
             return
         self.send(

@@ -52,7 +52,7 @@ def unpolled_us(queues: Sequence[int], loops: int, turn_us: int) -> int:
 
 
 def rare_receives(queues: Sequence[int], target_us: int, receive_us: int) -> int | None:
-    """How many receives in parallel keep the wait within a time when messages are rare; None when none of ours do.
+    """How many receives in parallel keep the wait within a time when messages are rare; None when too many.
 
     >>> rare_receives([8, 8], 1, 20), rare_receives([8, 8], 40, 20), rare_receives([8, 8], 160, 20)
     (9, 3, 1)

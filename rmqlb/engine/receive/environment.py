@@ -25,7 +25,7 @@ class Client(Protocol):
         ...
 
     def goes_on(self, receive: Receive, messages: int) -> None:
-        """A receive has ended well, with so many messages."""
+        """A receive has ended well, with this number of messages."""
         ...
 
     def failed(self, receive: Receive) -> None:

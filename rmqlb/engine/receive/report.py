@@ -94,7 +94,7 @@ def simulated(simulation: ReceiveSimulation) -> SimulatedReceivers:
 
 
 def _ms_of(ordered: Sequence[int], percent: int) -> float:
-    """The least time that so many of 100 do not exceed."""
+    """The shortest time that this percentage of waits does not exceed."""
     return milliseconds(ordered[max(ceil(len(ordered) * percent / 100) - 1, 0)])
 
 

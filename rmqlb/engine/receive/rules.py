@@ -13,11 +13,11 @@ MS_US = 1000
 # -- a receive at its broker ---------------------------------------------------------------------
 
 EARLY_US = 50 * MS_US
-"""A waiting request is over so long before its time (`PopRequest.isTimeout`)."""
+"""How long before its time a waiting request is over (`PopRequest.isTimeout`)."""
 SCAN_US = 20 * MS_US
 """How often that is looked at (`PopLongPollingService.run`)."""
 RETRY_FIRST_PERCENT = 20
-"""In so many of 100 requests the retry topic comes before the queues (`BrokerConfig.popFromRetryProbability`)."""
+"""Percentage of requests in which the retry topic comes before the queues (`BrokerConfig.popFromRetryProbability`)."""
 RANDOM_QUEUES = 100
 """A request begins at one of the first hundred queues (`PopMessageProcessor.processRequest`)."""
 
@@ -27,7 +27,8 @@ SHORTEST_AWAIT_US = 5 * SECOND_US
 LONGEST_AWAIT_US = 20 * SECOND_US
 """`ReceiveMessageActivity.receiveMessage` takes what is outside for the nearer of the two, unless the client's deadline
 comes before the shorter one; then it refuses (`ProxyConfig
-.grpcClientConsumerMinLongPollingTimeoutMillis` and its sister, which is also what a PushConsumer is told)."""
+.grpcClientConsumerMinLongPollingTimeoutMillis` and `…MaxLongPollingTimeoutMillis`,
+which is also the await duration that a PushConsumer gets)."""
 SHORTEST_INVISIBLE_US = 10 * SECOND_US
 LONGEST_INVISIBLE_US = 12 * 3600 * SECOND_US
 """It refuses what is outside (`AbstractMessingActivity.validateInvisibleTime`)."""
@@ -39,7 +40,7 @@ cannot be written to its client (`ReceiveMessageResponseStreamWriter.NACK_INVISI
 EXPIRED_US = 120 * SECOND_US
 HEARTBEAT_US = 10 * SECOND_US
 EXPIRY_SCAN_US = 10 * SECOND_US
-"""A gRPC client is dead when it has been silent for so long, which is looked at so often
+"""A gRPC client is taken for dead after the first time without a heartbeat, which the Proxy checks at the last interval
 (`ConsumerManager.scanNotActiveChannel`, `ClusterServiceManager`); its heartbeats are `ClientManagerImpl`'s."""
 PROXY_ROUTE_US = 20 * SECOND_US
 """How old the Proxy's view of a route gets (`TopicRouteService`, `topicRouteServiceCacheRefreshSeconds`)."""
@@ -53,13 +54,13 @@ FIRST_ASSIGNMENT_US = SECOND_US
 ASSIGNMENT_US = 5 * SECOND_US
 """When a PushConsumer asks for its assignments (`PushConsumerImpl.startUp`)."""
 REQUEST_TIMEOUT_US = 3 * SECOND_US
-"""A gRPC receive's deadline is so long after its await (`ConsumerImpl.receiveMessage`)."""
+"""How long after its await duration a gRPC receive's deadline is (`ConsumerImpl.receiveMessage`)."""
 PUSH_PAUSE_US = SECOND_US
 """What a PushConsumer waits after an error (`ProcessQueueImpl.RECEIVING_FAILURE_BACKOFF_DELAY`)."""
 POP_AWAIT_US = 15 * SECOND_US
 """`DefaultMQPushConsumerImpl.BROKER_SUSPEND_MAX_TIME_MILLIS`."""
 POP_TIMEOUT_US = 10 * SECOND_US
-"""A POP request's time-out is so long after it (`PullAPIWrapper.popAsync`)."""
+"""How long after it a POP request's time-out is (`PullAPIWrapper.popAsync`)."""
 POP_PAUSE_US = 3 * SECOND_US
 """What a POP client waits after an error (`pullTimeDelayMillsWhenException`)."""
 POP_SHORTEST_INVISIBLE_US = 5 * SECOND_US
@@ -75,24 +76,24 @@ FIRST_POP_ROUTE_US = 10 * MS_US
 REVIVE_QUEUES = 8
 """Services per broker, each with a queue of its own; requests take them in turn (`BrokerConfig.reviveQueueNum`)."""
 REVIVE_EARLY_US = SECOND_US
-"""So long before a message is visible again its checkpoint is due (`PopMessageProcessor.buildCkMsg`)."""
+"""How long before its messages are visible again a checkpoint is due (`PopMessageProcessor.buildCkMsg`)."""
 TIMER_SECOND_US = SECOND_US
 TIMER_LOOK_US = 100 * MS_US
-"""The timer wheel has full seconds (`timerPrecisionMs`), and looks so often which of them have passed
+"""The timer wheel has full seconds (`timerPrecisionMs`); the second time is how often it looks which have passed
 (`HookUtils.transformTimerMessage`, `TimerDequeueGetService`)."""
 REVIVE_LAG_US = 2 * SECOND_US
-"""What a service has read must reach so far beyond the time at which a message is visible again: one second is the
+"""How far what a service has read must reach beyond the time at which a message is visible again: one second is the
 acknowledgements' way, one more is waited (`PopReviveService.mergeAndRevive`)."""
 REVIVE_STALE_US = 3 * SECOND_US
 """When its last entry is older, what it has read reaches until now (`PopReviveService.consumeReviveMessage`)."""
 REVIVE_STEP_US = 100 * MS_US
 REVIVE_QUIET_US = 4 * SECOND_US
 REVIVE_SCAN_US = 10 * SECOND_US
-"""A look has such steps; it ends when nothing has come for so long, or after so long (`reviveScanTime`)."""
+"""The steps of a look; how long nothing has come when it ends, or how long it lasts at most (`reviveScanTime`)."""
 REVIVE_INTERVAL_US = SECOND_US
 REVIVE_MOST_SLOW = 3
-"""It waits so long before each look (`reviveInterval`), and after one that has found nothing as often again as there
-were such looks, up to three times (`reviveMaxSlow`)."""
+"""What a service waits before each look (`reviveInterval`). After looks that have found nothing it waits that time once
+more for each of them, up to three times (`reviveMaxSlow`)."""
 LOCK_TICK_US = 100 * MS_US
 """In order, a queue is free at the next tick after its time (`ConsumerOrderInfoLockManager`)."""
 MOST_DELIVERIES = 17

@@ -24,7 +24,7 @@ from rmqlb.model.times import milliseconds
 RARE_MESSAGES = 1000
 _FEWEST_MESSAGES = 100
 _RECEIVES = 100_000
-"""About so many receives the rare messages of a simulation cost when it is not said how many messages there are."""
+"""About how many receives the rare messages of a simulation take when their number is not given."""
 Progress = Callable[[int], None]
 
 

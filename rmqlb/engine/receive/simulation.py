@@ -56,7 +56,7 @@ class ReceiveSimulation:
         self._arrivals = arrivals(self.queues, scenario, trial, self._round_us())
 
     def run(self, progress: Callable[[int], None] | None = None, until_wait_us: int = NEVER) -> None:
-        """All of it, or until a message has waited longer; `progress` is told the messages so far, now and then."""
+        """All of it, or until a message has waited longer; `progress` gets the number of messages now and then."""
         for name, outages in self.routes.outages.items():
             for outage in outages:
                 self.clock.call(outage.begin, self._outage_begins, self._by_name[name], outage)

@@ -30,7 +30,7 @@ def receive_facts(report: ReceiveReport) -> tuple[str, ...]:
 
 
 def receive_gravity(report: ReceiveReport) -> str:
-    """How grave it is: error of messages that nobody receives, warning where a target is missed or something fails."""
+    """How grave it is: error when messages are left or dead letters, warning for a missed target or a failure."""
     totals, target = report.totals, report.target
     if totals.left or totals.dead_lettered:
         return ERROR

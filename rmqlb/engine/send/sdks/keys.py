@@ -30,7 +30,7 @@ def picker(queues: Sequence[MessageQueue], profile: SdkProfile) -> Callable[[str
 
 
 def keyed_queues(queues: Sequence[MessageQueue], profile: SdkProfile) -> list[MessageQueue]:
-    """Of the queues those that the SDK deals keys to, in its order (raises DataError when there are none)."""
+    """Of the queues those that the SDK sends keys to, in its order (raises DataError when there are none)."""
     listed = list(queues)
     if profile.rotation == "first-queues":
         # Node compares the queue's number with the number of a master broker (`PublishingLoadBalancer`).
@@ -43,7 +43,7 @@ def keyed_queues(queues: Sequence[MessageQueue], profile: SdkProfile) -> list[Me
 
 
 def place_of_key(size: int, key: str, profile: SdkProfile) -> int:
-    """The place of a key in a list of so many queues (raises UsageError)."""
+    """The place of a key in a list of this number of queues (raises UsageError)."""
     match profile.hash:
         case "random":
             raise UsageError(

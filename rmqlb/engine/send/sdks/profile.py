@@ -30,7 +30,7 @@ class SdkProfile(Struct, frozen=True):
         mirrors: the version whose rules these are.
         since: the first version that has them; () is the oldest there is.
         until: the last version that was released with them; None is the newest there is.
-        vectors: so many questions were answered by the SDK itself; 0 where only its source was read.
+        vectors: number of questions that the SDK itself answered; 0 where only its source was read.
         hash: what it makes of a message group or sharding key.
         rotation: how it goes round the queues.
         counter: the number that it counts by.

@@ -18,8 +18,9 @@ from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.route import MASTER_ID, QueueData, TopicRouteData
 
 MOST_GO_BROKERS = 12
-"""client-go sorts queue data by a comparison that contradicts itself. Up to so many it turns them round, and as it does
-so twice before the first message, they stand as they came; beyond that the order depends on the Go version."""
+"""client-go sorts queue data by a comparison that contradicts itself. Up to this number of brokers it reverses
+them, and as it does so twice before the first message, they stand as they came. Beyond that the order depends on the Go
+version."""
 
 
 def publish_queues(route: TopicRouteData, sdk: str = "java") -> list[MessageQueue]:

@@ -30,10 +30,10 @@ NO_CANDIDATE = "every endpoint is isolated"
 HEARTBEAT_US = 10_000_000
 """How often gRPC producers ask each endpoint; a good answer ends its isolation."""
 _BACKOFF_US, _MOST_BACKOFF_US = 10_000, 1_000_000
-"""What a Proxy tells producers (`grpcClientProducerBackoff…`): the delay of attempt 1; each later one doubles it."""
+"""What a Proxy sets for producers (`grpcClientProducerBackoff…`): the delay of attempt 1; each later one doubles it."""
 _SYSTEM_BUSY = 2
 _GO_TIMEOUT_MS = 3000
-"""client-go 2.1.2 waits so long for each answer, whatever it is told."""
+"""How long client-go 2.1.2 waits for each answer, whatever timeout is set."""
 _GO_RETRIED = frozenset({1, 14, 16, 17})
 _REFUSED = {"": "connection refused", "local": "UNAVAILABLE", "cluster": "INTERNAL_SERVER_ERROR"}
 """What the SDK sees of a broker that refuses, by the mode of the Proxy; "" is without one."""

@@ -45,7 +45,7 @@ class Targets:
         if not self._sdk.grpc:
             listed = [queue for queue in publish_list(route, self._sdk) if queue.broker_name not in exclude]
             if listed and self._sdk.rotation == "cpp":
-                # A new route's counter begins anew.
+                # The counter of a new route begins at 0.
                 self.cpp = CppRoundRobin(listed, self._start(thread, listed) if self._version < 0 else 0)
             elif listed:
                 start = self._start(thread, listed) if self._version < 0 else self.go.counter
