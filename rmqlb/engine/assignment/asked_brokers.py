@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rmqlb.engine.assignment.by_broker import AskedBroker, query_assignment
+from rmqlb.engine.assignment.by_broker import DEFAULT_SHARE, AskedBroker, query_assignment
 from rmqlb.engine.assignment.consumers import reported_strategies
+from rmqlb.engine.assignment.detect import DEFAULT
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue
@@ -13,8 +14,6 @@ from rmqlb.model.owners import AssignedQueue, AssignmentMismatch, BrokerAssignme
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
 from rmqlb.model.words import counted, of_all
-
-DEFAULT = "AVG"
 
 
 def assignment_questions(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> Iterator[AssignmentQuestion]:
@@ -85,9 +84,9 @@ def _predicted(
 ) -> list[frozenset[MessageQueue] | None]:
     """What the broker answers by each `popShareQueueNum` that it may have, in the mode that it says it has."""
     listed = next((view.client_ids for view in group.views or () if view.broker_addr == asked.address), None)
-    shares = (group.pop_share_queue_nums or {}).get(asked.topic) or (-1,)
+    shares = (group.pop_share_queue_nums or {}).get(asked.topic) or (DEFAULT_SHARE,)
     found = []
-    for share in shares if answer.mode == "POP" else (-1,):
+    for share in shares if answer.mode == "POP" else (DEFAULT_SHARE,):
         broker = AskedBroker(asked.broker_name, listed, "POP" if answer.mode == "POP" else "PULL", share)
         predicted = query_assignment(broker, asked.strategy, asked.topic, queues, [asked.client_id])[asked.client_id]
         found.append(None if predicted is None else frozenset(predicted))

@@ -23,7 +23,9 @@ from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 
 RequestMode = Literal["PULL", "POP"]
 ANY_QUEUE = -1
-"""In the place of a queue's number: the broker takes messages from whichever of its queues it likes."""
+"""In the place of a queue's number: the broker takes messages from any of its queues."""
+DEFAULT_SHARE = -1
+"""`defaultPopShareQueueNum`: every consumer may read every queue."""
 _LMQ_PREFIX = "%LMQ%"
 
 
@@ -44,7 +46,7 @@ class AskedBroker(Struct, frozen=True):
     broker_name: str
     client_ids: tuple[str, ...] | None
     mode: RequestMode = "PULL"
-    pop_share_queue_num: int = -1
+    pop_share_queue_num: int = DEFAULT_SHARE
     balances: bool = True
 
 
@@ -92,7 +94,7 @@ def assign_pop(
 def pop_queues(
     strategy: Strategy, queues: Sequence[MessageQueue], client_ids: Sequence[str], client_id: str, share: int
 ) -> Iterator[MessageQueue]:
-    """What `allocate4Pop` returns for one consumer, with its doubles, of sorted lists (raises AllocationError)."""
+    """What `allocate4Pop` returns for one consumer, with its duplicates, of sorted lists (raises AllocationError)."""
     count = len(client_ids)
     if share <= 0 or share >= count - 1:
         yield from (MessageQueue(queue.topic, queue.broker_name, ANY_QUEUE) for queue in queues)

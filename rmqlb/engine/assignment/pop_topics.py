@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES
-from rmqlb.engine.assignment.by_broker import ANY_QUEUE, assign_pop
+from rmqlb.engine.assignment.by_broker import ANY_QUEUE, DEFAULT_SHARE, assign_pop
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError
 from rmqlb.model.finding import INFO, Finding
@@ -14,9 +14,6 @@ from rmqlb.model.group import ConsumerGroup, is_grpc
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.owners import PopQueue, PopTopic
 from rmqlb.model.route import MASTER_ID, TopicRouteData
-
-DEFAULT_SHARE = -1
-"""`defaultPopShareQueueNum`: every consumer may read every queue."""
 
 
 def pop_topics(
@@ -108,7 +105,7 @@ def _topic(
             for client_id, its in _answers(strategy, route, ids, share):
                 for queue in its:
                     consumers.setdefault(queue, set()).add(client_id)
-    # Where nobody may read single queues, a line for each broker is all there is to show.
+    # Where no consumer may read single queues, a line for each broker is all there is to show.
     whole = bool(consumers) and all(queue.queue_id == ANY_QUEUE for queue in consumers)
     rows = tuple(
         PopQueue(queue.broker_name, queue.queue_id, tuple(sort_client_ids(consumers.get(queue, ()))))
