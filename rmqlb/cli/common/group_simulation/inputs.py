@@ -131,7 +131,7 @@ def gather(
         members, of_members = _members(found, strategy, own, broadcasting=broadcasting)
     _within(events, scenario.until_us, happens.for_)
     _require_somebody(found, events, may_join=options.happens is not None)
-    scenario, of_clients = _with_clients(scenario, configured, found, events)
+    scenario, of_clients = _with_clients(scenario, configured, found, joining)
     scenario = replace(
         scenario,
         events=events,
@@ -192,13 +192,12 @@ def _require_somebody(found: GroupOnTopics, events: Sequence[Event], *, may_join
 
 
 def _with_clients(
-    scenario: GroupScenario, configured: MemberOptions, found: GroupOnTopics, events: Sequence[Event]
+    scenario: GroupScenario, configured: MemberOptions, found: GroupOnTopics, joining: Sequence[str]
 ) -> tuple[GroupScenario, list[Finding]]:
     seen = None if found.assumed else found.group
     version, of_version = client_version(seen, configured.client)
     said, said_of = values.consumer_types(configured.consumer_type or ())
     usual, types, of_types = consumer_types(seen, said, said_of)
-    joining = {event.subject for event in events if event.kind == "join"}
     require_members(said_of, {*found.client_ids, *joining}, "--consumer-type")
     scenario = replace(
         scenario,
