@@ -28,7 +28,7 @@ class AssignmentReads(Protocol):
 def reported_assignments(
     reads: AssignmentReads, group: str, questions: Sequence[AssignmentQuestion], at_once: int, progress: Progress
 ) -> dict[AssignmentQuestion, AssignmentAnswer]:
-    """The answers, of so many brokers at once; a question without an answer is left out."""
+    """The answers, of at most `at_once` brokers at a time; a question without an answer is left out."""
     by_address: dict[str, list[AssignmentQuestion]] = {}
     for question in questions:
         by_address.setdefault(question.address, []).append(question)

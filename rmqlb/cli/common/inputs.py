@@ -93,7 +93,7 @@ class GroupOnTopics(Struct, frozen=True):
         return () if self.broadcasting else self.sdks.uses(self.client_ids)
 
     def mixed_sdks(self, unassigned: int, duplicate_owners: int) -> Iterator[Finding]:
-        """That its members run several client libraries, which is predicted to leave so many queues so."""
+        """That its members run several client libraries, and how many queues have no or two owners, as predicted."""
         if self.routes and not self.broadcasting:
             yield from mixed_finding(self.sdks, self.client_ids, unassigned=unassigned, several=duplicate_owners)
 

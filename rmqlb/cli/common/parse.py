@@ -156,7 +156,7 @@ def sdks(texts: Sequence[str]) -> tuple[str | None, dict[str, str]]:
 
 
 def require_members(said: Iterable[str], client_ids: Collection[str], option: str) -> None:
-    """Refuse what an option says of a consumer that nobody is (raises UsageError)."""
+    """Refuse what an option says of a consumer that is never in the group (raises UsageError)."""
     for client_id in said:
         if client_id not in client_ids:
             raise UsageError(

@@ -180,8 +180,8 @@ def allocate_for(
 ) -> list[MessageQueue]:
     """One consumer's queues exactly as its own client computes them (`AllocateMessageQueueStrategy.allocate`).
 
-    A consumer that is not in `client_ids` gets nothing, as in RocketMQ. What library the others run is all the same to
-    it. The other arguments are those of `allocate`.
+    A consumer that is not in `client_ids` gets nothing, as in RocketMQ. The library of the others makes no difference.
+    The other arguments are those of `allocate`.
 
     Raises:
         AllocationError: this consumer's client throws; the text is RocketMQ's.

@@ -1,4 +1,4 @@
-"""The strategies of rocketmq-client-go: AVG and AVG_BY_CIRCLE deal as Java's, the others by rules of their own.
+"""The strategies of rocketmq-client-go: AVG and AVG_BY_CIRCLE assign as Java's, the others by rules of their own.
 
 Rules of this file:
 - A Go strategy throws nothing where Java's checks do: without queues, consumers or an id of its own it returns nil.

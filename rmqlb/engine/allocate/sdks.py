@@ -137,7 +137,7 @@ def sdk_named(text: str) -> SdkGuess:
     ('go (apache/rocketmq-client-go 2.0.0 to 2.1.2)', True)
 
     Raises:
-        UsageError: there is no such library, or the version is none.
+        UsageError: there is no such library, or the text after the @ is no version.
     """
     name, at, version = text.partition("@")
     sdk = SDKS.get(name)

@@ -77,7 +77,7 @@ def group_sdks(
 
 
 def usual_sdk(numbers: Mapping[str, int]) -> str:
-    """The library of most consumers, of which there are so many with each; of equals the first of `SDKS`.
+    """The library of most consumers, given how many run each; of equals the first of `SDKS`.
 
     >>> usual_sdk({"go": 2, "cpp": 1}), usual_sdk({"go": 1, "java": 1})
     ('go', 'java')

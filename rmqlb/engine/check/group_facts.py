@@ -147,7 +147,7 @@ class GroupFacts(Struct, dict=True, eq=False):
 
     @property
     def listed(self) -> tuple[str, ...] | None:
-        """The client IDs that are listed, duplicates kept; None where they are unknown or none so far is not none."""
+        """The client IDs that are listed, duplicates kept; None where they, or whether there are any, are unknown."""
         if not self.group.client_ids and (self.untold is not None or behind_proxy(self.group) is not None):
             return None
         return self.group.client_ids

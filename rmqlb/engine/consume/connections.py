@@ -29,7 +29,7 @@ class Connections:
         opened: Callable[[Broker], None],
         nobody: MemberList | None = None,
     ) -> None:
-        """`nobody` is what its client takes the error of a broker for that knows nobody of the group."""
+        """`nobody` is the list for which its client takes the error of a broker that knows no consumer of the group."""
         self._addresses: dict[Broker, None] | None = None
         self._ids: dict[str, tuple[int, ...]] = {}
         self._views = views
@@ -120,7 +120,7 @@ class Connections:
     def member_ids(self, view: TopicView) -> Generator[int, None, tuple[Broker | None, MemberList | None]]:
         """`MQClientInstance.findConsumerIdList`: one broker of the route at random, its master if it has one.
 
-        The broker asked, and whom it names; None when it does not answer, or with an error as it knows nobody.
+        The broker asked, and whom it names; None when it does not answer, or with an error as it knows no consumer.
         """
         name = view.brokers[self._draws.below(len(view.brokers))]
         broker = self._env.any_of(name, view.addresses[name], self._draws)

@@ -324,9 +324,8 @@ class ProcessQueues:
             self._late.append((self._pull, taken))
             return
         waiting = [held for held in taken if not held.locked and not held.dropped and held.hold.to_us is None]
-        if (
-            waiting
-        ):  # `pullMessage` of Go looks at the lock, which `lock` does not note for a queue that is not yet taken
+        # `pullMessage` of Go looks at the lock, which `lock` does not note for a queue that is not yet taken
+        if waiting:
             env.log.waiting_pulls += len(waiting)
             env.clock.call(self._client.profile.pull_retry_us, self._pull_first, waiting)
             taken = [held for held in taken if held.locked]

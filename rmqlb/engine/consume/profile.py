@@ -88,15 +88,15 @@ class ConsumerProfile(Struct, frozen=True):
     # a timer rebalances at fixed times, and each notice rebalances once, one after the other; else notices wake up a
     # loop, which then waits anew.
     ticks: bool = False
-    # the first of these times is so long after the instance was made; None: after its first rebalance.
+    # the first of these times, counted from the making of its instance; None: after its first rebalance.
     first_tick_us: int | None = None
     beats_on_change: bool = True  # a heartbeat follows when a rebalance has changed its queues.
     ends_at_failure: bool = False  # a topic without queues or list of consumers ends the rebalance of all others.
-    error_is_nobody: bool = False  # the error of a broker that knows nobody of the group is an empty list to it.
+    error_is_nobody: bool = False  # the error of a broker that knows no consumer is an empty list to it.
     unregisters: bool = True  # it tells brokers when it ends; else they find its connections closed.
     unlocks: bool = True  # it gives back the lock of an orderly queue that it loses; else the lock has to expire.
-    # the locks with which it takes orderly queues do not count: it first pulls after they have been renewed, and looks
-    # so often; 0 is at once.
+    # the locks with which it takes orderly queues do not count: it first pulls after they have been renewed, for which
+    # it looks at this interval; 0: it pulls at once.
     pull_retry_us: int = 0
 
 

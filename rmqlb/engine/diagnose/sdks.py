@@ -74,7 +74,7 @@ def _is_same(case: Hypotheses) -> bool | None:
 
 
 def _otherwise_shared(case: Hypotheses, others: frozenset[str]) -> tuple[MessageQueue, ...]:
-    """The queues without exactly one owner, where nobody but these consumers owns other queues than predicted.
+    """The queues without exactly one owner, where only these consumers own other queues than predicted.
 
     A Go consumer does not report its strategy, which may be another one than that of the others.
     """

@@ -54,7 +54,7 @@ class GroupBatch:
     sdks: Mapping[int, Mapping[str, str]]
 
     def is_java(self, strategy: str) -> Bools:
-        """The groups that Java's rules compute under a strategy (its full name): all consumers are, or deal as, Java's.
+        """The groups that Java's rules compute under a strategy (its full name): each gets what a Java consumer would.
 
         Shape (groups,).
         """

@@ -25,7 +25,7 @@ from rmqlb.pipeline.schemas import GROUP, WHAT_IF
 
 
 def changes_of(consumers: int) -> list[int]:
-    """How many consumers more or fewer there are, up to so many."""
+    """How many consumers more or fewer there are, up to this number."""
     return [change for change in range(-consumers, consumers + 1) if change]
 
 

@@ -14,7 +14,7 @@ class PopGroup(Row, frozen=True):
     """A group on a topic.
 
     `share` is `popShareQueueNum`, `fewest` of how many consumers may read a queue at least, `unread` how many queues
-    nobody may read; these and `consumers` are None when the consumers are not known. A Proxy goes by no strategy.
+    no consumer may read; these and `consumers` are None when the consumers are not known. A Proxy has no strategy.
     """
 
     cluster: str

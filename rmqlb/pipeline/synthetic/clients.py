@@ -1,4 +1,4 @@
-"""Groups whose consumers are not, or not all, Java's that deal out queues among themselves."""
+"""Groups whose consumers are not, or not all, Java's that share queues among themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHARES = (-1, 1, 2, 0)
 
 
 class Clients(StrEnum):
-    """What a group's consumers are; those of healthy groups that are not Java's go round in this order."""
+    """What a group's consumers are; healthy groups that are not Java's take the others in turn."""
 
     JAVA = "java"
     MIXED = "java-and-go"
@@ -27,7 +27,7 @@ class Clients(StrEnum):
 
 
 def language_of(clients: Clients, place: int) -> tuple[str, str | None]:
-    """The language of a group's so many-th process, and its version where the library reports a fixed one."""
+    """The language of the process at this place of a group, and its version where the library reports a fixed one."""
     if clients is Clients.GO or (clients is Clients.MIXED and place % 2):
         return GO.languages[0], GO.reports[-1]
     if clients is Clients.CPP:

@@ -232,7 +232,7 @@ def _groups(
 def _with_other_clients(
     shape: FleetShape, number: int, groups: tuple[FleetGroup, ...], before: int
 ) -> tuple[FleetGroup, ...]:
-    """The groups of the so many-th cluster, a share of the healthy ones with other clients; `before` are in others."""
+    """The groups of one cluster, a share of the healthy ones with other clients; `before` are in earlier ones."""
     first = int(before * shape.other_clients)
     wanted = int((before + len(groups)) * shape.other_clients) - first
     healthy = [place for place, group in enumerate(groups) if group.fault is None]

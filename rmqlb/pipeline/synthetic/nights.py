@@ -168,7 +168,7 @@ class _Life:
         return states
 
     def _owners(self, place: int, its: _Route, random: Random) -> Sequence[Owners | None]:
-        """Who is seen to hold each queue of a topic; None where nobody can be."""
+        """Who is seen to hold each queue of a topic; None where no owner can be seen."""
         if not is_owned(self._cluster.groups[place].clients):
             return [None] * len(its.queues)
         group, client_ids, settled = self._cluster.groups[place], self._client_ids[place], self._settled[place]

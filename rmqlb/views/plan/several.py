@@ -101,7 +101,7 @@ def _figure(title: str, key: str, summaries: Sequence[Summary], fold: int) -> Co
 
 
 def _consumers(plan: RebalancePlan) -> str:
-    """Of a group that consumes all by POP nobody is counted with owners."""
+    """The summary counts no consumer of a group that consumes all by POP."""
     if plan.topics or not plan.pop_topics:
         return _change(plan.summary.before.consumers, plan.summary.after.consumers)
     return _change(len(set(plan.sorted_consumers_before)), len(set(plan.sorted_consumers_after)))
