@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from rmqlb.model.finding import WARNING
 from rmqlb.model.owners import OwnersReport, PopTopic
@@ -55,14 +54,7 @@ def _lag(report: OwnersReport) -> str:
 
 def with_pop(shown: Report, report: OwnersReport) -> Report:
     """The report of what a group pulls, with what it consumes by POP."""
-    section, rows = pop_section(report), shown.rows
-    return replace(
-        shown,
-        facts=(*shown.facts, *pop_facts(report)),
-        sections=(*shown.sections[:1], section, *shown.sections[1:]),
-        tables=(*(shown.tables or ()), section),
-        rows=None if rows is None else replace(rows, items=[*rows.items, *pop_rows(report)]),
-    )
+    return shown.with_part(pop_section(report), pop_facts(report), pop_rows(report))
 
 
 def pop_facts(report: OwnersReport) -> Iterator[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from msgspec.structs import replace
-
 from rmqlb.model.finding import WARNING
 from rmqlb.model.plan import PopChange, RebalancePlan
 from rmqlb.model.words import counted, named, of_all
@@ -30,14 +28,8 @@ def pop_plan_report(plan: RebalancePlan, *, changed_only: bool = False) -> Repor
 
 def with_pop(shown: Report, plan: RebalancePlan, *, changed_only: bool) -> Report:
     """The plan of what a group pulls, with what it consumes by POP."""
-    section, more = pop_section(plan, changed_only=changed_only), list(pop_rows(plan, changed_only=changed_only))
-    return replace(
-        shown,
-        facts=(*shown.facts, *pop_facts(plan)),
-        sections=(*shown.sections[:1], section, *shown.sections[1:]),
-        tables=(*(shown.tables or ()), section),
-        rows=None if shown.rows is None else replace(shown.rows, items=[*shown.rows.items, *more]),
-    )
+    section, rows = pop_section(plan, changed_only=changed_only), pop_rows(plan, changed_only=changed_only)
+    return shown.with_part(section, pop_facts(plan), rows)
 
 
 def pop_facts(plan: RebalancePlan) -> Iterator[str]:
