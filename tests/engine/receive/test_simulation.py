@@ -73,7 +73,7 @@ def test_no_message_is_lost_or_made(scenario: ReceiveScenario) -> None:
         assert totals.left == 0
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(scenarios())
 def test_equal_arguments_give_equal_bytes(scenario: ReceiveScenario) -> None:
     once, twice = (encode(simulate_receive(TWO, scenario, trace=True)) for _ in range(2))
