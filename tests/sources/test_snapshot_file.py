@@ -57,13 +57,13 @@ def problem(text: str, wanted: Wanted = ALL) -> DocumentError:
 # -- round trips --------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(SNAPSHOTS)
 def test_what_is_written_as_json_is_read_back(snapshot: ClusterSnapshot) -> None:
     assert read(as_json(whole(snapshot))) == snapshot
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(SNAPSHOTS)
 def test_what_is_written_as_yaml_is_read_back(snapshot: ClusterSnapshot) -> None:
     assert read(as_yaml(whole(snapshot))) == snapshot

@@ -34,14 +34,14 @@ def both(topic: TopicRouteData, scenario: SendScenario) -> tuple[SendReport, Sen
     )
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(routes(), scenarios(modes=("sync", "sync", "async", "oneway")))
 def test_the_fast_simulation_equals_the_traced_one(topic: TopicRouteData, scenario: SendScenario) -> None:
     fast, traced = both(topic, scenario)
     assert fast == traced
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(routes(), scenarios(modes=("sync", "sync", "async", "oneway")), st.sampled_from((1, 40)))
 def test_nothing_is_counted_beyond_the_end(topic: TopicRouteData, scenario: SendScenario, threads: int) -> None:
     """100 threads with one message each have their next ones long after the end: nobody is isolated until then."""

@@ -178,7 +178,7 @@ def scenarios(draw: st.DrawFn) -> SendScenario:
     )
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(routes(), scenarios(), st.sampled_from((0, 1000)))
 def test_every_counter_of_every_trial_is_the_engines(topic: TopicRouteData, scenario: SendScenario, first: int) -> None:
     scenario = fitting(topic, scenario)

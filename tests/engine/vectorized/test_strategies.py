@@ -88,7 +88,7 @@ def both(groups: list[tuple[list[str], Topics]], strategy: str, settings: Settin
     return batch.shares(batch.allocate(strategy)), by_engine
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(groups=GROUPS, strategy=st.sampled_from(STRATEGIES), configured=SETTINGS)
 def test_every_queue_goes_where_the_engine_sends_it(
     groups: list[tuple[list[str], Topics]], strategy: str, configured: Settings
