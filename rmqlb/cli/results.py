@@ -31,7 +31,7 @@ from rmqlb.views.row_changes import ChangeLine
 from rmqlb.views.schema_view import Schemas
 from rmqlb.views.send.result import SendResult
 
-_STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report")
+_STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report", "compact")
 _LISTING = ("add", "list", "use", "remove")
 
 

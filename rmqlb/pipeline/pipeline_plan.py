@@ -26,8 +26,9 @@ class PipelinePlan:
         as_of: the last date that counts; None for all. Of each cluster the last snapshot is looked at.
         include_retry: the groups' %RETRY% topics too.
         consumers: how many consumers more or fewer a what-if goes.
-        report_to: None for `report` in the warehouse.
+        report_to: None for `rmqlb-report` in the current folder.
         top: how many rows the report's lists have.
+        keep_days: how many days of snapshots a compacted warehouse keeps; None for all.
         force: write tables anew even if they were made from just this.
     """
 
@@ -44,6 +45,7 @@ class PipelinePlan:
     schedule_text: str = ""
     report_to: str | None = None
     top: int = 20
+    keep_days: int | None = None
     force: bool = False
 
     def digest(self, *names: str) -> str:

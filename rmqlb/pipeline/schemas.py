@@ -269,6 +269,13 @@ WRITTEN_BY: Mapping[str, tuple[Table, ...]] = {
 ALL = tuple(table for tables in WRITTEN_BY.values() for table in tables if table is not FLEET)
 """The tables that people read."""
 
+FORGOTTEN = Table("forgotten", columns("hash string, snapshot string, kind string"))
+"""Documents that `compact --keep` has removed: they are known, and not ingested again."""
+
+MIGRATED: Mapping[str, Mapping[str, str]] = {}
+"""Table → a column that earlier versions did not write → what it is, as SQL, of the rows that they wrote. Where such a
+column is not named, their rows cannot be known again, and the table is refused."""
+
 # What the report hands on.
 
 WHAT_IF_SUMMARY = table(

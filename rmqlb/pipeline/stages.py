@@ -6,7 +6,6 @@ earlier run stopped.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -158,12 +157,21 @@ def report(run: StageRun) -> StageReport:
     from rmqlb.pipeline.report.write import write_report
 
     began = time.monotonic()
-    folder = run.plan.report_to or os.path.join(run.warehouse.folder, "report")
+    folder = run.plan.report_to or DEFAULT_REPORT
     summary = write_report(run.spark, run.warehouse, folder, top=run.plan.top)
     rows = {exported.name: exported.rows for exported in summary.tables}
     written = info(f"the report is {summary.page}")
     counts = {camel_case(words): number for words, number in summary.facts.items()}
     return stage_report("report", time.monotonic() - began, rows, counts=counts, findings=(written,))
+
+
+def compact(run: StageRun) -> StageReport:
+    """All tables → the same rows in fewer files, and without snapshots that are no longer kept."""
+    from rmqlb.pipeline.compact import compact_tables
+
+    began = time.monotonic()
+    rows, removed = compact_tables(run.spark, run.warehouse, run.plan.keep_days)
+    return stage_report("compact", time.monotonic() - began, rows, counts={"removedSnapshots": removed})
 
 
 STAGES: Mapping[str, Callable[[StageRun], StageReport]] = {
@@ -176,6 +184,12 @@ STAGES: Mapping[str, Callable[[StageRun], StageReport]] = {
     "report": report,
 }
 """The stages by name, in the order in which `run` does them."""
+UPKEEP: Mapping[str, Callable[[StageRun], StageReport]] = {"compact": compact}
+"""What is done to a warehouse beside them."""
+READ_ONLY = frozenset({"report"})
+"""The stages that write no table."""
+DEFAULT_REPORT = "rmqlb-report"
+"""The report's folder, of this machine, below the current one."""
 
 
 def _stage(

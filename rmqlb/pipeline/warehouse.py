@@ -1,84 +1,59 @@
-"""The warehouse: named tables in a folder, each replaced or added to as a whole, or not at all.
+"""The warehouse: named tables, each replaced or added to as a whole, or not at all.
 
-What is read is what `tables.json` names. Rows are written aside, in a folder of their own, and one rename of
-`tables.json` makes them visible, all tables of a stage together; the next writer removes folders that it does not name.
-One writer at a time: the lock is the kernel's, so that it ends with its process.
+A run writes tables that nobody sees, and publishes them together at its end: by one act that the storage does wholly or
+not at all, with the run's number and the versions of what each table was made from. Who reads sees the state that was
+published last, of all tables. One writer at a time.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
-import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec.structs import replace
 
-from rmqlb.decoding import decode
-from rmqlb.errors import DataError, UsageError
-from rmqlb.pipeline.schemas import WRITTEN_BY, Table, ddl
-from rmqlb.sources.atomic_file import replace_file
+from rmqlb.errors import DataError
+from rmqlb.pipeline.schemas import MIGRATED, WRITTEN_BY, Table
+from rmqlb.pipeline.storage.contents import Contents, Stored
+from rmqlb.pipeline.storage.delta_tables import DeltaTables
+from rmqlb.pipeline.storage.local_folder import LocalFolder
+from rmqlb.pipeline.storage.storage import Storage, is_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FORMAT, VERSION = "rmqlb/warehouse", 2
-_CONTENTS, _LOCK, _RUN = "tables.json", ".lock", "run"
-
-
-class Stored(msgspec.Struct, frozen=True, rename="camel"):
-    """One table as it is in the warehouse.
-
-    Attributes:
-        folders: where its rows are, below the table's own folder.
-        made_from: what it was made from, by name, for a later run to see whether it still holds.
-        left_out: folder → snapshots whose rows in it are shown no more, because a later folder has them anew.
-    """
-
-    folders: tuple[str, ...]
-    rows: int
-    columns: dict[str, str]
-    made_from: dict[str, str] = {}
-    left_out: dict[str, tuple[str, ...]] = {}
-
-    @property
-    def version(self) -> str:
-        """Changes whenever the rows do."""
-        return ",".join(self.folders)
-
-    def with_more(self, more: Stored, gone: int, snapshots: tuple[str, ...]) -> Stored:
-        """This table with another's rows beside its own, less those (so many) of some snapshots."""
-        left_out = dict(self.left_out)
-        if gone:
-            for folder in self.folders:
-                left_out[folder] = tuple(sorted({*left_out.get(folder, ()), *snapshots}))
-        return msgspec.structs.replace(
-            more, folders=(*self.folders, *more.folders), rows=self.rows - gone + more.rows, left_out=left_out
-        )
-
-
-class _Contents(msgspec.Struct, frozen=True, rename="camel"):
-    schema: str = FORMAT
-    format_version: int = VERSION
-    last: int = 0
-    tables: dict[str, Stored] = {}
-
 
 class Warehouse:
-    """Tables in a folder of this machine, or one mounted on it; all of Spark's machines see it under the same name."""
+    """Tables in a folder of this machine, which all of Spark's machines see, or at a URI that Spark reaches."""
 
-    def __init__(self, folder: str) -> None:
-        self.folder = os.path.abspath(folder)
+    def __init__(self, place: str, spark: SparkSession | None = None) -> None:
+        self._storage: Storage = DeltaTables(place) if is_uri(place) else LocalFolder(place)
+        self._held = False
+        if spark is not None:
+            self.use(spark)
+
+    @property
+    def folder(self) -> str:
+        """Its folder or its URI."""
+        return self._storage.place
+
+    @property
+    def needs_spark(self) -> bool:
+        """Nothing can be asked of it before `use`."""
+        return self._storage.needs_spark
+
+    def use(self, spark: SparkSession) -> None:
+        """The session by which its storage is reached."""
+        self._storage.use(spark)
 
     def stored(self, name: str) -> Stored | None:
         """What is known of a table; None when there is none."""
-        return self._contents().tables.get(name)
+        return self._storage.contents().tables.get(name)
 
     def names(self) -> tuple[str, ...]:
         """The tables that are there."""
-        return tuple(sorted(self._contents().tables))
+        return tuple(sorted(self._storage.contents().tables))
 
     def read(self, spark: SparkSession, table: Table) -> DataFrame:
         """A table's rows; a DataError when it is not there, or was written with other columns."""
@@ -89,18 +64,7 @@ class Warehouse:
                 hint=f"write it first: rmqlb pipeline {_writer(table)}",
                 code="table-not-found",
             )
-        missing = sorted(set(table.columns) - set(stored.columns))
-        if missing:
-            raise DataError(
-                f"table {table.name} in {self.folder} has no column {missing[0]}: another version of rmqlb wrote it",
-                hint=_anew(table),
-            )
-        root = os.path.join(self.folder, table.name)
-        paths = [os.path.join(root, folder) for folder in stored.folders]
-        lost = [path for path in paths if not os.path.isdir(path)]
-        if lost:
-            raise DataError(f"{lost[0]} is gone, but table {table.name} needs it", hint=_anew(table))
-        return _read(spark, table, root, stored)
+        return self._rows(spark, table, stored)
 
     def read_or_empty(self, spark: SparkSession, table: Table) -> DataFrame:
         """A table's rows; none when the table is not there."""
@@ -122,98 +86,77 @@ class Warehouse:
         return stored is not None and stored.made_from == made_from and stored.columns == dict(table.columns)
 
     @contextmanager
-    def writing(self) -> Iterator[Writing]:
-        """Write tables; all of them show when the block ends well, none of them otherwise.
+    def held(self) -> Iterator[None]:
+        """Be the only one that writes, for as long as the block lasts; what is held already stays so.
 
         Raises:
-            DataError: the folder cannot be made or written.
+            DataError: the place cannot be made or written.
             UsageError: another process is writing.
         """
-        with self._locked():
-            self._remove_left_overs()
-            contents = self._contents()
-            writing = Writing(self, contents.last + 1)
+        if self._held:
+            yield
+            return
+        with self._storage.held():
+            self._held = True
             try:
-                yield writing
-                self._publish(contents, writing)
+                yield
             finally:
-                self._remove_left_overs()
-
-    def _these(self, tables: Iterable[Table]) -> dict[str, Stored]:
-        there = self._contents().tables
-        return {table.name: there[table.name] for table in tables if table.name in there}
-
-    def _contents(self) -> _Contents:
-        path = os.path.join(self.folder, _CONTENTS)
-        try:
-            with open(path, "rb") as file:
-                contents = decode(file.read(), _Contents)
-        except FileNotFoundError:
-            return _Contents()
-        except (OSError, msgspec.DecodeError) as error:
-            raise DataError(f"{path}: {error}", hint="is this a warehouse of rmqlb?") from None
-        if contents.schema != FORMAT or contents.format_version != VERSION:
-            raise DataError(
-                f"{path}: {contents.schema} {contents.format_version} is not what this program reads "
-                f"({FORMAT} {VERSION})",
-                hint="ingest the snapshots into another --warehouse, or use the rmqlb that wrote this one",
-            )
-        return contents
-
-    def _publish(self, contents: _Contents, writing: Writing) -> None:
-        tables = {**contents.tables, **writing.written}
-        body = msgspec.json.format(msgspec.json.encode(_Contents(last=writing.number, tables=tables)))
-        try:
-            replace_file(os.path.join(self.folder, _CONTENTS), body.decode())
-        except OSError as error:
-            raise _unwritable(self.folder, error) from None
-
-    def _remove_left_overs(self) -> None:
-        """Folders of ours that no table names; nothing else in the folder is touched."""
-        tables = self._contents().tables
-        for entry in os.scandir(self.folder):
-            if not entry.is_dir():
-                continue
-            known = tables[entry.name].folders if entry.name in tables else ()
-            with suppress(PermissionError):  # not ours, such as the lost+found of a disk
-                for below in os.scandir(entry.path):
-                    if below.name.startswith(f"{_RUN}=") and below.name not in known:
-                        shutil.rmtree(below.path, ignore_errors=True)
+                self._held = False
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        try:
-            os.makedirs(self.folder, exist_ok=True)
-            lock = os.open(os.path.join(self.folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise _unwritable(self.folder, error) from None
-        try:
+    def writing(self) -> Iterator[Writing]:
+        """Write tables; all of them show when the block ends well, none of them otherwise (raises as `held`)."""
+        with self.held():
+            self._storage.clean()
+            contents = self._storage.contents()
+            writing = Writing(self, self._storage, contents.last + 1)
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise UsageError(
-                    f"another process is writing to {self.folder}",
-                    hint="wait for it, or use another --warehouse",
-                    code="warehouse-busy",
-                ) from None
-            yield
-        finally:
-            os.close(lock)
+                yield writing
+                tables = {**contents.tables, **writing.written}
+                self._storage.publish(Contents(last=writing.number, tables=tables), writing.written)
+            finally:
+                self._storage.clean()
+
+    def forget(self) -> None:
+        """Remove files that no state of the last days needs, where the storage keeps such."""
+        with self.held():
+            self._storage.forget(self._storage.contents())
+
+    def _these(self, tables: Iterable[Table]) -> dict[str, Stored]:
+        there = self._storage.contents().tables
+        return {table.name: there[table.name] for table in tables if table.name in there}
+
+    def _rows(self, spark: SparkSession, table: Table, stored: Stored) -> DataFrame:
+        """The rows that are stored, with this version's columns."""
+        missing = sorted(set(table.columns) - set(stored.columns) - MIGRATED.get(table.name, {}).keys())
+        if missing:
+            raise DataError(
+                f"table {table.name} in {self.folder} has no column {missing[0]}: another version of rmqlb wrote it",
+                hint=_anew(table),
+            )
+        try:
+            frame = self._storage.read(spark, table, stored)
+        except DataError as error:
+            raise DataError(error.message, hint=_anew(table)) from None
+        for name, known in MIGRATED.get(table.name, {}).items():
+            if name not in stored.columns:
+                frame = frame.selectExpr("*", f"CAST({known} AS {table.columns[name]}) AS `{name}`")
+        return frame.select(*table.columns)
 
 
 class Writing:
-    """Tables being written aside, and by name what was written; the run's folders bear its number."""
+    """Tables that nobody sees yet, and by name what was written; `number` is that of the run."""
 
-    def __init__(self, warehouse: Warehouse, number: int) -> None:
+    def __init__(self, warehouse: Warehouse, storage: Storage, number: int) -> None:
         self._warehouse = warehouse
-        self._folder = warehouse.folder
+        self._storage = storage
         self.number = number
         self.written: dict[str, Stored] = {}
 
     def replace(self, table: Table, frame: DataFrame, made_from: Mapping[str, str] | None = None) -> int:
         """Write a table in place of what is there, and come back with its number of rows."""
-        stored = self._write(table, frame, made_from or {})
-        self.written[table.name] = stored
+        stored = self._storage.replace(table, frame, self.number)
+        self.written[table.name] = replace(stored, made_from=dict(made_from or {}))
         return stored.rows
 
     def add(self, table: Table, frame: DataFrame, instead_of: Collection[str] = ()) -> int:
@@ -221,48 +164,25 @@ class Writing:
 
         `instead_of`: snapshots whose rows of before are to be shown no more.
         """
-        stored = self._write(table, frame, {})
         before = self._warehouse.stored(table.name)
-        if before is None:
+        stored, rows = self._storage.add(table, frame, self.number, before, instead_of)
+        if stored is not before:
             self.written[table.name] = stored
-            return stored.rows
-        gone = 0
-        if instead_of:
-            rows = self._warehouse.read(frame.sparkSession, table)
-            gone = rows.filter(rows["snapshot"].isin(list(instead_of))).count()
-        if stored.rows or gone:
-            self.written[table.name] = before.with_more(stored, gone, tuple(instead_of))
-        return stored.rows
+        return rows
+
+    def compact(self, spark: SparkSession, table: Table) -> None:
+        """Put a table's rows in as few files as are useful; it stays the same version of the table."""
+        before = self._warehouse.stored(table.name)
+        if before is not None:
+            self.written[table.name] = self._storage.compact(spark, table, self.number, before)
 
     def aside(self, name: str) -> str:
-        """A folder for what is needed only while this block lasts."""
-        return os.path.join(self._folder, name, _folder(self.number))
+        """A path, for Spark, of what is needed only while this block lasts."""
+        return self._storage.aside(name, self.number)
 
     def read(self, spark: SparkSession, table: Table) -> DataFrame:
         """The rows of a table that this block has written."""
-        return _read(spark, table, os.path.join(self._folder, table.name), self.written[table.name])
-
-    def _write(self, table: Table, frame: DataFrame, made_from: Mapping[str, str]) -> Stored:
-        root, name = os.path.join(self._folder, table.name), _folder(self.number)
-        frame.select(*table.columns).write.partitionBy(*table.partitions).parquet(os.path.join(root, name))
-        stored = Stored((name,), 0, dict(table.columns), dict(made_from))
-        return msgspec.structs.replace(stored, rows=_read(frame.sparkSession, table, root, stored).count())
-
-
-def _folder(number: int) -> str:
-    """A run's folder, below each of its tables; as Spark reads it, `run` is one more column."""
-    return f"{_RUN}={number:06d}"
-
-
-def _read(spark: SparkSession, table: Table, root: str, stored: Stored) -> DataFrame:
-    from pyspark.sql import functions as fn
-
-    reader = spark.read.schema(ddl({**table.columns, _RUN: "int"})).option("basePath", root)
-    frame = reader.parquet(*(os.path.join(root, folder) for folder in stored.folders))
-    for folder, snapshots in stored.left_out.items():
-        gone = (fn.col(_RUN) == int(folder.partition("=")[2])) & fn.col("snapshot").isin(list(snapshots))
-        frame = frame.filter(~gone)
-    return frame.select(*table.columns)
+        return self._storage.read(spark, table, self.written[table.name]).select(*table.columns)
 
 
 def _writer(table: Table) -> str:
@@ -270,14 +190,10 @@ def _writer(table: Table) -> str:
 
 
 def _anew(table: Table) -> str:
-    """How a table is made again; what was ingested before is known, and is not read again into the same warehouse."""
+    """The command that makes a table again; a warehouse knows what was ingested, and does not read it twice."""
     stage = _writer(table)
     return (
-        "ingest the snapshots into another --warehouse"
+        "ingest the snapshots into another one: rmqlb pipeline run -w NEW PATH…"
         if stage == "ingest"
         else f"rebuild it: rmqlb pipeline {stage} --force"
     )
-
-
-def _unwritable(folder: str, error: OSError) -> DataError:
-    return DataError(f"cannot write to {folder}: {error.strerror or error}", hint="choose another --warehouse")

@@ -60,6 +60,14 @@ def whole_ms(text: str, option: str) -> int:
     return us // 1000
 
 
+def days(text: str, option: str) -> int:
+    """A number of days such as `90d`."""
+    match = re.fullmatch(r"(?a)(\d{1,5})d", text.strip().lower())
+    if match is None or not int(match[1]):
+        raise UsageError(f"{option} {text}: not a number of days", hint="write 90d")
+    return int(match[1])
+
+
 def milliseconds(text: str, option: str) -> tuple[int, ...]:
     """Whole milliseconds separated by commas, ascending or equal."""
     parts = [part.strip() for part in text.split(",")]

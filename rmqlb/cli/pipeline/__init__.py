@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rmqlb.cli.command_tree import grouped
 
-COMMANDS = ("generate", "ingest", "allocate", "score", "what-if", "producers", "history", "report", "run")
+COMMANDS = ("generate", "ingest", "allocate", "score", "what-if", "producers", "history", "report", "run", "compact")
 
 app = grouped("pipeline", "rmqlb.cli.pipeline", COMMANDS)
 
@@ -18,5 +18,5 @@ def pipeline() -> None:
 
     Every group under every strategy, after every change, with every broker lost; every topic's producers; and how
     ownership moved from snapshot to snapshot. Each stage reads and writes tables in a warehouse, a folder of Parquet
-    files; run does them all. It needs the extra packages of rmqlb[pipeline].
+    files or Delta Lake tables at a URI; run does them all. It needs the extra packages of rmqlb[pipeline].
     """

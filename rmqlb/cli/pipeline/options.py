@@ -13,7 +13,7 @@ spark_option = panel("Spark")
 which_option = panel("What to look at")
 producers_option = panel("Producers")
 ReportFolder = Annotated[
-    str | None, Option("--to", metavar="DIR", help="The report's folder; default: report in the warehouse.")
+    str | None, Option("--to", metavar="DIR", help="The report's folder; default: rmqlb-report, here.")
 ]
 Top = Annotated[int, Option("--top", min=1, max=1000, help="How many rows a list of the page has.")]
 IncludeRetry = Annotated[bool, which_option("--include-retry", help="The groups' %RETRY% topics too.")]
@@ -27,9 +27,9 @@ class StageOptions(Struct, frozen=True):
         warehouse_option(
             "-w",
             "--warehouse",
-            metavar="DIR",
+            metavar="DIR|URI",
             envvar="RMQLB_WAREHOUSE",
-            help="The folder of the tables; all of Spark's machines see it under this name.",
+            help="A folder that all of Spark's machines see, or a URI: hdfs://, s3a://, gs://, abfss://.",
         ),
     ] = None
     force: Annotated[bool, warehouse_option("--force", help="Rebuild even if up to date.")] = False
@@ -45,7 +45,7 @@ class StageOptions(Struct, frozen=True):
         None
     )
     log_file: Annotated[
-        str | None, spark_option(metavar="FILE", help="Where Spark's log goes; default: spark.log in the warehouse.")
+        str | None, spark_option(metavar="FILE", help="Where Spark's log goes; default: in ~/.local/state/rmqlb.")
     ] = None
 
 

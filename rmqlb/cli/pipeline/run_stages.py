@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import Terminal
@@ -17,11 +19,12 @@ from rmqlb.model.stage import StageReport
 from rmqlb.pipeline.spark.progress import stage_progress
 from rmqlb.pipeline.spark.session import spark_session
 from rmqlb.pipeline.spark.settings import SessionSettings, parse_conf
-from rmqlb.pipeline.stages import STAGES, StageRun
+from rmqlb.pipeline.stages import READ_ONLY, STAGES, UPKEEP, StageRun
 from rmqlb.pipeline.warehouse import Warehouse
 from rmqlb.views.pipeline_view import pipeline_report
 
-_LOG = "spark.log"
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def run_stages(
@@ -36,19 +39,20 @@ def run_stages(
     """Run stages and show what they have done; `command`: its name, by default that of the one stage."""
     plan = plan_for(which, force=stage.force, **asked)
     terminal = Terminal(command or f"pipeline {stages[0]}", output)
-    settings = SessionSettings(master=stage.master, conf=parse_conf(stage.conf or ()))
-    folder = _folder(stage.warehouse, must_be_there="ingest" not in stages)
-    settings = replace(settings, log_file=stage.log_file or os.path.join(folder, _LOG))
+    conf = parse_conf(stage.conf or ())
+    warehouse = _warehouse(stage.warehouse, must_be_there="ingest" not in stages)
+    log_file = stage.log_file or _log_of(warehouse.folder)
+    settings = SessionSettings(stage.master, conf, log_file, delta=warehouse.needs_spark)
     done: list[StageReport] = []
     with terminal.progress(stages=True, verb="running") as progress:
         progress("on Spark", 0, 0)
-        with spark_session(settings) as spark:
-            run = StageRun(spark, Warehouse(folder), plan)
+        with _session(warehouse, settings, writes=not READ_ONLY.issuperset(stages)) as spark:
+            run = StageRun(spark, warehouse, plan)
             for name in stages:
                 progress(name, 0, 0)
                 with stage_progress(spark, lambda tasks, of, name=name: progress(name, tasks, of)):  # type: ignore[misc]
-                    done.append(STAGES[name](run))
-    show_stages(terminal, folder, done)
+                    done.append({**STAGES, **UPKEEP}[name](run))
+    show_stages(terminal, warehouse.folder, done)
 
 
 def show_stages(terminal: Terminal, folder: str, done: Sequence[StageReport]) -> None:
@@ -57,18 +61,45 @@ def show_stages(terminal: Terminal, folder: str, done: Sequence[StageReport]) ->
     terminal.show(pipeline_report(folder, done), ClusterSnapshot("warehouse", folder), findings)
 
 
-def _folder(warehouse: str | None, *, must_be_there: bool) -> str:
-    if not warehouse:
+@contextmanager
+def _session(warehouse: Warehouse, settings: SessionSettings, *, writes: bool) -> Iterator[SparkSession]:
+    """A session in which this process is the only one that writes, which is settled before Spark has any work."""
+    with ExitStack() as stack:
+        if writes and not warehouse.needs_spark:
+            stack.enter_context(warehouse.held())
+        spark = stack.enter_context(spark_session(settings))
+        warehouse.use(spark)
+        if writes and warehouse.needs_spark:
+            stack.enter_context(warehouse.held())
+        yield spark
+
+
+def _warehouse(place: str | None, *, must_be_there: bool) -> Warehouse:
+    if not place:
         raise UsageError(
-            "no warehouse", hint="name its folder with --warehouse, or set RMQLB_WAREHOUSE", code="no-warehouse"
+            "no warehouse", hint="name its folder or URI with --warehouse, or set RMQLB_WAREHOUSE", code="no-warehouse"
         )
-    folder = os.path.abspath(warehouse)
-    if must_be_there and not os.path.isdir(folder):
+    warehouse = Warehouse(place)
+    if warehouse.needs_spark:
+        return warehouse
+    if must_be_there and not os.path.isdir(warehouse.folder):
         raise DataError(
-            f"there is no warehouse {warehouse}", hint="rmqlb pipeline ingest makes one", code="table-not-found"
+            f"there is no warehouse {place}", hint="rmqlb pipeline ingest makes one", code="table-not-found"
         )
     try:
-        os.makedirs(folder, exist_ok=True)
+        os.makedirs(warehouse.folder, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"--warehouse {warehouse}: {error.strerror or error}", code="cannot-write") from None
-    return folder
+        raise UsageError(f"--warehouse {place}: {error.strerror or error}", code="cannot-write") from None
+    return warehouse
+
+
+def _log_of(place: str) -> str:
+    """A file of this user's for each warehouse; where there is no home to write to, a temporary one."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    name = f"spark-{os.path.basename(place)}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:8]}.log"
+    for folder in (os.path.join(state, "rmqlb"), tempfile.gettempdir()):
+        with suppress(OSError):
+            os.makedirs(folder, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return os.path.join(folder, name)
+    return name

@@ -24,7 +24,7 @@ from rmqlb.pipeline.ingest.document_ids import check_cluster
 from rmqlb.pipeline.ingest.ingest_report import IngestReport, require_equal
 from rmqlb.pipeline.ingest.input_files import Found, find, nothing_at
 from rmqlb.pipeline.row_filter import RowFilter
-from rmqlb.pipeline.schemas import DOCUMENTS, GROUPS, KEY, QUARANTINE, TOPICS, ddl
+from rmqlb.pipeline.schemas import DOCUMENTS, FORGOTTEN, GROUPS, KEY, QUARANTINE, TOPICS, ddl
 from rmqlb.pipeline.spark.in_workers import in_workers
 from rmqlb.pipeline.warehouse import Warehouse, Writing
 from rmqlb.sources.dump.read_document import LARGEST_FILE
@@ -97,7 +97,7 @@ class _Ingest:
 
     def run(self, found: Found, cluster: str | None, only: RowFilter) -> IngestReport:
         """Read, see what is new, write it, and compare the counts."""
-        documents = self._warehouse.read_or_empty(self._spark, DOCUMENTS)
+        documents = self._known()
         listed = self._listed(found.urls)
         read = self._aside("_read", self._read(found, cluster, documents))
         heads = steps.heads_of(read)
@@ -136,6 +136,11 @@ class _Ingest:
             }
         )
         return report
+
+    def _known(self) -> DataFrame:
+        """Documents that are in the warehouse, or were and are no longer kept: hash, snapshot and kind."""
+        there, forgotten = (self._warehouse.read_or_empty(self._spark, table) for table in (DOCUMENTS, FORGOTTEN))
+        return there.select(*FORGOTTEN.columns).unionByName(forgotten)
 
     def _choose(self, read: DataFrame, fresh: DataFrame, kinds: Mapping[str, int], only: RowFilter) -> _Chosen:
         snapshots = only.filter(fresh.filter("kind = 'snapshot'"))

@@ -30,9 +30,21 @@ _RESULTS_CONF = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": 
 _LOOPBACK_CONF = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
+_DELTA_CONF = {
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "32",
+}
+"""A table's log has some hundreds of lines, and VACUUM lists some hundreds of folders: the defaults are 50 and 10,000
+tasks."""
+_EXTENSIONS, _CATALOG = "spark.sql.extensions", "spark.sql.catalog.spark_catalog"
+_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+
+
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
     """How to get a Spark session; `conf` has Spark's own keys, `log_file` gets all that Spark and its processes say.
+
+    `delta`: the session's tables are Delta Lake's; its jars are the user's to give.
 
     Raises:
         UsageError: the master is of no form that Spark knows, or a key in `conf` is malformed or not the user's to set.
@@ -42,6 +54,7 @@ class SessionSettings:
     conf: Mapping[str, str] = field(default_factory=dict)
     log_file: str = "rmqlb-spark.log"
     name: str = "rmqlb"
+    delta: bool = False
 
     def __post_init__(self) -> None:
         if not _LOCAL.fullmatch(self.master) and not _REMOTE.fullmatch(self.master):
@@ -77,6 +90,7 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "2048",
         "spark.sql.adaptive.enabled": "true",
         **({"spark.sql.shuffle.partitions": str(2 * _cores(settings.master))} if is_local(settings.master) else {}),
+        **(_DELTA_CONF if settings.delta else {}),
         **settings.conf,
         **_RESULTS_CONF,
     }
@@ -84,7 +98,13 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
 
 def submitted_conf(settings: SessionSettings) -> dict[str, str]:
     """What is set under spark-submit, whose own settings are the user's too: what results depend on, and `--conf`."""
-    return {"spark.sql.execution.arrow.pyspark.enabled": "true", **settings.conf, **_RESULTS_CONF}
+    return {
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        **(_DELTA_CONF if settings.delta else {}),
+        **settings.conf,
+        **(_delta_session(settings.conf) if settings.delta else {}),
+        **_RESULTS_CONF,
+    }
 
 
 def driver_conf(settings: SessionSettings, folder: str) -> dict[str, str]:
@@ -103,8 +123,18 @@ def driver_conf(settings: SessionSettings, folder: str) -> dict[str, str]:
         "spark.sql.warehouse.dir": os.path.join(folder, "spark-warehouse"),
         **(_LOOPBACK_CONF if stays_here else {}),  # no other machine has to reach the driver
         **session_conf(settings),
+        **(_delta_session(settings.conf) if settings.delta else {}),
         "spark.master": settings.master,
         "spark.submit.deployMode": "client",
+    }
+
+
+def _delta_session(conf: Mapping[str, str]) -> dict[str, str]:
+    """What a session must have from its start for Delta Lake's SQL; extensions of the user's stay."""
+    named = [name for name in conf.get(_EXTENSIONS, "").split(",") if name and name != _DELTA_EXTENSION]
+    return {
+        _EXTENSIONS: ",".join([*named, _DELTA_EXTENSION]),
+        _CATALOG: conf.get(_CATALOG, "org.apache.spark.sql.delta.catalog.DeltaCatalog"),
     }
 
 

@@ -1,0 +1,59 @@
+"""Upkeep of a warehouse: fewer files, and no snapshots older than asked.
+
+What is removed is remembered in FORGOTTEN by its content, or the next ingest of the same folder would bring it back.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as fn
+
+from rmqlb.pipeline import schemas
+from rmqlb.pipeline.ingest.arrow_udf import PIECES
+from rmqlb.pipeline.schemas import DOCUMENTS, FORGOTTEN
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from rmqlb.pipeline.warehouse import Warehouse
+
+_ALL = {table.name: table for table in (*schemas.ALL, schemas.FLEET, PIECES, FORGOTTEN)}
+_OF_SNAPSHOTS = (*schemas.INGESTED, PIECES)
+
+
+def compact_tables(spark: SparkSession, warehouse: Warehouse, keep_days: int | None) -> tuple[dict[str, int], int]:
+    """Rows of each table afterwards, and how many snapshots were removed.
+
+    `keep_days` counts from the newest snapshot of all clusters; those without a date are kept.
+
+    Raises:
+        DataError: the warehouse cannot be written, or what a table says of itself is not so.
+        UsageError: another process is writing to it.
+    """
+    with warehouse.held():
+        removed = 0 if keep_days is None else _remove_old(spark, warehouse, keep_days)
+        there = [_ALL[name] for name in warehouse.names() if name in _ALL]
+        with warehouse.writing() as writing:
+            for table in there:
+                writing.compact(spark, table)
+        warehouse.forget()
+    return warehouse.rows(*there), removed
+
+
+def _remove_old(spark: SparkSession, warehouse: Warehouse, keep_days: int) -> int:
+    documents = warehouse.read_or_empty(spark, DOCUMENTS)
+    newest = documents.agg(fn.max("date")).collect()[0][0]
+    if newest is None:
+        return 0
+    old = documents.filter(fn.col("date") < fn.lit(newest - timedelta(days=keep_days)))
+    snapshots = [row[0] for row in old.select("snapshot").distinct().collect()]
+    if not snapshots:
+        return 0
+    with warehouse.writing() as writing:
+        writing.add(FORGOTTEN, old.select(*FORGOTTEN.columns))
+        for table in _OF_SNAPSHOTS:
+            if warehouse.stored(table.name) is not None:
+                writing.add(table, spark.createDataFrame([], table.ddl), snapshots)
+    return len(snapshots)

@@ -1,0 +1,245 @@
+"""A warehouse at a URI: a Delta Lake table for each table, and one that says which versions of them belong together.
+
+`_published` has a row for each table and run: the version of its Delta Lake table that is shown, with the run's number
+and the versions of what it was made from. A run commits its tables one after the other and publishes them by one commit
+to `_published`, its last; versions that no row names are seen by nobody, and the next run goes back behind them. All of
+it is Delta Lake's own: a reader needs nothing of ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from rmqlb.errors import DataError, UsageError
+from rmqlb.pipeline.schemas import Table
+from rmqlb.pipeline.storage.claims import Claimed, claimed
+from rmqlb.pipeline.storage.contents import VERSION, Contents, Stored
+from rmqlb.pipeline.storage.files import spark_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PUBLISHED = Table(
+    "_published",
+    {
+        "name": "string",
+        "run": "bigint",
+        "tableVersion": "bigint",
+        "rows": "bigint",
+        "at": "timestamp",
+        "writer": "string",
+        "format": "int",
+        "columns": "map<string, string>",
+        "madeFrom": "map<string, string>",
+        "lastChange": "bigint",
+    },
+)
+"""A table as a run left it; of each `name` the row of the highest `run` holds. `lastChange` is the last run that
+changed the table's rows, `writer` names the process."""
+
+_FOLDERS = frozenset({"date"})
+"""Of a table's partitions those that are folders here: a cluster's night is too small for a file of its own."""
+_ABSENT = {"DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_MISSING_DELTA_TABLE", "PATH_NOT_FOUND"}
+_UNFIT = re.compile(r"[\x00-\x20\x7f`?#*\[\]{}\\']")
+
+
+class DeltaTables:
+    """Tables at a URI; every session that reads or writes them has Delta Lake's jars."""
+
+    needs_spark = True
+
+    def __init__(self, uri: str) -> None:
+        self.place = uri.rstrip("/")
+        if self.place.endswith(":") or _UNFIT.search(self.place):
+            hint = "such as hdfs://namenode/rmqlb or s3a://bucket/rmqlb"
+            raise UsageError(f"--warehouse {uri}: not a URI for tables", hint=hint, code="no-warehouse")
+        self._session: SparkSession | None = None
+        self._contents: Contents | None = None
+        self._claim: Claimed | None = None
+        self._writer = uuid4().hex
+
+    def use(self, spark: SparkSession) -> None:
+        """The session by which all is reached."""
+        self._session = spark
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """By a claim, a small file beside the tables; no job is run for it."""
+        with claimed(spark_files(self._spark).folder(f"{self.place}/_writers"), self.place) as claim:
+            self._claim, self._contents = claim, None
+            try:
+                yield
+            finally:
+                self._claim = None
+
+    def contents(self) -> Contents:
+        """The highest run of each table, as it was when this was first asked, or when we last published."""
+        if self._contents is None:
+            self._contents = self._read_contents()
+        return self._contents
+
+    def read(self, spark: SparkSession, table: Table, stored: Stored) -> DataFrame:
+        """The version that is shown."""
+        from pyspark.errors import AnalysisException
+
+        reader = spark.read.format("delta").option("versionAsOf", str(stored.table_version))
+        try:
+            return reader.load(self._path(table)).select(*stored.columns)
+        except AnalysisException as error:
+            where = f"version {stored.table_version} of {self._path(table)}"
+            raise DataError(f"{where} is gone, but table {table.name} needs it: {error.getCondition()}") from None
+
+    def replace(self, table: Table, frame: DataFrame, run: int) -> Stored:
+        """All rows of a new version."""
+        rows, version = self._commit(table, frame, "overwrite")
+        return Stored((), rows, dict(table.columns), run=run, table_version=version)
+
+    def add(
+        self, table: Table, frame: DataFrame, run: int, before: Stored | None, instead_of: Collection[str]
+    ) -> tuple[Stored, int]:
+        """Versions upon the one that is shown: one without the rows of these snapshots, one with the new rows."""
+        if before is None:
+            stored = self.replace(table, frame, run)
+            return stored, stored.rows
+        self._go_back(table, before)
+        gone = self._delete(table, instead_of) if instead_of else 0
+        rows, version = self._commit(table, frame, "append")
+        if not rows and not gone:
+            return before, 0
+        now = Stored((), before.rows - gone + rows, dict(table.columns), run=run, table_version=version)
+        return now, rows
+
+    def compact(self, spark: SparkSession, table: Table, run: int, before: Stored) -> Stored:  # noqa: ARG002 - no new run
+        """By OPTIMIZE, which makes a version of the same rows in larger files, where there are several small ones."""
+        self._go_back(table, before)
+        self._sql(f"OPTIMIZE {self._name(table)}")
+        version = int(self._head(table)["version"])
+        return before if version == before.table_version else replace(before, table_version=version)
+
+    def aside(self, name: str, run: int) -> str:
+        """A folder of this writer alone."""
+        return f"{self.place}/_aside/{name}/{self._writer}-{run}"
+
+    def publish(self, contents: Contents, written: Collection[str]) -> None:
+        """By one commit to `_published`, which another that has come first makes void."""
+        if not written:
+            return
+        if self._claim is not None:
+            self._claim.must_hold(self.place)
+        at = datetime.now(UTC).replace(tzinfo=None)
+        rows = [
+            (
+                *(name, contents.last, stored.table_version, stored.rows, at, self._writer, VERSION),
+                *(stored.columns, stored.made_from, stored.run),
+            )
+            for name, stored in ((name, contents.tables[name]) for name in written)
+        ]
+        frame = self._spark.createDataFrame(rows, PUBLISHED.ddl).coalesce(1)
+        # A commit of the same application and number is void when there is one already: two never publish one run.
+        self._commit(PUBLISHED, frame, "append", {"txnAppId": "rmqlb", "txnVersion": str(contents.last)})
+        self._contents = contents
+
+    def clean(self) -> None:
+        """What is aside, of whomever; versions that no run has published are seen by nobody."""
+        spark_files(self._spark).remove_all(f"{self.place}/_aside")
+
+    def forget(self, contents: Contents) -> None:
+        """Files of versions that were replaced more than a week ago, and rows of `_published` that no longer hold."""
+        older = " OR ".join(f"(name = '{name}' AND run < {run})" for name, run in self._highest_runs().items())
+        if older:
+            self._sql(f"DELETE FROM {self._name(PUBLISHED)} WHERE {older}")  # noqa: S608 - our own names
+            self._sql(f"OPTIMIZE {self._name(PUBLISHED)}")
+        for name in (*contents.tables, PUBLISHED.name):
+            self._sql(f"VACUUM delta.`{self.place}/{name}`")
+
+    @property
+    def _spark(self) -> SparkSession:
+        if self._session is None:
+            raise RuntimeError("a warehouse at a URI is asked before it has a session")
+        return self._session
+
+    def _path(self, table: Table) -> str:
+        return f"{self.place}/{table.name}"
+
+    def _name(self, table: Table) -> str:
+        """The table as SQL has it; a URI with what would end the name is not taken."""
+        return f"delta.`{self._path(table)}`"
+
+    def _sql(self, text: str) -> list[Any]:
+        return self._spark.sql(text).collect()
+
+    def _head(self, table: Table) -> Any:
+        """The newest version, whether or not it is shown, and what was said of it when it was committed."""
+        return self._sql(f"DESCRIBE HISTORY {self._name(table)} LIMIT 1")[0]
+
+    def _commit(
+        self, table: Table, frame: DataFrame, mode: str, options: dict[str, str] | None = None
+    ) -> tuple[int, int]:
+        """Write rows; how many they are, and their version, as the commit itself says (UsageError: it is not ours)."""
+        folders = [name for name in table.partitions if name in _FOLDERS]
+        writer = frame.select(*table.columns).write.format("delta").mode(mode).partitionBy(*folders)
+        schema = "overwriteSchema" if mode == "overwrite" else "mergeSchema"
+        mark = uuid4().hex
+        writer.options(**{schema: "true", "userMetadata": mark, **(options or {})}).save(self._path(table))
+        head = self._head(table)
+        if head["userMetadata"] != mark:
+            raise UsageError(
+                f"another process has written to {self._path(table)} at the same time",
+                hint="nothing of this run is shown; run it again when the other has ended",
+                code="warehouse-busy",
+            )
+        return int(head["operationMetrics"].get("numOutputRows", 0)), int(head["version"])
+
+    def _delete(self, table: Table, snapshots: Collection[str]) -> int:
+        texts = ", ".join(_text(name) for name in sorted(snapshots))
+        return int(self._sql(f"DELETE FROM {self._name(table)} WHERE snapshot IN ({texts})")[0][0])  # noqa: S608
+
+    def _go_back(self, table: Table, shown: Stored) -> None:
+        """Make the version that is shown the newest one, where a run that was killed has left others upon it."""
+        if int(self._head(table)["version"]) != shown.table_version:
+            self._sql(f"RESTORE TABLE {self._name(table)} TO VERSION AS OF {shown.table_version}")
+
+    def _read_contents(self) -> Contents:
+        from pyspark.errors import AnalysisException
+        from pyspark.sql import functions as fn
+
+        columns = [name for name in PUBLISHED.columns if name != "name"]
+        try:
+            frame = self._spark.read.format("delta").load(self._path(PUBLISHED))
+            last = frame.groupBy("name").agg(fn.max_by(fn.struct(*columns), "run").alias("last"))
+            rows = last.select("name", "last.*").collect()
+        except AnalysisException as error:
+            if error.getCondition() not in _ABSENT:
+                raise
+            return Contents()
+        for row in rows:
+            if row["format"] != VERSION:
+                raise DataError(
+                    f"{self.place}: format {row['format']} is not what this program reads ({VERSION})",
+                    hint="ingest the snapshots into another one: rmqlb pipeline run -w NEW PATH…",
+                )
+        tables = {
+            row["name"]: Stored(
+                *((), row["rows"], row["columns"], row["madeFrom"]),
+                run=row["lastChange"],
+                table_version=row["tableVersion"],
+            )
+            for row in rows
+        }
+        return Contents(last=max((row["run"] for row in rows), default=0), tables=tables)
+
+    def _highest_runs(self) -> dict[str, int]:
+        frame = self._spark.read.format("delta").load(self._path(PUBLISHED))
+        return {row[0]: row[1] for row in frame.groupBy("name").agg({"run": "max"}).collect()}
+
+
+def _text(value: str) -> str:
+    """A text as SQL has it."""
+    return "'{}'".format(value.replace("\\", "\\\\").replace("'", "\\'"))
