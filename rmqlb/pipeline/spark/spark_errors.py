@@ -27,6 +27,10 @@ _LAST_WORDS = 200_000  # bytes
 
 
 _MORE_MEMORY = "give it more: --conf spark.driver.memory=2g (on a cluster spark.executor.memory too)"
+_DELTA_JARS = (
+    "give it Delta Lake's jars, which are made for Spark 4.0 to 4.2, such as "
+    "--conf spark.jars.packages=io.delta:delta-spark_4.2_2.13:4.4.0; a folder of this machine needs none"
+)
 _KNOWN: tuple[tuple[str, str, str, type[RmqlbError]], ...] = (
     (
         r"No space left on device|Disk quota exceeded",
@@ -72,6 +76,36 @@ _KNOWN: tuple[tuple[str, str, str, type[RmqlbError]], ...] = (
         "Spark cannot run the program {0}",
         "it must be on every executor's machine; PYSPARK_PYTHON names the Python to run there",
         RmqlbError,
+    ),
+    (
+        r"Failed to find the data source: delta|delta\.DefaultSource|Cannot find catalog plugin class .*delta",
+        "a warehouse at a URI is Delta Lake tables, and this Spark has no Delta Lake",
+        _DELTA_JARS,
+        UsageError,
+    ),
+    (
+        r"NoSuchMethodError: [^\n]*(?:\n[^\n]*){0,3}\n\s*at org\.apache\.spark\.sql\.delta\.",
+        "these jars of Delta Lake are made for another Spark",
+        _DELTA_JARS,
+        UsageError,
+    ),
+    (
+        r"Class (org\.apache\.hadoop\.fs\.\S+|com\.google\.cloud\.\S+) not found",
+        "Spark cannot reach this storage: the class {0} is missing",
+        "give its jars, as docs/pipeline.md lists them: hadoop-aws, hadoop-azure or the gcs-connector",
+        UsageError,
+    ),
+    (
+        r'No FileSystem for scheme "([^"]+)"',
+        "Spark knows no storage with the scheme {0}",
+        "hdfs, s3a, gs and abfss are usual; other than hdfs they need jars of their own",
+        UsageError,
+    ),
+    (
+        r"Call From \S+ to (\S+) failed on connection exception",
+        "{0}: HDFS does not answer there",
+        "is its NameNode running, and is the port right?",
+        EndpointError,
     ),
     (
         r"All masters are unresponsive",

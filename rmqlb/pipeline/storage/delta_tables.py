@@ -108,9 +108,9 @@ class DeltaTables:
         if before is None:
             stored = self.replace(table, frame, run)
             return stored, stored.rows
-        self._go_back(table, before)
+        base = self._go_back(table, before)
         gone = self._delete(table, instead_of) if instead_of else 0
-        rows, version = self._commit(table, frame, "append")
+        rows, version = self._commit(table, frame, "append", base=base + bool(gone))
         if not rows and not gone:
             return before, 0
         now = Stored((), before.rows - gone + rows, dict(table.columns), run=run, table_version=version)
@@ -118,10 +118,10 @@ class DeltaTables:
 
     def compact(self, spark: SparkSession, table: Table, run: int, before: Stored) -> Stored:  # noqa: ARG002 - no new run
         """By OPTIMIZE, which makes a version of the same rows in larger files, where there are several small ones."""
-        self._go_back(table, before)
+        base = self._go_back(table, before)
         self._sql(f"OPTIMIZE {self._name(table)}")
         version = int(self._head(table)["version"])
-        return before if version == before.table_version else replace(before, table_version=version)
+        return before if version == base == before.table_version else replace(before, table_version=version)
 
     def aside(self, name: str, run: int) -> str:
         """A folder of this writer alone."""
@@ -180,7 +180,7 @@ class DeltaTables:
         return self._sql(f"DESCRIBE HISTORY {self._name(table)} LIMIT 1")[0]
 
     def _commit(
-        self, table: Table, frame: DataFrame, mode: str, options: dict[str, str] | None = None
+        self, table: Table, frame: DataFrame, mode: str, options: dict[str, str] | None = None, base: int | None = None
     ) -> tuple[int, int]:
         """Write rows; how many they are, and their version, as the commit itself says (UsageError: it is not ours)."""
         folders = [name for name in table.partitions if name in _FOLDERS]
@@ -189,6 +189,8 @@ class DeltaTables:
         mark = uuid4().hex
         writer.options(**{schema: "true", "userMetadata": mark, **(options or {})}).save(self._path(table))
         head = self._head(table)
+        if int(head["version"]) == base:  # no rows: nothing to commit
+            return 0, base
         if head["userMetadata"] != mark:
             raise UsageError(
                 f"another process has written to {self._path(table)} at the same time",
@@ -201,10 +203,13 @@ class DeltaTables:
         texts = ", ".join(_text(name) for name in sorted(snapshots))
         return int(self._sql(f"DELETE FROM {self._name(table)} WHERE snapshot IN ({texts})")[0][0])  # noqa: S608
 
-    def _go_back(self, table: Table, shown: Stored) -> None:
-        """Make the version that is shown the newest one, where a run that was killed has left others upon it."""
-        if int(self._head(table)["version"]) != shown.table_version:
-            self._sql(f"RESTORE TABLE {self._name(table)} TO VERSION AS OF {shown.table_version}")
+    def _go_back(self, table: Table, shown: Stored) -> int:
+        """The newest version, of just the rows that are shown: a run that was killed may have left others upon it."""
+        version = int(self._head(table)["version"])
+        if version == shown.table_version:
+            return version
+        self._sql(f"RESTORE TABLE {self._name(table)} TO VERSION AS OF {shown.table_version}")
+        return int(self._head(table)["version"])
 
     def _read_contents(self) -> Contents:
         from pyspark.errors import AnalysisException
