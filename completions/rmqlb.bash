@@ -333,7 +333,7 @@ _rmqlb_at_pipeline() {
     esac
     case $cur in
         -*) _rmqlb_words --help --help-all ;;
-        *) _rmqlb_words generate ingest allocate score what-if producers history report run ;;
+        *) _rmqlb_words generate ingest allocate score what-if producers history report run compact ;;
     esac
 }
 
@@ -353,9 +353,8 @@ _rmqlb_at_pipeline_generate() {
 
 _rmqlb_at_pipeline_ingest() {
     case $prev in
-        --cluster|--conf) :; return ;;
+        --cluster|-w|--warehouse|--conf) :; return ;;
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
@@ -371,10 +370,9 @@ _rmqlb_at_pipeline_ingest() {
 _rmqlb_at_pipeline_allocate() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --as-of|--conf) :; return ;;
+        --as-of|-w|--warehouse|--conf) :; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
@@ -387,9 +385,8 @@ _rmqlb_at_pipeline_allocate() {
 _rmqlb_at_pipeline_score() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        -w|--warehouse) _rmqlb_folders; return ;;
+        -w|--warehouse|--conf) :; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
-        --conf) :; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
@@ -401,10 +398,9 @@ _rmqlb_at_pipeline_score() {
 _rmqlb_at_pipeline_what_if() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --as-of|--consumers|--conf) :; return ;;
+        --as-of|--consumers|-w|--warehouse|--conf) :; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
@@ -417,11 +413,10 @@ _rmqlb_at_pipeline_what_if() {
 _rmqlb_at_pipeline_producers() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --as-of|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|--conf) :; return ;;
+        --as-of|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|-w|--warehouse|--conf) :; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --latency-fault) _rmqlb_words on off; return ;;
-        -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
@@ -434,9 +429,8 @@ _rmqlb_at_pipeline_producers() {
 _rmqlb_at_pipeline_history() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        -w|--warehouse) _rmqlb_folders; return ;;
+        -w|--warehouse|--conf) :; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
-        --conf) :; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
@@ -447,8 +441,8 @@ _rmqlb_at_pipeline_history() {
 
 _rmqlb_at_pipeline_report() {
     case $prev in
-        --to|-w|--warehouse) _rmqlb_folders; return ;;
-        --top|--conf) :; return ;;
+        --to) _rmqlb_folders; return ;;
+        --top|-w|--warehouse|--conf) :; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
@@ -460,8 +454,8 @@ _rmqlb_at_pipeline_report() {
 
 _rmqlb_at_pipeline_run() {
     case $prev in
-        --cluster|--top|--as-of|--consumers|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|--conf) :; return ;;
-        --to|-w|--warehouse) _rmqlb_folders; return ;;
+        --cluster|--top|--as-of|--consumers|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|-w|--warehouse|--conf) :; return ;;
+        --to) _rmqlb_folders; return ;;
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
@@ -478,6 +472,18 @@ _rmqlb_at_pipeline_run() {
         -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --strategy-option --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
         *) _rmqlb_files ;;
     esac
+}
+
+_rmqlb_at_pipeline_compact() {
+    case $prev in
+        --keep|-w|--warehouse|--conf) :; return ;;
+        --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        --log-file) _rmqlb_files; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words stages; return ;;
+        --color) _rmqlb_words auto always never; return ;;
+    esac
+    _rmqlb_words --keep --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_context() {
@@ -643,6 +649,7 @@ _rmqlb() {
             'pipeline/history') path='pipeline history' ;;
             'pipeline/report') path='pipeline report' ;;
             'pipeline/run') path='pipeline run' ;;
+            'pipeline/compact') path='pipeline compact' ;;
             '/context') path=context ;;
             'context/add') path='context add' ;;
             'context/list') path='context list' ;;
@@ -683,6 +690,7 @@ _rmqlb() {
         'pipeline history') _rmqlb_at_pipeline_history ;;
         'pipeline report') _rmqlb_at_pipeline_report ;;
         'pipeline run') _rmqlb_at_pipeline_run ;;
+        'pipeline compact') _rmqlb_at_pipeline_compact ;;
         context) _rmqlb_at_context ;;
         'context add') _rmqlb_at_context_add ;;
         'context list') _rmqlb_at_context_list ;;

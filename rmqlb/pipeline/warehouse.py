@@ -165,10 +165,20 @@ class Writing:
         `instead_of`: snapshots whose rows of before are to be shown no more.
         """
         before = self._warehouse.stored(table.name)
+        if before is not None and before.columns != dict(table.columns):
+            return self._migrate(table, frame, instead_of)
         stored, rows = self._storage.add(table, frame, self.number, before, instead_of)
         if stored is not before:
             self.written[table.name] = stored
         return rows
+
+    def _migrate(self, table: Table, frame: DataFrame, instead_of: Collection[str]) -> int:
+        """Rows of other columns are written anew with those of now, before others are beside them."""
+        kept = self._warehouse.read(frame.sparkSession, table)
+        if instead_of:
+            kept = kept.filter(~kept["snapshot"].isin(list(instead_of)))
+        rows = kept.count()
+        return self.replace(table, kept.unionByName(frame.select(*table.columns))) - rows
 
     def compact(self, spark: SparkSession, table: Table) -> None:
         """Put a table's rows in as few files as are useful; it stays the same version of the table."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqlb.errors import DataError, UsageError
-from rmqlb.pipeline.schemas import DOCUMENTS, SCORES, WRITTEN_BY, Table, table
+from rmqlb.pipeline.schemas import DOCUMENTS, MIGRATED, SCORES, WRITTEN_BY, Table, table
 from rmqlb.pipeline.warehouse import Warehouse
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def test_a_lost_folder_is_said(spark: SparkSession, warehouse: Warehouse) -> Non
     ("contents", "message"),
     [
         ({"schema": "rmqlb/warehouse", "formatVersion": 1}, "rmqlb/warehouse 1 is not what this program reads"),
-        ({"schema": "rmqlb/warehouse", "formatVersion": 3}, "rmqlb/warehouse 3 is not what this program reads"),
+        ({"schema": "rmqlb/warehouse", "formatVersion": 4}, "rmqlb/warehouse 4 is not what this program reads"),
         ({"schema": "another", "formatVersion": 2}, "another 2 is not what this program reads"),
         ([], "Expected `object`, got `array`"),
     ],
@@ -220,7 +220,7 @@ def test_a_table_that_is_not_there_names_the_stage_that_writes_it(spark: SparkSe
     ("made", "hint"),
     [
         (SCORES, "rebuild it: rmqlb pipeline score --force"),
-        (DOCUMENTS, "ingest the snapshots into another --warehouse"),
+        (DOCUMENTS, "ingest the snapshots into another one: rmqlb pipeline run -w NEW PATH…"),
     ],
 )
 def test_what_another_version_wrote_is_told_with_what_rebuilds_it(
@@ -231,3 +231,93 @@ def test_what_another_version_wrote_is_told_with_what_rebuilds_it(
     with pytest.raises(DataError, match="another version of rmqlb wrote it") as caught:
         warehouse.read(spark, made)
     assert caught.value.hint == hint
+
+
+def test_the_format_of_before_is_read_and_written_as_that_of_now(spark: SparkSession, warehouse: Warehouse) -> None:
+    with warehouse.writing() as writing:
+        writing.replace(OTHERS, numbers(spark, 1))
+    with warehouse.writing() as writing:
+        writing.add(OTHERS, numbers(spark, 2))
+    path = Path(warehouse.folder) / "tables.json"
+    written = json.loads(path.read_bytes())
+    earlier = {key: value for key, value in written["tables"]["others"].items() if key not in ("run", "tableVersion")}
+    path.write_text(json.dumps({**written, "formatVersion": 2, "tables": {"others": earlier}}))
+    assert shown(spark, warehouse) == [1, 2]
+    assert warehouse.versions(OTHERS) == {"others": "run=000002"}
+    with warehouse.writing() as writing:
+        writing.add(OTHERS, numbers(spark, 3))
+    assert shown(spark, warehouse) == [1, 2, 3]
+    assert json.loads(path.read_bytes())["formatVersion"] == 3
+
+
+def test_a_column_that_was_not_written_before_is_what_the_schema_says_of_it(
+    spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with warehouse.writing() as writing:
+        writing.replace(OTHERS, numbers(spark, 1))
+    more = Table("others", {"number": "int", "word": "string", "twice": "int"})
+    monkeypatch.setitem(MIGRATED, "others", {"word": "null", "twice": "number * 2"})  # type: ignore[misc]
+    assert [tuple(row) for row in warehouse.read(spark, more).collect()] == [(1, None, 2)]
+    with warehouse.writing() as writing:
+        writing.add(more, spark.createDataFrame([(5, "five", 10)], more.ddl))
+    assert sorted(tuple(row) for row in warehouse.read(spark, more).collect()) == [(1, None, 2), (5, "five", 10)]
+
+
+def test_compacted_tables_have_the_same_rows_in_fewer_files_and_stay_the_same_version(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    days = [date(2026, 11, 21), None]
+    for number in range(3):
+        with warehouse.writing() as writing:
+            again = ["s1"] if number else []
+            writing.add(THINGS, things(spark, *(("c", day, f"s{number}", "a") for day in days)), again)
+            writing.add(OTHERS, numbers(spark, number))
+    before = [sorted(map(repr, warehouse.read(spark, table).collect())) for table in (THINGS, OTHERS)]
+    versions = warehouse.versions(THINGS, OTHERS)
+    files = len(list(Path(warehouse.folder).rglob("*.parquet")))
+    with warehouse.held():
+        with warehouse.writing() as writing:
+            writing.compact(spark, THINGS)
+            writing.compact(spark, OTHERS)
+        warehouse.forget()
+    assert [sorted(map(repr, warehouse.read(spark, table).collect())) for table in (THINGS, OTHERS)] == before
+    assert warehouse.versions(THINGS, OTHERS) == versions
+    assert run_folders(warehouse) == ["others/run=000004", "things/run=000004"]
+    assert len(list(Path(warehouse.folder).rglob("*.parquet"))) < files
+
+
+def test_who_holds_a_warehouse_writes_more_than_once_and_another_not_at_all(
+    spark: SparkSession, warehouse: Warehouse
+) -> None:
+    with warehouse.held():
+        for number in (1, 2):
+            with warehouse.writing() as writing:
+                writing.add(OTHERS, numbers(spark, number))
+        with pytest.raises(UsageError, match="another process is writing to"), Warehouse(warehouse.folder).held():
+            pass
+    with Warehouse(warehouse.folder).held():
+        pass
+    assert shown(spark, warehouse) == [1, 2]
+
+
+@pytest.mark.parametrize("place", ["s3a:bucket", "hdfs:", "warehouse:2026"])
+def test_a_scheme_without_a_place_is_neither(place: str) -> None:
+    with pytest.raises(UsageError, match="neither a folder nor a URI") as caught:
+        Warehouse(place)
+    assert caught.value.hint is not None
+    assert caught.value.hint.endswith(f"./{place}")
+
+
+@pytest.mark.parametrize("place", ["hdfs://", "s3a://b/a b", "s3a://b/x?y", "s3a://b/*", "gs://b/`"])
+def test_a_uri_that_no_table_can_have_is_refused(place: str) -> None:
+    with pytest.raises(UsageError, match="not a URI for tables"):
+        Warehouse(place)
+
+
+@pytest.mark.parametrize("place", ["s3a://bucket/wh/", "hdfs://nn:8020/x", "file:///data/wh", "abfss://c@a.b/wh"])
+def test_what_has_a_scheme_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    warehouse = Warehouse(place)
+    assert warehouse.needs_spark
+    assert warehouse.folder == place.rstrip("/")
+    assert os.listdir(tmp_path) == []
