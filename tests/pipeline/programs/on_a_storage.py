@@ -47,7 +47,7 @@ class Story:
         return int(self.spark.sparkContext._jsc.sc().dagScheduler().nextJobId())  # type: ignore[union-attr]
 
     def empty(self) -> Any:
-        return [list(self.warehouse().names()), refused(lambda: self.shown())]
+        return [list(self.warehouse().names()), refused(self.shown)]
 
     def replaced_and_added(self) -> Any:
         seen = []
@@ -190,9 +190,8 @@ def main() -> None:
         story = Story(spark, sys.argv[2])
         said = {}
         for name in STEPS:
-            print(name, file=sys.stderr, flush=True)
             said[name] = getattr(story, name)()
-    print(json.dumps(said))
+    sys.stdout.write(json.dumps(said) + "\n")
 
 
 if __name__ == "__main__":
