@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,8 @@ FLEET = FleetShape(seed=3, groups=24, days=2, bad_files=2, odd_names=0.2)
 
 def rmqlb(*arguments: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
     """The program, off a terminal."""
-    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    state = tempfile.gettempdir()
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": state, **environment}
     done = subprocess.run(
         [sys.executable, "-m", "rmqlb", "pipeline", *arguments],
         capture_output=True,
@@ -60,7 +62,9 @@ def ran(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, di
     """A warehouse after `run`, the JSON it printed, and its talk."""
     warehouse = tmp_path_factory.mktemp("ran") / "warehouse"
     done = rmqlb(
-        *("run", str(dumps), "-w", str(warehouse), *LITTLE, "-o", "json", "--master", "local[2]", "--conf", QUICK)
+        *("run", str(dumps), "-w", str(warehouse), *LITTLE, "-o", "json", "--master", "local[2]", "--conf", QUICK),
+        *("--to", str(warehouse.parent / "report")),
+        XDG_STATE_HOME=str(warehouse.parent),
     )
     return warehouse, json.loads(done.stdout), done.stderr
 
@@ -93,9 +97,11 @@ def test_run_does_every_stage_and_says_what_it_wrote(ran: tuple[Path, dict[str, 
     idle = query(warehouse, "SELECT sum(idle), sum(unassigned), count(*) FROM {t} WHERE runs", t="scores")
     assert [(stands_out["idleConsumers"], stands_out["unassignedQueuesPredicted"], stands_out["groups"])] == idle
     assert [finding["code"] for finding in printed["findings"]] == ["quarantined", "info"]
-    assert (warehouse / "report" / "index.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert (warehouse.parent / "report" / "index.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert [line for line in talk.splitlines() if not line.startswith("running ")] == []
-    assert (warehouse / "spark.log").stat().st_size > 0
+    (log,) = (warehouse.parent / "rmqlb").iterdir()
+    assert (log.stat().st_size > 0, log.name.startswith("spark-warehouse-")) == (True, True)
+    assert sorted(path.name for path in warehouse.iterdir() if path.is_file()) == [".lock", "tables.json"]
 
 
 def test_the_query_of_the_page_is_answered(
@@ -133,7 +139,8 @@ def test_a_second_run_has_nothing_to_do_but_the_report(ran: tuple[Path, dict[str
     warehouse = ran[0]
     before = (warehouse / "tables.json").read_bytes()
     done = rmqlb(
-        *("run", str(dumps), "-w", str(warehouse), *LITTLE, "-o", "json", "--master", "local[2]", "--conf", QUICK)
+        *("run", str(dumps), "-w", str(warehouse), *LITTLE, "-o", "json", "--master", "local[2]", "--conf", QUICK),
+        *("--to", str(warehouse.parent / "report")),
     )
     states = {stage["stage"]: stage["state"] for stage in json.loads(done.stdout)["data"]["stages"]}
     assert states.pop("report") == "written"
@@ -156,6 +163,8 @@ def test_a_stage_asks_for_the_one_before_it(tmp_path: Path) -> None:
     [
         (("ingest", "x"), 2, "error: no warehouse"),
         (("score", "-w", "nowhere"), 4, "error: there is no warehouse nowhere"),
+        (("ingest", "x", "-w", "s3a:bucket/wh"), 2, "error: --warehouse s3a:bucket/wh: neither a folder nor a URI"),
+        (("compact", "-w", ".", "--keep", "soon"), 2, "error: --keep soon: not a number of days"),
         (("ingest", "nothing-here", "-w", "w"), 4, "error: "),
         (("run", "-w", ".", "--only", "color=red"), 2, "error: --only color=red: expected "),
         (("run", "-w", ".", "--as-of", "yesterday"), 2, "error: --as-of yesterday: not a date"),
@@ -208,6 +217,31 @@ def test_a_full_disk_is_one_line_and_the_tables_of_before_stay(dumps: Path, tmp_
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
+def test_compact_keeps_the_rows_and_forgets_what_is_old(
+    ran: tuple[Path, dict[str, Any], str], dumps: Path, tmp_path: Path
+) -> None:
+    warehouse = tmp_path / "warehouse"
+    shutil.copytree(ran[0], warehouse)
+    options = ("-w", str(warehouse), "-o", "json", "--master", "local[2]", "--conf", QUICK)
+    before = {name: rows for name, rows in rows_of(warehouse).items() if name in ("scores", "sessions", "documents")}
+    rmqlb("compact", *options)
+    after = rows_of(warehouse)
+    assert {name: after[name] for name in before} == before
+    assert json.loads(rmqlb("score", *options).stdout)["data"]["stages"][0]["state"] == "unchanged"
+
+    removed = json.loads(rmqlb("compact", "--keep", "1d", *options).stdout)["data"]["stages"][0]
+    assert removed["counts"] == {"removedSnapshots": 0}
+    later = tmp_path / "later"
+    generate(FleetShape(seed=3, groups=24, days=3), str(later))
+    rmqlb("ingest", str(later), *options)
+    removed = json.loads(rmqlb("compact", "--keep", "1d", *options).stdout)["data"]["stages"][0]
+    dates = query(warehouse, "SELECT DISTINCT date FROM {t} ORDER BY date", t="documents")
+    assert removed["counts"]["removedSnapshots"] > 0
+    assert [day.day for (day,) in dates] == [2, 3]
+    counts = json.loads(rmqlb("ingest", str(later), str(dumps), *options).stdout)["data"]["stages"][0]["counts"]
+    assert (counts["ingested"], counts["known"] > 0) == (0, True)
+
+
 def rows_of(warehouse: Path) -> dict[str, list[str]]:
     """Every table's rows as sorted lines; a table without rows has no file."""
     found = {}
@@ -241,7 +275,7 @@ def test_spark_submit_on_a_cluster_gives_the_same_tables(
         *("--conf", "spark.sql.shuffle.partitions=4", "--conf", "spark.executor.memory=800m", "--conf", QUICK),
         *("--conf", f"spark.pyspark.python={sys.executable}", str(ROOT / "rmqlb" / "__main__.py")),
         *("pipeline", "run", str(dumps), "-w", str(warehouse), *LITTLE, "-o", "json"),
-        *("--log-file", str(tmp_path / "log")),
+        *("--log-file", str(tmp_path / "log"), "--to", str(tmp_path / "report")),
     ]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env, stdin=subprocess.DEVNULL)
@@ -254,5 +288,6 @@ def test_spark_connect_gives_the_same_tables(
     ran: tuple[Path, dict[str, Any], str], dumps: Path, tmp_path: Path, connect_server: ConnectServer
 ) -> None:
     warehouse = tmp_path / "warehouse"
-    rmqlb("run", str(dumps), "-w", str(warehouse), *LITTLE, "-o", "json", "--master", connect_server.master)
+    to = str(tmp_path / "report")
+    rmqlb("run", str(dumps), "-w", str(warehouse), *LITTLE, "-o", "json", "--master", connect_server.master, "--to", to)
     must_equal(ran[0], warehouse)
