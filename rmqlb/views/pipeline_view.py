@@ -63,7 +63,7 @@ def _counts(stage: StageReport) -> str:
     return ", ".join(_counted(number, name) for name, number in counts.items())
 
 
-_ONE = re.compile(r"\b(cluster|group|consumer|queue|document|mismatch)e?s\b")
+_ONE = re.compile(r"\b(cluster|group|consumer|queue|document|mismatch|snapshot)e?s\b")
 
 
 def _counted(number: int, name: str) -> str:

@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import Terminal
@@ -22,9 +22,6 @@ from rmqlb.pipeline.spark.settings import SessionSettings, parse_conf
 from rmqlb.pipeline.stages import READ_ONLY, STAGES, UPKEEP, StageRun
 from rmqlb.pipeline.warehouse import Warehouse
 from rmqlb.views.pipeline_view import pipeline_report
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def run_stages(
@@ -62,7 +59,7 @@ def show_stages(terminal: Terminal, folder: str, done: Sequence[StageReport]) ->
 
 
 @contextmanager
-def _session(warehouse: Warehouse, settings: SessionSettings, *, writes: bool) -> Iterator[SparkSession]:
+def _session(warehouse: Warehouse, settings: SessionSettings, *, writes: bool) -> Iterator[Any]:
     """A session in which this process is the only one that writes, which is settled before Spark has any work."""
     with ExitStack() as stack:
         if writes and not warehouse.needs_spark:
