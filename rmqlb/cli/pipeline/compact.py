@@ -18,7 +18,7 @@ def compact(
 ) -> None:
     """Put the tables' rows in fewer files, and remove old snapshots.
 
-    What is removed is not ingested again. Tables that were made from removed snapshots are made anew by the next run.
+    What is removed is not ingested again. Tables that were made from removed snapshots are rebuilt by the next run.
 
     Examples:
       rmqlb pipeline compact -w warehouse

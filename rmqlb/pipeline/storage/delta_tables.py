@@ -59,7 +59,7 @@ class DeltaTables:
         self.place = uri.rstrip("/")
         if self.place.endswith(":") or _UNFIT.search(self.place):
             hint = "such as hdfs://namenode/rmqlb or s3a://bucket/rmqlb"
-            raise UsageError(f"--warehouse {uri}: not a URI for tables", hint=hint, code="no-warehouse")
+            raise UsageError(f"--warehouse {uri}: not a URI for tables", hint=hint)
         self._session: SparkSession | None = None
         self._contents: Contents | None = None
         self._claim: Claimed | None = None

@@ -83,5 +83,5 @@ def is_uri(place: str) -> bool:
     if _SCHEME.match(place):
         scheme = place.partition(":")[0]
         hint = f"a URI is {scheme}://…, a folder of this name ./{place}"
-        raise UsageError(f"--warehouse {place}: neither a folder nor a URI", hint=hint, code="no-warehouse")
+        raise UsageError(f"--warehouse {place}: neither a folder nor a URI", hint=hint)
     return False
