@@ -131,7 +131,7 @@ def hdfs(folder: Path) -> Iterator[str]:
 @contextmanager
 def s3() -> Iterator[tuple[str, dict[str, str]]]:
     """A bucket of an S3-compatible server on loopback, as a URI, and Spark's settings for it."""
-    import boto3  # type: ignore[import-untyped]
+    import boto3
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)

@@ -256,7 +256,7 @@ def test_a_column_that_was_not_written_before_is_what_the_schema_says_of_it(
     with warehouse.writing() as writing:
         writing.replace(OTHERS, numbers(spark, 1))
     more = Table("others", {"number": "int", "word": "string", "twice": "int"})
-    monkeypatch.setitem(MIGRATED, "others", {"word": "null", "twice": "number * 2"})  # type: ignore[misc]
+    monkeypatch.setitem(MIGRATED, "others", {"word": "null", "twice": "number * 2"})
     assert [tuple(row) for row in warehouse.read(spark, more).collect()] == [(1, None, 2)]
     with warehouse.writing() as writing:
         writing.add(more, spark.createDataFrame([(5, "five", 10)], more.ddl))

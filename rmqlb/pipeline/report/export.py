@@ -54,7 +54,11 @@ def _export(tables: Tables, table: Table, folder: str, most_rows: int) -> Export
     stored = tables.warehouse.stored(table.name)
     rows = None if stored is None else stored.rows
     path = os.path.join(folder, "parquet", table.name)
-    _write_parquet(summarise_what_if(whole) if summary else whole, path, is_sorted=rows is None or rows <= most_rows)
+    frame, is_sorted = summarise_what_if(whole) if summary else whole, rows is None or rows <= most_rows
+    if tables.warehouse.needs_spark:
+        _write_here(frame, path, is_sorted=is_sorted)
+    else:
+        _write_parquet(frame, path, is_sorted=is_sorted)
     rows = _rows(path) if rows is None else rows
     in_csv = table not in _IN_PARQUET_ONLY and rows <= most_rows
     if in_csv:
@@ -65,12 +69,21 @@ def _export(tables: Tables, table: Table, folder: str, most_rows: int) -> Export
 def _write_parquet(frame: DataFrame, path: str, *, is_sorted: bool) -> None:
     if is_sorted:
         frame = frame.repartition(1).sortWithinPartitions(*frame.columns)
-    frame.write.parquet(path)
+    frame.write.parquet(f"file://{path}")
     parts = sorted(name for name in os.listdir(path) if name.endswith(".parquet"))
     for name in set(os.listdir(path)) - set(parts):
         os.unlink(os.path.join(path, name))
     for number, name in enumerate(parts):
         os.rename(os.path.join(path, name), os.path.join(path, f"part-{number:05d}.parquet"))
+
+
+def _write_here(frame: DataFrame, path: str, *, is_sorted: bool) -> None:
+    """By the driver: where the warehouse is elsewhere, Spark's machines do not have this one's folders."""
+    import pyarrow.parquet as pq
+
+    os.makedirs(path)
+    rows = frame.sort(*frame.columns) if is_sorted else frame
+    pq.write_table(rows.toArrow(), os.path.join(path, "part-00000.parquet"))
 
 
 def _write_csv(table: Table, parquet: str, path: str) -> None:

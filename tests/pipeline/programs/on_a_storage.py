@@ -15,7 +15,7 @@ from rmqlb.pipeline.schemas import Table, table
 from rmqlb.pipeline.spark.session import spark_session
 from rmqlb.pipeline.spark.settings import SessionSettings
 from rmqlb.pipeline.storage.files import spark_files
-from rmqlb.pipeline.warehouse import Warehouse
+from rmqlb.pipeline.warehouse import Warehouse, Writing
 
 THINGS = table("things", "thing string")
 OTHERS = Table("others", {"number": "int"})
@@ -44,19 +44,20 @@ class Story:
         return sorted(row["number"] for row in self.warehouse().read(self.spark, OTHERS).collect())
 
     def jobs(self) -> int:
-        return int(self.spark.sparkContext._jsc.sc().dagScheduler().nextJobId())  # type: ignore[union-attr]
+        return int(self.spark.sparkContext._jsc.sc().dagScheduler().nextJobId())
 
     def empty(self) -> Any:
         return [list(self.warehouse().names()), refused(self.shown)]
 
     def replaced_and_added(self) -> Any:
-        seen = []
-        for change in (
+        seen: list[Any] = []
+        changes: tuple[Callable[[Writing], int], ...] = (
             lambda writing: writing.replace(OTHERS, self.numbers(1, 2), {"things": "run-1"}),
             lambda writing: writing.add(OTHERS, self.numbers(3)),
             lambda writing: writing.replace(OTHERS, self.numbers(4), {"things": "run-2"}),
             lambda writing: writing.add(OTHERS, self.numbers()),
-        ):
+        )
+        for change in changes:
             before = self.jobs()
             with self.warehouse().writing() as writing:
                 rows = change(writing)
