@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rmqlb.pipeline.warehouse import Warehouse
 
-_ALL = {table.name: table for table in (*schemas.ALL, schemas.FLEET, PIECES, FORGOTTEN)}
+_ALL = {table.name: table for table in (*schemas.ALL, schemas.FLEET, *schemas.SO_FAR, PIECES, FORGOTTEN)}
 _OF_SNAPSHOTS = (*schemas.INGESTED, PIECES)
 
 

@@ -61,9 +61,9 @@ def table(name: str, text: str) -> Table:
     return Table(name, {**KEY, **columns(text)}, ("cluster", "date"))
 
 
-def by_cluster(name: str, text: str) -> Table:
-    """A table of rows from many snapshots: the cluster, then these columns."""
-    return Table(name, columns(f"cluster string, {text}"), ("cluster",))
+def by_cluster(name: str, text: str, *partitions: str) -> Table:
+    """A table of rows from many snapshots: the cluster, then these columns; more partitions than the cluster."""
+    return Table(name, columns(f"cluster string, {text}"), ("cluster", *partitions))
 
 
 KEY = columns("cluster string, date date, snapshot string")
@@ -140,6 +140,27 @@ POP_QUEUES = table(
 )
 """Who may read what by POP, or through a Proxy (`strategy` null): no consumer owns a queue. `queueId` -1: any queue of
 the broker; `consumers` null: not known; `brokerName` null: brokers do not have the `strategy`, and answer nothing."""
+
+FILES = Table(
+    "files",
+    columns(
+        "file string, length bigint, modified timestamp, cluster string, documents int, quarantined int, reader string"
+    ),
+)
+"""An input file that was read: one of this name, size and time is not read a second time. `cluster` is what `--cluster`
+said; of its `documents` so many were `quarantined`, by this version of rmqlb (`reader`); another version tries them
+again. A file that changed has a row for each time it was read."""
+
+CLUSTERS = Table(
+    "clusters",
+    columns(
+        "cluster string, date date, snapshot string, takenAt timestamp, revision string, newest timestamp, "
+        "snapshots int, untimed int, late int"
+    ),
+)
+"""A cluster: its last snapshot (`date`, `snapshot`, `takenAt`), whose `revision` changes when it is made of other
+documents; the `newest` time of any snapshot, how many `snapshots` have a time, how many are `untimed`. `late` changes
+whenever one comes that is not newer than all others, or one of before is replaced."""
 
 INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, PROCESSES, SUBSCRIPTIONS, OWNERS, OFFSETS, POP_QUEUES)
 
@@ -227,15 +248,17 @@ requests of a trial; `share` is its share of the messages stored, 0 to 1, null w
 SESSIONS = by_cluster(
     "sessions",
     f"group string, {_QUEUE}, owner string, since timestamp, until timestamp, lastSeen timestamp, snapshots int, "
-    "endedBy string",
+    "endedBy string, isOpen boolean",
+    "isOpen",
 )
 """From when to when a client held a queue: `since` is the first snapshot that shows it, `until` the first that does not
 any more (null while it lasts), `lastSeen` the last that does. `endedBy`: moved, unassigned, unobserved (null while it
-lasts)."""
+lasts). `isOpen`: it lasts or is unobserved, so that a later snapshot may show that it went on."""
 
 MOVES = by_cluster(
     "moves",
     "date date, group string, moved int, newlyUnassigned int, newlyAssigned int, observed int, snapshots int",
+    "date",
 )
 """A group's day: queues that went from one owner to another between one snapshot and the next, by the date of the
 later one; `observed`: queues looked at in both."""
@@ -246,7 +269,7 @@ FLAPPING = by_cluster(
 """How restless a group is: `moved` sums its days; `returns` counts queues that went back to an owner they had before;
 `queues` those that moved at least once."""
 
-CHURN = by_cluster("churn", "date date, group string, processes int, joined int, left int")
+CHURN = by_cluster("churn", "date date, group string, processes int, joined int, left int", "date")
 """Processes that came and went since the snapshot before, by the date of the later one."""
 
 TREND = table(
@@ -257,16 +280,38 @@ TREND = table(
 """A group as it was seen to hold its queues, snapshot by snapshot."""
 
 HISTORY = (SESSIONS, MOVES, FLAPPING, CHURN, TREND)
+
+# What the history goes on from, so that a night more costs one night.
+
+QUEUES_SO_FAR = by_cluster(
+    "queues_so_far",
+    f"group string, {_QUEUE}, takenAt timestamp, date date, owners array<string>, observedAgain timestamp, "
+    "hasMoved boolean, held array<struct<owner: string, since: timestamp, snapshots: int>>, lost array<string>",
+)
+"""A queue as it was sighted last (`takenAt`, `owners`), and what later nights depend on of its past: the next moment
+at which its group was observed without it (`observedAgain`), whether it ever moved, the sessions of its owners
+(`held`), and the clients that lost it (`lost`)."""
+
+GROUPS_SO_FAR = by_cluster(
+    "groups_so_far",
+    "group string, firstDate date, lastDate date, moved int, queues int, restless int, most int, returns int, "
+    "moments int, isBroadcasting boolean, takenAt timestamp, date date, processes array<string>",
+)
+"""A group, and what of its past FLAPPING and CHURN can depend on: the first and the last date at which it was observed,
+sums over its steps (as in `history.moves.DAYS`), the `most` queues sighted at one moment, the queues that returned and
+at how many `moments`; whether it was ever BROADCASTING; and its processes as they were observed last, at `takenAt`."""
+
+SO_FAR = (QUEUES_SO_FAR, GROUPS_SO_FAR)
 WRITTEN_BY: Mapping[str, tuple[Table, ...]] = {
-    "ingest": (*INGESTED, QUARANTINE),
+    "ingest": (*INGESTED, QUARANTINE, FILES, CLUSTERS),
     "allocate": (FLEET, ASSIGNMENTS, REFUSALS),
     "score": (LOADS, SCORES),
     "what-if": (WHAT_IF, BROKER_LOSSES),
     "producers": (SENDS, SEND_SHARES),
-    "history": HISTORY,
+    "history": (*HISTORY, *SO_FAR),
 }
 """Stage → the tables that it writes, in order."""
-ALL = tuple(table for tables in WRITTEN_BY.values() for table in tables if table is not FLEET)
+ALL = tuple(table for tables in WRITTEN_BY.values() for table in tables if table not in (FLEET, *SO_FAR))
 """The tables that people read."""
 
 FORGOTTEN = Table("forgotten", columns("hash string, snapshot string, kind string"))

@@ -51,7 +51,8 @@ def ingest(run: StageRun) -> StageReport:
     from rmqlb.pipeline.ingest.ingest_stage import ingest as read_in
 
     began = time.monotonic()
-    found = read_in(run.spark, run.warehouse, run.plan.inputs, cluster=run.plan.cluster, only=run.plan.only)
+    plan = run.plan
+    found = read_in(run.spark, run.warehouse, plan.inputs, cluster=plan.cluster, only=plan.only, again=plan.force)
     counts = {
         "found": found.found,
         "ingested": found.ingested,

@@ -3,6 +3,9 @@
 A run writes tables that nobody sees, and publishes them together at its end: by one act that the storage does wholly or
 not at all, with the run's number and the versions of what each table was made from. Who reads sees the state that was
 published last, of all tables. One writer at a time.
+
+What is read or replaced can be narrowed to some values of columns (`Where`), best of those that a table's folders are
+by: then neither files nor rows of others are touched, and a night costs the same however many there were before.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from rmqlb.pipeline.schemas import MIGRATED, WRITTEN_BY, Table
 from rmqlb.pipeline.storage.contents import Contents, Stored
 from rmqlb.pipeline.storage.delta_tables import DeltaTables
 from rmqlb.pipeline.storage.local_folder import LocalFolder
-from rmqlb.pipeline.storage.storage import Storage, is_uri
+from rmqlb.pipeline.storage.storage import Storage, Where, is_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,8 +58,8 @@ class Warehouse:
         """The tables that are there."""
         return tuple(sorted(self._storage.contents().tables))
 
-    def read(self, spark: SparkSession, table: Table) -> DataFrame:
-        """A table's rows; a DataError when it is not there, or was written with other columns."""
+    def read(self, spark: SparkSession, table: Table, where: Where | None = None) -> DataFrame:
+        """A table's rows (those `where`); a DataError when it is not there, or was written with other columns."""
         stored = self.stored(table.name)
         if stored is None:
             raise DataError(
@@ -64,13 +67,13 @@ class Warehouse:
                 hint=f"write it first: rmqlb pipeline {_writer(table)}",
                 code="table-not-found",
             )
-        return self._rows(spark, table, stored)
+        return self._rows(spark, table, stored, where)
 
-    def read_or_empty(self, spark: SparkSession, table: Table) -> DataFrame:
-        """A table's rows; none when the table is not there."""
+    def read_or_empty(self, spark: SparkSession, table: Table, where: Where | None = None) -> DataFrame:
+        """A table's rows (those `where`); none when the table is not there."""
         if self.stored(table.name) is None:
-            return spark.createDataFrame([], table.ddl)
-        return self.read(spark, table)
+            return no_rows(spark, table)
+        return self.read(spark, table, where)
 
     def rows(self, *tables: Table) -> dict[str, int]:
         """Table → how many rows it has, of those that are there."""
@@ -126,7 +129,7 @@ class Warehouse:
         there = self._storage.contents().tables
         return {table.name: there[table.name] for table in tables if table.name in there}
 
-    def _rows(self, spark: SparkSession, table: Table, stored: Stored) -> DataFrame:
+    def _rows(self, spark: SparkSession, table: Table, stored: Stored, where: Where | None) -> DataFrame:
         """The rows that are stored, with this version's columns."""
         missing = sorted(set(table.columns) - set(stored.columns) - MIGRATED.get(table.name, {}).keys())
         if missing:
@@ -135,7 +138,7 @@ class Warehouse:
                 hint=_anew(table),
             )
         try:
-            frame = self._storage.read(spark, table, stored)
+            frame = self._storage.read(spark, table, stored, where)
         except DataError as error:
             raise DataError(error.message, hint=_anew(table)) from None
         for name, known in MIGRATED.get(table.name, {}).items():
@@ -153,18 +156,31 @@ class Writing:
         self.number = number
         self.written: dict[str, Stored] = {}
 
-    def replace(self, table: Table, frame: DataFrame, made_from: Mapping[str, str] | None = None) -> int:
-        """Write a table in place of what is there, and come back with its number of rows."""
-        stored = self._storage.replace(table, frame, self.number)
-        self.written[table.name] = replace(stored, made_from=dict(made_from or {}))
-        return stored.rows
+    def replace(
+        self, table: Table, frame: DataFrame, made_from: Mapping[str, str] | None = None, where: Where | None = None
+    ) -> int:
+        """Write a table in place of what is there, and come back with the number of rows written.
 
-    def add(self, table: Table, frame: DataFrame, instead_of: Collection[str] = ()) -> int:
+        `where`: only rows of before with these values give way, all others stay. `made_from` is of the whole table.
+        """
+        before = None if where is None else self._warehouse.stored(table.name)
+        if where is None or before is None:
+            stored = self._storage.replace(table, frame, self.number)
+            rows = stored.rows
+        else:
+            stored, rows = self._storage.put(table, frame, self.number, before, where)
+        self.written[table.name] = replace(stored, made_from=dict(made_from or {}))
+        return rows
+
+    def add(self, table: Table, frame: DataFrame, instead_of: Collection[str] = (), *, empty: bool = False) -> int:
         """Write rows beside those that are there, and come back with their number; a table that is not there is made.
 
-        `instead_of`: snapshots whose rows of before are to be shown no more.
+        `instead_of`: snapshots whose rows of before are to be shown no more. `empty`: the frame is known to have no
+        rows, and nothing is done where they would change nothing.
         """
         before = self._warehouse.stored(table.name)
+        if empty and before is not None and not instead_of:
+            return 0
         if before is not None and before.columns != dict(table.columns):
             return self._migrate(table, frame, instead_of)
         stored, rows = self._storage.add(table, frame, self.number, before, instead_of)
@@ -190,9 +206,14 @@ class Writing:
         """A path, for Spark, of what is needed only while this block lasts."""
         return self._storage.aside(name, self.number)
 
-    def read(self, spark: SparkSession, table: Table) -> DataFrame:
-        """The rows of a table that this block has written."""
-        return self._storage.read(spark, table, self.written[table.name]).select(*table.columns)
+    def read(self, spark: SparkSession, table: Table, where: Where | None = None) -> DataFrame:
+        """The rows (those `where`) of a table that this block has written, with those of before that stay."""
+        return self._storage.read(spark, table, self.written[table.name], where).select(*table.columns)
+
+
+def no_rows(spark: SparkSession, table: Table) -> DataFrame:
+    """A table without rows; with the limit Spark knows that no job has to make them."""
+    return spark.createDataFrame([], table.ddl).limit(0)
 
 
 def _writer(table: Table) -> str:

@@ -63,10 +63,6 @@ def counts(report: IngestReport) -> tuple[int, int, int, int]:
     return report.found, report.ingested, report.known, report.quarantined
 
 
-def contents(warehouse: Warehouse) -> bytes:
-    return (Path(warehouse.folder) / "tables.json").read_bytes()
-
-
 def test_a_snapshot_becomes_these_rows(spark: SparkSession, warehouse: Warehouse, dumps: Path) -> None:
     root = write(dumps, {"night.json": WHOLE})
     report = ingest(spark, warehouse, [root])
@@ -86,11 +82,13 @@ def test_a_snapshot_becomes_these_rows(spark: SparkSession, warehouse: Warehouse
         "subscriptions": [(*key, "g", "T", True, ["x"])],
         "owners": [(*key, "g", "T", "a", 7, None, []), (*key, "g", "T", "b", 0, 2, ["y"])],
         "offsets": [(*key, "g", "T", "b", 0, 2, 9, 4, 5, None)],
+        "pop_queues": [],
         "quarantine": [],
     }
     found = {name: rows(spark, warehouse, name) for name in TABLES}
     assert found == expected
-    assert report == IngestReport(1, 0, 1, 1, 0, 0, 0, {name: len(its) for name, its in expected.items()})
+    written = {name: len(its) for name, its in expected.items()}
+    assert report == IngestReport(1, 0, 1, 1, 0, 0, 0, {**written, "files": 1, "clusters": 1})
 
 
 def test_what_is_known_changes_nothing(spark: SparkSession, warehouse: Warehouse, dumps: Path) -> None:
@@ -101,12 +99,13 @@ def test_what_is_known_changes_nothing(spark: SparkSession, warehouse: Warehouse
     }
     root = write(dumps, {**files, "bad.json": "{"})
     assert counts(ingest(spark, warehouse, [root])) == (4, 2, 1, 1)
-    before, first = contents(warehouse), {name: rows(spark, warehouse, name) for name in TABLES}
+    before, first = warehouse.versions(*TABLES.values()), {name: rows(spark, warehouse, name) for name in TABLES}
     assert counts(ingest(spark, warehouse, [root])) == (4, 0, 3, 1)
     copy = write(dumps / "d", {"copy.json": WHOLE})
     assert counts(ingest(spark, warehouse, [copy])) == (1, 0, 1, 0)
     assert {name: rows(spark, warehouse, name) for name in TABLES} == first
-    assert contents(warehouse).replace(b'"last": 3', b'"last": 1') == before
+    assert warehouse.versions(*TABLES.values()) == before
+    assert warehouse.rows(schemas.FILES) == {"files": 5}
 
 
 def test_bad_documents_are_put_aside_among_good_ones(spark: SparkSession, warehouse: Warehouse, dumps: Path) -> None:
@@ -285,8 +284,11 @@ def test_files_that_spark_reads_itself_are_read_the_same(
 def test_what_is_no_regular_file_is_put_aside_unread(tmp_path: Path) -> None:
     (tmp_path / "device.json").symlink_to(os.devnull)  # as a pipe is, for which a test would wait
     (tmp_path / "whole.json").write_text(WHOLE)
-    files = [{"path": f"{tmp_path}/{name}", "length": 0, "content": None} for name in ("device.json", "whole.json")]
-    read = pa.Table.from_batches(read_files(None, frozenset(), iter([pa.RecordBatch.from_pylist(files)])))
+    files = [
+        {"path": f"{tmp_path}/{name}", "length": 0, "modified": None, "content": None}
+        for name in ("device.json", "whole.json")
+    ]
+    read = pa.Table.from_batches(read_files(None, "1.0", iter([pa.RecordBatch.from_pylist(files)])))
     heads = [head for head in read.column("head").to_pylist() if head]
     assert [(head["outcome"], head["reason"]) for head in heads] == [
         ("quarantined", f"{tmp_path}/device.json is no regular file"),

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -321,3 +321,45 @@ def test_what_has_a_scheme_is_no_folder(tmp_path: Path, monkeypatch: pytest.Monk
     assert warehouse.needs_spark
     assert warehouse.folder == place.rstrip("/")
     assert os.listdir(tmp_path) == []
+
+
+def test_only_the_partitions_that_are_named_are_replaced_and_read(spark: SparkSession, warehouse: Warehouse) -> None:
+    first, second = date(2026, 11, 20), date(2026, 11, 21)
+    rows = [("a/b", first, "s1", "1"), ("a/b", None, "s2", "2"), ("c", first, "s3", "3"), ("c", second, "s4", "4")]
+    with warehouse.writing() as writing:
+        writing.replace(THINGS, things(spark, *rows), {"c": "1"})
+
+    def shown(where: dict[str, list[Any]] | None = None) -> list[str]:
+        return sorted(row["thing"] for row in warehouse.read(spark, THINGS, where).collect())
+
+    assert shown({"cluster": ["a/b"]}) == ["1", "2"]
+    assert shown({"date": [None, second]}) == ["2", "4"]
+    assert shown({"cluster": ["c"], "date": [first]}) == ["3"]
+    assert shown({"cluster": ["none"]}) == shown({"cluster": []}) == []
+    with warehouse.writing() as writing:
+        made = writing.replace(THINGS, things(spark, ("c", second, "s5", "5")), {"c": "2"}, {"cluster": ["c"]})
+        assert made == 1
+        assert [row["thing"] for row in writing.read(spark, THINGS, {"cluster": ["c"]}).collect()] == ["5"]
+        assert shown() == ["1", "2", "3", "4"]
+    assert shown() == ["1", "2", "5"]
+    stored = warehouse.stored("things")
+    assert stored is not None
+    assert (stored.rows, stored.made_from, stored.version) == (3, {"c": "2"}, "run=000002")
+    assert not (Path(warehouse.folder) / "things/run=000001/cluster=c/date=2026-11-20").exists()
+    with warehouse.writing() as writing:
+        writing.replace(THINGS, things(spark), {"c": "3"}, {"cluster": ["a/b"]})
+    assert shown() == ["5"]
+    assert run_folders(warehouse) == ["things/run=000002", "things/run=000003"]
+    stored = warehouse.stored("things")
+    assert stored is not None
+    assert (stored.rows, stored.version) == (1, "run=000003")
+
+
+def test_rows_that_are_added_often_are_put_into_one_folder(spark: SparkSession, warehouse: Warehouse) -> None:
+    for number in range(40):
+        with warehouse.writing() as writing:
+            assert writing.add(OTHERS, numbers(spark, number)) == 1
+    assert shown(spark, warehouse) == list(range(40))
+    stored = warehouse.stored("others")
+    assert stored is not None
+    assert (stored.rows, len(stored.folders)) == (40, 8)

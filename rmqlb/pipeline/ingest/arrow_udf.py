@@ -1,8 +1,8 @@
 """The part of ingest that runs in Spark's Python processes: files in, rows of all tables out, as Arrow batches.
 
-A row of `READ` is about one thing: a document (`head`), a snapshot (`made`), or a row of one of the tables; all other
-structs of it are null. So a document is parsed once. A document's head comes after its rows, and rows without it are
-not taken over: a document that fails half-way leaves nothing. Nothing that a document holds may fail the job: it is
+A row of `READ` is about one thing: a file, a document (`head`), a snapshot (`made`), or a row of one of the tables; all
+other structs of it are null. So a document is parsed once. A document's head comes after its rows, and rows without it
+are not taken over: a document that fails half-way leaves nothing. Nothing that a document holds may fail the job: it is
 rejected with the reason.
 """
 
@@ -21,20 +21,20 @@ import pyarrow as pa
 from rmqlb.errors import DocumentError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.pipeline.arrow import Batches, arrow_schema
-from rmqlb.pipeline.ingest.document_ids import FileDocument, cluster_name, digest, reason_of, snapshot_id, timeless_id
+from rmqlb.pipeline.ingest.document_ids import FileDocument, cluster_name, digest, reason_of, snapshot_id
 from rmqlb.pipeline.ingest.input_files import PathLabels, path_labels
 from rmqlb.pipeline.ingest.snapshot_rows import rows_of
-from rmqlb.pipeline.schemas import INGESTED, KEY, Table, columns, struct
+from rmqlb.pipeline.schemas import FILES, INGESTED, KEY, Table, columns, struct
 from rmqlb.sources.dump.read_document import LARGEST_FILE, Document, merge, split_documents
 from rmqlb.sources.formats.limits import too_large
 
-FILES = columns("path string, length bigint, content binary")
+INPUTS = columns("path string, length bigint, modified timestamp, content binary")
 """A file: `content` null when the file is one of this machine's, which the process opens itself."""
 
 _PIECE = columns(
     "file string, position int, hash string, cluster string, date date, topic string, group string, body binary"
 )
-PIECES = Table("pieces", {"snapshot": "string", **_PIECE})
+PIECES = Table("pieces", {"snapshot": "string", **_PIECE}, ("date",))
 """The documents of which pieces are made, as they were read: when more come to a folder, all are merged anew. `cluster`
 and `date` are what the path or the option tells, `topic` and `group` what the path names."""
 
@@ -42,38 +42,41 @@ HEAD = columns(
     "file string, position int, documents int, hash string, bytes bigint, outcome string, reason string, kind string, "
     "takenAt timestamp, topics int, groups int"
 )
-"""A document: the so many-th (`position`) of its file's `documents`. `outcome`: read, known or quarantined."""
+"""A document: the so many-th (`position`) of its file's `documents`. `outcome`: read or quarantined."""
 
 _MADE = columns("topics int, groups int, reason string")
 """How many topics and groups a snapshot announces; `reason` when its pieces cannot be merged."""
+
+_FILE = {**FILES.columns, "isRead": "boolean"}
+"""A file after its documents; one that cannot be opened (`isRead` false) is tried again another time."""
 
 ROWS = tuple(table for table in INGESTED if table.name != "documents")
 READ = {
     "doc": "string",
     **KEY,
+    "file": struct(_FILE),
     "head": struct(HEAD),
     "made": struct(_MADE),
     "piece": struct(_PIECE),
     **{table.name: struct({name: kind for name, kind in table.columns.items() if name not in KEY}) for table in ROWS},
 }
-READ_DOCUMENT, KNOWN, QUARANTINED = "read", "known", "quarantined"
+READ_DOCUMENT, QUARANTINED = "read", "quarantined"
 _SLICE = 16_384
 _Key = Mapping[str, Any]
 
 
-def read_files(cluster: str | None, known: frozenset[str], batches: Batches) -> Batches:
-    """`FILES` → `READ`, for `mapInArrow`.
+def read_files(cluster: str | None, reader: str, batches: Batches) -> Batches:
+    """`INPUTS` → `READ`, for `mapInArrow`.
 
-    `cluster` is what the user calls that of all documents; `known` has the `known_key` of the snapshots that the
-    warehouse has, which are not read again.
+    `cluster` is what the user calls that of all documents, `reader` the version of rmqlb.
     """
     out = _Out()
     for batch in batches:
-        for path, length, content in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            labels = path_labels(path)
+        for given in batch.to_pylist():
+            labels = path_labels(given["path"])
             if cluster is not None:
                 labels = replace(labels, cluster=cluster)
-            yield from out.in_bulk(_file(out, path, length, content, labels, known))
+            yield from out.in_bulk(_file(out, given, labels, {"cluster": cluster, "reader": reader}))
     yield from out.rest()
 
 
@@ -86,31 +89,39 @@ def merge_pieces(batches: Batches) -> Batches:
     yield from out.rest()
 
 
-def known_key(hash_: str, snapshot: str) -> str:
-    """By what a document is known: its bytes, and the snapshot that they are."""
-    return f"{hash_} {snapshot}"
-
-
-def _file(
-    out: _Out, path: str, length: int, content: bytes | None, labels: PathLabels, known: frozenset[str]
-) -> Batches:
+def _file(out: _Out, given: Mapping[str, Any], labels: PathLabels, read_as: Mapping[str, Any]) -> Batches:
+    path, content = given["path"], given["content"]
+    counts = {"documents": 1, "quarantined": 0}
     try:
         content = _content(path) if content is None else content
         bodies = split_documents(content, path)
     except Exception as error:  # noqa: BLE001 - whatever it is, the other files are read
         hash_ = None if content is None else digest(labels.names, content)
-        head = {"file": path, "position": 1, "documents": 1, "hash": hash_, "bytes": length}
-        yield out.one("head", {"doc": uuid4().hex}, {**head, "outcome": QUARANTINED, "reason": reason_of(error)})
-        return
-    for position, body in enumerate(bodies, 1):
-        yield from _document(out, FileDocument(path, position, len(bodies), body, labels), known)
+        head = {"file": path, "position": 1, "documents": 1, "hash": hash_, "bytes": given["length"]}
+        yield _rejected(out, head, error, counts)
+    else:
+        counts["documents"] = len(bodies)
+        for position, body in enumerate(bodies, 1):
+            yield from _document(out, FileDocument(path, position, len(bodies), body, labels), counts)
+    file = {"file": path, "length": given["length"], "modified": given["modified"], **read_as, **counts}
+    yield out.one("file", {}, {**file, "isRead": content is not None})
+
+
+def _rejected(out: _Out, head: Mapping[str, Any], error: Exception, counts: dict[str, int]) -> pa.RecordBatch:
+    """The head of a document that cannot be read, which is counted."""
+    counts["quarantined"] += 1
+    said = {"outcome": QUARANTINED, "reason": reason_of(error)}
+    return out.one("head", {"doc": uuid4().hex}, {**head, **said})
 
 
 def _content(path: str) -> bytes:
     """A file of this machine."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe that nobody writes to would keep the job for ever
+        state = os.stat(path)
+        if not stat.S_ISREG(state.st_mode):  # a pipe that nobody writes to would keep the job for ever
             raise DocumentError(f"{path} is no regular file")
+        if state.st_size > LARGEST_FILE:
+            raise too_large(path, LARGEST_FILE)
         with open(path, "rb") as file:
             content = file.read(LARGEST_FILE + 1)
     except OSError as error:
@@ -120,14 +131,10 @@ def _content(path: str) -> bytes:
     return content
 
 
-def _document(out: _Out, given: FileDocument, known: frozenset[str]) -> Batches:
+def _document(out: _Out, given: FileDocument, counts: dict[str, int]) -> Batches:
     hash_, doc, labels = given.hash, uuid4().hex, given.labels
     place = {"file": given.file, "position": given.position, "hash": hash_}
     head: dict[str, Any] = {**place, "documents": given.documents, "bytes": len(given.body)}
-    for snapshot in (hash_[:16], timeless_id(hash_, labels)):
-        if known_key(hash_, snapshot) in known:
-            yield out.one("head", {"doc": doc, "snapshot": snapshot}, {**head, "outcome": KNOWN})
-            return
     try:
         read = given.read()
         day = labels.date if read.taken_at is None else read.taken_at.date()
@@ -143,7 +150,7 @@ def _document(out: _Out, given: FileDocument, known: frozenset[str]) -> Batches:
             told = {name: getattr(labels, name) for name in ("cluster", "date", "topic", "group")}
             yield out.one("piece", key, {**place, **told, "body": given.body})
     except Exception as error:  # noqa: BLE001 - whatever it is, the other documents are read
-        yield out.one("head", {"doc": doc}, {**head, "outcome": QUARANTINED, "reason": reason_of(error)})
+        yield _rejected(out, head, error, counts)
         return
     yield out.one("head", key, {**head, **_said(read)})
 

@@ -1,16 +1,28 @@
-"""The steps of ingest between what was read and what is written: DataFrame → DataFrame."""
+"""The steps of ingest between what was read and what is written: DataFrame → DataFrame.
+
+What is compared here, names and hashes, is small beside what is read: in few parts (`in_few_parts`) it is put in order
+without a shuffle, and so without a job of its own.
+"""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from collections.abc import Collection
+
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from rmqlb.pipeline.ingest.arrow_udf import FILES, HEAD, READ_DOCUMENT
-from rmqlb.pipeline.schemas import KEY, QUARANTINE, ddl
+from rmqlb.pipeline.ingest.arrow_udf import HEAD, READ_DOCUMENT
+from rmqlb.pipeline.schemas import CLUSTERS, KEY, QUARANTINE
 from rmqlb.sources.dump.read_document import LARGEST_FILE
 
 HEADS = {"doc": "string", **KEY, **HEAD}
 _QUARANTINE_KEY = ("file", "position", "hash")
+_ROWS_A_PART = 200_000
+
+
+def in_few_parts(frame: DataFrame, rows: int = 0) -> DataFrame:
+    """The same rows, of which there are about so many, in one part, or a few."""
+    return frame.coalesce(1 + rows // _ROWS_A_PART)
 
 
 def heads_of(read: DataFrame) -> DataFrame:
@@ -18,17 +30,36 @@ def heads_of(read: DataFrame) -> DataFrame:
     return read.filter("head IS NOT NULL").select("doc", *KEY, "head.*")
 
 
-def fresh_documents(heads: DataFrame, documents: DataFrame) -> DataFrame:
-    """`HEADS` and documents → `HEADS` of those that were read, are not in the warehouse, and of two alike the first."""
+def fresh_documents(heads: DataFrame, known: DataFrame | None, rows: int = 0) -> DataFrame:
+    """`HEADS`, hashes and snapshots that are known → `HEADS` of those read that are not, and of two alike the first.
+
+    `known`: those of the same dates at least; None when there are none. `rows`: about how many heads there are.
+    """
     alike = Window.partitionBy("hash", "snapshot").orderBy("file", "position", "doc")
-    first = heads.filter(fn.col("outcome") == READ_DOCUMENT).withColumn("nth", fn.row_number().over(alike))
-    known = documents.select("hash", "snapshot")
-    return first.filter("nth = 1").drop("nth").join(known, ["hash", "snapshot"], "left_anti").select(*HEADS)
+    read = in_few_parts(heads.filter(fn.col("outcome") == READ_DOCUMENT), rows)
+    first = read.withColumn("nth", fn.row_number().over(alike)).filter("nth = 1").select(*HEADS)
+    if known is None:
+        return first
+    marked = in_few_parts(known, rows).groupBy("hash", "snapshot").agg(fn.lit(1).alias("known")).hint("merge")
+    # Not as an anti join, which Spark would push below the parts.
+    return first.join(marked, ["hash", "snapshot"], "left").filter("known IS NULL").select(*HEADS)
 
 
-def semi(frame: DataFrame, kept: DataFrame, column: str) -> DataFrame:
-    """The rows whose value is among those kept, which are few enough for every process to have."""
-    return frame.join(fn.broadcast(kept.select(column).distinct()), column, "left_semi").select(*frame.columns)
+def replaced_documents(fresh: DataFrame, documents: DataFrame) -> DataFrame:
+    """Fresh `HEADS`, and documents of the same dates → cluster, and snapshots (`before`) in whose place another is.
+
+    The place is a file and a position in it, the other snapshot one of the same cluster and time.
+    """
+    place = ("cluster", "file", "position", "kind")
+    its = (fn.col(name).alias(other) for name, other in (("snapshot", "before"), ("takenAt", "then"), ("date", "on")))
+    both = in_few_parts(fresh).join(in_few_parts(documents.select(*place, *its)).hint("merge"), list(place))
+    same_time = fn.col("date").eqNullSafe(fn.col("on")) & fn.col("takenAt").eqNullSafe(fn.col("then"))
+    return both.filter(same_time).select("cluster", "before").distinct()
+
+
+def semi(frame: DataFrame, kept: DataFrame, *columns: str) -> DataFrame:
+    """The rows whose values are among those kept."""
+    return frame.join(kept.select(*columns).distinct(), list(columns), "left_semi").select(*frame.columns)
 
 
 def unread_files(listed: DataFrame, heads: DataFrame) -> DataFrame:
@@ -55,20 +86,70 @@ def lost_pieces(fresh: DataFrame, made: DataFrame) -> DataFrame:
 
 def not_yet_quarantined(found: DataFrame, quarantine: DataFrame) -> DataFrame:
     """Quarantine twice: what was found now, and what is there → what is to be added."""
-    there = quarantine.select(*(fn.col(name).alias(f"{name}_there") for name in _QUARANTINE_KEY))
+    there = quarantine.select(
+        *(fn.col(name).alias(f"{name}_there") for name in _QUARANTINE_KEY), fn.lit(1).alias("known")
+    )
     same = fn.lit(True)  # noqa: FBT003 - a column, not a flag
     for name in _QUARANTINE_KEY:
         same = same & fn.col(name).eqNullSafe(fn.col(f"{name}_there"))
-    return found.dropDuplicates(list(_QUARANTINE_KEY)).join(there, same, "left_anti").select(*QUARANTINE.columns)
+    once = in_few_parts(found).dropDuplicates(list(_QUARANTINE_KEY))
+    compared = once.join(in_few_parts(there).hint("merge"), same, "left")
+    return compared.filter("known IS NULL").select(*QUARANTINE.columns)
 
 
-def url_files(spark: SparkSession, urls: tuple[str, ...]) -> DataFrame:
-    """`FILES` at URLs, as Spark reads them: the content is read only where it is asked for.
+def clusters_with_more(clusters: DataFrame, heads: DataFrame, rows: int = 0) -> DataFrame:
+    """CLUSTERS, and `HEADS` of snapshots that are new → CLUSTERS."""
+    newest = in_few_parts(clusters.select("cluster", fn.col("newest").alias("newestBefore")), rows).hint("merge")
+    new = _snapshots(in_few_parts(heads, rows)).join(newest, "cluster", "left")
+    is_late = fn.col("takenAt") <= fn.col("newestBefore")
+    each = new.select(
+        "cluster",
+        _last(),
+        fn.col("takenAt").alias("newest"),
+        *_is_timed(),
+        fn.coalesce(is_late.cast("int"), fn.lit(0)).alias("late"),
+    )
+    of_new = each.groupBy("cluster").agg(*_sums(), fn.max("late").alias("late"))
+    before = clusters.select("cluster", _last(), "newest", "snapshots", "untimed", "late")
+    both = in_few_parts(before.unionByName(of_new), rows)
+    return _as_clusters(both.groupBy("cluster").agg(*_sums(), fn.sum("late").alias("late")))
 
-    A file that cannot be read is not there, instead of failing all others; `unread_files` finds it.
-    """
-    if not urls:
-        return spark.createDataFrame([], ddl(FILES))
-    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-    reader = reader.option("ignoreCorruptFiles", "true").option("ignoreMissingFiles", "true")
-    return reader.load(list(urls)).select(*FILES)
+
+def clusters_anew(clusters: DataFrame, documents: DataFrame, changed: Collection[str]) -> DataFrame:
+    """CLUSTERS of before and documents of some clusters → CLUSTERS of these; in the `changed` one was replaced."""
+    each = _snapshots(documents).select("cluster", _last(), fn.col("takenAt").alias("newest"), *_is_timed())
+    late = clusters.select("cluster", "late")
+    is_changed = fn.col("cluster").isin(list(changed)).cast("int")
+    counted = each.groupBy("cluster").agg(*_sums()).join(late, "cluster", "left")
+    return _as_clusters(counted.withColumn("late", fn.coalesce("late", fn.lit(0)) + is_changed))
+
+
+def _snapshots(documents: DataFrame) -> DataFrame:
+    """Documents → a row for each snapshot, whose revision tells of which documents it is made."""
+    hashes = fn.array_join(fn.array_sort(fn.collect_set("hash")), ",")
+    return documents.groupBy("cluster", "snapshot").agg(
+        fn.max("date").alias("date"),
+        fn.max("takenAt").alias("takenAt"),
+        fn.substring(fn.sha2(hashes, 256), 1, 16).alias("revision"),
+    )
+
+
+def _last() -> Column:
+    return fn.struct("date", "takenAt", "snapshot", "revision").alias("last")
+
+
+def _is_timed() -> tuple[Column, Column]:
+    timed = fn.col("takenAt").isNotNull()
+    return timed.cast("int").alias("snapshots"), (~timed).cast("int").alias("untimed")
+
+
+def _sums() -> tuple[Column, ...]:
+    """The last is by date, then by time taken, what is unknown first; ties by snapshot id."""
+    counts = (fn.sum(name).cast("int").alias(name) for name in ("snapshots", "untimed"))
+    return fn.max("last").alias("last"), fn.max("newest").alias("newest"), *counts
+
+
+def _as_clusters(rows: DataFrame) -> DataFrame:
+    return rows.select("*", "last.*").select(
+        *(fn.col(name).cast(kind).alias(name) for name, kind in CLUSTERS.columns.items())
+    )

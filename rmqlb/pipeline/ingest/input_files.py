@@ -68,12 +68,16 @@ date=datetime.date(2026, 11, 21), topic='Orders', group=None)
 
 @dataclass(frozen=True)
 class Found:
-    """Files of this machine, sorted, and their sizes in bytes; how many are `hidden`; inputs with a scheme."""
+    """Files of this machine, sorted, their sizes in bytes; how many are `hidden`; inputs with a scheme.
+
+    `modified`: when each file was changed, in µs since 1970.
+    """
 
     files: tuple[str, ...]
     sizes: tuple[int, ...]
     hidden: int
     urls: tuple[str, ...]
+    modified: tuple[int, ...] = ()
 
 
 def find(inputs: Iterable[str]) -> Found:
@@ -99,7 +103,9 @@ def find(inputs: Iterable[str]) -> Found:
     for path in ordered:
         if _NO_TEXT.search(path):
             raise DataError(f"{path!r}: the file's name is not UTF-8 text", hint="rename it")
-    return Found(tuple(ordered), tuple(_size(path) for path in ordered), len(hidden - files), tuple(urls))
+    states = [_size_and_time(path) for path in ordered]
+    sizes, times = tuple(size for size, _ in states), tuple(at for _, at in states)
+    return Found(tuple(ordered), sizes, len(hidden - files), tuple(urls), times)
 
 
 def nothing_at(given: str, hidden: int = 0) -> DataError:
@@ -126,8 +132,9 @@ def _local(path: str) -> tuple[set[str], set[str]]:
     return taken, hidden
 
 
-def _size(path: str) -> int:
+def _size_and_time(path: str) -> tuple[int, int]:
     try:
-        return os.path.getsize(path)
+        state = os.stat(path)
     except OSError:
-        return 0
+        return 0, 0
+    return state.st_size, state.st_mtime_ns // 1000

@@ -15,6 +15,7 @@ class Stored(msgspec.Struct, frozen=True, rename="camel"):
         run: the number of the run that last changed its rows; to compact a table does not.
         made_from: what it was made from, by name, for a later run to see whether it still holds.
         left_out: folder → snapshots whose rows in it are shown no more, because a later folder has them anew.
+        dropped: folder → folders of partitions in it that are shown no more, as long as they are there.
         table_version: the version of the Delta Lake table that is shown; None in a local folder.
     """
 
@@ -23,6 +24,7 @@ class Stored(msgspec.Struct, frozen=True, rename="camel"):
     columns: dict[str, str]
     made_from: dict[str, str] = {}
     left_out: dict[str, tuple[str, ...]] = {}
+    dropped: dict[str, tuple[str, ...]] = {}
     run: int = 0
     table_version: int | None = None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -22,6 +22,7 @@ from rmqlb.pipeline.schemas import Table
 from rmqlb.pipeline.storage.claims import Claimed, claimed
 from rmqlb.pipeline.storage.contents import VERSION, Contents, Stored
 from rmqlb.pipeline.storage.files import spark_files
+from rmqlb.pipeline.storage.storage import Where, rows_where
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,21 +86,29 @@ class DeltaTables:
             self._contents = self._read_contents()
         return self._contents
 
-    def read(self, spark: SparkSession, table: Table, stored: Stored) -> DataFrame:
+    def read(self, spark: SparkSession, table: Table, stored: Stored, where: Where | None = None) -> DataFrame:
         """The version that is shown."""
         from pyspark.errors import AnalysisException
 
         reader = spark.read.format("delta").option("versionAsOf", str(stored.table_version))
         try:
-            return reader.load(self._path(table)).select(*stored.columns)
+            return rows_where(reader.load(self._path(table)).select(*stored.columns), where)
         except AnalysisException as error:
-            where = f"version {stored.table_version} of {self._path(table)}"
-            raise DataError(f"{where} is gone, but table {table.name} needs it: {error.getCondition()}") from None
+            version = f"version {stored.table_version} of {self._path(table)}"
+            raise DataError(f"{version} is gone, but table {table.name} needs it: {error.getCondition()}") from None
 
     def replace(self, table: Table, frame: DataFrame, run: int) -> Stored:
         """All rows of a new version."""
         rows, version = self._commit(table, frame, "overwrite")
         return Stored((), rows, dict(table.columns), run=run, table_version=version)
+
+    def put(self, table: Table, frame: DataFrame, run: int, before: Stored, where: Where) -> tuple[Stored, int]:
+        """Versions upon the one that is shown: one without the rows that give way, one with the new rows."""
+        base = self._go_back(table, before)
+        gone = self._delete(table, " AND ".join(_condition(name, values) for name, values in where.items()))
+        rows, version = self._commit(table, frame, "append", base=base + bool(gone))
+        now = Stored((), before.rows - gone + rows, dict(table.columns), run=run, table_version=version)
+        return now, rows
 
     def add(
         self, table: Table, frame: DataFrame, run: int, before: Stored | None, instead_of: Collection[str]
@@ -109,7 +118,7 @@ class DeltaTables:
             stored = self.replace(table, frame, run)
             return stored, stored.rows
         base = self._go_back(table, before)
-        gone = self._delete(table, instead_of) if instead_of else 0
+        gone = self._delete(table, _condition("snapshot", instead_of)) if instead_of else 0
         rows, version = self._commit(table, frame, "append", base=base + bool(gone))
         if not rows and not gone:
             return before, 0
@@ -199,9 +208,8 @@ class DeltaTables:
             )
         return int(head["operationMetrics"].get("numOutputRows", 0)), int(head["version"])
 
-    def _delete(self, table: Table, snapshots: Collection[str]) -> int:
-        texts = ", ".join(_text(name) for name in sorted(snapshots))
-        return int(self._sql(f"DELETE FROM {self._name(table)} WHERE snapshot IN ({texts})")[0][0])  # noqa: S608
+    def _delete(self, table: Table, condition: str) -> int:
+        return int(self._sql(f"DELETE FROM {self._name(table)} WHERE {condition}")[0][0])  # noqa: S608
 
     def _go_back(self, table: Table, shown: Stored) -> int:
         """The newest version, of just the rows that are shown: a run that was killed may have left others upon it."""
@@ -243,6 +251,20 @@ class DeltaTables:
     def _highest_runs(self) -> dict[str, int]:
         frame = self._spark.read.format("delta").load(self._path(PUBLISHED))
         return {row[0]: row[1] for row in frame.groupBy("name").agg({"run": "max"}).collect()}
+
+
+def _condition(name: str, values: Collection[Any]) -> str:
+    """A column has one of these values, as SQL says it."""
+    known = sorted(_literal(value) for value in values if value is not None)
+    parts = [f"`{name}` IN ({', '.join(known)})"] if known else []
+    parts += [f"`{name}` IS NULL"] if None in values else []
+    return f"({' OR '.join(parts or ['false'])})"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"DATE{_text(str(value))}" if isinstance(value, date) else _text(value)
 
 
 def _text(value: str) -> str:

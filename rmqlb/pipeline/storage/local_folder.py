@@ -14,7 +14,8 @@ import os
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import msgspec
 
@@ -22,6 +23,7 @@ from rmqlb.decoding import decode
 from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline.schemas import Table, ddl
 from rmqlb.pipeline.storage.contents import FORMAT, VERSION, Contents, Stored
+from rmqlb.pipeline.storage.storage import Where, rows_where
 from rmqlb.sources.atomic_file import replace_file
 
 if TYPE_CHECKING:
@@ -31,6 +33,9 @@ _CONTENTS, _LOCK, _RUN = "tables.json", ".lock", "run"
 _MIGRATED = 2
 """The format of before, in which a run's number was that of its folder only."""
 _ROWS_A_FILE = 4_000_000
+_UNKNOWN_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+_MOST_FOLDERS = 32
+"""Of a table that has no partitions: it is read as a whole, and a small file costs as much as many rows."""
 
 
 class LocalFolder:
@@ -83,16 +88,19 @@ class LocalFolder:
             )
         return contents if contents.format_version == VERSION else _migrated(contents)
 
-    def read(self, spark: SparkSession, table: Table, stored: Stored) -> DataFrame:
-        """The rows of the folders that are named, less those left out."""
+    def read(self, spark: SparkSession, table: Table, stored: Stored, where: Where | None = None) -> DataFrame:
+        """The rows of the folders that are named, less those left out; only partitions asked for are listed."""
         from pyspark.sql import functions as fn
 
         root = os.path.join(self.place, table.name)
         lost = [folder for folder in stored.folders if not os.path.isdir(os.path.join(root, folder))]
         if lost:
             raise DataError(f"{os.path.join(root, lost[0])} is gone, but table {table.name} needs it")
+        paths = [path for folder in stored.folders for path in _paths(root, folder, table, stored, where or {})]
+        if not paths:
+            return spark.createDataFrame([], ddl(stored.columns)).limit(0)
         reader = spark.read.schema(ddl({**stored.columns, _RUN: "int"})).option("basePath", _url(root))
-        frame = reader.parquet(*(_url(os.path.join(root, folder)) for folder in stored.folders))
+        frame = rows_where(reader.parquet(*(_url(path) for path in paths)), where)
         for folder, snapshots in stored.left_out.items():
             gone = (fn.col(_RUN) == int(folder.partition("=")[2])) & fn.col("snapshot").isin(list(snapshots))
             frame = frame.filter(~gone)
@@ -104,10 +112,25 @@ class LocalFolder:
         rows = self._write(table, frame, folder)
         return Stored((folder,), rows, dict(table.columns), run=run)
 
+    def put(self, table: Table, frame: DataFrame, run: int, before: Stored, where: Where) -> tuple[Stored, int]:
+        """In a folder of the run; of the folders of before, these partitions are named as dropped."""
+        other = where.keys() - set(table.partitions)
+        if other:
+            raise ValueError(f"table {table.name} has no folders by {', '.join(sorted(other))}")
+        more = self.replace(table, frame, run)
+        kept = self._without(table, before, where)
+        folders, rows = (*kept.folders, *more.folders), kept.rows + more.rows
+        return (
+            msgspec.structs.replace(more, folders=folders, rows=rows, left_out=kept.left_out, dropped=kept.dropped),
+            more.rows,
+        )
+
     def add(
         self, table: Table, frame: DataFrame, run: int, before: Stored | None, instead_of: Collection[str]
     ) -> tuple[Stored, int]:
         """In a folder of the run; of the folders of before, the rows of these snapshots are named as left out."""
+        if before is not None and not table.partitions and len(before.folders) >= _MOST_FOLDERS:
+            return self._add_in_one(table, frame, run, before, instead_of)
         more = self.replace(table, frame, run)
         if before is None:
             return more, more.rows
@@ -122,11 +145,12 @@ class LocalFolder:
             for folder in before.folders:
                 left_out[folder] = tuple(sorted({*left_out.get(folder, ()), *instead_of}))
         folders, rows = (*before.folders, *more.folders), before.rows - gone + more.rows
-        return msgspec.structs.replace(more, folders=folders, rows=rows, left_out=left_out), more.rows
+        now = msgspec.structs.replace(more, folders=folders, rows=rows, left_out=left_out, dropped=before.dropped)
+        return now, more.rows
 
     def compact(self, spark: SparkSession, table: Table, run: int, before: Stored) -> Stored:
         """One folder, and in it one file for each of the table's folders of clusters and dates."""
-        if len(before.folders) <= 1 and not before.left_out:
+        if len(before.folders) <= 1 and not before.left_out and not before.dropped:
             return before
         frame = self.read(spark, table, before)
         if table.partitions:
@@ -136,7 +160,7 @@ class LocalFolder:
         after = self.replace(dataclasses.replace(table, columns=before.columns), frame, run)
         if after.rows != before.rows:
             raise DataError(f"table {table.name} in {self.place}: {before.rows} rows are said, {after.rows} are there")
-        return msgspec.structs.replace(before, folders=after.folders, left_out={})
+        return msgspec.structs.replace(before, folders=after.folders, left_out={}, dropped={})
 
     def aside(self, name: str, run: int) -> str:
         """A folder beside those of the tables."""
@@ -151,19 +175,53 @@ class LocalFolder:
             raise self._unwritable(error) from None
 
     def clean(self) -> None:
-        """Folders of ours that no table names; nothing else in the folder is touched."""
+        """Folders of ours that no table names, or that one has dropped; nothing else in the folder is touched."""
         tables = self.contents().tables
         for entry in os.scandir(self.place):
             if not entry.is_dir():
                 continue
-            known = tables[entry.name].folders if entry.name in tables else ()
+            stored = tables.get(entry.name)
+            known = stored.folders if stored else ()
             with suppress(PermissionError):  # not ours, such as the lost+found of a disk
                 for below in os.scandir(entry.path):
                     if below.name.startswith(f"{_RUN}=") and below.name not in known:
                         shutil.rmtree(below.path, ignore_errors=True)
+            for folder, partitions in stored.dropped.items() if stored else ():
+                for partition in partitions:
+                    shutil.rmtree(os.path.join(entry.path, folder, partition), ignore_errors=True)
 
     def forget(self, contents: Contents) -> None:
         """What no table names is gone already."""
+
+    def _add_in_one(
+        self, table: Table, frame: DataFrame, run: int, before: Stored, instead_of: Collection[str]
+    ) -> tuple[Stored, int]:
+        """The same with the rows of before in one folder, now and then, so that small files do not pile up."""
+        there = self.read(frame.sparkSession, table, before).select(*table.columns)
+        kept = before.rows
+        if instead_of:
+            there = there.filter(~there["snapshot"].isin(list(instead_of)))
+            kept = there.count()
+        whole = there.unionByName(frame.select(*table.columns)).coalesce(1 + before.rows // _ROWS_A_FILE)
+        now = self.replace(table, whole, run)
+        return msgspec.structs.replace(now, made_from=before.made_from), now.rows - kept
+
+    def _without(self, table: Table, before: Stored, where: Where) -> Stored:
+        """What is known of a table when the rows of some partitions are gone."""
+        folders, rows, left_out = list(before.folders), before.rows, dict(before.left_out)
+        dropped: dict[str, tuple[str, ...]] = {}
+        for folder in before.folders:
+            path = os.path.join(self.place, table.name, folder)
+            dropped_before = _dropped(path, folder, before)
+            there = set(_partition_folders(path, table.partitions, {})) - dropped_before
+            gone = there & set(_partition_folders(path, table.partitions, where))
+            rows -= sum(_rows_of_files(os.path.join(path, partition)) for partition in gone)
+            if gone == there:
+                folders.remove(folder)
+                left_out.pop(folder, None)
+            elif gone or dropped_before:
+                dropped[folder] = tuple(sorted(gone | dropped_before))
+        return msgspec.structs.replace(before, folders=tuple(folders), rows=rows, left_out=left_out, dropped=dropped)
 
     def _write(self, table: Table, frame: DataFrame, folder: str) -> int:
         """Write rows, and come back with their number, as the write itself counted them."""
@@ -182,6 +240,50 @@ class LocalFolder:
 def _folder(run: int) -> str:
     """A run's folder, below each of its tables; as Spark reads it, `run` is one more column."""
     return f"{_RUN}={run:06d}"
+
+
+def _dropped(path: str, folder: str, stored: Stored) -> set[str]:
+    """The partitions of a folder that are shown no more, and have not been removed yet."""
+    return {part for part in stored.dropped.get(folder, ()) if os.path.isdir(os.path.join(path, part))}
+
+
+def _paths(root: str, folder: str, table: Table, stored: Stored, where: Where) -> list[str]:
+    """The paths of a folder that hold the rows of these partitions: the folder itself where all of it counts."""
+    path = os.path.join(root, folder)
+    dropped = _dropped(path, folder, stored)
+    if not dropped and not where.keys() & set(table.partitions):
+        return [path]
+    found = _partition_folders(path, table.partitions, where)
+    return [os.path.join(path, partition) for partition in found if partition not in dropped]
+
+
+def _partition_folders(path: str, partitions: Collection[str], where: Where) -> list[str]:
+    """The folders of these partitions below a run's folder, sorted."""
+    found = [""]
+    for name in partitions:
+        wanted = {_folder_value(value) for value in where[name]} if name in where else None
+        below = [(parent, entry.name) for parent in found for entry in os.scandir(os.path.join(path, parent))]
+        found = [
+            os.path.join(parent, child)
+            for parent, child in below
+            if child.startswith(f"{name}=") and (wanted is None or unquote(child.partition("=")[2]) in wanted)
+        ]
+    return sorted(found)
+
+
+def _folder_value(value: Any) -> str:
+    """A partition's value as its folder's name has it, but for the escapes."""
+    if value is None:
+        return _UNKNOWN_FOLDER
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _rows_of_files(path: str) -> int:
+    """How many rows the Parquet files in a folder say that they have."""
+    from pyarrow import parquet
+
+    files = [entry.path for entry in os.scandir(path) if entry.name.endswith(".parquet")]
+    return sum(int(parquet.read_metadata(file).num_rows) for file in files)
 
 
 def _url(path: str) -> str:

@@ -7,9 +7,9 @@ the only one that writes.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rmqlb.errors import UsageError
 from rmqlb.pipeline.schemas import Table
@@ -18,6 +18,8 @@ from rmqlb.pipeline.storage.contents import Contents, Stored
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+Where = Mapping[str, Collection[Any]]
+"""Column → the values that are meant (None: unknown)."""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:")
 
@@ -42,11 +44,14 @@ class Storage(Protocol):
     def contents(self) -> Contents:
         """What was published last."""
 
-    def read(self, spark: SparkSession, table: Table, stored: Stored) -> DataFrame:
+    def read(self, spark: SparkSession, table: Table, stored: Stored, where: Where | None = None) -> DataFrame:
         """A table's rows as they were stored, with the columns that it has there; a DataError when they are gone."""
 
     def replace(self, table: Table, frame: DataFrame, run: int) -> Stored:
         """Write a table's rows in place of what is there."""
+
+    def put(self, table: Table, frame: DataFrame, run: int, before: Stored, where: Where) -> tuple[Stored, int]:
+        """Write rows beside those of before, less those with these values, and come back with how many were written."""
 
     def add(
         self, table: Table, frame: DataFrame, run: int, before: Stored | None, instead_of: Collection[str]
@@ -70,6 +75,16 @@ class Storage(Protocol):
 
     def forget(self, contents: Contents) -> None:
         """Remove files that no published state of the last days needs. Only for the one that holds the place."""
+
+
+def rows_where(frame: DataFrame, where: Where | None) -> DataFrame:
+    """The rows with these values."""
+    from pyspark.sql import functions as fn
+
+    for name, values in (where or {}).items():
+        wanted = fn.col(name).isin([fn.lit(value) for value in values if value is not None])
+        frame = frame.filter(wanted | fn.col(name).isNull() if None in values else wanted)
+    return frame
 
 
 def is_uri(place: str) -> bool:
