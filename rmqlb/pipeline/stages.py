@@ -1,23 +1,23 @@
 """The stages: each reads tables of the warehouse and writes others, all of them or none.
 
-One whose tables were made from just the tables and the plan of now has nothing to do; so a rerun goes on where an
-earlier run stopped.
+Clusters whose rows were made from just the snapshots and the plan of now keep them; so a night costs one night, and a
+rerun goes on where an earlier run stopped.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from rmqlb.model.finding import Finding, info
+from rmqlb.model.finding import info
 from rmqlb.model.stage import StageReport, stage_report
 from rmqlb.pipeline import schemas
+from rmqlb.pipeline.by_cluster import LastSnapshot, Part, of_snapshots, part_to_make, short, tokens_of
 from rmqlb.pipeline.pipeline_plan import PipelinePlan
 from rmqlb.pipeline.schemas import Table
+from rmqlb.pipeline.storage.storage import Where
 from rmqlb.pipeline.warehouse import Warehouse, Writing
 
 if TYPE_CHECKING:
@@ -32,17 +32,37 @@ class StageRun:
     warehouse: Warehouse
     plan: PipelinePlan
 
-    def read(self, table: Table) -> DataFrame:
-        """A table, as far as it is looked at."""
-        return self.plan.only.filter(self.warehouse.read(self.spark, table))
+    def read(self, table: Table, where: Where | None = None) -> DataFrame:
+        """A table (its rows `where`), as far as it is looked at."""
+        return self.plan.only.filter(self.warehouse.read(self.spark, table, where))
+
+    def last_snapshots(self) -> dict[str, LastSnapshot]:
+        """Each cluster's last snapshot, as far as it is looked at."""
+        from rmqlb.pipeline.ingest.ingest_stage import latest
+
+        if self.plan.as_of is None and not self.plan.only.date:
+            rows = self.read(schemas.CLUSTERS).collect()
+            return {
+                row["cluster"]: LastSnapshot(row["date"], row["snapshot"], short(row["snapshot"], row["revision"]))
+                for row in rows
+            }
+        version = self.warehouse.versions(schemas.DOCUMENTS)
+        rows = latest(self.read(schemas.DOCUMENTS), self.plan.as_of).collect()
+        return {
+            row["cluster"]: LastSnapshot(row["date"], row["snapshot"], short(row["snapshot"], version)) for row in rows
+        }
 
     def latest(self, *tables: Table) -> dict[str, DataFrame]:
         """Tables of ingest, of each cluster's last snapshot, as far as they are looked at."""
-        from rmqlb.pipeline.ingest.ingest_stage import latest
+        last = self.last_snapshots()
+        return self.of_last(last, last, *tables)
 
-        key = list(schemas.SNAPSHOT)
-        chosen = latest(self.read(schemas.DOCUMENTS), self.plan.as_of).select(*key)
-        return {table.name: self.read(table).join(chosen, key, "left_semi") for table in tables}
+    def of_last(
+        self, last: Mapping[str, LastSnapshot], clusters: Collection[str], *tables: Table
+    ) -> dict[str, DataFrame]:
+        """Tables of ingest, of these clusters' last snapshots; of others nothing is read."""
+        where = of_snapshots(last, clusters)
+        return {table.name: self.read(table, where) for table in tables}
 
 
 def ingest(run: StageRun) -> StageReport:
@@ -78,28 +98,34 @@ def allocate(run: StageRun) -> StageReport:
     topics, owners, offsets = schemas.TOPICS, schemas.OWNERS, schemas.OFFSETS
     reads = (topics, schemas.GROUPS, schemas.PROCESSES, schemas.SUBSCRIPTIONS, owners, offsets)
     plan = run.plan
+    last = run.last_snapshots()
 
-    def write(writing: Writing, made_from: Mapping[str, str]) -> None:
-        rows = fleet(run.latest(*reads), include_retry=plan.include_retry)
-        writing.replace(schemas.FLEET, rows, made_from)
-        groups = writing.read(run.spark, schemas.FLEET)
-        writing.replace(schemas.ASSIGNMENTS, assignments(groups, plan.strategies, plan.settings), made_from)
-        writing.replace(schemas.REFUSALS, refusals(groups, plan.strategies, plan.settings), made_from)
+    def write(writing: Writing, part: Part) -> None:
+        rows = fleet(run.of_last(last, part.clusters, *reads), include_retry=plan.include_retry)
+        writing.replace(schemas.FLEET, rows, part.made_from, part.where)
+        groups = writing.read(run.spark, schemas.FLEET, {"cluster": part.clusters})
+        rows = assignments(groups, plan.strategies, plan.settings)
+        writing.replace(schemas.ASSIGNMENTS, rows, part.made_from, part.where)
+        writing.replace(schemas.REFUSALS, refusals(groups, plan.strategies, plan.settings), part.made_from, part.where)
 
     asked = plan.digest("strategies", "settings_text", "as_of", "only", "include_retry")
-    return _stage(run, "allocate", (schemas.DOCUMENTS, *reads), asked, write)
+    return _stage(run, "allocate", {name: its.token for name, its in last.items()}, asked, write)
 
 
 def score(run: StageRun) -> StageReport:
     """ASSIGNMENTS → LOADS and SCORES."""
     from rmqlb.pipeline.groups.score_rows import loads, scores
 
-    def write(writing: Writing, made_from: Mapping[str, str]) -> None:
-        owned, groups = run.read(schemas.ASSIGNMENTS), run.read(schemas.FLEET)
-        writing.replace(schemas.LOADS, loads(owned, groups), made_from)
-        writing.replace(schemas.SCORES, scores(owned, writing.read(run.spark, schemas.LOADS), groups), made_from)
+    def write(writing: Writing, part: Part) -> None:
+        its: Where = {"cluster": part.clusters}
+        owned, groups = run.read(schemas.ASSIGNMENTS, its), run.read(schemas.FLEET, its)
+        writing.replace(schemas.LOADS, loads(owned, groups), part.made_from, part.where)
+        made = writing.read(run.spark, schemas.LOADS, its)
+        writing.replace(schemas.SCORES, scores(owned, made, groups), part.made_from, part.where)
 
-    return _stage(run, "score", (schemas.ASSIGNMENTS, schemas.FLEET), run.plan.digest("only"), write)
+    run.warehouse.read(run.spark, schemas.ASSIGNMENTS)
+    tokens = tokens_of(run.warehouse, schemas.ASSIGNMENTS, "allocate")
+    return _stage(run, "score", tokens, run.plan.digest("only"), write)
 
 
 def what_if(run: StageRun) -> StageReport:
@@ -108,15 +134,21 @@ def what_if(run: StageRun) -> StageReport:
     from rmqlb.pipeline.groups.what_if_rows import what_if as sweep
 
     plan = run.plan
+    last = run.last_snapshots()
 
-    def write(writing: Writing, made_from: Mapping[str, str]) -> None:
-        rows = sweep(run.read(schemas.FLEET), plan.strategies, plan.settings, plan.consumers)
-        writing.replace(schemas.WHAT_IF, rows, made_from)
-        losses = broker_losses(run.latest(schemas.TOPICS)[schemas.TOPICS.name])
-        writing.replace(schemas.BROKER_LOSSES, losses, made_from)
+    def write(writing: Writing, part: Part) -> None:
+        groups = run.read(schemas.FLEET, {"cluster": part.clusters})
+        rows = sweep(groups, plan.strategies, plan.settings, plan.consumers)
+        writing.replace(schemas.WHAT_IF, rows, part.made_from, part.where)
+        topics = run.of_last(last, part.clusters, schemas.TOPICS)[schemas.TOPICS.name]
+        writing.replace(schemas.BROKER_LOSSES, broker_losses(topics), part.made_from, part.where)
 
+    run.warehouse.read(run.spark, schemas.FLEET)
+    of_fleet = tokens_of(run.warehouse, schemas.FLEET, "allocate")
+    of_topics = {name: its.token for name, its in last.items()}
+    tokens = {name: short(of_fleet.get(name), of_topics.get(name)) for name in {*of_fleet, *of_topics}}
     asked = plan.digest("strategies", "settings_text", "as_of", "only", "consumers")
-    return _stage(run, "what-if", (schemas.FLEET, schemas.DOCUMENTS, schemas.TOPICS), asked, write)
+    return _stage(run, "what-if", tokens, asked, write)
 
 
 def producers(run: StageRun) -> StageReport:
@@ -124,32 +156,21 @@ def producers(run: StageRun) -> StageReport:
     from rmqlb.pipeline.producers.send_tables import write_sends
 
     plan = run.plan
+    last = run.last_snapshots()
 
-    def write(writing: Writing, made_from: Mapping[str, str]) -> None:
-        topics = run.latest(schemas.TOPICS)[schemas.TOPICS.name]
-        write_sends(topics, plan.schedule, writing, made_from=made_from)
+    def write(writing: Writing, part: Part) -> None:
+        topics = run.of_last(last, part.clusters, schemas.TOPICS)[schemas.TOPICS.name]
+        write_sends(topics, plan.schedule, writing, made_from=part.made_from, where=part.where)
 
     asked = plan.digest("schedule_text", "as_of", "only")
-    return _stage(run, "producers", (schemas.DOCUMENTS, schemas.TOPICS), asked, write)
+    return _stage(run, "producers", {name: its.token for name, its in last.items()}, asked, write)
 
 
 def history(run: StageRun) -> StageReport:
     """All snapshots → the tables of `schemas.HISTORY`."""
-    from rmqlb.pipeline.history.history_tables import READS
-    from rmqlb.pipeline.history.history_tables import history as over_time
-    from rmqlb.pipeline.history.snapshot_timeline import untimed
+    from rmqlb.pipeline.history.history_stage import write_history
 
-    def write(writing: Writing, made_from: Mapping[str, str]) -> None:
-        with over_time({table.name: run.read(table) for table in READS}) as frames:
-            for table in schemas.HISTORY:
-                writing.replace(table, frames[table.name], made_from)
-
-    done = _stage(run, "history", READS, run.plan.digest("only"), write)
-    without_time = untimed(run.read(schemas.DOCUMENTS)).count()
-    if not without_time:
-        return done
-    text = f"{without_time} snapshots say no time; the history leaves them out"
-    return replace(done, findings=(Finding("untimed", text),))
+    return write_history(run)
 
 
 def report(run: StageRun) -> StageReport:
@@ -194,18 +215,18 @@ DEFAULT_REPORT = "rmqlb-report"
 
 
 def _stage(
-    run: StageRun, name: str, reads: tuple[Table, ...], asked: str, write: Callable[[Writing, Mapping[str, str]], None]
+    run: StageRun, name: str, tokens: Mapping[str, str], asked: str, write: Callable[[Writing, Part], None]
 ) -> StageReport:
-    """Write a stage's tables, unless they are there and made from the same.
+    """Write a stage's tables, of the clusters whose rows are not there or were made from something else.
 
-    They are made from the tables it `reads` and from what is `asked`, a digest of what of the plan they depend on.
+    `tokens`: cluster → what its rows are made from; `asked`: a digest of what of the plan they depend on.
     """
     began = time.monotonic()
     warehouse, writes = run.warehouse, schemas.WRITTEN_BY[name]
-    made_from = {**warehouse.versions(*reads), "plan": asked}
-    if not run.plan.force and all(warehouse.is_made_from(table, made_from) for table in writes):
+    part = part_to_make(warehouse, name, asked, tokens, force=run.plan.force)
+    if part.nothing:
         return stage_report(name, time.monotonic() - began, warehouse.rows(*writes), state="unchanged")
     with warehouse.writing() as writing:
-        write(writing, made_from)
+        write(writing, part)
         rows = {table: stored.rows for table, stored in writing.written.items()}
     return stage_report(name, time.monotonic() - began, rows)

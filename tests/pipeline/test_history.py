@@ -8,7 +8,7 @@ import pytest
 
 from rmqlb.pipeline.history.history_tables import READS, history
 from rmqlb.pipeline.history.snapshot_timeline import SIGHTINGS, TIMELINE, sightings, timeline, untimed
-from rmqlb.pipeline.schemas import HISTORY
+from rmqlb.pipeline.schemas import HISTORY, SO_FAR
 from tests.pipeline.pasts import Shot, day, night, nights, rows, tables
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def test_the_history_has_every_table_with_its_schema(spark: SparkSession, shots:
     assert {table.name for table in READS} == set(past)
     with history(past) as made:
         assert {name: dict(frame.dtypes) for name, frame in made.items()} == {
-            table.name: dict(table.columns) for table in HISTORY
+            table.name: dict(table.columns) for table in (*HISTORY, *SO_FAR)
         }
         assert (made["sessions"].count(), made["flapping"].count()) == ((3, 1) if shots else (0, 0))
         assert made["sessions"].is_cached

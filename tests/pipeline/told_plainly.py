@@ -65,7 +65,9 @@ def sessions(cluster: str, past: list[Moment]) -> list[Row]:
         last = (later[0], "unobserved") if later else (None, None)
         ended += [(owner, seen, *last) for owner, seen in going.items()]
         for owner, seen, end, reason in ended:
-            found.append((cluster, group, *queue(number).values(), owner, seen[0], end, seen[-1], len(seen), reason))
+            times = seen[0], end, seen[-1], len(seen)
+            is_open = reason in (None, "unobserved")
+            found.append((cluster, group, *queue(number).values(), owner, *times, reason, is_open))
     return found
 
 

@@ -9,6 +9,7 @@ from rmqlb.pipeline.history.snapshot_timeline import conform, place
 from rmqlb.pipeline.schemas import CHURN
 
 _MOMENT = ("cluster", "group", "index")
+_OBSERVED = (*_MOMENT, "takenAt", "date", "processes")
 
 
 def churn(timeline: DataFrame, groups: DataFrame, processes: DataFrame) -> DataFrame:
@@ -19,19 +20,47 @@ def churn(timeline: DataFrame, groups: DataFrame, processes: DataFrame) -> DataF
     that joined. What was before the first observation is not known: alone on its day, it has null for `joined` and
     `left`. `processes` is how many the day's last moment shows.
     """
+    return churn_of(observed_processes(timeline, groups, processes, None))
+
+
+def observed_processes(
+    timeline: DataFrame, groups: DataFrame, processes: DataFrame, before: DataFrame | None
+) -> DataFrame:
+    """TIMELINE, GROUPS, PROCESSES and GROUPS_SO_FAR → each group's processes at each moment that has them.
+
+    Those that were observed last before have the index 0.
+    """
+    looked = place(groups.where(fn.col("processes").isNotNull()), timeline).select(*_OBSERVED[:-1]).distinct()
+    observed = looked.join(_processes(timeline, processes), list(_MOMENT), "left")
+    new = observed.select(
+        *_OBSERVED[:-1], fn.coalesce("processes", fn.array().cast("array<string>")).alias("processes")
+    )
+    if before is None:
+        return new
+    last = before.where(fn.col("processes").isNotNull()).withColumn("index", fn.lit(0))
+    return last.select(*_OBSERVED).unionByName(new)
+
+
+def churn_of(observed: DataFrame, known: DataFrame | None = None) -> DataFrame:
+    """What `observed_processes` makes → CHURN of the new moments; `known`: CHURN of the same days, as far as it was."""
     by_time = Window.partitionBy("cluster", "group").orderBy("index")
     now, before = fn.col("processes"), fn.col("before")
-    looked = place(groups.where(fn.col("processes").isNotNull()), timeline).select(*_MOMENT, "date").distinct()
-    observed = looked.join(_processes(timeline, processes), list(_MOMENT), "left")
-    compared = observed.withColumn("processes", fn.coalesce(now, fn.array().cast("array<string>"))).withColumn(
-        "before", fn.lag(now).over(by_time)
-    )
+    compared = observed.withColumn("before", fn.lag(now).over(by_time)).where(fn.col("index") > 0)
     by_day = compared.groupBy("cluster", "group", "date").agg(
         fn.max_by(fn.array_size(now), "index").alias("processes"),
         fn.sum(fn.array_size(fn.array_except(now, before))).alias("joined"),
         fn.sum(fn.array_size(fn.array_except(before, now))).alias("left"),
     )
-    return conform(by_day, CHURN)
+    new = conform(by_day, CHURN)
+    if known is None:
+        return new
+    both = known.withColumn("isNew", fn.lit(0)).unionByName(new.withColumn("isNew", fn.lit(1)))
+    day = both.groupBy("cluster", "group", "date").agg(
+        fn.max_by("processes", "isNew").alias("processes"),
+        fn.sum("joined").alias("joined"),
+        fn.sum("left").alias("left"),
+    )
+    return conform(day, CHURN)
 
 
 def _processes(timeline: DataFrame, processes: DataFrame) -> DataFrame:

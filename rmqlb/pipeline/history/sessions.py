@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
-from rmqlb.pipeline.history.snapshot_timeline import QUEUE_OF_GROUP, conform, sightings
+from rmqlb.pipeline.history.snapshot_timeline import QUEUE_OF_GROUP, conform, sightings, with_past
 from rmqlb.pipeline.schemas import SESSIONS
 
 
@@ -21,18 +21,29 @@ def sessions(timeline: DataFrame, owners: DataFrame) -> DataFrame:
 
     Without one it lasts, as far as is known: `until` and `endedBy` are null; `lastSeen` says how old that knowledge is.
     """
-    seen = sightings(timeline, owners)
-    moments = seen.select("cluster", "group", "index", "takenAt").distinct()
-    next_moment = fn.lead("takenAt").over(Window.partitionBy("cluster", "group").orderBy("index"))
-    observed = moments.select("cluster", "group", "index", next_moment.alias("observedAgain"))
-    ended = _runs(seen).join(observed, ["cluster", "group", "index"])
+    return conform(sessions_of(with_past(sightings(timeline, owners), None)), SESSIONS)
+
+
+def sessions_of(seen: DataFrame) -> DataFrame:
+    """SIGHTINGS with their past → SESSIONS that were open before, or begin; and which of them do (`isNew`)."""
+    ended = _runs(seen).join(observed_again(seen), ["cluster", "group", "index"])
+    observed = fn.coalesce("observedBefore", "observedAgain")
     by = (
         fn.when(fn.col("nextOwners") > 0, "moved")
         .when(fn.col("nextOwners") == 0, "unassigned")
-        .when(fn.col("observedAgain").isNotNull(), "unobserved")
+        .when(observed.isNotNull(), "unobserved")
     )
-    until = fn.coalesce("nextSighting", "observedAgain")
-    return conform(ended.select("*", until.alias("until"), by.alias("endedBy")), SESSIONS)
+    until = fn.coalesce("nextSighting", observed)
+    return ended.select("*", until.alias("until"), by.alias("endedBy"), fn.col("nextOwners").isNull().alias("isOpen"))
+
+
+def observed_again(seen: DataFrame) -> DataFrame:
+    """A group's moments: cluster, group, index, and the next moment at which it is observed (`observedAgain`)."""
+    # Queues that were sighted last at different moments of before have the index 0 in common, but no time.
+    at = fn.when(fn.col("index") > 0, fn.col("takenAt")).alias("takenAt")
+    moments = seen.select("cluster", "group", "index", at).distinct()
+    next_moment = fn.lead("takenAt").over(Window.partitionBy("cluster", "group").orderBy("index"))
+    return moments.select("cluster", "group", "index", next_moment.alias("observedAgain"))
 
 
 def _runs(seen: DataFrame) -> DataFrame:
@@ -42,21 +53,25 @@ def _runs(seen: DataFrame) -> DataFrame:
     """
     edges = _edges(seen)
     one_owner = Window.partitionBy(*QUEUE_OF_GROUP, "owner").orderBy("sighting")
-    here = fn.struct("index", "sighting", "takenAt", "nextSighting", "nextOwners")
+    here = fn.struct("index", "sighting", "takenAt", "nextSighting", "nextOwners", "observedBefore")
     # A run's last sighting is where it begins, or else its owner's next edge.
     last = fn.when(fn.col("ends"), here).otherwise(fn.lead(here).over(one_owner))
+    before = fn.get(fn.filter("held", lambda its: its["owner"] == fn.col("owner")), fn.lit(0))
+    snapshots = fn.coalesce(before["snapshots"] - 1, fn.lit(0)) + fn.col("last.sighting") - fn.col("sighting") + 1
     return (
-        edges.select(*QUEUE_OF_GROUP, "owner", "begins", "sighting", "takenAt", last.alias("last"))
+        edges.select("*", last.alias("last"))
         .where("begins")
         .select(
             *QUEUE_OF_GROUP,
             "owner",
-            fn.col("takenAt").alias("since"),
+            (fn.col("index") > 0).alias("isNew"),
+            fn.coalesce(before["since"], "takenAt").alias("since"),
             fn.col("last.takenAt").alias("lastSeen"),
-            (fn.col("last.sighting") - fn.col("sighting") + 1).alias("snapshots"),
+            snapshots.alias("snapshots"),
             "last.index",
             "last.nextSighting",
             "last.nextOwners",
+            "last.observedBefore",
         )
     )
 
@@ -80,6 +95,8 @@ def _edges(seen: DataFrame) -> DataFrame:
         "takenAt",
         "nextSighting",
         fn.array_size(after).alias("nextOwners"),
+        fn.col("past.observedAgain").alias("observedBefore"),
+        fn.col("past.held").alias("held"),
         fn.explode("owners").alias("owner"),
         "before",
         "after",

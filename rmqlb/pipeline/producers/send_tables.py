@@ -18,6 +18,7 @@ from rmqlb.pipeline.arrow import Batches, arrow_schema
 from rmqlb.pipeline.producers.send_rows import SendSchedule, check_schedule, jobs_of, outcome_of
 from rmqlb.pipeline.schemas import KEY, SEND_SHARES, SENDS, Table, columns
 from rmqlb.pipeline.spark.in_workers import in_workers
+from rmqlb.pipeline.storage.storage import Where
 from rmqlb.pipeline.warehouse import Writing
 
 PARTITIONS = 64
@@ -69,9 +70,10 @@ def write_sends(
     writing: Writing,
     *,
     made_from: Mapping[str, str] | None = None,
+    where: Where | None = None,
     partitions: int = PARTITIONS,
 ) -> tuple[int, int]:
-    """Simulate TOPICS once, write SENDS and SEND_SHARES, and come back with their numbers of rows.
+    """Simulate TOPICS once, write SENDS and SEND_SHARES (in place of the rows `where`), and come back with their rows.
 
     Raises:
         UsageError: the schedule cannot be simulated for all topics.
@@ -79,8 +81,8 @@ def write_sends(
     aside = writing.aside(OUTCOMES.name)
     simulate_sends(send_jobs(topics, schedule, partitions=partitions), schedule).write.parquet(aside)
     outcomes = topics.sparkSession.read.schema(OUTCOMES.ddl).parquet(aside)
-    rows = writing.replace(SENDS, sends(topics, outcomes), made_from)
-    return rows, writing.replace(SEND_SHARES, send_shares(topics, outcomes), made_from)
+    rows = writing.replace(SENDS, sends(topics, outcomes), made_from, where)
+    return rows, writing.replace(SEND_SHARES, send_shares(topics, outcomes), made_from, where)
 
 
 def _shape() -> Column:
