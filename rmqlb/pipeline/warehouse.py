@@ -179,7 +179,9 @@ class Writing:
         rows, and nothing is done where they would change nothing.
         """
         before = self._warehouse.stored(table.name)
-        if empty and before is not None and not instead_of:
+        if empty and not instead_of:
+            if before is None:
+                self.written[table.name] = self._storage.nothing(table, frame, self.number)
             return 0
         if before is not None and before.columns != dict(table.columns):
             return self._migrate(table, frame, instead_of)

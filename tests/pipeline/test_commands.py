@@ -154,7 +154,7 @@ def test_a_stage_asks_for_the_one_before_it(tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     done = rmqlb("allocate", "-w", str(tmp_path / "w"), "--conf", QUICK, code=4)
     last = done.stderr.splitlines()[-2:]
-    assert last[0].startswith("error: table documents is not in ")
+    assert last[0].startswith("error: table clusters is not in ")
     assert last[1] == "hint: write it first: rmqlb pipeline ingest"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rmqlb.pipeline import schemas
-from rmqlb.pipeline.ingest.ingest_stage import ingest
+from rmqlb.pipeline.ingest.ingest_stage import _Ingest, ingest
+from rmqlb.pipeline.ingest.input_files import Found
+from rmqlb.pipeline.pipeline_plan import PipelinePlan
+from rmqlb.pipeline.producers.send_rows import SendSchedule
 from rmqlb.pipeline.row_filter import RowFilter
+from rmqlb.pipeline.stages import STAGES, StageRun
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.documents import connections, progress, route, snapshot, write
 from tests.pipeline.spark_costs import costs
@@ -53,6 +58,7 @@ def test_a_small_ingest_takes_few_jobs_the_first_night_and_each_later_one(
         report = ingest(spark, warehouse, [root])
     assert (report.found, report.known, report.quarantined) == (6, 3, 3)
     assert (spent.jobs, spent.rows_written) == (1, 0)
+    assert column(warehouse.read(spark, schemas.CLUSTERS), "cluster", "snapshots") == [("c1", 3)]
 
 
 def test_files_are_known_by_name_size_and_time_without_a_look_into_them(
@@ -143,3 +149,62 @@ def test_more_pieces_of_a_night_change_the_revision_of_its_snapshot(
     assert ingest(spark, warehouse, [root]).ingested == 1
     owners = column(warehouse.read(spark, schemas.OWNERS), "brokerName", "ownersObserved")
     assert owners == [("b", ["z"])]
+
+
+def test_files_at_urls_are_known_by_name_size_and_time_too(
+    spark: SparkSession, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    def again() -> tuple[int, int, int]:
+        with warehouse.writing() as writing:
+            found = Found((), (), 0, (f"file:{tmp_path}/dumps",))
+            report = _Ingest(spark, warehouse, writing).run(found, None, RowFilter())
+        return report.files, report.ingested, report.known
+
+    write(tmp_path / "dumps", {"cluster=a b%2Fc/1.json": night(1)})
+    assert again() == (1, 1, 0)
+    assert again() == (1, 0, 1)
+    write(tmp_path / "dumps", {"cluster=a b%2Fc/2.json": night(2)})
+    with costs(spark) as spent:
+        assert again() == (2, 1, 1)
+    assert spent.jobs <= MOST_JOBS + 5
+    assert warehouse.rows(schemas.FILES) == {"files": 2}
+
+
+SWEEPS = ("allocate", "score", "what-if", "producers")
+SWEPT = [table for name in SWEEPS for table in schemas.WRITTEN_BY[name] if table is not schemas.REFUSALS]
+
+
+def test_a_cluster_without_a_new_snapshot_keeps_its_files(
+    spark: SparkSession, warehouse: Warehouse, tmp_path: Path
+) -> None:
+    def run(name: str, text: str) -> tuple[dict[str, str], dict[Path, int]]:
+        dumps = write(tmp_path / name, {"x.json": text})
+        asked = PipelinePlan(inputs=(dumps,), strategies=("AVG",), consumers=1, schedule=SendSchedule(trials=2))
+        stages = StageRun(spark, warehouse, asked)
+        states: dict[str, str] = {stage: STAGES[stage](stages).state for stage in ("ingest", *SWEEPS)}
+        files = [file for table in SWEPT for file in Path(warehouse.folder, table.name).rglob("*.parquet")]
+        return states, {file: file.stat().st_mtime_ns for file in files}
+
+    def of(cluster: str, files: dict[Path, int]) -> dict[Path, int]:
+        return {file: at for file, at in files.items() if f"/cluster={cluster}/" in str(file)}
+
+    run("a", night(1, cluster="a"))
+    _, before = run("b", night(1, cluster="b"))
+    states, after = run("c", night(2, cluster="b"))
+    assert set(states.values()) == {"written"}
+    assert of("a", after) == of("a", before) != {}
+    assert not of("b", after).keys() & of("b", before).keys()
+    for table in SWEPT:
+        days = {(row["cluster"], row["date"].day) for row in warehouse.read(spark, table).collect()}
+        assert days == {("a", 1), ("b", 2)}, table.name
+    states, late = run("d", night(1, cluster="b", hour=1))
+    assert states == {"ingest": "written", **dict.fromkeys(SWEEPS, "unchanged")}
+    assert late == after
+
+
+def test_pieces_take_few_jobs_too(spark: SparkSession, warehouse: Warehouse, tmp_path: Path) -> None:
+    files = {"1.json": connections("g", "x"), "2.json": progress("g", a="x"), "topic=T/3.json": json.dumps(route(a=1))}
+    root = write(tmp_path / "dumps", {f"date=2026-11-20/{name}": text for name, text in files.items()})
+    with costs(spark) as spent:
+        assert ingest(spark, warehouse, [root]).ingested == 3
+    assert spent.jobs <= MOST_JOBS + 5

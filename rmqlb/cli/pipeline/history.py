@@ -8,7 +8,8 @@ from rmqlb.cli.pipeline.options import OnlyOptions, StageOptions
 def history(*, which: OnlyOptions, stage: StageOptions, output: OutputOptions) -> None:
     """Follow ownership over all snapshots: sessions, queues moved per day, flapping groups, churn, imbalance.
 
-    Reads what ingest wrote; writes the tables sessions, moves, flapping, churn and trend.
+    Reads what ingest wrote; writes the tables sessions, moves, flapping, churn and trend. Goes on from the last run;
+    clusters in which a snapshot came late or was replaced are computed from the start.
 
     Examples:
       rmqlb pipeline history -w warehouse --only cluster=east

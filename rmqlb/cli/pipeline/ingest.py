@@ -26,7 +26,8 @@ def ingest(
     """Read snapshots and routes into typed tables; what cannot be read goes to the table quarantine.
 
     A path is a file, a folder, a pattern or a URL that Spark knows, of rmqlb's snapshots (JSON, YAML, JSON lines, gzip)
-    or of raw routes. What was ingested before is known again by its content and changes nothing.
+    or of raw routes. Files are known again by name, size and time, documents by their content, and change nothing;
+    --force opens all files. A file that says something else about the same time takes the place of what it said.
 
     Examples:
       rmqlb pipeline ingest -w warehouse dumps/

@@ -131,6 +131,7 @@ class _Taken:
     `rows` are `READ`, `empty` the tables that have none. `kept` of the `documents` written were there before, in
     snapshots that are made anew or replaced (`gone`). `fresh` documents are new, of which `only` leaves `skipped` out.
     `unsettled` has the files that are to be read again; `lost` is quarantine of pieces that cannot be put together.
+    `made` counts what is in `rows`, where it is known.
     """
 
     rows: DataFrame
@@ -141,6 +142,18 @@ class _Taken:
     gone: tuple[str, ...] = ()
     changed: frozenset[str] = frozenset()
     empty: frozenset[str] = frozenset()
+    made: Mapping[str, int] | None = None
+    unsettled: DataFrame | None = None
+    lost: DataFrame | None = None
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Where there are pieces: the `rows` that are taken (`READ`), and all `pieces` of the snapshots that they make."""
+
+    rows: DataFrame
+    pieces: DataFrame
+    skipped: int = 0
     unsettled: DataFrame | None = None
     lost: DataFrame | None = None
 
@@ -191,18 +204,17 @@ class _Ingest:
         )
 
     def _require_equal(self, new: NewFiles, read: _Read, taken: _Taken, report: IngestReport, unread: int) -> None:
-        counts = read.counts
-        topics, groups = counts["topics"], counts["groups"]
-        if taken.rows is not read.rows:
-            topics, groups = taken.rows.agg(fn.sum("made.topics"), fn.sum("made.groups")).collect()[0]
+        counts, made = read.counts, taken.made
+        if made is None:
+            made = taken.rows.agg(*_announced()).collect()[0].asDict()
         known_or_not = report.ingested + report.known + report.quarantined + report.skipped
         require_equal(
             {
                 "files": (len(new.files), counts["files"] + unread),
                 "documents in files": (counts["inFiles"] or 0, counts["documents"]),
                 "documents": (report.found, known_or_not),
-                "topics": (topics or 0, self._written[TOPICS.name]),
-                "groups": (groups or 0, self._written[GROUPS.name]),
+                "topics": (made["madeTopics"] or 0, self._written[TOPICS.name]),
+                "groups": (made["madeGroups"] or 0, self._written[GROUPS.name]),
             }
         )
 
@@ -236,7 +248,7 @@ class _Ingest:
         """Of whole snapshots: most nights all of them are new, and then nothing has to be looked for."""
         if not read.documents:
             self._writing.add(DOCUMENTS, no_rows(self._spark, DOCUMENTS), empty=True)
-            return _Taken(no_rows(self._spark, PIECES), 0, 0, empty=_ALL_EMPTY)
+            return _Taken(no_rows(self._spark, PIECES), 0, 0, empty=_ALL_EMPTY, made=dict.fromkeys(_MADE, 0))
         documents = self._documents(read)
         fresh = self._fresh(read, documents)
         gone, changed = self._replaced(read, only.filter(fresh), documents, new)
@@ -259,51 +271,103 @@ class _Ingest:
             gone=gone,
             changed=changed,
             empty=empty,
+            made=read.counts if rows is read.rows else None,
             unsettled=left_out,
         )
 
     def _take_with_pieces(self, read: _Read, new: NewFiles, only: RowFilter) -> _Taken:
         """Of pieces too, which are put together with those of before."""
         documents = self._documents(read)
-        fresh = self._aside("_fresh", self._fresh(read, documents))
-        kinds = _rows_by(fresh, "kind")
+        counted = Observation()
+        found = self._fresh(read, documents).observe(counted, fn.count(fn.lit(1)).alias("fresh"))
+        fresh = self._aside("_fresh", found)
+        number = counted.get["fresh"]
+        pieces = read.rows.filter("piece IS NOT NULL")
+        if number < read.documents:
+            pieces = steps.semi(pieces, fresh, "doc")
+        added = pieces.select("snapshot", "piece.*").select(*PIECES.columns)
+        there, old = self._pieces_of_before(read, added)
+        together = self._together(old.unionByName(added))
         snapshots = only.filter(fresh.filter("kind = 'snapshot'"))
         gone, changed = self._replaced(read, snapshots, documents, new)
-        pieces = steps.semi(read.rows.filter("piece IS NOT NULL"), fresh, "doc")
-        added = pieces.select("snapshot", "piece.*").select(*PIECES.columns)
-        there = steps.semi(self._warehouse.read_or_empty(self._spark, PIECES, read.dates), added, "snapshot")
-        old = there.join(added.select(*_PLACE), list(_PLACE), "left_anti").select(*PIECES.columns)
-        together = self._aside("_together", self._together(old.unionByName(added)))
+        if number == read.documents and only == RowFilter() and not together.counts["failed"]:
+            of_pieces = fn.col("piece").isNotNull() | fn.coalesce(fn.col("head.kind") == "pieces", fn.lit(False))  # noqa: FBT003
+            choice = _Choice(read.rows.filter(~of_pieces).unionByName(together.rows), old.unionByName(added))
+            made = {name: (read.counts[name] or 0) + (together.counts[name] or 0) for name in _MADE}
+        else:
+            choice, made = self._choose(read, fresh, snapshots, together.rows, added, old, only), None
+        again = tuple(sorted(_values(there.join(choice.pieces.select("snapshot"), "snapshot", "left_semi"))))
+        if again:
+            changed |= self._clusters_of(again, choice.rows, documents)
+        kept = old.filter(fn.col("snapshot").isin(list(again))).count() if again else 0
+        written = self._writing.add(DOCUMENTS, steps.read_heads(choice.rows), (*gone, *again))
+        self._written[DOCUMENTS.name] = written
+        self._writing.add(PIECES, choice.pieces, again)
+        return _Taken(
+            choice.rows,
+            documents=written,
+            fresh=number,
+            kept=kept,
+            skipped=choice.skipped,
+            gone=(*gone, *again),
+            changed=changed,
+            empty=frozenset(table.name for table in ROWS if made is not None and not made[table.name]),
+            made=made,
+            unsettled=choice.unsettled,
+            lost=choice.lost,
+        )
+
+    def _pieces_of_before(self, read: _Read, added: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """The pieces of the same snapshots that are there, and those of them in whose place no other is added."""
+        if self._warehouse.stored(PIECES.name) is None:
+            nothing = no_rows(self._spark, PIECES)
+            return nothing, nothing
+        there = steps.semi(self._warehouse.read(self._spark, PIECES, read.dates), added, "snapshot")
+        return there, there.join(added.select(*_PLACE), list(_PLACE), "left_anti").select(*PIECES.columns)
+
+    def _together(self, pieces: DataFrame) -> _Read:
+        """`PIECES` → `READ`, of the snapshots that they make."""
+        ordered = pieces.repartition("snapshot").sortWithinPartitions("snapshot", "file", "position")
+        counted = Observation()
+        failed = fn.count_if(fn.col("made.reason").isNotNull()).alias("failed")
+        rows = in_workers(ordered, arrow_udf.merge_pieces, ddl(READ)).observe(counted, failed, *_counts())
+        rows = self._aside("_together", rows)
+        return _Read(rows, counted.get)
+
+    def _choose(
+        self,
+        read: _Read,
+        fresh: DataFrame,
+        snapshots: DataFrame,
+        together: DataFrame,
+        added: DataFrame,
+        old: DataFrame,
+        only: RowFilter,
+    ) -> _Choice:
+        """What is taken where not all is: there are known documents, ones that `only` leaves out, or unfit pieces."""
         made = together.filter("made IS NOT NULL")
         possible = made.filter("made.reason IS NULL")
         whole = only.filter(possible)
-        rows = self._aside(
-            "_chosen", steps.semi(read.rows, snapshots, "doc").unionByName(steps.semi(together, whole, "snapshot"))
-        )
+        rows = steps.semi(read.rows, snapshots, "doc").unionByName(steps.semi(together, whole, "snapshot"))
         skipped = steps.semi(added, possible.join(whole, "snapshot", "left_anti"), "snapshot").select("file")
         left_out = fresh.filter("kind = 'snapshot'").join(snapshots.select("doc"), "doc", "left_anti").select("file")
+        skipped = skipped.unionAll(left_out)
         lost = steps.lost_pieces(fresh, made)
-        again = _rows_by(steps.semi(there, whole, "snapshot"), "snapshot")
-        kept = steps.semi(old, whole, "snapshot").count() if again else 0
-        gone = (*gone, *sorted(again))
-        of_again = rows.filter(fn.col("head").isNotNull() & fn.col("snapshot").isin(list(again))) if again else None
-        if of_again is not None and documents is not None:
-            before = documents.filter(fn.col("snapshot").isin(list(again))).select("cluster")
-            changed |= {row[0] for row in of_again.select("cluster").union(before).distinct().collect()}
-        written = self._writing.add(DOCUMENTS, steps.heads_of(rows), gone)
-        self._written[DOCUMENTS.name] = written
-        self._writing.add(PIECES, steps.semi(old.unionByName(added), whole, "snapshot"), sorted(again))
-        return _Taken(
-            rows,
-            documents=written,
-            fresh=sum(kinds.values()),
-            kept=kept,
-            skipped=0 if only == RowFilter() else skipped.count() + left_out.count(),
-            gone=gone,
-            changed=changed,
-            unsettled=skipped.union(left_out).union(lost.select("file")),
+        return _Choice(
+            self._aside("_chosen", rows),
+            steps.semi(old.unionByName(added), whole, "snapshot"),
+            skipped=0 if only == RowFilter() else skipped.count(),
+            unsettled=skipped.union(lost.select("file")),
             lost=lost,
         )
+
+    def _clusters_of(self, snapshots: tuple[str, ...], rows: DataFrame, documents: DataFrame | None) -> frozenset[str]:
+        """The clusters in which these snapshots are, and were."""
+        its = fn.col("snapshot").isin(list(snapshots))
+        clusters = rows.filter(fn.col("head").isNotNull() & its).select("cluster")
+        if documents is not None:
+            clusters = clusters.union(documents.filter(its).select("cluster"))
+        return frozenset(_values(clusters))
 
     def _replaced(
         self, read: _Read, fresh: DataFrame, documents: DataFrame | None, new: NewFiles
@@ -315,11 +379,6 @@ class _Ingest:
         replaced = steps.replaced_documents(fresh.filter("kind = 'snapshot'"), elsewhere)
         rows = replaced.collect()
         return tuple(sorted({row["before"] for row in rows})), frozenset(row["cluster"] for row in rows)
-
-    def _together(self, pieces: DataFrame) -> DataFrame:
-        """`PIECES` → `READ`, of the snapshots that they make."""
-        ordered = pieces.repartition("snapshot").sortWithinPartitions("snapshot", "file", "position")
-        return in_workers(ordered, arrow_udf.merge_pieces, ddl(READ))
 
     def _write_rows(self, taken: _Taken) -> None:
         """All tables of rows; those that have no new ones are not touched."""
@@ -362,7 +421,7 @@ class _Ingest:
         if is_there and not taken.documents:
             return
         before = self._warehouse.read_or_empty(self._spark, CLUSTERS)
-        heads = steps.heads_of(taken.rows)
+        heads = steps.read_heads(taken.rows)
         if not is_there and self._warehouse.stored(DOCUMENTS.name) is not None:
             rows = steps.clusters_anew(before, self._writing.read(self._spark, DOCUMENTS), ())
         elif taken.gone:
@@ -384,6 +443,7 @@ class _Ingest:
 
 _ALL_EMPTY = frozenset(table.name for table in ROWS)
 _PLACE = ("snapshot", "file", "position")
+_MADE = ("madeTopics", "madeGroups", *(table.name for table in ROWS))
 
 
 def _counts() -> Iterator[Column]:
@@ -396,8 +456,6 @@ def _counts() -> Iterator[Column]:
     yield fn.count_if(head["outcome"] == QUARANTINED).alias("quarantined")
     yield fn.count_if(is_snapshot).alias("snapshots")
     yield fn.count("piece").alias("pieces")
-    yield fn.sum("made.topics").alias("topics")
-    yield fn.sum("made.groups").alias("groups")
     for kind, where, day in (
         ("snapshot", is_snapshot, fn.col("date")),
         ("piece", fn.col("piece").isNotNull(), fn.col("piece.date")),
@@ -407,11 +465,18 @@ def _counts() -> Iterator[Column]:
         yield fn.count_if(where & day.isNull()).alias(f"{kind}Undated")
     for table in ROWS:
         yield fn.count(table.name).alias(table.name)
+    yield from _announced()
 
 
-def _rows_by(frame: DataFrame, column: str) -> dict[str, int]:
-    """Value → its rows."""
-    return {row[0]: row[1] for row in frame.groupBy(column).count().collect()}
+def _announced() -> Iterator[Column]:
+    """How many topics and groups the snapshots say that they have."""
+    yield fn.sum("made.topics").alias("madeTopics")
+    yield fn.sum("made.groups").alias("madeGroups")
+
+
+def _values(frame: DataFrame) -> list[str]:
+    """The distinct values of the first column."""
+    return [row[0] for row in frame.select(frame.columns[0]).distinct().collect()]
 
 
 @contextmanager

@@ -30,6 +30,11 @@ def heads_of(read: DataFrame) -> DataFrame:
     return read.filter("head IS NOT NULL").select("doc", *KEY, "head.*")
 
 
+def read_heads(read: DataFrame) -> DataFrame:
+    """`READ` → `HEADS` of the documents that could be read."""
+    return heads_of(read).filter(fn.col("outcome") == READ_DOCUMENT)
+
+
 def fresh_documents(heads: DataFrame, known: DataFrame | None, rows: int = 0) -> DataFrame:
     """`HEADS`, hashes and snapshots that are known → `HEADS` of those read that are not, and of two alike the first.
 

@@ -102,6 +102,10 @@ class DeltaTables:
         rows, version = self._commit(table, frame, "overwrite")
         return Stored((), rows, dict(table.columns), run=run, table_version=version)
 
+    def nothing(self, table: Table, frame: DataFrame, run: int) -> Stored:
+        """A version without rows."""
+        return self.replace(table, frame, run)
+
     def put(self, table: Table, frame: DataFrame, run: int, before: Stored, where: Where) -> tuple[Stored, int]:
         """Versions upon the one that is shown: one without the rows that give way, one with the new rows."""
         base = self._go_back(table, before)

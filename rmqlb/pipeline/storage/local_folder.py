@@ -112,6 +112,10 @@ class LocalFolder:
         rows = self._write(table, frame, folder)
         return Stored((folder,), rows, dict(table.columns), run=run)
 
+    def nothing(self, table: Table, frame: DataFrame, run: int) -> Stored:  # noqa: ARG002 - no job for no rows
+        """Without a folder."""
+        return Stored((), 0, dict(table.columns), run=run)
+
     def put(self, table: Table, frame: DataFrame, run: int, before: Stored, where: Where) -> tuple[Stored, int]:
         """In a folder of the run; of the folders of before, these partitions are named as dropped."""
         other = where.keys() - set(table.partitions)

@@ -50,6 +50,9 @@ class Storage(Protocol):
     def replace(self, table: Table, frame: DataFrame, run: int) -> Stored:
         """Write a table's rows in place of what is there."""
 
+    def nothing(self, table: Table, frame: DataFrame, run: int) -> Stored:
+        """Make a table without rows; the frame has none."""
+
     def put(self, table: Table, frame: DataFrame, run: int, before: Stored, where: Where) -> tuple[Stored, int]:
         """Write rows beside those of before, less those with these values, and come back with how many were written."""
 
