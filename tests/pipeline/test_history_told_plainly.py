@@ -121,13 +121,17 @@ def with_more(
     named = {table.name: table for table in (*HISTORY, *CARRIED)}
     so_far = None
     if known:
-        carried = {
-            table: [row for row in known[table.name] if table.name not in of_day or row[of_day[table.name]] in days]
-            for table in SO_FAR
-        }
         so_far = {
-            table.name: frame(spark, table, [dict(zip(table.columns, row, strict=True)) for row in its])
-            for table, its in carried.items()
+            table.name: frame(
+                spark,
+                table,
+                [
+                    dict(zip(table.columns, row, strict=True))
+                    for row in known[table.name]
+                    if table.name not in of_day or row[of_day[table.name]] in days
+                ],
+            )
+            for table in SO_FAR
         }
     with history(tables(spark, shots), so_far) as made:
         new = {name: rows(made[name], *table.columns) for name, table in named.items()}
