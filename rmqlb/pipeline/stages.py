@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rmqlb.model.finding import info
-from rmqlb.model.stage import StageReport, stage_report
+from rmqlb.model.stage import StageReport, StageState, stage_report
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.by_cluster import LastSnapshot, Part, of_snapshots, part_to_make, short, tokens_of
 from rmqlb.pipeline.pipeline_plan import PipelinePlan
@@ -180,11 +180,12 @@ def report(run: StageRun) -> StageReport:
 
     began = time.monotonic()
     folder = run.plan.report_to or DEFAULT_REPORT
-    summary = write_report(run.spark, run.warehouse, folder, top=run.plan.top)
+    summary = write_report(run.spark, run.warehouse, folder, top=run.plan.top, force=run.plan.force)
     rows = {exported.name: exported.rows for exported in summary.tables}
+    state: StageState = "unchanged" if summary.unchanged else "written"
     written = info(f"the report is {summary.page}")
     counts = {camel_case(words): number for words, number in summary.facts.items()}
-    return stage_report("report", time.monotonic() - began, rows, counts=counts, findings=(written,))
+    return stage_report("report", time.monotonic() - began, rows, state=state, counts=counts, findings=(written,))
 
 
 def compact(run: StageRun) -> StageReport:

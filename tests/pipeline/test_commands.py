@@ -135,7 +135,7 @@ def test_another_reader_of_parquet_sees_the_same_rows(ran: tuple[Path, dict[str,
     assert worst[0][0] == pytest.approx(imbalances[0][0])
 
 
-def test_a_second_run_has_nothing_to_do_but_the_report(ran: tuple[Path, dict[str, Any], str], dumps: Path) -> None:
+def test_a_second_run_has_nothing_to_do(ran: tuple[Path, dict[str, Any], str], dumps: Path) -> None:
     warehouse = ran[0]
     before = (warehouse / "tables.json").read_bytes()
     done = rmqlb(
@@ -143,7 +143,6 @@ def test_a_second_run_has_nothing_to_do_but_the_report(ran: tuple[Path, dict[str
         *("--to", str(warehouse.parent / "report")),
     )
     states = {stage["stage"]: stage["state"] for stage in json.loads(done.stdout)["data"]["stages"]}
-    assert states.pop("report") == "written"
     assert set(states.values()) == {"unchanged"}
     assert re.sub(rb'"last": \d+', b"", (warehouse / "tables.json").read_bytes()) == re.sub(
         rb'"last": \d+', b"", before
