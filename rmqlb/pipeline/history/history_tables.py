@@ -43,10 +43,10 @@ def history(
     come those rows only that are new or take the place of others: of SESSIONS all that are open and those that have
     ended now, of MOVES and CHURN the days of the new snapshots, of TREND these; all of the others.
 
-    Several are made from sessions and changes, which take long: Spark keeps these on disk until the block ends.
+    Several are made from the timeline, sessions and changes: Spark keeps these until the block ends.
     """
     before = so_far or {}
-    order = timeline(tables[DOCUMENTS.name])
+    order = timeline(tables[DOCUMENTS.name]).persist(StorageLevel.MEMORY_AND_DISK)
     owners, groups, processes = (tables[table.name] for table in (OWNERS, GROUPS, PROCESSES))
     queues, known = before.get(QUEUES_SO_FAR.name), before.get(GROUPS_SO_FAR.name)
     seen = with_past(sightings(order, owners), queues)
@@ -58,7 +58,7 @@ def history(
             left_out = left_out.union(known.where("isBroadcasting").select("cluster", "group")).distinct()
         by_day = days_of(changed, left_out)
         members = observed_processes(order, groups, processes, known)
-        queues_now = _queues(changed, held, observed_again(seen))
+        queues_now = _queues(changed, held, observed_again(changed))
         groups_now = _groups(known, by_day, returns(held, queues), left_out, members)
         yield {
             "sessions": conform(held, SESSIONS),
@@ -70,6 +70,7 @@ def history(
             GROUPS_SO_FAR.name: groups_now,
         }
     finally:
+        order.unpersist()
         held.unpersist()
         changed.unpersist()
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
+from rmqlb.pipeline.ingest.ingest_steps import in_few_parts
 from rmqlb.pipeline.schemas import QUEUE, QUEUES_SO_FAR, Table, columns, struct
 
 TIMELINE = Table(
@@ -36,7 +37,7 @@ _PAST = {name: QUEUES_SO_FAR.columns[name] for name in ("observedAgain", "hasMov
 
 def timeline(documents: DataFrame) -> DataFrame:
     """DOCUMENTS → TIMELINE; a snapshot made of several documents is as old as the newest of them."""
-    timed = _snapshots(documents).where(fn.col("takenAt").isNotNull())
+    timed = _snapshots(in_few_parts(documents)).where(fn.col("takenAt").isNotNull())
     moment = Window.partitionBy("cluster", "takenAt")
     placed = timed.select(
         "cluster",
