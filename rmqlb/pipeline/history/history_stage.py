@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql import functions as fn
 
@@ -27,11 +27,34 @@ from rmqlb.pipeline.schemas import SO_FAR as CARRIED
 from rmqlb.pipeline.storage.storage import Where
 
 if TYPE_CHECKING:
-    from rmqlb.pipeline.stages import StageRun
+    from pyspark.sql import DataFrame, SparkSession
+
+    from rmqlb.pipeline.pipeline_plan import PipelinePlan
+    from rmqlb.pipeline.schemas import Table
+    from rmqlb.pipeline.warehouse import Warehouse
 
 _STAGE = "history"
 _MOST_DAYS = 4000
 _MOST_NAMED = 5
+
+
+class Run(Protocol):
+    """What the stage gets; `pipeline.stages` has it, and starts this."""
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session."""
+
+    @property
+    def warehouse(self) -> Warehouse:
+        """Where the tables are."""
+
+    @property
+    def plan(self) -> PipelinePlan:
+        """What is asked for."""
+
+    def read(self, table: Table, where: Where | None = None) -> DataFrame:
+        """A table, as far as it is looked at."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +100,7 @@ class _New:
         return {"cluster": self.clusters, "date": self.dates, "snapshot": self.snapshots}
 
 
-def write_history(run: StageRun) -> StageReport:
+def write_history(run: Run) -> StageReport:
     """The snapshots of all nights → the tables of `schemas.HISTORY`."""
     began = time.monotonic()
     asked = run.plan.digest("only")
@@ -91,7 +114,7 @@ def write_history(run: StageRun) -> StageReport:
     return stage_report(_STAGE, time.monotonic() - began, rows, state=state, findings=findings)
 
 
-def _with_dates(run: StageRun, asked: str, known: Mapping[str, str] | None) -> tuple[tuple[Finding, ...], bool]:
+def _with_dates(run: Run, asked: str, known: Mapping[str, str] | None) -> tuple[tuple[Finding, ...], bool]:
     """Of some dates only: always from the start; what was found, and whether anything was written."""
     token = {"*": short(run.warehouse.versions(*READS))}
     if known != token:
@@ -99,7 +122,7 @@ def _with_dates(run: StageRun, asked: str, known: Mapping[str, str] | None) -> t
     return _untimed(untimed(run.read(DOCUMENTS)).count()), known != token
 
 
-def _bring_up_to_date(run: StageRun, asked: str, known: Mapping[str, str] | None) -> tuple[tuple[Finding, ...], bool]:
+def _bring_up_to_date(run: Run, asked: str, known: Mapping[str, str] | None) -> tuple[tuple[Finding, ...], bool]:
     """What was found, and whether anything was written."""
     now = _reached(run)
     before = {name: _parse(token) for name, token in (known or {}).items()}
@@ -116,7 +139,7 @@ def _bring_up_to_date(run: StageRun, asked: str, known: Mapping[str, str] | None
     return findings, True
 
 
-def _reached(run: StageRun) -> dict[str, _Reached]:
+def _reached(run: Run) -> dict[str, _Reached]:
     """Cluster → how far its history has to be."""
     columns = (fn.unix_micros("newest").alias("newest"), "snapshots", "untimed", "late")
     rows = run.read(CLUSTERS).select("cluster", *columns).collect()
@@ -132,7 +155,7 @@ def _made_of(asked: str, reached: Mapping[str, _Reached]) -> dict[str, str]:
     return made_of(asked, {name: its.token for name, its in reached.items()})
 
 
-def _later_snapshots(run: StageRun, before: Mapping[str, _Reached], now: Mapping[str, _Reached]) -> _New:
+def _later_snapshots(run: Run, before: Mapping[str, _Reached], now: Mapping[str, _Reached]) -> _New:
     """The clusters that can go on, and their new snapshots."""
     names = frozenset(name for name, its in before.items() if name in now and its.leads_to(now[name]))
     if not names:
@@ -157,7 +180,7 @@ def _new(names: frozenset[str], rows: Iterable[Any]) -> _New:
     return _New(names, frozenset(row["snapshot"] for row in its), frozenset(row["date"] for row in its))
 
 
-def _newly_broadcasting(run: StageRun, new: _New) -> frozenset[str]:
+def _newly_broadcasting(run: Run, new: _New) -> frozenset[str]:
     """The clusters in which a group is BROADCASTING whose moves were told: they are to be told no more."""
     if not new.clusters:
         return frozenset()
@@ -170,14 +193,14 @@ def _newly_broadcasting(run: StageRun, new: _New) -> frozenset[str]:
     return frozenset(row[0] for row in told.collect() if (row[0], row[1]) in now)
 
 
-def _write_anew(run: StageRun, clusters: frozenset[str], made_from: Mapping[str, str], *, whole: bool) -> None:
+def _write_anew(run: Run, clusters: frozenset[str], made_from: Mapping[str, str], *, whole: bool) -> None:
     where: Where | None = None if whole else {"cluster": clusters}
     with run.warehouse.writing() as writing, history({table.name: run.read(table, where) for table in READS}) as frames:
         for table in (*HISTORY, *CARRIED):
             writing.replace(table, frames[table.name], made_from, where)
 
 
-def _write_more(run: StageRun, new: _New, made_from: Mapping[str, str]) -> None:
+def _write_more(run: Run, new: _New, made_from: Mapping[str, str]) -> None:
     of_clusters: Where = {"cluster": new.clusters}
     of_days: Where = {"cluster": new.clusters, "date": new.dates}
     gives_way: dict[str, Where] = {
@@ -207,5 +230,5 @@ def _late(before: Mapping[str, _Reached], now: Mapping[str, _Reached]) -> tuple[
     if not names:
         return ()
     which = ", ".join(names[:_MOST_NAMED]) + (f" and {len(names) - _MOST_NAMED} more" if names[_MOST_NAMED:] else "")
-    text = f"history is computed anew where snapshots of earlier nights came late or were replaced: {which}"
+    text = f"history is computed from the start where snapshots of earlier nights came late or were replaced: {which}"
     return (Finding("late-snapshots", text, severity=INFO),)
