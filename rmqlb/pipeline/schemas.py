@@ -144,11 +144,11 @@ the broker; `consumers` null: not known; `brokerName` null: brokers do not have 
 FILES = Table(
     "files",
     columns(
-        "file string, length bigint, modified timestamp, cluster string, documents int, quarantined int, reader string"
+        "file string, length bigint, modified timestamp, cluster string, documents int, quarantined int, version string"
     ),
 )
 """An input file that was read: one of this name, size and time is not read a second time. `cluster` is what `--cluster`
-said; of its `documents` so many were `quarantined`, by this version of rmqlb (`reader`); another version tries them
+said; of its `documents` so many were `quarantined`, by this `version` of rmqlb; another version tries them
 again. A file that changed has a row for each time it was read."""
 
 CLUSTERS = Table(

@@ -58,7 +58,7 @@ def history(
             left_out = left_out.union(known.where("isBroadcasting").select("cluster", "group")).distinct()
         by_day = days_of(changed, left_out)
         members = observed_processes(order, groups, processes, known)
-        queues_now = _queues(changed, held, observed_again(changed))
+        queues_now = _queues(queues, changed, held, observed_again(changed))
         groups_now = _groups(known, by_day, returns(held, queues), left_out, members)
         yield {
             "sessions": conform(held, SESSIONS),
@@ -75,8 +75,8 @@ def history(
         changed.unpersist()
 
 
-def _queues(changes: DataFrame, sessions: DataFrame, observed: DataFrame) -> DataFrame:
-    """What `changes` and `sessions_of` make, and when groups are observed → QUEUES_SO_FAR."""
+def _queues(before: DataFrame | None, changes: DataFrame, sessions: DataFrame, observed: DataFrame) -> DataFrame:
+    """QUEUES_SO_FAR of before, what `changes` and `sessions_of` make, when groups are observed → QUEUES_SO_FAR."""
     none = fn.array().cast("array<string>")
     last = changes.groupBy(*QUEUE_OF_GROUP).agg(
         fn.max(fn.struct("index", "takenAt", "date", "owners")).alias("last"),
@@ -90,7 +90,11 @@ def _queues(changes: DataFrame, sessions: DataFrame, observed: DataFrame) -> Dat
     )
     whole = last.select(*QUEUE_OF_GROUP, "past", "movedNow", "last.*")
     whole = whole.join(of_queue, list(QUEUE_OF_GROUP), "left").join(observed, ["cluster", "group", "index"])
-    lost = fn.array_union(fn.coalesce("past.lost", none), fn.coalesce("lostNow", none))
+    if before is None:
+        whole = whole.withColumn("lost", none)
+    else:
+        whole = whole.join(before.select(*QUEUE_OF_GROUP, "lost"), list(QUEUE_OF_GROUP), "left")
+    lost = fn.array_union(fn.coalesce("lost", none), fn.coalesce("lostNow", none))
     of_past = fn.when(fn.col("index") == 0, fn.col("past.observedAgain"))
     return conform(
         whole.withColumns(

@@ -32,7 +32,8 @@ SIGHTINGS = Table(
 """Who held a queue at a moment: `owners` sorted, without duplicates."""
 
 QUEUE_OF_GROUP = ("cluster", "group", *QUEUE)
-_PAST = {name: QUEUES_SO_FAR.columns[name] for name in ("observedAgain", "hasMoved", "held", "lost")}
+_PAST = {name: QUEUES_SO_FAR.columns[name] for name in ("observedAgain", "hasMoved", "held")}
+"""Without `lost`, the one thing that grows with the nights: it is read where it is needed only."""
 
 
 def timeline(documents: DataFrame) -> DataFrame:

@@ -65,10 +65,10 @@ _SLICE = 16_384
 _Key = Mapping[str, Any]
 
 
-def read_files(cluster: str | None, reader: str, batches: Batches) -> Batches:
+def read_files(cluster: str | None, version: str, batches: Batches) -> Batches:
     """`INPUTS` → `READ`, for `mapInArrow`.
 
-    `cluster` is what the user calls that of all documents, `reader` the version of rmqlb.
+    `cluster` is what the user calls that of all documents, `version` that of rmqlb.
     """
     out = _Out()
     for batch in batches:
@@ -76,7 +76,7 @@ def read_files(cluster: str | None, reader: str, batches: Batches) -> Batches:
             labels = path_labels(given["path"])
             if cluster is not None:
                 labels = replace(labels, cluster=cluster)
-            yield from out.in_bulk(_file(out, given, labels, {"cluster": cluster, "reader": reader}))
+            yield from out.in_bulk(_file(out, given, labels, {"cluster": cluster, "version": version}))
     yield from out.rest()
 
 

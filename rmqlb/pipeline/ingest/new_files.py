@@ -143,7 +143,7 @@ def _fates(listed: DataFrame, stored: DataFrame, cluster: str | None, trusted: C
     same = fn.col("its_length") == fn.col("length")
     same &= fn.col("its_modified") == fn.col("modified")
     same &= fn.col("its_cluster").eqNullSafe(fn.lit(cluster))
-    same &= (fn.col("its_quarantined") == 0) | (fn.col("its_reader") == __version__)
+    same &= (fn.col("its_quarantined") == 0) | (fn.col("its_version") == __version__)
     same &= trusted
     joined = in_few_parts(listed).join(in_few_parts(before).hint("merge"), fn.col("path") == fn.col("its_file"), "left")
     return joined.groupBy(*_KEY).agg(
