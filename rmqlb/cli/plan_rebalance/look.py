@@ -91,6 +91,7 @@ def changes_of(options: PlanOptions, strategies: Strategies) -> Changes:
         to_strategy=strategies.optional(options.to_strategy, "--to-strategy"),
         add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in options.add_broker or ()),
         remove_brokers=tuple(options.remove_broker or ()),
+        remove_masters=tuple(options.remove_master or ()),
         read_queues=values.queue_counts(options.read_queues or (), "--read-queues"),
         write_queues=values.queue_counts(options.write_queues or (), "--write-queues"),
     )

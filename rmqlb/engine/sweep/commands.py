@@ -1,0 +1,46 @@
+"""The command that shows a case in full, to copy into a shell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+
+from rmqlb.engine.sweep.effects import Effect
+
+
+class Commands:
+    """How commands begin and end that read what was swept.
+
+    Args:
+        source: options that name the source and say how to read it, as words.
+        more: options of strategies.
+        topics: the topics that were named; without any a group's are all of its own.
+    """
+
+    def __init__(self, source: Sequence[str], more: Sequence[str] = (), topics: Sequence[str] = ()) -> None:
+        self._source = tuple(source)
+        self._more = (*(word for topic in topics for word in ("-t", topic)), *more)
+
+    def plan(self, group: str, client_ids: Sequence[str], effect: Effect, assume: str | None) -> str | None:
+        """plan-rebalance of a group; None where a client ID would be read as a number of consumers."""
+        ids = [client_ids[place] for place in effect.places]
+        if any(re.fullmatch(r"[+-]?\d+", client_id) for client_id in ids):
+            return None
+        strategy = [] if assume is None else ["--strategy", assume]
+        changes = [*_each("--remove", ids), *_each("--remove-broker", effect.brokers)]
+        changes += _each("--remove-master", effect.masters)
+        return shlex.join(["rmqlb", "plan-rebalance", *self._source, "-g", group, *strategy, *changes, *self._more])
+
+    def send(self, topic: str, failing: Sequence[tuple[str, bool]]) -> str:
+        """simulate-send to a topic whose brokers fail; of each whether it falls silent."""
+        fails = [f"{name}:{'timeout' if silent else 'refused'}" for name, silent in failing]
+        return shlex.join(["rmqlb", "simulate-send", *self._source, "-t", topic, *_each("--fail", fails)])
+
+
+def _each(option: str, values: Sequence[str]) -> Iterator[str]:
+    for value in values:
+        if value.startswith("-"):
+            yield f"{option}={value}"
+        else:
+            yield from (option, value)

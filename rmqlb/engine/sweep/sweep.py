@@ -1,0 +1,197 @@
+"""Every loss, single and in pairs, on every group and topic: the answer of `sweep-failures`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import date
+from math import comb
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.lock_holders import is_orderly
+from rmqlb.engine.check.check import waive
+from rmqlb.engine.check.group_facts import GroupFacts, gaps
+from rmqlb.engine.overview.group_line import assumed_strategy
+from rmqlb.engine.sweep.commands import Commands
+from rmqlb.engine.sweep.counting import count_cases
+from rmqlb.engine.sweep.group_cases import GroupCases
+from rmqlb.engine.sweep.losses import Taken, ZoneRule, cluster_of, losses, without_zone
+from rmqlb.engine.sweep.subject import AnySwept, Of, Swept, rules_for, sweep_subject
+from rmqlb.engine.sweep.topic_cases import TopicCases, topic_cases
+from rmqlb.engine.sweep.with_simulations import with_simulations
+from rmqlb.engine.sweep.worst import already_broken, badness, counterexamples, group_worst, topic_worst
+from rmqlb.errors import RmqlbError, UsageError
+from rmqlb.model.checking import FAILED, Judgement
+from rmqlb.model.finding import INFO, Finding
+from rmqlb.model.policy import GROUP, TOPIC, About, Limit, Policy, Rule
+from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.model.sweep import LOSS_KINDS, Counterexample, FailureSweep, LossKind, Simulated, Unjudged
+
+MOST_COMPUTED = 5_000_000
+"""Pairs of losses of one group or topic; more take minutes and gigabytes."""
+
+
+class SweepRequest(Struct, frozen=True):
+    """What is swept, and how.
+
+    Attributes:
+        groups: names of the groups.
+        topics: names of the topics.
+        only_topics: groups are looked at on these topics alone; empty is on all of their own.
+        kinds: what is lost.
+        zones: which names and addresses are in which zone.
+        at_once: how many losses come together at most, 1 or 2.
+        orderly: groups that consume in order, whether they report it or not.
+        simulations: how many simulations of producers and of groups, each, for the worst cases.
+        commands: how commands name the source.
+    """
+
+    groups: Sequence[str]
+    topics: Sequence[str]
+    only_topics: Sequence[str] = ()
+    kinds: Sequence[LossKind] = LOSS_KINDS
+    zones: Sequence[ZoneRule] = ()
+    at_once: int = 2
+    orderly: Collection[str] = ()
+    simulations: int = 20
+    commands: Commands = Commands(())
+
+
+def sweep_failures(
+    snapshot: ClusterSnapshot,
+    policy: Policy,
+    request: SweepRequest,
+    today: date,  # the day on which waivers are looked at
+    *,
+    settings: Settings | None = None,
+    progress: Progress = no_progress,
+) -> tuple[FailureSweep, tuple[Finding, ...]]:
+    """What comes of every loss, and what is odd about that.
+
+    Raises:
+        UsageError: a zone has nothing in it, or there are too many cases.
+    """
+    unjudged: list[Unjudged] = []
+    groups = list(_groups(snapshot, policy, request, settings or Settings(), unjudged))
+    topics = list(_topics(snapshot, request, unjudged))
+    cluster = cluster_of(
+        [cases.members.client_ids for cases in groups],
+        [
+            *(route for cases in groups if cases.atoms.has_addresses for route in cases.routes),
+            *(cases.route for cases in topics),
+        ],
+    )
+    taken = losses(cluster, request.kinds, request.zones)
+    each_group = ((cases.facts.name, cases) for cases in groups)
+    each_topic = ((cases.route.topic, cases) for cases in topics)
+    of_groups = _swept(GROUP, list(each_group), policy, taken, request, unjudged, progress)
+    of_topics = _swept(TOPIC, list(each_topic), policy, taken, request, unjudged, progress)
+    swept: list[AnySwept] = [*of_groups, *of_topics]
+    counts = count_cases(len(taken), swept, request.at_once)
+    found = [each for subject in swept for each in counterexamples(subject, taken)]
+    kept, waived = _waived(found, policy, today)
+    result = FailureSweep(
+        policy=policy.where,
+        at_once=request.at_once,
+        cases=counts,
+        losses=tuple(each.parts for each in taken),
+        counterexamples=tuple(sorted(kept, key=badness)),
+        waived=waived,
+        broken_already=tuple(each for subject in swept for each in already_broken(subject)),
+        groups=tuple(group_worst(each, taken, counts, request.at_once) for each in of_groups),
+        topics=tuple(topic_worst(each, taken, counts, request.at_once) for each in of_topics),
+        unjudged=(*unjudged, *_unknown(swept)),
+        sends=Simulated(0, 0),
+        gaps=Simulated(0, 0),
+    )
+    result = with_simulations(result, of_groups, of_topics, taken, request.commands, request.simulations, progress)
+    told = without_zone(taken, cluster)
+    text = f"in no zone: {told}; they are lost with their host, not with a zone"
+    return result, (Finding("in-no-zone", text, severity=INFO),) if told else ()
+
+
+def _groups(
+    snapshot: ClusterSnapshot, policy: Policy, request: SweepRequest, settings: Settings, unjudged: list[Unjudged]
+) -> Iterable[GroupCases]:
+    """Those whose consumers share their queues."""
+    missing = gaps(snapshot)
+    only = frozenset(request.only_topics)
+    for name in request.groups:
+        try:
+            facts = GroupFacts(snapshot, missing, name, settings, _assumed(snapshot, policy.rules, name))
+            if only:
+                group = replace(facts.group, topics=tuple(t for t in facts.group.topics or () if t in only))
+                narrowed = replace(snapshot, groups={**snapshot.groups, name: group})
+                facts = GroupFacts(narrowed, missing, name, settings, facts.assume)
+            if facts.apart is not None:
+                unjudged.append(Unjudged(GROUP, name, None, facts.apart))
+                continue
+            cases = GroupCases(facts, orderly=True if name in request.orderly else is_orderly(facts.group))
+        except RmqlbError as error:
+            unjudged.append(Unjudged(GROUP, name, None, error.message))
+            continue
+        if cases.static:
+            why = f"topic {cases.static[0]} is a static topic, whose queues do not follow brokers: only losses of "
+            unjudged.append(Unjudged(GROUP, name, None, f"{why}its consumers were tried"))
+        yield cases
+
+
+def _assumed(snapshot: ClusterSnapshot, rules: Sequence[Rule], name: str) -> str | None:
+    """The strategy of consumers that report none: as the first rule for the group says, otherwise the default."""
+    said = [rule.assume for rule in rules_for(rules, GROUP, name) if rule.assume is not None]
+    return said[0] if said else assumed_strategy(snapshot.group(name))
+
+
+def _topics(snapshot: ClusterSnapshot, request: SweepRequest, unjudged: list[Unjudged]) -> Iterable[TopicCases]:
+    for name in request.topics:
+        try:
+            yield topic_cases(snapshot.routes[name])
+        except RmqlbError as error:
+            unjudged.append(Unjudged(TOPIC, name, None, error.message))
+
+
+def _swept(
+    about: About,
+    subjects: Sequence[tuple[str, Of]],
+    policy: Policy,
+    taken: Sequence[Taken],
+    request: SweepRequest,
+    unjudged: list[Unjudged],
+    progress: Progress,
+) -> list[Swept[Of]]:
+    found: list[Swept[Of]] = []
+    for done, (name, cases) in enumerate(subjects):
+        progress(f"{about}s", done, len(subjects))
+        touching = sum(1 for each in taken if cases.atoms.mask(each))
+        if request.at_once > 1 and comb(touching, 2) > MOST_COMPUTED:
+            raise UsageError(
+                f"{about} {name}: {touching} losses take something of it, and at most {MOST_COMPUTED} pairs are tried",
+                hint="try single losses with --at-once 1, or fewer kinds with --lose",
+                code="too-many-cases",
+            )
+        try:
+            rules = rules_for(policy.rules, about, name)
+            found.append(sweep_subject(about, name, cases, taken, rules, request.at_once))
+        except RmqlbError as error:
+            unjudged.append(Unjudged(about, name, None, error.message))
+    return found
+
+
+def _waived(found: Sequence[Counterexample], policy: Policy, today: date) -> tuple[list[Counterexample], int]:
+    """Those that no waiver lets pass, and how many others there are."""
+    rules = {rule.name: rule for rule in policy.rules}
+    judgements = [
+        Judgement(rules[each.rule], each.name, Limit(each.limit, each.bound), FAILED, each.value) for each in found
+    ]
+    waived, _ = waive(judgements, policy.waivers, today)
+    kept = [each for each, judged in zip(found, waived, strict=True) if judged.waiver is None]
+    return kept, len(found) - len(kept)
+
+
+def _unknown(swept: Sequence[AnySwept]) -> Iterable[Unjudged]:
+    for subject in swept:
+        for place, why in subject.unknown.items():
+            yield Unjudged(subject.about, subject.name, subject.held[place][1].name, why)
