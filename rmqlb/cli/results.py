@@ -15,6 +15,7 @@ from rmqlb.model.receive_report import ReceiveReport
 from rmqlb.model.recording import Recording, RecordLine, TakenSnapshot, TakenSnapshots
 from rmqlb.model.rollout import Rollout
 from rmqlb.model.send_report import Attempt, LostMessage
+from rmqlb.model.sweep import FailureSweep
 from rmqlb.sources.formats.snapshot_document import SnapshotDocument
 from rmqlb.views.check.result import CheckResult
 from rmqlb.views.config_view import Contexts, OneContext, Settings
@@ -83,6 +84,12 @@ RESULTS = (
         SimulationOfGroups,
     ),
     Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's consumers", Rollout),
+    Result(
+        "rmqlb/sweep-failures",
+        ("sweep-failures",),
+        "every loss of consumers, brokers, hosts and zones, and the least that break a limit",
+        FailureSweep,
+    ),
     Result("rmqlb/send", ("simulate-send",), "where a producer's messages go while brokers fail", SendResult),
     Result("rmqlb/attempt", ("simulate-send",), "one attempt to send a message, a line of -o jsonl", Attempt, "whole"),
     Result(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rmqlb.engine.sweep.effects import Effect
 
@@ -15,14 +15,21 @@ class Commands:
     Args:
         source: options that name the source and say how to read it, as words.
         more: options of strategies.
-        topics: the topics that were named; without any a group's are all of its own.
+        topics: of groups that are looked at on these alone; otherwise they are all of its own.
     """
 
-    def __init__(self, source: Sequence[str], more: Sequence[str] = (), topics: Sequence[str] = ()) -> None:
+    def __init__(self, source: Iterable[str], more: Sequence[str] = (), topics: Sequence[str] = ()) -> None:
         self._source = tuple(source)
-        self._more = (*(word for topic in topics for word in ("-t", topic)), *more)
+        self._more = tuple(more)
+        self._topics = tuple(topics)
 
-    def plan(self, group: str, client_ids: Sequence[str], effect: Effect, assume: str | None) -> str | None:
+    def on(self, topics: Sequence[str]) -> Commands:
+        """The same for groups that are looked at on these topics alone, if there are any."""
+        return Commands(self._source, self._more, topics)
+
+    def plan(
+        self, group: str, topics: Collection[str], client_ids: Sequence[str], effect: Effect, assume: str | None
+    ) -> str | None:
         """plan-rebalance of a group; None where a client ID would be read as a number of consumers."""
         ids = [client_ids[place] for place in effect.places]
         if any(re.fullmatch(r"[+-]?\d+", client_id) for client_id in ids):
@@ -30,6 +37,7 @@ class Commands:
         strategy = [] if assume is None else ["--strategy", assume]
         changes = [*_each("--remove", ids), *_each("--remove-broker", effect.brokers)]
         changes += _each("--remove-master", effect.masters)
+        changes += _each("-t", [topic for topic in self._topics if topic in topics])
         return shlex.join(["rmqlb", "plan-rebalance", *self._source, "-g", group, *strategy, *changes, *self._more])
 
     def send(self, topic: str, failing: Sequence[tuple[str, bool]]) -> str:

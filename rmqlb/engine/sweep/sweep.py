@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 from math import comb
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
@@ -46,6 +46,7 @@ class SweepRequest(Struct, frozen=True):
         at_once: how many losses come together at most, 1 or 2.
         orderly: groups that consume in order, whether they report it or not.
         simulations: how many simulations of producers and of groups, each, for the worst cases.
+        jobs: processes among which groups are divided.
         commands: how commands name the source.
     """
 
@@ -57,7 +58,8 @@ class SweepRequest(Struct, frozen=True):
     at_once: int = 2
     orderly: Collection[str] = ()
     simulations: int = 20
-    commands: Commands = Commands(())
+    jobs: int = 1
+    commands: Commands = field(default_factory=lambda: Commands(()))
 
 
 def sweep_failures(
@@ -107,7 +109,9 @@ def sweep_failures(
         sends=Simulated(0, 0),
         gaps=Simulated(0, 0),
     )
-    result = with_simulations(result, of_groups, of_topics, taken, request.commands, request.simulations, progress)
+    result = with_simulations(
+        result, of_groups, of_topics, taken, request.commands.on(request.only_topics), request.simulations, progress
+    )
     told = without_zone(taken, cluster)
     text = f"in no zone: {told}; they are lost with their host, not with a zone"
     return result, (Finding("in-no-zone", text, severity=INFO),) if told else ()

@@ -152,7 +152,8 @@ def _of_group(
 ) -> Counterexample:
     cases = subject.of
     assume = cases.members.group_strategy if cases.basis == "assumed" else None
-    command = commands.plan(one.name, cases.atoms.client_ids, _effect(subject, case, taken), assume)
+    topics = [route.topic for route in cases.routes]
+    command = commands.plan(one.name, topics, cases.atoms.client_ids, _effect(subject, case, taken), assume)
     return replace(one, gap_ms=gaps.get(case), command=command)
 
 

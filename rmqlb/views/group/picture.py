@@ -55,6 +55,11 @@ def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
 
 def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> str:
     """The picture, and the facts, findings and tables of the group's report as an HTML file."""
+    return page_of(report, findings, drawn(group))
+
+
+def page_of(report: Report, findings: Iterable[Finding], picture: ET.Element | None = None) -> str:
+    """The facts, findings and tables of a report as an HTML file, below the facts a picture if there is one."""
     root = ET.Element("html", {"lang": "en"})
     head = ET.SubElement(root, "head")
     ET.SubElement(head, "meta", {"charset": "utf-8"})
@@ -70,7 +75,8 @@ def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> s
         _add(facts, "li", fact)
     for finding in findings:
         _add(facts, "li", finding.line)
-    ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}).append(drawn(group))
+    if picture is not None:
+        ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}).append(picture)
     for section in sorted(report.sections, key=lambda section: section.name in _LAST):
         if section.name not in _UNSHOWN and section.audience != "screen":
             _table(body, section if len(section.rows) > _MOST_ROWS else section.whole())
