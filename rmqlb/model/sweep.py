@@ -107,13 +107,13 @@ class TopicOutcome(Struct, frozen=True, rename="camel"):
 
     Attributes:
         writable_brokers: brokers with a master and with queues that can be written.
-        writable_queues: queues that producers see; null when their order configuration is malformed.
+        writable_queues: queues on them that can be written.
         failed_share: share of failed attempts, 0 to 1, by simulate-send for as long as the failure is news to the
             producer; 0 where none of its brokers is lost, null where it was not simulated.
     """
 
     writable_brokers: int
-    writable_queues: int | None
+    writable_queues: int
     failed_share: float | None = None
 
 

@@ -34,6 +34,14 @@ ON_A_SNAPSHOT = {
     "show-groups": (),
     "diagnose": ("--group", "*", "--looks", "1"),
     "fetch-routes": (),
+    "sweep-failures": (
+        "--policy",
+        str(Path(__file__).parent / "policy.yaml"),
+        "--today",
+        "2026-11-21",
+        "--simulations",
+        "1",
+    ),
     "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
 }
 """Commands that take a snapshot as it is."""

@@ -94,6 +94,7 @@ _BY_NAME: Mapping[str, Value] = {
     "--cluster": NOTHING,
     "--tls-name": NOTHING,
     "--remove-broker": NOTHING,
+    "--remove-master": NOTHING,
     "--topic": Value("topics"),
     "--group": Value("groups"),
 }
@@ -125,6 +126,7 @@ ONLY_THE_USER_KNOWS = frozenset(
             "HOST[:8080]",
             "KEY=VALUE",
             "[BROKER=]N",
+            "GLOB=ZONE",
             "BROKER",
         ),
         *("[BROKER=]SPEC", "[TOPIC=]R", "BROKER:QUEUE", "BROKER[@FROM-TO][:KIND]", "NAME[:READ[:WRITE]]"),

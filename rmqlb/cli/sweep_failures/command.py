@@ -14,7 +14,7 @@ def sweep_failures(
     strategy_options: StrategyOptions,
     output: OutputOptions,
 ) -> None:
-    """Try every loss of consumers, brokers, hosts and zones, single and in pairs, and show the least that break a limit.
+    """Try every loss of consumers, brokers, hosts and zones, alone and in pairs: the least that break a limit.
 
     Examples:
       rmqlb sweep-failures -s examples/cluster.json

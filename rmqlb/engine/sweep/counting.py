@@ -20,12 +20,12 @@ def count_cases(number: int, swept: Sequence[AnySwept], at_once: int) -> CaseCou
     """The cases of so many single losses."""
     taken: dict[int, list[tuple[int, int]]] = {}  # loss → the places of what it takes something of, with the mask
     for place, subject in enumerate(swept):
-        for loss, mask in subject.touching:
+        for loss, mask in subject.judged.touching:
             taken.setdefault(loss, []).append((place, mask))
     weights = Counter(tuple(signature) for signature in taken.values())
     signatures = list(weights)
     weight = [weights[signature] for signature in signatures]
-    breaks = [{place for place, mask in signature if mask in swept[place].broken} for signature in signatures]
+    breaks = [{place for place, mask in signature if mask in swept[place].judged.broken} for signature in signatures]
     broken_singles = sum(weight[at] for at, places in enumerate(breaks) if places)
     pairs = comb(number, 2) if at_once > 1 else 0
     broken_pairs = 0
@@ -56,7 +56,7 @@ def _together(
             members.setdefault(place, []).append((at, mask))
     found: dict[tuple[int, int], bool] = {}
     for place, own in members.items():
-        broken = swept[place].broken
+        broken = swept[place].judged.broken
         for (first, mask), (second, other) in combinations(own, 2):
             key = first, second
             if (mask | other) in broken:

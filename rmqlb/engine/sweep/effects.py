@@ -7,7 +7,7 @@ same are symmetric, whatever else they take elsewhere: one is computed, the othe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import comb
 
 from msgspec import Struct
@@ -15,6 +15,18 @@ from msgspec import Struct
 from rmqlb.engine.sweep.losses import Address, Process, Taken
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import MASTER_ID, TopicRouteData
+
+Takers = Mapping[Process | Address, Sequence[int]]
+"""Who and what can be lost → the places of the losses that take it."""
+
+
+def takers_of(taken: Sequence[Taken]) -> Takers:
+    """By which losses each is taken."""
+    found: dict[Process | Address, list[int]] = {}
+    for place, each in enumerate(taken):
+        for thing in (*each.processes, *each.addresses):
+            found.setdefault(thing, []).append(place)
+    return found
 
 
 class Effect(Struct, frozen=True):
@@ -41,6 +53,7 @@ class Atoms:
         for bit, client_id in enumerate(self.client_ids):
             self._processes[client_id, times[client_id]] = 1 << bit
             times[client_id] += 1
+        self._effects: dict[int, Effect] = {}
         self._addresses: dict[Address, int] = {}
         self._brokers: dict[str, int] = {}  # name → bits of all its addresses
         self._masters: dict[str, int] = {}
@@ -66,8 +79,21 @@ class Atoms:
             found |= self._addresses.get(address, 0)
         return found
 
+    def touching(self, takers: Takers) -> tuple[tuple[int, int], ...]:
+        """The places of the losses that take something of it, in order, each with its mask."""
+        found: dict[int, int] = {}
+        for thing, bit in (*self._processes.items(), *self._addresses.items()):
+            for place in takers.get(thing, ()):
+                found[place] = found.get(place, 0) | bit
+        return tuple(sorted(found.items()))
+
     def effect(self, mask: int) -> Effect:
         """What is gone; a slave alone is nothing."""
+        if mask not in self._effects:
+            self._effects[mask] = self._effect(mask)
+        return self._effects[mask]
+
+    def _effect(self, mask: int) -> Effect:
         brokers = tuple(name for name, bits in self._brokers.items() if bits & mask == bits)
         masters = tuple(name for name, bit in self._masters.items() if bit & mask and name not in brokers)
         processes = mask & ((1 << len(self.client_ids)) - 1)

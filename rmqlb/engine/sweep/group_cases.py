@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import compress
+from operator import ne
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,6 +40,7 @@ class _Placed(Struct, frozen=True):
     places: Sequence[int]  # of each queue the place that owns it, −1 is nobody
     before: Sequence[int]  # of each queue the place that owns it while nothing is lost
     lags: Sequence[int | None]
+    all_owned: bool  # nobody is neither in `places` nor in `before`
 
 
 class GroupCases:
@@ -55,18 +58,18 @@ class GroupCases:
         self.before = owners_at_rest(self.routes, self.members)
         self._placed: dict[tuple[tuple[str, ...], int], _Placed] = {}
         self._routes: dict[tuple[str, ...], tuple[TopicRouteData, ...]] = {(): self.routes}
-        self._found: dict[Effect, GroupOutcome] = {}
+        self.found: dict[Effect, GroupOutcome] = {}
 
     @property
     def computed(self) -> int:
         """How many different results were computed."""
-        return len(self._found)
+        return len(self.found)
 
     def outcome(self, effect: Effect) -> GroupOutcome:
         """What it comes to (raises RmqlbError)."""
-        if effect not in self._found:
-            self._found[effect] = self._by_place(effect) if self.only_places_count else self._by_running(effect)
-        return self._found[effect]
+        if effect not in self.found:
+            self.found[effect] = self._by_place(effect) if self.only_places_count else self._by_running(effect)
+        return self.found[effect]
 
     @cached_property
     def only_places_count(self) -> bool:
@@ -110,12 +113,13 @@ class GroupCases:
         lost = set(effect.places)
         left = [place for place in range(len(self.atoms.client_ids)) if place not in lost]
         left.append(_NOBODY)  # at the index −1
-        moved, lags = 0, []
-        for was, place, lag in zip(placed.before, placed.places, placed.lags, strict=True):
-            owner = left[place]
-            if owner != was and owner >= 0 and was >= 0:
-                moved += 1
-                lags.append(lag)
+        owners = [left[place] for place in placed.places]
+        if placed.all_owned:
+            differs = list(map(ne, owners, placed.before))
+        else:
+            pairs = zip(owners, placed.before, strict=True)
+            differs = [own != was and own >= 0 and was >= 0 for own, was in pairs]
+        moved, lags = sum(differs), compress(placed.lags, differs)
         return self._outcome(effect, placed.spread, moved, sum_if_known(lags))
 
     def _dealt(self, effect: Effect) -> _Placed:
@@ -127,12 +131,10 @@ class GroupCases:
             owners = owners_at_rest(self.routes_without(effect), places)
             here = {client_id: place for place, client_id in enumerate(ids)}
             before = {client_id: place for place, client_id in enumerate(self.atoms.client_ids)}
-            self._placed[key] = _Placed(
-                spread(owners, ids),
-                [_place(own, here) for own in owners.values()],
-                [_place(self.before[queue], before) for queue in owners],
-                [self._lag(queue) for queue in owners],
-            )
+            then = [_place(own, here) for own in owners.values()]
+            now = [_place(self.before[queue], before) for queue in owners]
+            lags = [self._lag(queue) for queue in owners]
+            self._placed[key] = _Placed(spread(owners, ids), then, now, lags, _NOBODY not in (*then, *now))
         return self._placed[key]
 
     def _lag(self, queue: MessageQueue) -> int | None:

@@ -15,11 +15,10 @@ from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_t
 from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.engine.sweep.effects import Effect
 from rmqlb.engine.sweep.group_cases import GroupCases
+from rmqlb.engine.sweep.topic_cases import TopicCases
 from rmqlb.errors import RmqlbError
 from rmqlb.model.group import ConsumerGroup, MemberView, QueueState
 from rmqlb.model.policy import FORBIDDEN, Limit
-from rmqlb.model.route import TopicRouteData
-from rmqlb.model.snapshot import RouteSighting
 from rmqlb.model.sweep import GroupOutcome
 
 _OF_OUTCOME: Mapping[str, Callable[[GroupOutcome], float | None]] = {
@@ -62,12 +61,11 @@ def measure(limit: Limit, cases: GroupCases, effect: Effect) -> Measured:
         return Measured(missing=error.message)
 
 
-def measure_route(limit: Limit, route: TopicRouteData, sighting: RouteSighting) -> Measured:
-    """What the limit of a topic comes to with this route."""
-    try:
-        return measure_topic(limit.name, replace(sighting, route=route, others=()))
-    except RmqlbError as error:
-        return Measured(missing=error.message)
+def measure_topic_without(limit: Limit, cases: TopicCases, effect: Effect) -> Measured:
+    """What the limit of a topic comes to without what is lost."""
+    if limit.name == "writableBrokers":
+        return Measured(cases.outcome(effect).writable_brokers)
+    return measure_topic(limit.name, replace(cases.sighting, route=cases.route_without(effect)))
 
 
 def facts_without(cases: GroupCases, effect: Effect) -> GroupFacts:

@@ -81,11 +81,8 @@ class Producers:
 
     def key(self, cases: TopicCases, failing: Sequence[tuple[str, bool]]) -> object:
         """Equal for what is simulated once."""
-        numbers: dict[str, int] = {}
-        for queue in cases.route.publish_queues():
-            numbers[queue.broker_name] = numbers.get(queue.broker_name, 0) + 1
-        places = {name: place for place, name in enumerate(numbers)}
-        return tuple(numbers.values()), tuple((places[name], silent) for name, silent in failing)
+        places = {name: place for place, name in enumerate(cases.queues)}
+        return tuple(cases.queues.values()), tuple((places[name], silent) for name, silent in failing)
 
     def known(self, key: object) -> bool:
         """It was simulated."""
@@ -103,9 +100,8 @@ class Producers:
 
 def failing_brokers(cases: TopicCases, effect: Effect, taken: Sequence[Taken]) -> tuple[tuple[str, bool], ...]:
     """The brokers of the producers' list that fail, each with whether it falls silent."""
-    seen = dict.fromkeys(queue.broker_name for queue in cases.route.publish_queues())
     silent = _silent(taken)
-    return tuple((name, name in silent) for name in seen if name in effect.brokers or name in effect.masters)
+    return tuple((name, name in silent) for name in cases.queues if name in effect.brokers or name in effect.masters)
 
 
 def _failed_share(route: TopicRouteData, failing: Sequence[tuple[str, bool]]) -> float | None:

@@ -9,10 +9,9 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 
 from rmqlb.engine.check.policy_limits import Measured, verdict
-from rmqlb.engine.sweep.effects import CaseClass, Effect, cases_of
+from rmqlb.engine.sweep.effects import CaseClass, Effect, Takers, cases_of
 from rmqlb.engine.sweep.group_cases import GroupCases
-from rmqlb.engine.sweep.limits import measure, measure_route
-from rmqlb.engine.sweep.losses import Taken
+from rmqlb.engine.sweep.limits import measure, measure_topic_without
 from rmqlb.engine.sweep.topic_cases import TopicCases
 from rmqlb.model.checking import FAILED, INCOMPLETE
 from rmqlb.model.policy import About, Bound, Limit, Rule
@@ -23,23 +22,18 @@ Held = tuple[Rule, Limit]
 Of = TypeVar("Of", GroupCases, TopicCases)
 
 
-class Swept(Struct, Generic[Of]):
-    """A group or topic over all cases.
+class Judged(Struct, frozen=True):
+    """What came of the cases of a group or topic.
 
     Attributes:
-        about: group or topic.
-        name: its name.
-        of: its outcomes.
         touching: places of the losses that take something of it, each with its mask.
         classes: mask → the cases that take it.
         broken: mask → the limits that it breaks, with what they come to; those broken without a loss left out.
+        held: the limits that it is held against, with their rules.
         already: limits that are broken while nothing is lost.
         unknown: limits that could not be judged, with the reason.
     """
 
-    about: About
-    name: str
-    of: Of
     touching: tuple[tuple[int, int], ...]
     classes: Mapping[int, CaseClass]
     broken: Mapping[int, Mapping[int, Bound]]
@@ -47,27 +41,47 @@ class Swept(Struct, Generic[Of]):
     already: Mapping[int, Bound]
     unknown: Mapping[int, str]
 
+
+class Swept(Struct, Generic[Of], frozen=True):
+    """A group or topic over all cases.
+
+    Attributes:
+        about: group or topic.
+        name: its name.
+        of: its outcomes.
+        judged: what came of them.
+    """
+
+    about: About
+    name: str
+    of: Of
+    judged: Judged
+
     def effect(self, mask: int) -> Effect:
         return self.of.atoms.effect(mask)
 
     def cases(self, number: int, at_once: int) -> int:
         """How many of the cases of so many losses take something of it."""
-        return _with_some(number, len(self.touching), at_once)
+        return _with_some(number, len(self.judged.touching), at_once)
 
     def broken_cases(self, number: int, at_once: int) -> int:
         """How many of them break a limit of it."""
-        return self.cases_with(self.broken, number, at_once)
+        return self.cases_with(self.judged.broken, number, at_once)
 
     def cases_with(self, masks: Collection[int], number: int, at_once: int) -> int:
         """How many of them take one of these; a loss that takes nothing of it may come with a single one."""
-        singles = sum(self.classes[mask].singles for mask in masks)
+        singles = sum(self.judged.classes[mask].singles for mask in masks)
         if at_once == 1:
             return singles
-        return singles + sum(self.classes[mask].pairs for mask in masks) + singles * (number - len(self.touching))
+        return (
+            singles
+            + sum(self.judged.classes[mask].pairs for mask in masks)
+            + singles * (number - len(self.judged.touching))
+        )
 
     def least(self, place: int) -> list[int]:
         """The masks that break the limit at this place of `held`, and of which no smaller one does."""
-        masks = [mask for mask, limits in self.broken.items() if place in limits]
+        masks = [mask for mask, limits in self.judged.broken.items() if place in limits]
         found: list[int] = []
         for mask in sorted(masks, key=int.bit_count):
             if not any(smaller & mask == smaller for smaller in found):
@@ -83,18 +97,15 @@ def _with_some(number: int, some: int, at_once: int) -> int:
     return some + pairs
 
 
-def sweep_subject(
-    about: About, name: str, of: Of, taken: Sequence[Taken], rules: Sequence[Rule], at_once: int
-) -> Swept[Of]:
-    """The group or topic in every case (raises RmqlbError).
+def judge_cases(of: GroupCases | TopicCases, takers: Takers, rules: Sequence[Rule], at_once: int) -> Judged:
+    """A group or topic in every case (raises RmqlbError).
 
     Args:
-        taken: every single loss.
+        takers: which losses take what.
         rules: those that are about it.
         at_once: how many losses come together at most, 1 or 2.
     """
-    masks = ((place, of.atoms.mask(each)) for place, each in enumerate(taken))
-    touching = tuple((place, mask) for place, mask in masks if mask)
+    touching = of.atoms.touching(takers)
     classes = cases_of(touching, at_once)
     held = [(rule, limit) for rule in rules for limit in rule.limits]
     already: dict[int, Bound] = {}
@@ -116,7 +127,7 @@ def sweep_subject(
             judged[effect] = _broken(of, effect, left, unknown)
         if judged[effect]:
             broken[mask] = judged[effect]
-    return Swept(about, name, of, touching, classes, broken, held, already, unknown)
+    return Judged(touching, classes, broken, held, already, unknown)
 
 
 def _broken(
@@ -136,7 +147,7 @@ def _broken(
 def _measured(of: GroupCases | TopicCases, limit: Limit, effect: Effect) -> Measured:
     if isinstance(of, GroupCases):
         return measure(limit, of, effect)
-    return measure_route(limit, of.route_without(effect), of.sighting)
+    return measure_topic_without(limit, of, effect)
 
 
 def rules_for(rules: Sequence[Rule], about: About, name: str) -> tuple[Rule, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
 from math import comb
 
@@ -16,9 +16,11 @@ from rmqlb.engine.check.group_facts import GroupFacts, gaps
 from rmqlb.engine.overview.group_line import assumed_strategy
 from rmqlb.engine.sweep.commands import Commands
 from rmqlb.engine.sweep.counting import count_cases
+from rmqlb.engine.sweep.effects import Effect, Takers, takers_of
 from rmqlb.engine.sweep.group_cases import GroupCases
-from rmqlb.engine.sweep.losses import Taken, ZoneRule, cluster_of, losses, without_zone
-from rmqlb.engine.sweep.subject import AnySwept, Of, Swept, rules_for, sweep_subject
+from rmqlb.engine.sweep.in_processes import each_in_processes
+from rmqlb.engine.sweep.losses import ZoneRule, cluster_of, losses, without_zone
+from rmqlb.engine.sweep.subject import AnySwept, Judged, Swept, judge_cases, rules_for
 from rmqlb.engine.sweep.topic_cases import TopicCases, topic_cases
 from rmqlb.engine.sweep.with_simulations import with_simulations
 from rmqlb.engine.sweep.worst import already_broken, badness, counterexamples, group_worst, topic_worst
@@ -28,7 +30,7 @@ from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.policy import GROUP, TOPIC, About, Limit, Policy, Rule
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.model.sweep import LOSS_KINDS, Counterexample, FailureSweep, LossKind, Simulated, Unjudged
+from rmqlb.model.sweep import LOSS_KINDS, Counterexample, FailureSweep, GroupOutcome, LossKind, Simulated, Unjudged
 
 MOST_COMPUTED = 5_000_000
 """Pairs of losses of one group or topic; more take minutes and gigabytes."""
@@ -87,10 +89,9 @@ def sweep_failures(
         ],
     )
     taken = losses(cluster, request.kinds, request.zones)
-    each_group = ((cases.facts.name, cases) for cases in groups)
-    each_topic = ((cases.route.topic, cases) for cases in topics)
-    of_groups = _swept(GROUP, list(each_group), policy, taken, request, unjudged, progress)
-    of_topics = _swept(TOPIC, list(each_topic), policy, taken, request, unjudged, progress)
+    takers = takers_of(taken)
+    of_groups = list(_groups_swept(groups, policy, takers, request, unjudged, progress))
+    of_topics = list(_topics_swept(topics, policy, takers, request, unjudged, progress))
     swept: list[AnySwept] = [*of_groups, *of_topics]
     counts = count_cases(len(taken), swept, request.at_once)
     found = [each for subject in swept for each in counterexamples(subject, taken)]
@@ -157,31 +158,62 @@ def _topics(snapshot: ClusterSnapshot, request: SweepRequest, unjudged: list[Unj
             unjudged.append(Unjudged(TOPIC, name, None, error.message))
 
 
-def _swept(
-    about: About,
-    subjects: Sequence[tuple[str, Of]],
+def _groups_swept(
+    groups: Sequence[GroupCases],
     policy: Policy,
-    taken: Sequence[Taken],
+    takers: Takers,
     request: SweepRequest,
     unjudged: list[Unjudged],
     progress: Progress,
-) -> list[Swept[Of]]:
-    found: list[Swept[Of]] = []
-    for done, (name, cases) in enumerate(subjects):
-        progress(f"{about}s", done, len(subjects))
-        touching = sum(1 for each in taken if cases.atoms.mask(each))
-        if request.at_once > 1 and comb(touching, 2) > MOST_COMPUTED:
-            raise UsageError(
-                f"{about} {name}: {touching} losses take something of it, and at most {MOST_COMPUTED} pairs are tried",
-                hint="try single losses with --at-once 1, or fewer kinds with --lose",
-                code="too-many-cases",
-            )
+) -> Iterator[Swept[GroupCases]]:
+    def one(at: int) -> tuple[Judged | str, dict[Effect, GroupOutcome]]:
+        """The group's cases, or why they cannot be judged; and what was computed, perhaps in another process."""
+        cases = groups[at]
         try:
-            rules = rules_for(policy.rules, about, name)
-            found.append(sweep_subject(about, name, cases, taken, rules, request.at_once))
+            rules = rules_for(policy.rules, GROUP, cases.facts.name)
+            return judge_cases(cases, takers, rules, request.at_once), cases.found
         except RmqlbError as error:
-            unjudged.append(Unjudged(about, name, None, error.message))
-    return found
+            return error.message, {}
+
+    for cases in groups:
+        _few_enough(GROUP, cases.facts.name, len(cases.atoms.touching(takers)), request.at_once)
+    progress("groups", 0, len(groups))
+    for done, (judged, found) in enumerate(each_in_processes(one, len(groups), request.jobs)):
+        progress("groups", done, len(groups))
+        cases = groups[done]
+        cases.found = found
+        if isinstance(judged, str):
+            unjudged.append(Unjudged(GROUP, cases.facts.name, None, judged))
+        else:
+            yield Swept(GROUP, cases.facts.name, cases, judged)
+
+
+def _topics_swept(
+    topics: Sequence[TopicCases],
+    policy: Policy,
+    takers: Takers,
+    request: SweepRequest,
+    unjudged: list[Unjudged],
+    progress: Progress,
+) -> Iterator[Swept[TopicCases]]:
+    for done, cases in enumerate(topics):
+        progress("topics", done, len(topics))
+        name = cases.route.topic
+        _few_enough(TOPIC, name, len(cases.atoms.touching(takers)), request.at_once)
+        try:
+            rules = rules_for(policy.rules, TOPIC, name)
+            yield Swept(TOPIC, name, cases, judge_cases(cases, takers, rules, request.at_once))
+        except RmqlbError as error:
+            unjudged.append(Unjudged(TOPIC, name, None, error.message))
+
+
+def _few_enough(about: About, name: str, touching: int, at_once: int) -> None:
+    if at_once > 1 and comb(touching, 2) > MOST_COMPUTED:
+        raise UsageError(
+            f"{about} {name}: {touching} losses take something of it, and at most {MOST_COMPUTED} pairs are tried",
+            hint="try single losses with --at-once 1, or fewer kinds with --lose",
+            code="too-many-cases",
+        )
 
 
 def _waived(found: Sequence[Counterexample], policy: Policy, today: date) -> tuple[list[Counterexample], int]:
@@ -197,5 +229,5 @@ def _waived(found: Sequence[Counterexample], policy: Policy, today: date) -> tup
 
 def _unknown(swept: Sequence[AnySwept]) -> Iterable[Unjudged]:
     for subject in swept:
-        for place, why in subject.unknown.items():
-            yield Unjudged(subject.about, subject.name, subject.held[place][1].name, why)
+        for place, why in subject.judged.unknown.items():
+            yield Unjudged(subject.about, subject.name, subject.judged.held[place][1].name, why)

@@ -92,19 +92,19 @@ def _gaps(
     progress: Progress,
 ) -> tuple[_Found, int]:
     """The longest gaps: of the counterexamples, then of the case of each group that moves most."""
-    touched = {each.name: each for each in groups if each.classes}
-    most_moved = ((name, each.classes[_most_moved(each)].last) for name, each in touched.items())
+    touched = {each.name: each for each in groups if each.judged.classes}
+    most_moved = ((name, each.judged.classes[_most_moved(each)].last) for name, each in touched.items())
     wanted = list(dict.fromkeys((*shown, *most_moved)))[:most]
     found: _Found = {}
     for done, case in enumerate(wanted):
         progress("gaps", done, len(wanted))
         subject = touched[case[0]]
         found[case] = gap_ms(subject.of, _effect(subject, case, taken), _of_case(case, taken))
-    return found, sum(len(each.classes) for each in touched.values())
+    return found, sum(len(each.judged.classes) for each in touched.values())
 
 
 def _most_moved(subject: Swept[GroupCases]) -> int:
-    return max(subject.classes, key=lambda mask: subject.of.outcome(subject.effect(mask)).moved)
+    return max(subject.judged.classes, key=lambda mask: subject.of.outcome(subject.effect(mask)).moved)
 
 
 def _sends(
@@ -133,13 +133,13 @@ def _sends(
 
 def _candidates(subject: Swept[TopicCases], taken: Sequence[Taken], own: set[_Case]) -> Iterator[_Send]:
     """What takes brokers of the producers' list: by processes that end, and by machines that fall silent."""
-    queues = [queue.broker_name for queue in subject.of.route.publish_queues()]
-    cases = [(subject.name, case) for each in subject.classes.values() for case in (each.first, each.last)]
+    queues = subject.of.queues
+    cases = [(subject.name, case) for each in subject.judged.classes.values() for case in (each.first, each.last)]
     for case in dict.fromkeys((*cases, *(each for each in own if each[0] == subject.name))):
         failing = failing_brokers(subject.of, _effect(subject, case, taken), _of_case(case, taken))
         if failing:
-            names = {name for name, _ in failing}
-            yield _Send(subject.of, case, failing, sum(name in names for name in queues) / len(queues))
+            lost = sum(queues[name] for name, _ in failing) / sum(queues.values())
+            yield _Send(subject.of, case, failing, lost)
 
 
 def _of_group(

@@ -38,11 +38,11 @@ def counterexamples(swept: AnySwept, taken: Sequence[Taken]) -> Iterator[Counter
 
     Alike are as many losses of the same kinds that break the same limit with the same value.
     """
-    for place, (rule, limit) in enumerate(swept.held):
+    for place, (rule, limit) in enumerate(swept.judged.held):
         alike: dict[tuple[object, ...], list[int]] = {}
         for mask in swept.least(place):
-            kinds = tuple(loss.kind for loss in losses_of(swept.classes[mask].first, taken))
-            alike.setdefault((kinds, swept.broken[mask][place]), []).append(mask)
+            kinds = tuple(loss.kind for loss in losses_of(swept.judged.classes[mask].first, taken))
+            alike.setdefault((kinds, swept.judged.broken[mask][place]), []).append(mask)
         for (_, value), masks in alike.items():
             mask = max(masks, key=lambda each: _moved(swept, each))
             outcome = swept.of.outcome(swept.effect(mask))
@@ -54,8 +54,8 @@ def counterexamples(swept: AnySwept, taken: Sequence[Taken]) -> Iterator[Counter
                 limit=limit.name,
                 bound=limit.bound,
                 value=value,  # type: ignore[arg-type]
-                losses=losses_of(swept.classes[mask].first, taken),
-                cases=sum(swept.classes[each].cases for each in masks),
+                losses=losses_of(swept.judged.classes[mask].first, taken),
+                cases=sum(swept.judged.classes[each].cases for each in masks),
                 group=outcome if isinstance(outcome, GroupOutcome) else None,
                 topic=outcome if isinstance(outcome, TopicOutcome) else None,
             )
@@ -81,8 +81,8 @@ def _beyond(value: Bound, bound: Bound) -> float:
 
 def already_broken(swept: AnySwept) -> Iterator[BrokenAlready]:
     """The limits that are broken while nothing is lost."""
-    for place, value in swept.already.items():
-        rule, limit = swept.held[place]
+    for place, value in swept.judged.already.items():
+        rule, limit = swept.judged.held[place]
         yield BrokenAlready(rule.name, rule.severity, swept.about, swept.name, limit.name, limit.bound, value)
 
 
@@ -117,7 +117,7 @@ def group_worst(swept: Swept[GroupCases], taken: Sequence[Taken], counts: CaseCo
 
 
 def _fewest_first(swept: AnySwept) -> list[tuple[int, CaseClass]]:
-    return sorted(swept.classes.items(), key=lambda item: len(item[1].first))
+    return sorted(swept.judged.classes.items(), key=lambda item: len(item[1].first))
 
 
 def _worst(

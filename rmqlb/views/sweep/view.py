@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.policy import LIMITS
-from rmqlb.model.sweep import Counterexample, FailureSweep, GroupWorst, TopicWorst, Worst
+from rmqlb.model.sweep import Counterexample, FailureSweep, GroupWorst, Loss, TopicWorst, Worst
 from rmqlb.model.words import counted, named
 from rmqlb.views.check.result import amount_text, bound_text
 from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, first_places, rows_of
 from rmqlb.views.sweep.words import alike_text, breaks_text, costs_text, kinds_text, losses_text, worst_text
 
 _MOST_SHOWN = 5
+_MOST_BROKEN = 3
 _MOST_ROWS = 15
 _SIGN = Column("", "severity", "sign")
 
@@ -23,7 +24,7 @@ _SIGN = Column("", "severity", "sign")
 def sweep_report(sweep: FailureSweep) -> Report:
     """The sweep for people and machines."""
     sections = (
-        _counterexamples(sweep.counterexamples),
+        *_counterexamples(sweep.counterexamples),
         _already(sweep),
         _groups(sweep.groups),
         _topics(sweep.topics),
@@ -31,7 +32,8 @@ def sweep_report(sweep: FailureSweep) -> Report:
         _losses(sweep),
         _summary(sweep),
     )
-    return Report("rmqlb/sweep-failures", sweep, tuple(_facts(sweep)), sections, grave=_grave(sweep))
+    facts = tuple(_facts(sweep))
+    return Report("rmqlb/sweep-failures", sweep, facts, sections, grave=_grave(sweep))
 
 
 def _facts(sweep: FailureSweep) -> Iterator[str]:
@@ -79,7 +81,7 @@ def _grave(sweep: FailureSweep) -> str:
     return "" if sweep.broken_already or sweep.unjudged else "inOrder"
 
 
-def _counterexamples(found: Sequence[Counterexample]) -> Section:
+def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
     columns = (
         _SIGN,
         Column("losses", "losses", of=lambda one: losses_text(one.losses)),
@@ -96,22 +98,33 @@ def _counterexamples(found: Sequence[Counterexample]) -> Section:
         Column("rule", "rule"),
         Column("command", "command"),
     )
-    brief = first_places(len(found), _MOST_SHOWN)
     title = "the least losses that break a limit, the worst first"
-    blocks = tuple(map(_block, found))
-    section = Section("counterexamples", title, columns, rows_of(columns, found), brief=brief, blocks=blocks)
-    return section if found else replace(section, named_only=True, blocks=None)
-
-
-def _block(one: Counterexample) -> Block:
-    parts = (
-        ("breaks", breaks_text(one)),
-        ("alike", alike_text(one)),
-        ("then", costs_text(one)),
-        ("in full", one.command or ""),
+    blocks = tuple(map(_block, _by_losses(found)))
+    table = Section(
+        "counterexamples", title, columns, rows_of(columns, found), audience="scripts", named_only=not found
     )
-    lines = tuple(Part(label, ((text, ""),)) for label, text in parts if text)
-    return Block(lines, one.severity, f"without {losses_text(one.losses)}")
+    shown = replace(table, audience="screen", blocks=blocks, brief=first_places(len(blocks), _MOST_SHOWN))
+    return (shown, table) if found else (table,)
+
+
+def _by_losses(found: Sequence[Counterexample]) -> list[list[Counterexample]]:
+    """What the same losses break, together."""
+    alike: dict[tuple[Loss, ...], list[Counterexample]] = {}
+    for one in found:
+        alike.setdefault(one.losses, []).append(one)
+    return list(alike.values())
+
+
+def _block(broken: Sequence[Counterexample]) -> Block:
+    """The losses; how much the worst costs, and the command that shows it."""
+    first = broken[0]
+    parts = [Part("breaks", tuple((breaks_text(one), alike_text(one)) for one in broken), _MOST_BROKEN)]
+    parts += [
+        Part(label, ((text, ""),))
+        for label, text in (("then", costs_text(first)), ("in full", first.command or ""))
+        if text
+    ]
+    return Block(tuple(parts), first.severity, f"without {losses_text(first.losses)}")
 
 
 def _already(sweep: FailureSweep) -> Section:

@@ -44,11 +44,10 @@ def limit_text(limit: str, value: Bound, bound: Bound) -> str:
 
 
 def alike_text(one: Counterexample) -> str:
-    """How many cases are the same; empty when there are no others."""
+    """How many cases there are with as many losses of the same kinds that come to the same; empty with no others."""
     if one.cases == 1:
         return ""
-    what = f"of {len(one.losses)} losses" if len(one.losses) > 1 else "of one loss"
-    return f"{counted(one.cases, 'case')} {what} come to the same"
+    return f"one of {one.cases} cases alike"
 
 
 def costs_text(one: Counterexample) -> str:
@@ -77,8 +76,7 @@ def _group_costs(o: GroupOutcome, gap_ms: float | None) -> Iterator[str]:
 
 def _topic_costs(o: TopicOutcome) -> Iterator[str]:
     yield f"{counted(o.writable_brokers, 'writable broker')} left"
-    if o.writable_queues is not None:
-        yield counted(o.writable_queues, "writable queue")
+    yield counted(o.writable_queues, "writable queue")
     if o.failed_share is not None:
         yield f"{percent(o.failed_share)} of attempts fail until producers have the new route"
 
