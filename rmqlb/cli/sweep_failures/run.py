@@ -75,6 +75,7 @@ def run(
         commands=Commands(_source_words(source), _option_words(strategy_options)),
     )
     sweep, told = _sweep(snapshot, policy, request, day, strategies, terminal)
+    _must_be_there(lost, sweep)
     tried = tuple(try_on_sweep(condition, sweep) for condition in asked)
     require_known(tried, "leave the condition out to see the result")
     report = sweep_report(replace(sweep, conditions=tried))
@@ -98,6 +99,17 @@ def _sweep(
         why = sweep.unjudged[0].why if sweep.unjudged else f"{snapshot.endpoint} holds no group and no topic"
         raise DataError(f"nothing could be judged: {why}", hint="show-groups says what is known of each group")
     return sweep, told
+
+
+def _must_be_there(lost: LostOptions, sweep: FailureSweep) -> None:
+    """Refuse a kind of loss that was asked for, and of which there is none."""
+    for kind in _kinds(lost.lose) if lost.lose else ():
+        if any(each.kind == kind for each in sweep.losses):
+            continue
+        if kind == "zone":
+            hint = "name them: --zone GLOB=ZONE or --zones FILE"
+            raise UsageError("--lose zone: no zone is known", hint=hint, code="unknown-zone")
+        raise DataError(f"--lose {kind}: there is none among the groups and topics looked at")
 
 
 def _kinds(texts: Sequence[str] | None) -> tuple[LossKind, ...]:

@@ -25,15 +25,18 @@ _MOST_WORK = 4000
 _REFUSED, _SILENT = Reaction("refused", "refused", 0, REFUSED_US), Reaction("timeout", "timeout")
 
 
+def has_gaps(cases: GroupCases, effect: Effect) -> bool:
+    """Somebody is left, no queue is without an owner for good, and the group is not too large."""
+    outcome = cases.outcome(effect)
+    return 0 < outcome.consumers * outcome.queues <= _MOST_WORK and not outcome.unassigned
+
+
 def gap_ms(cases: GroupCases, effect: Effect, taken: Sequence[Taken]) -> float | None:
     """The longest time in which a queue has no owner meanwhile, over a few simulations.
 
-    Processes are killed, so that their connections close; what a host or zone takes falls silent. None when nobody is
-    left, when a queue has no owner in the end, and when the group is too large.
+    Processes are killed, so that their connections close; what a host or zone takes falls silent. None where the
+    simulation does not know one of them.
     """
-    outcome = cases.outcome(effect)
-    if not outcome.consumers or outcome.unassigned or outcome.consumers * outcome.queues > _MOST_WORK:
-        return None
     group = cases.facts.group
     kind, kinds, _ = consumer_types(group)
     scenario = GroupScenario(

@@ -11,7 +11,7 @@ from rmqlb.engine.sweep.commands import Commands
 from rmqlb.engine.sweep.effects import Effect
 from rmqlb.engine.sweep.group_cases import GroupCases
 from rmqlb.engine.sweep.losses import Taken
-from rmqlb.engine.sweep.simulated import Producers, failing_brokers, gap_ms
+from rmqlb.engine.sweep.simulated import Producers, failing_brokers, gap_ms, has_gaps
 from rmqlb.engine.sweep.subject import AnySwept, Swept
 from rmqlb.engine.sweep.topic_cases import TopicCases
 from rmqlb.model.policy import GROUP
@@ -94,17 +94,22 @@ def _gaps(
     """The longest gaps: of the counterexamples, then of the case of each group that moves most."""
     touched = {each.name: each for each in groups if each.judged.classes}
     most_moved = ((name, each.judged.classes[_most_moved(each)].last) for name, each in touched.items())
-    wanted = list(dict.fromkeys((*shown, *most_moved)))[:most]
     found: _Found = {}
-    for done, case in enumerate(wanted):
-        progress("gaps", done, len(wanted))
+    for case in dict.fromkeys((*shown, *most_moved)):
         subject = touched[case[0]]
-        found[case] = gap_ms(subject.of, _effect(subject, case, taken), _of_case(case, taken))
+        effect = _effect(subject, case, taken)
+        if len(found) < most and has_gaps(subject.of, effect):
+            progress("gaps", len(found), most)
+            found[case] = gap_ms(subject.of, effect, _of_case(case, taken))
     return found, sum(len(each.judged.classes) for each in touched.values())
 
 
 def _most_moved(subject: Swept[GroupCases]) -> int:
-    return max(subject.judged.classes, key=lambda mask: subject.of.outcome(subject.effect(mask)).moved)
+    def moved(mask: int) -> int:
+        outcome = subject.of.outcome(subject.effect(mask))
+        return -1 if outcome.unassigned else outcome.moved
+
+    return max(subject.judged.classes, key=moved)
 
 
 def _sends(

@@ -58,6 +58,9 @@ def costs_text(one: Counterexample) -> str:
 
 
 def _group_costs(o: GroupOutcome, gap_ms: float | None) -> Iterator[str]:
+    if not o.consumers:
+        yield f"no consumer left, {counted(o.queues, 'queue')} unassigned"
+        return
     yield f"{counted(o.consumers, 'consumer')} left with {counted(o.queues, 'queue')}"
     if o.unassigned:
         yield f"{o.unassigned} unassigned"

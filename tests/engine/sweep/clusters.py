@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from hypothesis import strategies as st
@@ -37,7 +37,9 @@ GROUP_LIMITS = {
 TOPIC_LIMITS = {"writableBrokers": 1, "minBrokers": 2, "missingMasters": 0}
 
 
-def policy(about_groups: dict[str, float] = GROUP_LIMITS, about_topics: dict[str, float] = TOPIC_LIMITS) -> Policy:
+def policy(
+    about_groups: Mapping[str, float] = GROUP_LIMITS, about_topics: Mapping[str, float] = TOPIC_LIMITS
+) -> Policy:
     """A rule for all groups, and one for all topics."""
     rules = [
         Rule(name, LIMITS[next(iter(limits))].about, ("*",), tuple(Limit(*each) for each in limits.items()))

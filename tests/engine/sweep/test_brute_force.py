@@ -110,7 +110,7 @@ def broken_in(plans: Plans, case: Case) -> dict[Key, float]:
         for limit, bound in TOPIC_LIMITS.items():
             measured = measure_topic(limit, type(sighting)(left, sighting.seen))
             if verdict(Limit(limit, bound), measured) == FAILED:
-                assert isinstance(measured.value, int)
+                assert isinstance(measured.value, int | float)
                 found[topic, limit] = measured.value
     return found
 
