@@ -1,7 +1,7 @@
 """Every loss, alone and in pairs, of growing clusters: `python -m benchmarks.sweeping`.
 
-One section by size, one by what has to be run for every case. Both give seconds to read, and ratios to a loop of a million
-rounds in the same run to compare.
+One section by size, one by what has to be run for every case. Both give seconds to read, and ratios to a loop of a
+million rounds in the same run to compare.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rmqlb.model.sweep import FailureSweep
 from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy
 
 ROUNDS = 10**6
-HOLDS = {
+HOLDS: dict[tuple[str, ...], Hold] = {
     ("sizes", "100 x 8 x 20"): Hold(most=250),
     ("strategies", "AVG"): Hold(most=60),
     ("strategies", "CONSISTENT_HASH"): Hold(most=1500),
@@ -50,6 +50,14 @@ class Fleet(NamedTuple):
     @property
     def text(self) -> str:
         return f"{self.groups} x {self.brokers} x {self.consumers}"
+
+    def halves(self) -> tuple[Fleet, ...]:
+        """With half as many of one thing."""
+        return (
+            self._replace(groups=self.groups // 2),
+            self._replace(brokers=self.brokers // 2),
+            self._replace(consumers=self.consumers // 2),
+        )
 
     def snapshot(self) -> ClusterSnapshot:
         """Each broker has a slave on another machine, each consumer a machine of its own."""
@@ -102,8 +110,7 @@ def sizes(turns: int, chosen: Sequence[tuple[int, int, int]] = SIZES) -> Section
         found = sweep(snapshot, rules)
         ours, bare = _turns(partial(sweep, snapshot, rules), turns)
         spread = ratio(ours, bare)
-        halves = [Fleet(*(n // 2 if at == place else n for at, n in enumerate(size))) for place in range(3)]
-        grows = next((f"{min(ours) / before[half.text]:.1f}" for half in halves if half.text in before), "")
+        grows = next((f"{min(ours) / before[half.text]:.1f}" for half in fleet.halves() if half.text in before), "")
         cases, computed = f"{found.cases.all:,}", f"{found.cases.computed:,}"
         section.rows.append((fleet.text, cases, computed, f"{min(ours):.2g}", spread, grows))
         section.ratios["sizes", fleet.text] = spread

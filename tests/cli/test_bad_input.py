@@ -373,6 +373,17 @@ ROUTES = [
         "--remove-broker broker-c: topics OrderEvents, Skewed have no such broker",
         "did you mean broker-b or broker-a?",
     ),
+    plan(
+        "--remove-master broker-c",
+        USAGE,
+        "--remove-master broker-c: topics OrderEvents, Skewed have no such broker",
+        "did you mean broker-b or broker-a?",
+    ),
+    plan(
+        "--remove-master broker-a --remove-broker broker-a",
+        USAGE,
+        f"broker broker-a is added or removed twice: {CONTRADICT}",
+    ),
     plan("--add-broker broker-a", USAGE, "--add-broker broker-a: topic OrderEvents already has queues there"),
     plan("--add-broker b:1:2:3", USAGE, "--add-broker b:1:2:3: expected NAME, NAME:READ or NAME:READ:WRITE"),
     plan("--add-broker :3", USAGE, "--add-broker :3: expected NAME, NAME:READ or NAME:READ:WRITE"),
