@@ -834,7 +834,91 @@ KEYS = [
     Bad(f"{SELECT} --key a --write-queues many", USAGE, "--write-queues many: many is not a number of queues (0 to 99999)"),
     Bad("select-queue -s EXAMPLE -t Skewd --key a", DATA, f"topic Skewd is not in {EXAMPLE}", "did you mean Skewed?"),
 ]  # fmt: skip
-ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS, *DIFF, *DIAGNOSE, *RECORD, *KEYS]
+SWEEP = [
+    Bad(
+        "sweep-failures -s EXAMPLE --lose racks",
+        USAGE,
+        "--lose racks: no such kind of loss",
+        "there are the kinds broker, consumer, host, master, zone",
+    ),
+    Bad("sweep-failures -s EXAMPLE --lose hots", USAGE, "--lose hots: no such kind of loss", "did you mean host?"),
+    Bad(
+        "sweep-failures -s EXAMPLE --zone az1",
+        USAGE,
+        "--zone az1: expected GLOB=ZONE",
+        "write '10.1.*=az1' or 10.1.0.0/16=az1",
+    ),
+    Bad(
+        "sweep-failures -s EXAMPLE --zone =az1",
+        USAGE,
+        "--zone =az1: expected GLOB=ZONE",
+        "write '10.1.*=az1' or 10.1.0.0/16=az1",
+    ),
+    Bad(
+        "sweep-failures -s EXAMPLE --zone 10.9.0.0/16=az9",
+        USAGE,
+        "zone az9: 10.9.0.0/16 matches no consumer, broker or address first",
+        "of several patterns the first that matches counts; write GLOB=ZONE or 10.1.0.0/16=ZONE",
+    ),
+    Bad(
+        "sweep-failures -s EXAMPLE --lose broker --zone '*=a'",
+        USAGE,
+        "--lose leaves zones out, and --zone names some",
+        "add --lose zone, or leave --zone out",
+    ),
+    Bad(
+        "sweep-failures -s EXAMPLE --lose zone",
+        USAGE,
+        "--lose zone: no zone is known",
+        "name them: --zone GLOB=ZONE or --zones FILE",
+    ),
+    Bad("sweep-failures -s EXAMPLE --zones no.yaml", USAGE, "--zones no.yaml: No such file or directory"),
+    Bad(
+        "sweep-failures -s EXAMPLE --at-once 3",
+        USAGE,
+        "invalid value for '--at-once': 3 is not in the range 1<=x<=2",
+        "see rmqlb sweep-failures --help",
+    ),
+    Bad(
+        "sweep-failures -s EXAMPLE --simulations -1",
+        USAGE,
+        "invalid value for '--simulations': -1 is not in the range 0<=x<=10000",
+        "see rmqlb sweep-failures --help",
+    ),
+    Bad(
+        "sweep-failures -s EXAMPLE --jobs 0",
+        USAGE,
+        "invalid value for '--jobs': 0 is not in the range 1<=x<=256",
+        "see rmqlb sweep-failures --help",
+    ),
+    Bad(
+        "sweep-failures -s EXAMPLE --orderly nobody",
+        USAGE,
+        "--orderly nobody: it matches no group looked at",
+        "there are the groups audit-svc, bill-svc, order-svc",
+    ),
+    Bad("sweep-failures -s EXAMPLE --today soon", USAGE, "--today soon: not a date", "write YYYY-MM-DD"),
+    Bad("sweep-failures -s EXAMPLE --html no/page.html", USAGE, "--html no/page.html: No such file or directory"),
+    Bad(
+        "sweep-failures -s EXAMPLE --fail-on moved[x]>1",
+        USAGE,
+        "--fail-on 'moved[x]>1': x is not among the groups looked at",
+        "there are the groups audit-svc, bill-svc, order-svc",
+    ),
+    Bad(
+        "sweep-failures -s EXAMPLE --fail-on gaps>1",
+        USAGE,
+        "--fail-on 'gaps>1': there is no figure gaps",
+        "did you mean gap-ms?",
+    ),
+    Bad(
+        "sweep-failures --print-policy -p x",
+        USAGE,
+        "--print-policy prints the built-in policy, and --policy names another one",
+    ),
+    Bad("sweep-failures -s - -p -", USAGE, "-s - and --policy - both read stdin"),
+]
+ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS, *DIFF, *DIAGNOSE, *RECORD, *KEYS, *SWEEP]
 WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line]
 
 

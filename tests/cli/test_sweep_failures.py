@@ -135,54 +135,6 @@ def test_a_page_has_all_tables_and_fetches_nothing(tmp_path: Path) -> None:
     ET.fromstring(re.sub(r"<!DOCTYPE html>|<meta[^>]*>", "", text))
 
 
-ZONED = f"sweep-failures -s {EXAMPLE}"
-WRONG = [
-    (
-        f"{ZONED} --lose racks",
-        "--lose racks: no such kind of loss",
-        "there are the kinds broker, consumer, host, master, zone",
-    ),
-    (f"{ZONED} --lose hots", "--lose hots: no such kind of loss", "did you mean host?"),
-    (f"{ZONED} --zone az1", "--zone az1: expected GLOB=ZONE", "write '10.1.*=az1' or 10.1.0.0/16=az1"),
-    (f"{ZONED} --zone =az1", "--zone =az1: expected GLOB=ZONE", "write '10.1.*=az1' or 10.1.0.0/16=az1"),
-    (
-        f"{ZONED} --zone 10.9.0.0/16=az9",
-        "zone az9: 10.9.0.0/16 matches no consumer, broker or address first",
-        "of several patterns the first that matches counts; write GLOB=ZONE or 10.1.0.0/16=ZONE",
-    ),
-    (
-        f"{ZONED} --lose broker --zone '*=a'",
-        "--lose leaves zones out, and --zone names some",
-        "add --lose zone, or leave --zone out",
-    ),
-    (f"{ZONED} --lose zone", "--lose zone: no zone is known", "name them: --zone GLOB=ZONE or --zones FILE"),
-    (f"{ZONED} --zones no.yaml", "--zones no.yaml: No such file or directory", None),
-    (f"{ZONED} --at-once 3", "invalid value for '--at-once': 3 is not in the range 1<=x<=2", None),
-    (f"{ZONED} --simulations -1", "invalid value for '--simulations': -1 is not in the range 0<=x<=10000", None),
-    (f"{ZONED} --jobs 0", "invalid value for '--jobs': 0 is not in the range 1<=x<=256", None),
-    (f"{ZONED} --orderly nobody", "--orderly nobody: it matches no group looked at", None),
-    (f"{ZONED} --today soon", "--today soon: not a date", None),
-    (f"{ZONED} --html no/page.html", "--html no/page.html: No such file or directory", None),
-    (f"{ZONED} --fail-on moved[x]>1", "--fail-on 'moved[x]>1': x is not among the groups looked at", None),
-    (f"{ZONED} --fail-on gaps>1", "--fail-on 'gaps>1': there is no figure gaps", None),
-    (
-        "sweep-failures --print-policy -p x",
-        "--print-policy prints the built-in policy, and --policy names another one",
-        None,
-    ),
-    ("sweep-failures -s - -p -", "-s - and --policy - both read stdin", None),
-]
-
-
-@pytest.mark.parametrize(("line", "message", "hint"), WRONG)
-def test_a_mistake_is_one_line(line: str, message: str, hint: str | None) -> None:
-    ran = run(*shlex.split(line))
-    assert (ran.code, ran.stdout) == (ExitCode.USAGE, ""), ran
-    error = error_of(ran.stderr)
-    assert error.message == message
-    assert hint is None or error.hint == hint
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

@@ -97,6 +97,7 @@ _BY_NAME: Mapping[str, Value] = {
     "--remove-master": NOTHING,
     "--topic": Value("topics"),
     "--group": Value("groups"),
+    "--orderly": Value("groups"),
 }
 """Of options whose metavar stands for several things."""
 _CONTEXT_COMMANDS = ("context use", "context show", "context remove")

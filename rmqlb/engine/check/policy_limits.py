@@ -12,7 +12,6 @@ from rmqlb.engine.assignment.assign import owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, counts
 from rmqlb.engine.assignment.consumers import other_subscriptions, reported_strategies, subscriptions
 from rmqlb.engine.assignment.detect import fitting_strategies
-from rmqlb.engine.assignment.lock_holders import is_orderly, unlocked_queues, without_lock
 from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.engine.plan.changes import Changes, change_route
 from rmqlb.engine.plan.rebalance import Side
@@ -209,6 +208,8 @@ def _lag(facts: GroupFacts) -> Measured:
 
 def _without_lock(facts: GroupFacts) -> Measured:
     """Queues that no consumer of an orderly group may consume."""
+    from rmqlb.engine.assignment.lock_holders import is_orderly, unlocked_queues, without_lock
+
     if facts.group.message_model == BROADCASTING:
         return Measured(apart=f"group {facts.group.group} is BROADCASTING: its consumers need no locks")
     value = without_lock(facts.routes, orderly=is_orderly(facts.group))
