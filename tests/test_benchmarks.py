@@ -244,7 +244,7 @@ def test_groups_over_time_are_held(median: float, lines: int) -> None:
 def test_sweeps_are_measured_by_their_size() -> None:
     section = sweeping.sizes(1, chosen=((1, 2, 3), (2, 2, 3)))
     assert [row[0] for row in section.rows] == ["1 x 2 x 3", "2 x 2 x 3"]
-    assert [bool(row[5]) for row in section.rows] == [False, True]
+    assert [bool(row[6]) for row in section.rows] == [False, True]
     strategies = sweeping.strategies(1, groups=1)
     assert {key[1] for key in strategies.ratios} >= {key[1] for key in sweeping.HOLDS if key[0] == "strategies"}
     assert not sweeping.broken([Section((), ratios=dict(section.ratios))])

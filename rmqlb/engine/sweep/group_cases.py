@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import BY_PLACE
+from rmqlb.engine.allocate.sdks import JAVA
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
 from rmqlb.engine.assignment.lock_holders import without_lock
@@ -73,11 +74,12 @@ class GroupCases:
 
     @cached_property
     def only_places_count(self) -> bool:
-        """Every consumer runs the same strategy, reads every topic, and is known to it by its place alone."""
+        """Each consumer runs the same strategy in Java's client, reads every topic, and is known by its place alone."""
         members, topics = self.members, {route.topic for route in self.routes}
         return (
             members.name in BY_PLACE
             and not members.strategy_of
+            and members.sdks == (JAVA,)  # others sort names in other orders
             and len(set(members.client_ids)) == len(members.client_ids)
             and all(topics <= read for read in members.subscribed.values())
         )
