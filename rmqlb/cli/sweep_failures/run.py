@@ -8,6 +8,7 @@ from datetime import date, datetime
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+import typer
 from msgspec.structs import replace
 
 from rmqlb.cli.common import amounts
@@ -18,6 +19,7 @@ from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.strategy_options import OPTION
 from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.sweep_failures.options import HeldOptions, LostOptions, SweptOptions
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.check.group_facts import own_topics
@@ -75,13 +77,16 @@ def run(
         commands=Commands(_source_words(source), _option_words(strategy_options)),
     )
     sweep, told = _sweep(snapshot, policy, request, day, strategies, terminal)
-    _must_be_there(lost, sweep)
+    if not sweep.nothing_judged:
+        _must_be_there(lost, sweep)
     tried = tuple(try_on_sweep(condition, sweep) for condition in asked)
     require_known(tried, "leave the condition out to see the result")
     report = sweep_report(replace(sweep, conditions=tried))
     findings = (*told, *source_findings(snapshot))
     _show(report, snapshot, findings, held.html, terminal)
     judge(tried, terminal)
+    if sweep.nothing_judged:
+        raise typer.Exit(ExitCode.DATA)
 
 
 def _sweep(
@@ -95,9 +100,6 @@ def _sweep(
     with terminal.progress(verb="sweeping") as progress:
         own = strategies.settings_for(list(snapshot.routes))
         sweep, told = sweep_failures(snapshot, policy, request, day, settings=own, progress=progress)
-    if not sweep.groups and not sweep.topics:
-        why = sweep.unjudged[0].why if sweep.unjudged else f"{snapshot.endpoint} holds no group and no topic"
-        raise DataError(f"nothing could be judged: {why}", hint="show-groups says what is known of each group")
     return sweep, told
 
 

@@ -94,13 +94,12 @@ def _gaps(
     """The longest gaps: of the counterexamples, then of the case of each group that moves most."""
     touched = {each.name: each for each in groups if each.judged.classes}
     most_moved = ((name, each.judged.classes[_most_moved(each)].last) for name, each in touched.items())
+    effects = {case: _effect(touched[case[0]], case, taken) for case in (*shown, *most_moved)}
+    wanted = [case for case, effect in effects.items() if has_gaps(touched[case[0]].of, effect)][:most]
     found: _Found = {}
-    for case in dict.fromkeys((*shown, *most_moved)):
-        subject = touched[case[0]]
-        effect = _effect(subject, case, taken)
-        if len(found) < most and has_gaps(subject.of, effect):
-            progress("gaps", len(found), most)
-            found[case] = gap_ms(subject.of, effect, _of_case(case, taken))
+    for done, case in enumerate(wanted):
+        progress("gaps", done, len(wanted))
+        found[case] = gap_ms(touched[case[0]].of, effects[case], _of_case(case, taken))
     return found, sum(len(each.judged.classes) for each in touched.values())
 
 

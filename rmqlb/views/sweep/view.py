@@ -53,6 +53,8 @@ def _facts(sweep: FailureSweep) -> Iterator[str]:
 
 def _verdict(sweep: FailureSweep) -> str:
     c = sweep.cases
+    if sweep.nothing_judged:
+        return "nothing could be judged: no group whose consumers share queues, and no topic, is known well enough"
     if not c.broken:
         return f"none of {counted(c.all, 'case')} breaks a limit"
     broken = f"{c.broken} of {counted(c.all, 'case')} {'breaks' if c.broken == 1 else 'break'} a limit"
@@ -78,7 +80,7 @@ def _left_out(sweep: FailureSweep) -> Iterator[str]:
 def _grave(sweep: FailureSweep) -> str:
     if sweep.counterexamples:
         return min((each.severity for each in sweep.counterexamples), key=SEVERITIES.index)
-    return "" if sweep.broken_already or sweep.unjudged else "inOrder"
+    return "warning" if sweep.nothing_judged else "" if sweep.broken_already or sweep.unjudged else "inOrder"
 
 
 def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
