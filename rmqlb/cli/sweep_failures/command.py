@@ -21,7 +21,7 @@ def sweep_failures(
 
       rmqlb sweep-failures -s examples/cluster.json -g 'order-*' --fail-on 'counterexamples>0'
 
-      rmqlb sweep-failures -s examples/cluster.json --lose broker --lose zone --zone 'broker-a=az1' --zone '*=az2'
+      rmqlb sweep-failures -s examples/cluster.json --lose broker --lose zone --zones examples/zones.yaml
 
       rmqlb sweep-failures --print-policy
 

@@ -22,8 +22,9 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.sweep_failures.options import HeldOptions, LostOptions, SweptOptions
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.engine.check.group_facts import own_topics
+from rmqlb.engine.check.group_facts import gaps, own_topics
 from rmqlb.engine.fail_on_figures.of_sweep import SWEEP_FIGURES, try_on_sweep
+from rmqlb.engine.overview.groups import all_groups
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.engine.sweep.commands import Commands
 from rmqlb.engine.sweep.losses import ZoneRule
@@ -154,17 +155,18 @@ def _strategies(options: StrategyOptions, policy: Policy) -> Strategies:
 
 
 def _request(snapshot: ClusterSnapshot, chosen: SweptOptions, everything: Everything) -> SweepRequest:
-    own = own_topics(snapshot)
-    known = [name for name in sorted(snapshot.routes) if not is_system_topic(name) and name not in own]
-    topics = [name for name in known if everything.takes_topic(name)]
-    groups = [name for name in sorted(snapshot.groups) if not is_system_group(name) and everything.takes_group(name)]
-    each_matches("group", everything.groups, snapshot.groups, groups, snapshot.endpoint)
-    each_matches("topic", everything.topics, snapshot.routes, topics, snapshot.endpoint)
-    consumed = {name: set(snapshot.groups[name].own_topics or ()) for name in groups}
+    """What is looked at, those included that could not be read."""
+    own, present = own_topics(snapshot), all_groups(snapshot)
+    known = sorted({*snapshot.routes, *gaps(snapshot).topics})
+    topics = [name for name in known if everything.takes_topic(name) and name not in own and not is_system_topic(name)]
+    groups = [name for name in present if everything.takes_group(name) and not is_system_group(name)]
+    each_matches("group", everything.groups, present, groups, snapshot.endpoint)
+    each_matches("topic", everything.topics, known, topics, snapshot.endpoint)
+    consumed = {name: set(group.own_topics or ()) for name, group in snapshot.groups.items()}
     if chosen.topic:
-        groups = [name for name in groups if consumed[name].intersection(topics)]
+        groups = [name for name in groups if consumed.get(name, set()).intersection(topics)]
     if chosen.group:
-        topics = [name for name in topics if any(name in consumed[group] for group in groups)]
+        topics = [name for name in topics if any(name in consumed.get(group, ()) for group in groups)]
     in_vain = [
         glob for glob in chosen.orderly or () if not any(name == glob or fnmatchcase(name, glob) for name in groups)
     ]
@@ -176,11 +178,21 @@ def _request(snapshot: ClusterSnapshot, chosen: SweptOptions, everything: Everyt
 
 
 def _source_words(source: SourceOptions) -> Iterator[str]:
-    """What it takes to read the same source again."""
+    """What it takes to read the same source again; who reads it is for the environment or a context to say."""
     if source.active_context is not None:
         yield from ("--context", source.active_context.name)
-    elif source.source is not None:
-        yield from ("-s", source.source)
+        return
+    yield from ("-s", source.source or "")
+    for mapped in source.map_address or ():
+        yield from ("--map-address", mapped)
+    for option, value in (
+        ("--ca-file", source.ca_file),
+        ("--client-cert", source.client_cert),
+        ("--client-key", source.client_key),
+        ("--tls-name", source.tls_name),
+    ):
+        if value is not None:
+            yield from (option, value)
 
 
 def _option_words(options: StrategyOptions) -> list[str]:

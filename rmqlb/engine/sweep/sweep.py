@@ -147,11 +147,17 @@ def _groups(
 def _assumed(snapshot: ClusterSnapshot, rules: Sequence[Rule], name: str) -> str | None:
     """The strategy of consumers that report none: as the first rule for the group says, otherwise the default."""
     said = [rule.assume for rule in rules_for(rules, GROUP, name) if rule.assume is not None]
-    return said[0] if said else assumed_strategy(snapshot.group(name))
+    if said or name not in snapshot.groups:
+        return said[0] if said else None
+    return assumed_strategy(snapshot.groups[name])
 
 
 def _topics(snapshot: ClusterSnapshot, request: SweepRequest, unjudged: list[Unjudged]) -> Iterable[TopicCases]:
+    missing = gaps(snapshot)
     for name in request.topics:
+        if name not in snapshot.routes:
+            unjudged.append(Unjudged(TOPIC, name, None, f"its route could not be read: {missing.topics[name]}"))
+            continue
         try:
             yield topic_cases(snapshot.routes[name])
         except RmqlbError as error:

@@ -20,7 +20,7 @@ from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, Failure, Reaction, SendScenario
-from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from rmqlb.model.sweep import Counterexample, FailureSweep, Loss, LossParts, Worst
 
 from .clusters import DAY, broker, cluster, consumers, policy, request, route, swept
@@ -211,6 +211,19 @@ def test_what_cannot_be_judged_is_named() -> None:
     assert [each.group for each in sweep.groups] == ["g", "logical"]
     kinds = {loss.kind for each in sweep.counterexamples if each.name == "logical" for loss in each.losses}
     assert kinds == {"consumer", "zone"}
+
+
+def test_what_could_not_be_read_is_not_judged() -> None:
+    snapshot = two_brokers()
+    unread = (Unread("group", "lost", "timed out"), Unread("route", "Gone", "no answer"))
+    asked = request(snapshot)
+    asked = replace(asked, groups=[*asked.groups, "lost"], topics=[*asked.topics, "Gone"])
+    sweep, _ = sweep_failures(replace(snapshot, unread=unread), policy(), asked, DAY)
+    whole = [(each.name, each.why) for each in sweep.unjudged if each.limit is None]
+    assert whole == [
+        ("lost", "the group could not be read: timed out"),
+        ("Gone", "its route could not be read: no answer"),
+    ]
 
 
 def test_a_zone_with_nothing_in_it_is_refused() -> None:
