@@ -97,7 +97,7 @@ class Atoms:
         brokers = tuple(name for name, bits in self._brokers.items() if bits & mask == bits)
         masters = tuple(name for name, bit in self._masters.items() if bit & mask and name not in brokers)
         processes = mask & ((1 << len(self.client_ids)) - 1)
-        return Effect(tuple(_places(processes)), brokers, masters)
+        return Effect(tuple(bit.bit_length() - 1 for bit in bits_of(processes)), brokers, masters)
 
 
 def _numbers(routes: Iterable[TopicRouteData]) -> dict[str, set[int]]:
@@ -110,11 +110,16 @@ def _numbers(routes: Iterable[TopicRouteData]) -> dict[str, set[int]]:
     return found
 
 
-def _places(bits: int) -> Iterator[int]:
-    while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low
+def bits_of(mask: int) -> Iterator[int]:
+    """Each bit that is set, the lowest first.
+
+    >>> list(bits_of(0b1101))
+    [1, 4, 8]
+    """
+    while mask:
+        low = mask & -mask
+        yield low
+        mask ^= low
 
 
 class CaseClass(Struct):

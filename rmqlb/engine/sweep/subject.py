@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
 from math import comb
 from typing import Generic, TypeVar
 
 from msgspec import Struct
 
 from rmqlb.engine.check.policy_limits import Measured, verdict
-from rmqlb.engine.sweep.effects import CaseClass, Effect, Takers, cases_of
+from rmqlb.engine.sweep.effects import CaseClass, Effect, Takers, bits_of, cases_of
 from rmqlb.engine.sweep.group_cases import GroupCases
 from rmqlb.engine.sweep.limits import measure, measure_topic_without
 from rmqlb.engine.sweep.topic_cases import TopicCases
@@ -83,10 +84,19 @@ class Swept(Struct, Generic[Of], frozen=True):
         """The masks that break the limit at this place of `held`, and of which no smaller one does."""
         masks = [mask for mask, limits in self.judged.broken.items() if place in limits]
         found: list[int] = []
+        by_lowest: dict[int, list[int]] = {}  # lowest bit → those found that have it, the smallest first
         for mask in sorted(masks, key=int.bit_count):
-            if not any(smaller & mask == smaller for smaller in found):
+            if not any(_has_smaller(by_lowest.get(bit, ()), mask) for bit in bits_of(mask)):
                 found.append(mask)
+                by_lowest.setdefault(mask & -mask, []).append(mask)
         return found
+
+
+def _has_smaller(found: Sequence[int], mask: int) -> bool:
+    """One of these masks, the smallest first, is part of this one."""
+    size = mask.bit_count()
+    smaller = takewhile(lambda each: each.bit_count() < size, found)
+    return any(each & mask == each for each in smaller)
 
 
 AnySwept = Swept[GroupCases] | Swept[TopicCases]
