@@ -26,7 +26,9 @@ BY_METAVAR = {
     **dict.fromkeys(("N", "X", "K", "P", "R", "N,…", "[BROKER=]N", "[TOPIC=]R", "MS,MS,…"), "nonsense"),
     **dict.fromkeys(("TIME", "TIME,…", "TIME|never", "TIME|random", "NAME=TIME", "YYYY-MM-DD"), "nonsense"),
     **dict.fromkeys(("SIZE", "[BROKER=]SPEC", "CONDITION", "'VERB WHO@TIME'", "KEY=GLOB", "KEY=VALUE"), "nonsense"),
-    **dict.fromkeys(("OLD=NEW", "FROM=TO", "BROKER:QUEUE", "STRATEGY", "STRATEGY|all", "VERSION"), "nonsense"),
+    **dict.fromkeys(
+        ("GLOB=ZONE", "OLD=NEW", "FROM=TO", "BROKER:QUEUE", "STRATEGY", "STRATEGY|all", "VERSION"), "nonsense"
+    ),
     **dict.fromkeys(("GROUP", "TOPIC", "GLOB", "BROKER", "SEVERITY"), "nonsense"),
     **dict.fromkeys(("CODE", "COMMAND", "FORMAT"), "nonsense"),
     **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE|-", "DIR", "PATH…"), NOWHERE),
