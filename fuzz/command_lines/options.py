@@ -43,6 +43,7 @@ _FIGURES = {
     ),
     "record": ("changed", "unassigned", "longest-gap-at-most-ms", "convergence-at-most-ms", "differences"),
     "plan-rollout": ("takes-ms", "misassigned", "longest-gap-ms", "taken"),
+    "sweep-failures": ("counterexamples", "broken-cases", "unassigned", "moved", "failed-share", "gap-ms"),
     "simulate-receive": ("wait-max-ms", "wait-p95-ms", "back-max-ms", "left", "receives", "unpolled-ms"),
     "simulate-send": ("lost", "stored", "attempts", "failing-ms", "longest-send-ms", "share[broker-a]"),
 }
@@ -271,6 +272,11 @@ _KEPT = (
 BY_NAME: Mapping[str, Maker] = {
     "--source": _source,
     "--remove-broker": _broker,
+    "--remove-master": _broker,
+    "--zones": lambda at: at.file(
+        "zones.yaml", at.one("az1: [broker-a, '192.*']\naz2: '*'\n", "az1: none-*\n", "[]\n")
+    ),
+    "--jobs": lambda at: at.one("1", "2"),
     "--strategy": _strategy,
     "--to-strategy": _strategy,
     "--selector": _selector,
@@ -335,6 +341,7 @@ BY_METAVAR: Mapping[str, Maker] = {
     "KEY": lambda _: "reader",
     "USER": lambda _: "operator",
     "YYYY-MM-DD": lambda at: at.seldom("tomorrow", "2026-11-21", "2027-06-01"),
+    "GLOB=ZONE": lambda at: at.seldom("az1", "*=az1", f"{_broker(at)}=az2", "192.0.2.0/24=az3"),
     "N|ID": _number_or_id,
     "OLD=NEW": lambda at: f"{_member(at)}={PLACEHOLDER}",
     "ID|all": lambda at: at.one("all", _member(at), "*", "*1"),
