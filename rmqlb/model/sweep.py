@@ -79,7 +79,7 @@ class GroupOutcome(Struct, frozen=True, rename="camel"):
     """What a group comes to without what is lost.
 
     Attributes:
-        consumers: processes left.
+        consumers: client IDs left.
         queues: queues left.
         unassigned: of these, without an owner.
         duplicate_owners: queues with several owners.
@@ -134,6 +134,7 @@ class Counterexample(Struct, frozen=True, rename="camel"):
         topic: what the topic comes to; null of a group.
         gap_ms: the longest time in which a queue has no owner meanwhile, of a few simulations; null where none ran.
         command: the command that shows it in full; null where no command line can name what is lost.
+        gap_command: the command that makes the simulations of the gap; null where none ran, or none can name it.
     """
 
     rule: str
@@ -149,6 +150,7 @@ class Counterexample(Struct, frozen=True, rename="camel"):
     topic: TopicOutcome | None = None
     gap_ms: float | None = None
     command: str | None = None
+    gap_command: str | None = None
 
 
 class BrokenAlready(Struct, frozen=True):
@@ -208,7 +210,7 @@ class GroupWorst(Struct, frozen=True, rename="camel"):
         group: its name.
         strategy: its consumers'.
         basis: how that is known: predicted (reported or observed) or assumed.
-        consumers: processes while nothing is lost.
+        consumers: client IDs while nothing is lost.
         queues: queues while nothing is lost.
         cases: cases that take something of it.
         computed: of these, results that were computed; the others are the same.

@@ -91,6 +91,8 @@ class Part(Struct, frozen=True):
     label: str
     lines: tuple[tuple[str, str], ...]  # each a text, and what stands at the right of it
     most: int | None = None  # so many lines people see, unless they ask for all; None is all
+    # its lines are commands to copy into a shell: never cut, and broken as a shell reads them
+    is_command: bool = False
 
 
 class Block(Struct, frozen=True):

@@ -46,6 +46,27 @@ def test_every_counterexample_comes_with_a_command_that_shows_its_figures() -> N
         assert (summary["after"]["consumers"], summary["after"]["queues"]) == (group["consumers"], group["queues"])
 
 
+def test_the_gap_of_a_counterexample_is_what_its_command_simulates(tmp_path: Path) -> None:
+    policy = tmp_path / "p.yaml"
+    policy.write_text(
+        "rules: [{name: r, groups: ['*'], limits: {minConsumers: 3, movedOnBrokerLoss: 0%, withoutLock: 0}}]"
+    )
+    brokers = broker("a", "10.0.0.1", "10.0.0.3"), broker("b", "10.0.0.2")
+    ids = ["10.1.0.1@1", "10.1.0.1@1", "10.1.0.2@2", "10.1.0.2@3"]
+    source = tmp_path / "c.json"
+    groups = [consumers("g", ids, ["T"]), consumers("h", ids[1:], ["T"], "CONSISTENT_HASH")]
+    snapshot = cluster(groups, [route("T", brokers, [3, 4])])
+    source.write_text(snapshot_text(snapshot, (), "fetch-routes"))
+    ran = run("sweep-failures", "-s", str(source), "-p", str(policy), "--orderly", "h", "-o", "json")
+    found = [each for each in json.loads(ran.stdout)["data"]["counterexamples"] if each["gapMs"] is not None]
+    texts = [re.findall(r"'(\S+) [^']*'", each["gapCommand"]) for each in found]
+    assert {each for its in texts for each in its} == {"host-loss", "crash", "broker-down"}
+    for one in found:
+        _, *words = shlex.split(one["gapCommand"])
+        figures = json.loads(run(*words, "-o", "json").stdout)["data"]["trials"]["figures"]
+        assert figures["longestGapMs"]["max"] == one["gapMs"], one["gapCommand"]
+
+
 def test_a_sweep_is_of_the_whole_cluster_of_groups_or_of_a_topic() -> None:
     whole = data()
     assert [each["group"] for each in whole["groups"]] == ["audit-svc", "bill-svc", "order-svc"]

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rmqlb.engine.sweep.effects import Effect
+from rmqlb.model.group_scenario import SECOND_US, Event
 
 
 class Commands:
@@ -34,16 +35,43 @@ class Commands:
         ids = [client_ids[place] for place in effect.places]
         if any(re.fullmatch(r"[+-]?\d+", client_id) for client_id in ids):
             return None
-        strategy = [] if assume is None else ["--strategy", assume]
         changes = [*_each("--remove", ids), *_each("--remove-broker", effect.brokers)]
         changes += _each("--remove-master", effect.masters)
-        changes += _each("-t", [topic for topic in self._topics if topic in topics])
-        return shlex.join(["rmqlb", "plan-rebalance", *self._source, "-g", group, *strategy, *changes, *self._more])
+        return self._of_group("plan-rebalance", group, topics, changes, assume)
+
+    def simulate(
+        self,
+        group: str,
+        topics: Collection[str],
+        events: Sequence[Event],
+        trials: int,
+        assume: str | None,
+        *,
+        orderly: bool,
+    ) -> str | None:
+        """simulate-rebalance of a group; None where a comma in a client ID would end the event."""
+        texts = [_event(event) for event in events]
+        if any("," in event.subject for event in events):
+            return None
+        changes = [*_each("--event", texts), "--trials", str(trials), *(["--orderly"] if orderly else [])]
+        return self._of_group("simulate-rebalance", group, topics, changes, assume)
+
+    def _of_group(
+        self, command: str, group: str, topics: Collection[str], changes: Sequence[str], assume: str | None
+    ) -> str:
+        strategy = [] if assume is None else ["--strategy", assume]
+        only = _each("-t", [topic for topic in self._topics if topic in topics])
+        return shlex.join(["rmqlb", command, *self._source, "-g", group, *strategy, *changes, *only, *self._more])
 
     def send(self, topic: str, failing: Sequence[tuple[str, bool]]) -> str:
         """simulate-send to a topic whose brokers fail; of each whether it falls silent."""
         fails = [f"{name}:{'timeout' if silent else 'refused'}" for name, silent in failing]
         return shlex.join(["rmqlb", "simulate-send", *self._source, "-t", topic, *_each("--fail", fails)])
+
+
+def _event(event: Event) -> str:
+    slaves = ", with slaves" if event.with_slaves else ""
+    return f"{event.kind} {event.subject}@{event.at_us // SECOND_US}s{slaves}"
 
 
 def _each(option: str, values: Sequence[str]) -> Iterator[str]:

@@ -144,7 +144,7 @@ class GroupCases:
 
     def _outcome(self, effect: Effect, even: Spread, moved: int, lag_moved: int | None) -> GroupOutcome:
         return GroupOutcome(
-            consumers=len(self.atoms.client_ids) - len(effect.places),
+            consumers=even.consumers,
             queues=even.queues,
             unassigned=even.unassigned,
             duplicate_owners=even.duplicate_owners,

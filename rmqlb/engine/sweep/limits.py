@@ -22,7 +22,6 @@ from rmqlb.model.policy import FORBIDDEN, Limit
 from rmqlb.model.sweep import GroupOutcome
 
 _OF_OUTCOME: Mapping[str, Callable[[GroupOutcome], float | None]] = {
-    "minConsumers": lambda o: o.consumers,
     "imbalance": lambda o: o.imbalance,
     "idle": lambda o: o.idle,
     "unassigned": lambda o: o.unassigned,
@@ -43,6 +42,8 @@ _MOVED = {
 def measure(limit: Limit, cases: GroupCases, effect: Effect) -> Measured:
     """What the limit comes to without what is lost."""
     outcome = cases.outcome(effect)
+    if limit.name == "minConsumers":
+        return Measured(len(cases.atoms.client_ids) - len(effect.places))  # processes, as check counts them
     if limit.name in _OF_OUTCOME:
         value = _OF_OUTCOME[limit.name](outcome)
         return Measured(value, missing=_UNKNOWN[limit.name] if value is None else None)

@@ -13,13 +13,13 @@ from rmqlb.engine.sweep.group_cases import GroupCases
 from rmqlb.engine.sweep.losses import Taken
 from rmqlb.engine.sweep.topic_cases import TopicCases
 from rmqlb.errors import RmqlbError
-from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, known_consume_from
+from rmqlb.model.group_scenario import Event, GroupScenario, known_consume_from
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, Failure, Reaction, SendScenario
 from rmqlb.model.sweep import SILENT
 
-_TRIALS = 3
-_PATIENCE_US = 400 * SECOND_US
+GAP_TRIALS = 3
+"""Simulations of a case; the longest gap of any is its gap."""
 _MOST_WORK = 4000
 """Consumers × queues of a group up to which a simulation takes some tenths of a second."""
 _REFUSED, _SILENT = Reaction("refused", "refused", 0, REFUSED_US), Reaction("timeout", "timeout")
@@ -40,19 +40,23 @@ def gap_ms(cases: GroupCases, effect: Effect, taken: Sequence[Taken]) -> float |
     group = cases.facts.group
     kind, kinds, _ = consumer_types(group)
     scenario = GroupScenario(
-        tuple(_events(cases, effect, taken)),
+        gap_events(cases, effect, taken),
         client_version=client_version(group)[0],
         orderly=bool(cases.orderly),
         consume_from=known_consume_from(group.consume_from_where),
         consumer_type=kind,
         consumer_types=kinds,
-        patience_us=_PATIENCE_US,
     )
     try:
         simulation = GroupSimulation(None, cases.members, cases.routes, scenario, states=group.queues)
-        return max(simulation.run(trial, gaps_only=True).figures.longest_gap_ms for trial in range(_TRIALS))
+        return max(simulation.run(trial, gaps_only=True).figures.longest_gap_ms for trial in range(GAP_TRIALS))
     except RmqlbError:
         return None  # a plan can be of more than a simulation: of a broker without an address, say
+
+
+def gap_events(cases: GroupCases, effect: Effect, taken: Sequence[Taken]) -> tuple[Event, ...]:
+    """What happens to the group at once."""
+    return tuple(_events(cases, effect, taken))
 
 
 def _events(cases: GroupCases, effect: Effect, taken: Sequence[Taken]) -> Iterator[Event]:

@@ -11,7 +11,7 @@ from rmqlb.engine.sweep.commands import Commands
 from rmqlb.engine.sweep.effects import Effect
 from rmqlb.engine.sweep.group_cases import GroupCases
 from rmqlb.engine.sweep.losses import Taken
-from rmqlb.engine.sweep.simulated import Producers, failing_brokers, gap_ms, has_gaps
+from rmqlb.engine.sweep.simulated import GAP_TRIALS, Producers, failing_brokers, gap_events, gap_ms, has_gaps
 from rmqlb.engine.sweep.subject import AnySwept, Swept
 from rmqlb.engine.sweep.topic_cases import TopicCases
 from rmqlb.model.policy import GROUP
@@ -156,9 +156,14 @@ def _of_group(
 ) -> Counterexample:
     cases = subject.of
     assume = cases.members.group_strategy if cases.basis == "assumed" else None
-    topics = [route.topic for route in cases.routes]
-    command = commands.plan(one.name, topics, cases.atoms.client_ids, _effect(subject, case, taken), assume)
-    return replace(one, gap_ms=gaps.get(case), command=command)
+    topics, effect = [route.topic for route in cases.routes], _effect(subject, case, taken)
+    command = commands.plan(one.name, topics, cases.atoms.client_ids, effect, assume)
+    gap = gaps.get(case)
+    if gap is None:
+        return replace(one, command=command)
+    events = gap_events(cases, effect, _of_case(case, taken))
+    simulated = commands.simulate(one.name, topics, events, GAP_TRIALS, assume, orderly=bool(cases.orderly))
+    return replace(one, gap_ms=gap, command=command, gap_command=simulated)
 
 
 def _of_topic(

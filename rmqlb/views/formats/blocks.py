@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,10 @@ def print_blocks(section: Section, console: Console) -> None:
                     if before[0][0].strip():
                         print_behind([], before[0][0].rstrip(), before[0][1], console)
                     before = [(" " * 2 * _INDENT, "")]
-                _print(before, text, beside, "", console)
+                if part.is_command and not beside:
+                    _print_command(before[0], text, console)
+                else:
+                    _print(before, text, beside, "", console)
                 before = [(" " * columns(before[0][0]), "")]
     if left := _left(section):
         console.print(Text(left))
@@ -111,13 +115,53 @@ def _lines(part: Part, *, cut: bool = True) -> Iterator[tuple[str, str]]:
     most = part.most if cut else None
     for text, beside in part.lines[:most]:
         shown = visible(text)
-        yield (clip(shown, LONGEST_FACT) if cut else shown), visible(beside)
+        yield (clip(shown, LONGEST_FACT) if cut and not part.is_command else shown), visible(beside)
     if most is not None and len(part.lines) > most:
         yield f"and {len(part.lines) - most} more: --all shows all", ""
 
 
 def _with(text: str, beside: str) -> str:
     return f"{text}  ({beside})" if beside else text
+
+
+def _print_command(before: tuple[str, str], text: str, console: Console) -> None:
+    """A command behind a label, broken before its options so that a shell reads its lines as one."""
+    from rich.text import Text
+
+    room = console.width - columns(before[0])
+    for line in command_lines(text, room):
+        console.print(Text.assemble(before, line), soft_wrap=True)
+        before = (" " * columns(before[0]), "")
+
+
+def command_lines(command: str, width: int) -> Iterator[str]:
+    r"""A command of a shell as lines of at most this width, where its words allow it; a shell reads them as one.
+
+    >>> print(*command_lines("rmqlb plan-rebalance -g 'my group' --remove a", 30), sep="\n")
+    rmqlb plan-rebalance \
+      -g 'my group' --remove a
+    """
+    if columns(command) <= width:
+        yield command
+        return
+    line = ""
+    for words in _with_values(command):
+        if line.strip() and columns(line) + columns(words) + 3 > width:
+            yield f"{line} \\"
+            line = " "
+        line = f"{line} {words}" if line else words
+    yield line
+
+
+def _with_values(command: str) -> Iterator[str]:
+    """Each option with its value, as a shell is told them."""
+    found: list[str] = []
+    for word in shlex.split(command):
+        if found and (word.startswith("-") or len(found) > 1):
+            yield shlex.join(found)
+            found = []
+        found.append(word)
+    yield shlex.join(found)
 
 
 def _print(before: list[tuple[str, str]], text: str, beside: str, style: str, console: Console) -> None:

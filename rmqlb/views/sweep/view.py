@@ -93,12 +93,13 @@ def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
         Column("is", "valueText", of=lambda one: amount_text(LIMITS[one.limit].unit, one.value)),
         Column("allowed", "allowed", of=lambda one: bound_text(LIMITS[one.limit].unit, one.bound)),
         Column("cases", "cases", "number"),
-        Column("moved", "moved", "number", of=lambda one: None if one.group is None else one.group.moved),
-        Column("lag moved", "lagMoved", "number", of=lambda one: None if one.group is None else one.group.lag_moved),
-        Column("gap", "gapMs", "ms"),
-        Column("failed", "failedShare", "share", of=lambda one: None if one.topic is None else one.topic.failed_share),
+        Column("moved", "moved", "number", of=lambda one: "" if one.group is None else one.group.moved),
+        Column("lag moved", "lagMoved", "number", of=lambda one: "" if one.group is None else one.group.lag_moved),
+        Column("gap", "gapMs", "ms", of=lambda one: "" if one.group is None else one.gap_ms),
+        Column("failed", "failedShare", "share", of=lambda one: "" if one.topic is None else one.topic.failed_share),
         Column("rule", "rule"),
         Column("command", "command"),
+        Column("gap command", "gapCommand"),
     )
     title = "the least losses that break a limit, the worst first"
     blocks = tuple(map(_block, _by_losses(found)))
@@ -118,15 +119,22 @@ def _by_losses(found: Sequence[Counterexample]) -> list[list[Counterexample]]:
 
 
 def _block(broken: Sequence[Counterexample]) -> Block:
-    """The losses; how much the worst costs, and the command that shows it."""
+    """The losses; how much the worst costs, and the commands that show it and what else is broken."""
     first = broken[0]
-    parts = [Part("breaks", tuple((breaks_text(one), alike_text(one)) for one in broken), _MOST_BROKEN)]
-    parts += [
-        Part(label, ((text, ""),))
-        for label, text in (("then", costs_text(first)), ("in full", first.command or ""))
-        if text
+    parts = [
+        Part("breaks", tuple((breaks_text(one), alike_text(one)) for one in broken), _MOST_BROKEN),
+        Part("then", ((costs_text(first), ""),)),
+        *_commands("in full", [one.command for one in broken]),
+        *_commands("gap", [one.gap_command for one in broken if one.gap_ms is not None]),
     ]
     return Block(tuple(parts), first.severity, f"without {losses_text(first.losses)}")
+
+
+def _commands(label: str, commands: Sequence[str | None]) -> Iterator[Part]:
+    """The first command, and on demand all."""
+    texts = tuple((text, "") for text in dict.fromkeys(filter(None, commands)))
+    if texts:
+        yield Part(label, texts, 1, is_command=True)
 
 
 def _already(sweep: FailureSweep) -> Section:

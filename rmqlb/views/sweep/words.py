@@ -68,7 +68,7 @@ def _group_costs(o: GroupOutcome, gap_ms: float | None) -> Iterator[str]:
         yield f"{o.idle} idle"
     if o.imbalance is not None:
         yield f"imbalance {o.imbalance:.4g}"
-    yield f"{o.moved} {'moves' if o.moved == 1 else 'move'}"
+    yield f"{counted(o.moved, 'queue')} {'moves' if o.moved == 1 else 'move'}"
     if o.lag_moved:
         yield f"{messages(o.lag_moved, 'waiting ')} in them"
     if o.without_lock:
