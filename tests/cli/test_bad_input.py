@@ -857,8 +857,20 @@ SWEEP = [
     Bad(
         "sweep-failures -s EXAMPLE --zone 10.9.0.0/16=az9",
         USAGE,
-        "zone az9: 10.9.0.0/16 matches no consumer, broker or address first",
-        "of several patterns the first that matches counts; write GLOB=ZONE or 10.1.0.0/16=ZONE",
+        "zone az9: 10.9.0.0/16 matches no consumer, broker or address",
+        "write GLOB=ZONE or 10.1.0.0/16=ZONE; of several patterns the first that matches counts",
+    ),
+    Bad(
+        "sweep-failures -s EXAMPLE --zone broker-*=az1 --zone broker-b=az2",
+        USAGE,
+        "zone az2: broker-b matches only what is in zone az1 by an earlier pattern",
+        "write GLOB=ZONE or 10.1.0.0/16=ZONE; of several patterns the first that matches counts",
+    ),
+    Bad(
+        "sweep-failures -s EXAMPLE --zone 10.0.0.0/99=az1",
+        USAGE,
+        "zone az1: 10.0.0.0/99 is not a network",
+        "write 10.1.0.0/16, or a pattern as '10.1.*'",
     ),
     Bad(
         "sweep-failures -s EXAMPLE --lose broker --zone '*=a'",
@@ -917,6 +929,13 @@ SWEEP = [
         "--print-policy prints the built-in policy, and --policy names another one",
     ),
     Bad("sweep-failures -s - -p -", USAGE, "-s - and --policy - both read stdin"),
+    Bad("sweep-failures -s - --zones -", USAGE, "-s - and --zones - both read stdin"),
+    Bad(
+        "sweep-failures -s EXAMPLE -g bill-svc -t OrderEvents",
+        DATA,
+        "no group of --group consumes a topic of --topic",
+        "leave one of them out",
+    ),
 ]
 ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS, *DIFF, *DIAGNOSE, *RECORD, *KEYS, *SWEEP]
 WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line]

@@ -59,9 +59,10 @@ def run(
         terminal.write(built_in_text(_BUILT_IN))
         return
     asked = conditions(held.fail_on or (), SWEEP_FIGURES)
+    _one_reads_stdin(source, held, lost)
     kinds, zones = _kinds(lost.lose), _zones(lost)
     day = datetime.now().astimezone().date() if held.today is None else amounts.day(held.today, "--today")
-    policy = _policy(source, held)
+    policy = _policy(held)
     strategies = _strategies(strategy_options, policy)
     _check_html(held.html)
     everything = Everything(tuple(chosen.topic or ()), tuple(chosen.group or ()), of_groups=not chosen.topic)
@@ -72,6 +73,7 @@ def run(
         _request(snapshot, chosen, everything),
         kinds=kinds,
         zones=zones,
+        in_part=bool(chosen.group or chosen.topic),
         at_once=lost.at_once,
         simulations=held.simulations,
         jobs=held.jobs,
@@ -139,9 +141,14 @@ def _zones(lost: LostOptions) -> tuple[ZoneRule, ...]:
     return tuple(rules)
 
 
-def _policy(source: SourceOptions, held: HeldOptions) -> Policy:
-    if source.source == "-" and held.policy == "-":
-        raise UsageError("-s - and --policy - both read stdin")
+def _one_reads_stdin(source: SourceOptions, held: HeldOptions, lost: LostOptions) -> None:
+    options = (("-s -", source.source), ("--policy -", held.policy), ("--zones -", lost.zones))
+    reading = [text for text, value in options if value == "-"]
+    if len(reading) > 1:
+        raise UsageError(f"{reading[0]} and {reading[1]} both read stdin")
+
+
+def _policy(held: HeldOptions) -> Policy:
     if held.policy is None:
         return parse_policy(built_in_text(_BUILT_IN), "built-in policy", NAMES)
     return read_policy(held.policy, NAMES)
@@ -167,6 +174,8 @@ def _request(snapshot: ClusterSnapshot, chosen: SweptOptions, everything: Everyt
         groups = [name for name in groups if consumed.get(name, set()).intersection(topics)]
     if chosen.group:
         topics = [name for name in topics if any(name in consumed.get(group, ()) for group in groups)]
+    if chosen.group and chosen.topic and not groups:
+        raise DataError("no group of --group consumes a topic of --topic", hint="leave one of them out")
     in_vain = [
         glob for glob in chosen.orderly or () if not any(name == glob or fnmatchcase(name, glob) for name in groups)
     ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from msgspec import Struct
 
@@ -51,12 +52,26 @@ class ZoneRule(Struct, frozen=True):
         return any(name == self.pattern or fnmatchcase(name, self.pattern) or self._has(name) for name in names)
 
     def _has(self, name: str) -> bool:
-        if "/" not in self.pattern:
+        if self.network is None:
             return False
         try:
-            return ip_address(name) in ip_network(self.pattern, strict=False)
+            return ip_address(name) in self.network
         except ValueError:
             return False
+
+    @property
+    def network(self) -> IPv4Network | IPv6Network | None:
+        """The network that the pattern is; None of one that is none (raises UsageError where it tries to be)."""
+        if not re.fullmatch(r"[0-9a-fA-F]*[.:][0-9a-fA-F.:]*/[0-9]+", self.pattern):
+            return None
+        try:
+            return ip_network(self.pattern, strict=False)
+        except ValueError:
+            raise UsageError(
+                f"zone {self.zone}: {self.pattern} is not a network",
+                hint="write 10.1.0.0/16, or a pattern as '10.1.*'",
+                code="unknown-zone",
+            ) from None
 
 
 class Cluster(Struct, frozen=True):
@@ -103,11 +118,7 @@ def machine(address: str) -> str:
 
 
 def losses(cluster: Cluster, kinds: Sequence[LossKind], zones: Sequence[ZoneRule]) -> tuple[Taken, ...]:
-    """Every single loss of these kinds, in their order.
-
-    Raises:
-        UsageError: a rule's zone has nothing in it, or zones are asked for and none is known.
-    """
+    """Every single loss of these kinds, in their order (raises UsageError where a rule is no pattern)."""
     made = {
         "consumer": _consumers(cluster),
         "broker": _brokers(cluster),
@@ -147,16 +158,26 @@ def _zones(cluster: Cluster, zones: Sequence[ZoneRule]) -> Iterator[Taken]:
         broker = cluster.brokers[name]
         own = "" if broker is None else broker.zone_name or ""
         addresses[name, number] = _zone(zones, name, where) or own
-    found = {*processes.values(), *addresses.values()}
-    empty = [rule for rule in zones if rule.zone not in found]
-    if empty:
-        rule = empty[0]
-        raise UsageError(
-            f"zone {rule.zone}: {rule.pattern} matches no consumer, broker or address first",
-            hint="of several patterns the first that matches counts; write GLOB=ZONE or 10.1.0.0/16=ZONE",
-            code="unknown-zone",
-        )
     yield from _places("zone", processes, addresses)
+
+
+def empty_zones(cluster: Cluster, zones: Sequence[ZoneRule]) -> dict[str, str]:
+    """The zones of the rules that have nothing in them, each with why."""
+    named = dict.fromkeys(rule.zone for rule in zones)
+    found = {each.loss.name for each in _zones(cluster, zones)}
+    return {zone: _why_empty(zone, cluster, zones) for zone in named if zone not in found}
+
+
+def _why_empty(zone: str, cluster: Cluster, zones: Sequence[ZoneRule]) -> str:
+    own = [rule for rule in zones if rule.zone == zone]
+    names = [(process[0], _host(process)) for process in cluster.processes]
+    names += [(address[0], where) for address, where in cluster.addresses.items()]
+    for rule in own:
+        taken = [each for each in names if rule.takes(*each)]
+        if taken:
+            return f"{rule.pattern} matches only what is in zone {_zone(zones, *taken[0])} by an earlier pattern"
+    patterns = named(rule.pattern for rule in own)
+    return f"{patterns} {'matches' if len(own) == 1 else 'match'} no consumer, broker or address"
 
 
 def _host(process: Process) -> str:

@@ -19,7 +19,7 @@ from rmqlb.engine.sweep.counting import count_cases
 from rmqlb.engine.sweep.effects import Effect, Takers, takers_of
 from rmqlb.engine.sweep.group_cases import GroupCases
 from rmqlb.engine.sweep.in_processes import each_in_processes
-from rmqlb.engine.sweep.losses import ZoneRule, cluster_of, losses, without_zone
+from rmqlb.engine.sweep.losses import Cluster, ZoneRule, cluster_of, empty_zones, losses, without_zone
 from rmqlb.engine.sweep.subject import AnySwept, Judged, Swept, judge_cases, rules_for
 from rmqlb.engine.sweep.topic_cases import TopicCases, topic_cases
 from rmqlb.engine.sweep.with_simulations import with_simulations
@@ -45,6 +45,7 @@ class SweepRequest(Struct, frozen=True):
         only_topics: groups are looked at on these topics alone; empty is on all of their own.
         kinds: what is lost.
         zones: which names and addresses are in which zone.
+        in_part: groups and topics are some of the cluster's, so that a zone may have nothing of them.
         at_once: how many losses come together at most, 1 or 2.
         orderly: groups that consume in order, whether they report it or not.
         simulations: how many simulations of producers and of groups, each, for the worst cases.
@@ -57,6 +58,7 @@ class SweepRequest(Struct, frozen=True):
     only_topics: Sequence[str] = ()
     kinds: Sequence[LossKind] = LOSS_KINDS
     zones: Sequence[ZoneRule] = ()
+    in_part: bool = False
     at_once: int = 2
     orderly: Collection[str] = ()
     simulations: int = 20
@@ -76,7 +78,8 @@ def sweep_failures(
     """What comes of every loss, and what is odd about that.
 
     Raises:
-        UsageError: a zone has nothing in it, or there are too many cases.
+        UsageError: a zone has nothing in it, and groups and topics are not some of the cluster's, or no zone has; or
+            there are too many cases.
     """
     unjudged: list[Unjudged] = []
     groups = list(_groups(snapshot, policy, request, settings or Settings(), unjudged))
@@ -88,6 +91,7 @@ def sweep_failures(
             *(cases.route for cases in topics),
         ],
     )
+    findings = list(_zones_told(cluster, request))
     taken = losses(cluster, request.kinds, request.zones)
     takers = takers_of(taken)
     of_groups = list(_groups_swept(groups, policy, takers, request, unjudged, progress))
@@ -113,9 +117,26 @@ def sweep_failures(
     result = with_simulations(
         result, of_groups, of_topics, taken, request.commands.on(request.only_topics), request.simulations, progress
     )
-    told = without_zone(taken, cluster)
-    text = f"in no zone: {told}; they are lost with their host, not with a zone"
-    return result, (Finding("in-no-zone", text, severity=INFO),) if told else ()
+    if told := without_zone(taken, cluster):
+        text = f"in no zone: {told}; they are lost with their host, not with a zone"
+        findings.append(Finding("in-no-zone", text, severity=INFO))
+    return result, tuple(findings)
+
+
+def _zones_told(cluster: Cluster, request: SweepRequest) -> Iterator[Finding]:
+    """The zones without anything (raises UsageError where none may be without)."""
+    empty = empty_zones(cluster, request.zones)
+    if not empty or not (cluster.processes or cluster.brokers):
+        return
+    if not request.in_part or len(empty) == len({rule.zone for rule in request.zones}):
+        zone, why = next(iter(empty.items()))
+        raise UsageError(
+            f"zone {zone}: {why}",
+            hint="write GLOB=ZONE or 10.1.0.0/16=ZONE; of several patterns the first that matches counts",
+            code="unknown-zone",
+        )
+    for zone, why in empty.items():
+        yield Finding("empty-zone", f"zone {zone} has nothing of the groups and topics looked at: {why}", severity=INFO)
 
 
 def _groups(

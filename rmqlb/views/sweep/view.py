@@ -39,9 +39,14 @@ def sweep_report(sweep: FailureSweep) -> Report:
 def _facts(sweep: FailureSweep) -> Iterator[str]:
     c = sweep.cases
     yield _verdict(sweep)
+    if sweep.nothing_judged:
+        yield from _left_out(sweep)
+        return
     pairs = f" and {counted(c.pairs, 'pair')}" if sweep.at_once > 1 else ""
     yield f"  tried {c.tried} of {counted(c.all, 'case')}: {c.singles} single ({kinds_text(sweep)}){pairs}"
-    yield f"  {counted(c.computed, 'result')} computed; the other cases are the same by symmetry"
+    subjects = [(sweep.groups, "group"), (sweep.topics, "topic")]
+    of = " and ".join(counted(len(some), about) for some, about in subjects if some)
+    yield f"  {counted(c.computed, 'result')} computed for {of}: cases that take the same of one are computed once"
     if sweep.broken_already:
         first = breaks_text(sweep.broken_already[0])
         more = f", and {len(sweep.broken_already) - 1} more" if len(sweep.broken_already) > 1 else ""

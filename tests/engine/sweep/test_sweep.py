@@ -229,9 +229,19 @@ def test_what_could_not_be_read_is_not_judged() -> None:
 def test_a_zone_with_nothing_in_it_is_refused() -> None:
     with pytest.raises(UsageError) as raised:
         swept(two_brokers(), zones=(ZoneRule("az9", "10.9.*"),))
-    assert raised.value.message == "zone az9: 10.9.* matches no consumer, broker or address first"
+    assert raised.value.message == "zone az9: 10.9.* matches no consumer, broker or address"
     with pytest.raises(UsageError, match="zone b"):
         swept(two_brokers(), zones=(ZoneRule("a", "*"), ZoneRule("b", "10.0.0.1")))
+
+
+def test_a_zone_may_have_nothing_of_a_part_of_the_cluster_but_not_all_of_them() -> None:
+    snapshot = two_brokers()
+    zones = ZoneRule("az1", "10.0.0.0/24"), ZoneRule("az9", "10.9.*")
+    sweep, findings = sweep_failures(snapshot, policy(), request(snapshot, zones=zones, in_part=True), DAY)
+    assert [each.name for each in sweep.losses if each.kind == "zone"] == ["az1"]
+    assert [each.code for each in findings] == ["empty-zone", "in-no-zone"]
+    with pytest.raises(UsageError, match="zone az9"):
+        swept(snapshot, zones=zones[1:], in_part=True)
 
 
 def test_brokers_say_their_zone_themselves_and_who_has_none_is_named() -> None:
