@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
+    from rmqlb.engine.size.size_group import size_group
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
     from rmqlb.model.group_report import GroupReport, GroupTrials
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
+    from rmqlb.model.group_size import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.message_queue import MessageQueue
     from rmqlb.model.receive_report import ReceiveReport, TargetWait
     from rmqlb.model.receive_scenario import Crash, QueueRate, ReceiveScenario
@@ -68,6 +70,8 @@ _HOMES = {
         "rmqlb.engine.receive.simulate": "simulate_receive",
         "rmqlb.engine.send.simulate": "simulate_send",
         "rmqlb.engine.send.trials": "simulate_trials",
+        "rmqlb.engine.size.size_group": "size_group",
+        "rmqlb.model.group_size": "GroupSize SizeLimits SizeQuestion",
     }.items()
     for name in names.split()
 }
@@ -83,6 +87,7 @@ __all__ = [
     "Failure",
     "GroupReport",
     "GroupScenario",
+    "GroupSize",
     "GroupTrials",
     "JavaRandom",
     "Latency",
@@ -99,6 +104,8 @@ __all__ = [
     "RmqlbError",
     "SendReport",
     "SendScenario",
+    "SizeLimits",
+    "SizeQuestion",
     "TargetWait",
     "Timers",
     "TopicPublishInfo",
@@ -122,6 +129,7 @@ __all__ = [
     "simulate_receive",
     "simulate_send",
     "simulate_trials",
+    "size_group",
 ]
 
 _importing = RLock()

@@ -102,6 +102,7 @@ def test_the_public_names_are_these() -> None:
         "Failure",
         "GroupReport",
         "GroupScenario",
+        "GroupSize",
         "GroupTrials",
         "JavaRandom",
         "Latency",
@@ -118,6 +119,8 @@ def test_the_public_names_are_these() -> None:
         "RmqlbError",
         "SendReport",
         "SendScenario",
+        "SizeLimits",
+        "SizeQuestion",
         "TargetWait",
         "Timers",
         "TopicPublishInfo",
@@ -141,6 +144,7 @@ def test_the_public_names_are_these() -> None:
         "simulate_receive",
         "simulate_send",
         "simulate_trials",
+        "size_group",
     ]
 
 

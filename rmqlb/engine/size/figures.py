@@ -1,0 +1,67 @@
+"""What a group of one size gives, and which limits that breaks: for every set of client IDs that is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
+
+from rmqlb.model.group_size import Limit, SizeLimits
+
+_Number = TypeVar("_Number", int, float)
+
+
+class SizeFigures(Struct, frozen=True):
+    """A group of one size; each list has an entry for each set of IDs, one where IDs do not matter."""
+
+    consumers: int
+    most: Sequence[int]  # queues of the consumer that has the most
+    held: Sequence[int]  # queues of all consumers, each counted once for each owner
+    idle: Sequence[int]
+    utilisation: Sequence[float] | None  # of the busiest consumer; None when no work is given
+
+    @property
+    def imbalances(self) -> list[float | None]:
+        """As the judge measures them (`assignment/balance.py`): divided once."""
+        return [most * self.consumers / held if held else None for most, held in zip(self.most, self.held, strict=True)]
+
+
+class Sizes(Protocol):
+    """The sizes of a group on its queues under a strategy.
+
+    Of ever larger groups only: `lost` are places among the `consumers` first of each set of IDs, ascending.
+    """
+
+    trials: int  # 0 where only places in the order of IDs decide
+
+    def of(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures: ...
+
+
+def utilised(work: float, threads: int) -> float:
+    """The share of threads that consumes; to nine digits, so that 0.7999999999 of sums is the 0.8 that is meant."""
+    return float(f"{work / threads:.9g}")
+
+
+def broken(figures: SizeFigures, limits: SizeLimits) -> dict[Limit, set[int]]:
+    """Limit → the sets of IDs, by their places, with which it does not hold; what holds with all is left out."""
+    found: dict[Limit, set[int]] = {}
+    if limits.max_imbalance is not None:
+        found["max-imbalance"] = {
+            at for at, each in enumerate(figures.imbalances) if each is None or each > limits.max_imbalance
+        }
+    if limits.no_idle:
+        found["no-idle"] = {at for at, number in enumerate(figures.idle) if number}
+    if limits.max_utilisation is not None and figures.utilisation is not None:
+        found["max-utilisation"] = {at for at, used in enumerate(figures.utilisation) if used > limits.max_utilisation}
+    return {limit: trials for limit, trials in found.items() if trials}
+
+
+def at_share(values: Sequence[_Number], share: float) -> _Number:
+    """The smallest value that so large a share of the values does not exceed.
+
+    >>> at_share([3, 1, 2, 9], 1), at_share([3, 1, 2, 9], 0.75), at_share([3, 1, 2, 9], 0.1)
+    (9, 3, 1)
+    """
+    needed = next(number for number in range(1, len(values) + 1) if number / len(values) >= share)
+    return sorted(values)[needed - 1]

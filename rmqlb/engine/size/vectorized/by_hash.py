@@ -1,0 +1,121 @@
+"""Sizes under CONSISTENT_HASH for many sets of client IDs at once.
+
+The owner of a queue is the consumer with the next entry on the ring at or after the queue's hash. So each consumer has
+a distance to each queue, the smallest is the owner's, and when that one is lost, the second smallest. A consumer that
+joins is put among them; no ring is made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rmqlb.engine.allocate.vectorized.hash_ring import entry_hashes, ring_hashes
+from rmqlb.engine.arrays.lanes import Bits, Ints
+
+_LOWER = np.uint64(16)
+_LARGEST = (1 << 16) - 1
+_FAR = 0xFFFFFFFF
+_NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the queues, and the work of each."""
+
+    rows: slice | Ints
+    work: npt.NDArray[np.float64] | None
+
+
+class GrowingRings:
+    """For each set of IDs and each queue the nearest consumers, as many as can be lost and one more.
+
+    A distance stands in the upper 48 bits, the consumer's place in its sorted set in the lower 16: of two entries with
+    one hash that of the later ID counts (`ConsistentHashRouter.addNode`), so places are counted down from the largest.
+    """
+
+    def __init__(
+        self,
+        ordered: Sequence[Sequence[bytes]],  # each set of IDs, as UTF-8, sorted as clients sort them
+        ranks: Sequence[Sequence[int]],  # of each set, the places in it in the order in which consumers join
+        queues: Sequence[bytes],  # the texts of the queues
+        virtual_nodes: int,
+        losses: int,  # consumers that are lost at once, at most
+    ) -> None:
+        self.trials, self._members = len(ordered), len(ordered[0])
+        texts = [client_id for ids in ordered for client_id in ids]
+        entries = entry_hashes(texts, np.zeros(len(texts), np.int64), virtual_nodes)
+        self._entries = entries.reshape(self.trials, self._members, virtual_nodes)
+        self._ranks = np.array(ranks, np.int64)
+        self._queues = ring_hashes(queues)
+        self._nearest = np.full((losses + 1, len(queues), self.trials), _NONE)
+        self._trials = np.arange(self.trials)
+        self._joined = 0
+        self._known: tuple[int, tuple[int, ...]] | None = None
+        self._owners: Ints = np.empty(0, np.int64)
+
+    @staticmethod
+    def part(rows: Sequence[int], work: Sequence[float]) -> Part:
+        """The queues in these places, and their work, or none."""
+        places = np.array(rows, np.int64)
+        order = np.argsort(places)
+        ascending = places[order]
+        is_all_up_to = bool((ascending == np.arange(len(ascending))).all())
+        return Part(
+            slice(len(ascending)) if is_all_up_to else ascending,
+            np.array(work, np.float64)[order, None] if work else None,
+        )
+
+    def measured(
+        self, consumers: int, lost: Sequence[int], part: Part
+    ) -> tuple[list[int], list[int], list[float] | None]:
+        """Of each set of IDs: most queues of a consumer, consumers with a queue, the work of the busiest.
+
+        Of the first so many consumers to join but those that joined in the places that are lost; never of fewer than
+        before.
+        """
+        owners = self._owners_of(consumers, tuple(lost))[part.rows]
+        whole = self.trials * self._members
+        numbers = np.bincount(owners.ravel(), minlength=whole).reshape(self.trials, -1)
+        busiest: list[float] | None = None
+        if part.work is not None:
+            work = np.broadcast_to(part.work, owners.shape).ravel()
+            busiest = np.bincount(owners.ravel(), work, whole).reshape(self.trials, -1).max(axis=1).tolist()
+        return numbers.max(axis=1).tolist(), np.count_nonzero(numbers, axis=1).tolist(), busiest
+
+    def _owners_of(self, consumers: int, lost: tuple[int, ...]) -> Ints:
+        """Of every queue, as trial × members + the place in the sorted set; shape (queues, trials)."""
+        while self._joined < consumers:
+            self._join(self._ranks[:, self._joined])
+            self._joined += 1
+        if self._known != (consumers, lost):
+            self._known = consumers, lost
+            self._owners = self._after(lost) + self._trials * self._members
+        return self._owners
+
+    def _join(self, ranks: Ints) -> None:
+        entries = self._entries[self._trials, ranks]
+        distances = np.full((len(self._queues), self.trials), _FAR, np.uint32)
+        for entry in entries.T:
+            np.minimum(distances, entry - self._queues[:, None], out=distances)
+        keys = distances.astype(np.uint64) << _LOWER
+        keys |= (_LARGEST - ranks).astype(np.uint64)
+        for level in self._nearest:
+            keys, level[:] = np.maximum(level, keys), np.minimum(level, keys)
+
+    def _after(self, lost: tuple[int, ...]) -> Ints:
+        found = _places(self._nearest[0])
+        if not lost:
+            return found
+        gone = np.zeros((self.trials, self._members), np.bool_)
+        np.put_along_axis(gone, self._ranks[:, list(lost)], values=True, axis=1)
+        for level in self._nearest[1 : len(lost) + 1]:
+            found = np.where(gone[self._trials, found], _places(level), found)
+        return found
+
+
+def _places(keys: Bits) -> Ints:
+    return _LARGEST - (keys & np.uint64(_LARGEST)).astype(np.int64)
