@@ -101,7 +101,8 @@ class SizePoint(Struct, frozen=True, rename="camel"):
         satisfied: all limits hold.
         fails: those that do not.
         share: of the sets of client IDs, the share for which all hold (0..1); 1 or 0 where IDs do not matter.
-        after_loss: the worst of the losses asked for; null without one.
+        after_loss: after the worst loss of consumers; null when none is asked for.
+        after_broker_loss: after the worst loss of a broker; null when none is asked for.
     """
 
     consumers: int
@@ -112,6 +113,7 @@ class SizePoint(Struct, frozen=True, rename="camel"):
     fails: tuple[Limit, ...]
     share: float
     after_loss: AfterLoss | None = None
+    after_broker_loss: AfterLoss | None = None
 
 
 class ReplicaCounts(Struct, frozen=True):
@@ -153,11 +155,15 @@ class SizedTopic(Struct, frozen=True, rename="camel"):
         topic: its name.
         queues: its readable queues, as they would be.
         queues_now: its readable queues now.
+        rate_per_second: messages that come into them; null when no rate is given.
+        consume_ms: how long a listener takes for one of its messages; null when no rate is given.
     """
 
     topic: str
     queues: int
     queues_now: int
+    rate_per_second: float | None = None
+    consume_ms: float | None = None
 
 
 class GroupSize(Struct, frozen=True, rename="camel"):
@@ -178,6 +184,7 @@ class GroupSize(Struct, frozen=True, rename="camel"):
         every_order: the figures hold for every order of client IDs, because only the place in it decides; false: they
             come from trials with different IDs.
         trials: how many sets of client IDs were tried; 0 where they do not matter.
+        threads: consume threads of a consumer; null when no work is given.
         losses_counted: every loss that was asked for was looked at; false: in larger groups some of them, drawn.
         conditions: what --fail-on asked for.
     """
@@ -196,6 +203,7 @@ class GroupSize(Struct, frozen=True, rename="camel"):
     every_order: bool
     trials: int
     losses_counted: bool
+    threads: int | None = None
     conditions: tuple[TriedCondition, ...] = ()
 
     def at(self, consumers: int) -> SizePoint | None:

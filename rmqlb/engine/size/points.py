@@ -46,14 +46,14 @@ def point(tried: Tried, consumers: int, limits: SizeLimits, seed: int) -> SizePo
     trials, enough = len(figures.most), limits.share
     fails = broken(figures, limits)
     bad: set[int] = set().union(*fails.values())
-    worst: _Loss | None = None
+    worst: dict[Limit, _Loss] = {}
     if len(bad) < trials or not tried.sizes.trials:
         for loss in _losses(tried, consumers, limits, seed):
             lost = set(range(trials)) if loss.figures is None else set().union(*loss.fails.values())
             if lost:
                 fails.setdefault(loss.limit, set()).update(lost)
-            if worst is None or loss.badness > worst.badness:
-                worst = loss
+            if loss.limit not in worst or loss.badness > worst[loss.limit].badness:
+                worst[loss.limit] = loss
         bad = bad.union(*fails.values())
     share = 1 - len(bad) / trials
     satisfied = share >= enough
@@ -65,7 +65,8 @@ def point(tried: Tried, consumers: int, limits: SizeLimits, seed: int) -> SizePo
         satisfied=satisfied,
         fails=tuple(failing),
         share=share,
-        after_loss=None if worst is None else _after(worst, enough),
+        after_loss=_after(worst.get("survive"), enough),
+        after_broker_loss=_after(worst.get("survive-broker"), enough),
         imbalance=_imbalance(figures, enough),
         idle=at_share(figures.idle, enough),
         utilisation=_utilisation(figures, enough),
@@ -87,7 +88,9 @@ def _losses(tried: Tried, consumers: int, limits: SizeLimits, seed: int) -> Iter
         yield _Loss("survive-broker", 0, broker, left, {} if left is None else broken(left, limits))
 
 
-def _after(loss: _Loss, share: float) -> AfterLoss:
+def _after(loss: _Loss | None, share: float) -> AfterLoss | None:
+    if loss is None:
+        return None
     if loss.figures is None:
         return AfterLoss(loss.lost_consumers, loss.lost_broker, None, 0, None, (loss.limit,))
     return AfterLoss(

@@ -194,6 +194,7 @@ def _answer(
         ),
         every_order=not trials,
         trials=trials,
+        threads=question.threads if question.work else None,
         losses_counted=not trials or all(counted(each.consumers, survive) for each in curve),
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
 from rmqlb.model.finding import Finding
+from rmqlb.views.formats.drawing import svg_file
 from rmqlb.views.formats.people import cell_text, for_people
 from rmqlb.views.formats.text import fit_for_xml
 from rmqlb.views.group.facts import parts_of
@@ -50,7 +51,7 @@ td{white-space:nowrap}
 
 def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
     """The picture as an SVG file, the facts above it: a row a queue, or some that look the same; time across."""
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(drawn(group, facts), encoding="unicode")}\n'
+    return svg_file(drawn(group, facts))
 
 
 def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> str:

@@ -150,20 +150,20 @@ def test_a_lost_broker_leaves_its_work_to_the_others() -> None:
     assert found.consumers == 4
     point = found.at(4)
     assert point is not None
-    assert (point.utilisation, point.after_loss and point.after_loss.utilisation) == (0.5, 0.5)
+    assert (point.utilisation, point.after_broker_loss and point.after_broker_loss.utilisation) == (0.5, 0.5)
     fewer = found.at(3)
     assert fewer is not None
-    assert fewer.after_loss is not None
-    assert (fewer.fails, fewer.after_loss.lost_broker) == (("max-utilisation", "survive-broker"), "a")
-    assert (fewer.utilisation, fewer.after_loss.utilisation) == (0.75, 1.0)
+    assert fewer.after_broker_loss is not None
+    assert (fewer.fails, fewer.after_broker_loss.lost_broker) == (("max-utilisation", "survive-broker"), "a")
+    assert (fewer.utilisation, fewer.after_broker_loss.utilisation) == (0.75, 1.0)
 
 
 def test_the_only_broker_is_not_survived() -> None:
     found = sized(route("T", a=4), limits=SizeLimits(no_idle=True, survive_broker=True))
     assert found.consumers is None
     assert found.best.fails == ("survive-broker",)
-    assert found.best.after_loss is not None
-    assert (found.best.after_loss.lost_broker, found.best.after_loss.imbalance) == ("a", None)
+    assert found.best.after_broker_loss is not None
+    assert (found.best.after_broker_loss.lost_broker, found.best.after_broker_loss.imbalance) == ("a", None)
 
 
 def test_surviving_two_means_surviving_one_too() -> None:
@@ -225,6 +225,18 @@ def test_strategies_that_look_at_machines_take_those_of_the_present_consumers() 
     assert other.replica_counts.allowed == ()
     with pytest.raises(DataError, match="PIN looks at the machines of consumers"):
         size_group("g", [topic], SizeQuestion(strategies=("PIN",)), Settings(hosts=frozenset({"10.0.0.2"})))
+
+
+@pytest.mark.parametrize("strategy", WITHOUT_SETTINGS)
+def test_a_number_of_queues_gives_what_topics_with_so_many_give(strategy: str) -> None:
+    routes = [route("T", a=1, b=7), route("U", a=3)]
+    more: dict[str, Any] = {"strategies": (strategy,), "trials": 5, "limits": SizeLimits(max_imbalance=1.3)}
+    found = sized(*routes, queues_per_broker=(1, 12), **more)
+    assert [each.queues_per_broker for each in found.candidates] == list(range(1, 13))
+    for number, each in enumerate(found.candidates, start=1):
+        alone = sized(route("T", a=number, b=number), route("U", a=number), **more)
+        assert (each.consumers, each.best) == (alone.consumers, alone.best)
+        assert each.allowed == len(alone.replica_counts.allowed)
 
 
 def test_zones_are_those_of_the_present_consumers_too() -> None:
