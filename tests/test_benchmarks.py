@@ -10,7 +10,18 @@ from typing import cast
 
 import pytest
 
-from benchmarks import allocation, memory, mixed_groups, producer, rebalancing, sending, startup, sweeping, tables
+from benchmarks import (
+    allocation,
+    memory,
+    mixed_groups,
+    producer,
+    rebalancing,
+    sending,
+    sizing,
+    startup,
+    sweeping,
+    tables,
+)
 from benchmarks.allocation import HELD, LISTED, SIZES, STRATEGIES, Group, Row, checksum
 from benchmarks.cluster import as_bytes, group_name, make_cluster, topic_name
 from benchmarks.imports import parse
@@ -239,6 +250,15 @@ def test_groups_over_time_are_measured_by_their_size() -> None:
 def test_groups_over_time_are_held(median: float, lines: int) -> None:
     section = Section((), ratios={("minutes", "join", "100 x 1,000"): Spread(median, 1, 99)})
     assert len(rebalancing.broken([section])) == lines
+
+
+def test_sizes_of_groups_are_measured_by_how_many_there_are() -> None:
+    section = sizing.sizes(1, pairs=((2, 2), (3, 3)))
+    assert [row[:2] for row in section.rows] == [(name, size) for name in sizing.CASES for size in ("2 x 2", "3 x 3")]
+    assert {name for _, name, _ in sizing.HOLDS} == set(sizing.CASES)
+    assert not sizing.broken([section])
+    name = ("sizes", "AVG", sizing.LARGEST)
+    assert sizing.broken([Section((), ratios={name: Spread(99, 1, 99)})])
 
 
 def test_sweeps_are_measured_by_their_size() -> None:

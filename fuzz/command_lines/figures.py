@@ -14,6 +14,7 @@ from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
 from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
+from rmqlb.engine.fail_on_figures.of_size import SIZE_FIGURES
 
 Json = Any
 
@@ -24,6 +25,7 @@ FIGURES: Mapping[str, Figures] = {
     "plan-rollout": ROLLOUT_FIGURES,
     "simulate-send": SEND_FIGURES,
     "simulate-receive": RECEIVE_FIGURES,
+    "size-group": SIZE_FIGURES,
 }
 """Command → what its conditions may name."""
 
@@ -50,9 +52,11 @@ def figure_places(command: str, data: Json) -> Iterator[tuple[str, float | None]
         yield from _of_rollout(data)
     elif command == "simulate-receive":
         yield from _of_receive(data)
+    elif command == "size-group":
+        yield from _of_size(data)
     else:
         yield from _of_send(data)
-    if command != "show-groups":
+    if command not in ("show-groups", "size-group"):
         yield CHANGED_SINCE, None  # what has changed since the result of --against is for tests/cli/test_against.py
 
 
@@ -156,6 +160,16 @@ def _of_receive(data: Json) -> Iterator[tuple[str, float | None]]:
             if name not in own:
                 own[name] = broker["wait"] and broker["wait"][_camel(name.partition("-")[2])]
             yield f"{name}[{broker['brokerName']}]", own[name]
+
+
+def _of_size(data: Json) -> Iterator[tuple[str, float | None]]:
+    """Of the answer, or of what comes nearest."""
+    found = data["consumers"] is not None
+    yield "unsatisfied", not found
+    yield "consumers", data["consumers"]
+    yield "queues-per-broker", data["queuesPerBroker"] if found else None
+    yield "imbalance", data["best"]["imbalance"]
+    yield "idle", data["best"]["idle"]
 
 
 def _own(figures: Figures) -> list[str]:

@@ -24,6 +24,7 @@ _OFTEN = {
     "simulate-send": 5,
     "simulate-receive": 2,
     "select-queue": 2,
+    "size-group": 3,
     "show-owners": 3,
     "check": 3,
     "show-groups": 2,

@@ -45,6 +45,7 @@ _FIGURES = {
     "plan-rollout": ("takes-ms", "misassigned", "longest-gap-ms", "taken"),
     "sweep-failures": ("counterexamples", "broken-cases", "unassigned", "moved", "failed-share", "gap-ms"),
     "simulate-receive": ("wait-max-ms", "wait-p95-ms", "back-max-ms", "left", "receives", "unpolled-ms"),
+    "size-group": ("unsatisfied", "consumers", "queues-per-broker", "imbalance", "idle"),
     "simulate-send": ("lost", "stored", "attempts", "failing-ms", "longest-send-ms", "share[broker-a]"),
 }
 _LIMITS = (
@@ -220,7 +221,7 @@ def _selector(at: Setting) -> str:
 
 def _strategy(at: Setting) -> str:
     own = f"{at.file('own.py', _OWN)}:{at.seldom('none', 'even')}"
-    all_of_them = "all" if at.command == "plan-rebalance" else "AVG"
+    all_of_them = "all" if at.command in ("plan-rebalance", "size-group") else "AVG"
     return at.seldom("NO_SUCH_STRATEGY", *NAMES, "AVG", "AVG_BY_CIRCLE", own, all_of_them)
 
 
@@ -341,6 +342,9 @@ BY_METAVAR: Mapping[str, Maker] = {
     "KEY": lambda _: "reader",
     "USER": lambda _: "operator",
     "YYYY-MM-DD": lambda at: at.seldom("tomorrow", "2026-11-21", "2027-06-01"),
+    "N..M": lambda at: at.seldom(at.one("0..3", "5..2", "1..99999"), "3", "1..6", "2..40", "4..12"),
+    "X": lambda at: at.seldom("0.9", "1", "1.1", "1.28", "1.5", "3"),
+    "SHARE": lambda at: at.seldom("0%", "80%", "0.5", "100%"),
     "GLOB=ZONE": lambda at: at.seldom("az1", "*=az1", f"{_broker(at)}=az2", "192.0.2.0/24=az3"),
     "N|ID": _number_or_id,
     "OLD=NEW": lambda at: f"{_member(at)}={PLACEHOLDER}",

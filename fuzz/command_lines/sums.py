@@ -375,6 +375,31 @@ def keys_add_up(data: Json) -> Iterator[str]:
         yield from differ(f"{one} and {other}", pair["differ"], unlike)
 
 
+def size_adds_up(data: Json) -> Iterator[str]:
+    """The answer, the replica counts and the compared lines are those of the curve, and a size fails by a limit."""
+    curve, counts = data["curve"], data["replicaCounts"]
+    allowed = [point["consumers"] for point in curve if point["satisfied"]]
+    yield from differ("allowed", counts["allowed"], allowed)
+    yield from differ("fewest", [data["consumers"], counts["min"]], 2 * [min(allowed, default=None)])
+    yield from differ("most", counts["max"], max(allowed, default=None))
+    yield from differ(
+        "sizes", [point["consumers"] for point in curve], list(range(curve[0]["consumers"], curve[-1]["consumers"] + 1))
+    )
+    for point in curve:
+        yield from differ(f"satisfied with {point['consumers']}", point["satisfied"], not point["fails"])
+        yield from differ(
+            f"share with {point['consumers']}", point["satisfied"], point["share"] >= data["limits"]["share"]
+        )
+        if point["idle"] > max(point["consumers"] - 1, 0) and point["imbalance"] is not None:
+            yield f"{point['idle']} of {point['consumers']} consumers idle, and queues are owned"
+    chosen = [each for each in data["candidates"] if each["best"] == data["best"]]
+    key = ("strategy", "queuesPerBroker", "consumers")
+    if not any([each[name] for name in key] == [data[name] for name in key] for each in chosen):
+        yield "the answer is none of those that were compared"
+    if data["best"] not in curve:
+        yield "the answer is no size of the curve"
+
+
 SUMS: Mapping[str, Sum] = {
     "plan-rebalance": plan_adds_up,
     "show-groups": groups_add_up,
@@ -385,6 +410,7 @@ SUMS: Mapping[str, Sum] = {
     "simulate-send": send_adds_up,
     "simulate-receive": receive_adds_up,
     "select-queue": keys_add_up,
+    "size-group": size_adds_up,
     "check": check_adds_up,
     "show-route": route_adds_up,
 }

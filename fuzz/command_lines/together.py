@@ -344,6 +344,7 @@ _OWN_LISTS = {
     "simulate-send": ("queues", "brokers", "failures"),
     "simulate-receive": ("brokers", "failures", "quantiles"),
     "select-queue": ("pairs", "sdks"),
+    "size-group": ("curve", "candidates", "topics"),
 }
 """Command → its sections whose names are those of the lists."""
 

@@ -20,6 +20,7 @@ COMMANDS = (
     "plan-rebalance",
     "simulate-rebalance",
     "plan-rollout",
+    "size-group",
     "sweep-failures",
     "simulate-send",
     "select-queue",

@@ -7,6 +7,7 @@ from msgspec import Struct
 from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups
 from rmqlb.model.diff import SnapshotDiff
 from rmqlb.model.fleet import FleetSummary
+from rmqlb.model.group_size import GroupSize
 from rmqlb.model.groups import Consumers, Overview
 from rmqlb.model.key_queues import KeyQueues
 from rmqlb.model.owners import OwnersReport
@@ -84,6 +85,7 @@ RESULTS = (
         SimulationOfGroups,
     ),
     Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's consumers", Rollout),
+    Result("rmqlb/group-size", ("size-group",), "how many consumers a group should have, size by size", GroupSize),
     Result(
         "rmqlb/sweep-failures",
         ("sweep-failures",),

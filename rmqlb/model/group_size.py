@@ -15,7 +15,9 @@ Limit = Literal["max-imbalance", "no-idle", "max-utilisation", "survive", "survi
 MOST_SIZE = 1000
 """Consumers of the largest group that is looked at."""
 MOST_QUEUES_PER_BROKER = 1024
-MOST_ID_TRIALS = 10_000
+MOST_ID_TRIALS = 1000
+MOST_SIZES = 200_000
+"""Points of all curves of one question."""
 
 
 class SizeLimits(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -52,6 +54,7 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
         threads: consume threads of a consumer (`consumeThreadMin`, 20 in a client that was not configured).
         present: client IDs of the group now; the machines of future ones are taken from them, for strategies that look
             at machines or zones.
+        sdk: the client library that all consumers run, `java`, `go` or `cpp`.
         trials: sets of client IDs that are tried where IDs decide.
         seed: of these.
     """
@@ -65,6 +68,7 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
     work: Mapping[MessageQueue, float] = field(default_factory=dict)
     threads: Annotated[int, Meta(ge=1, le=10_000)] = 20
     present: tuple[str, ...] = ()
+    sdk: str = "java"
     trials: Annotated[int, Meta(ge=1, le=MOST_ID_TRIALS)] = 100
     seed: Seed = 1
 
@@ -79,6 +83,7 @@ class AfterLoss(Struct, frozen=True, rename="camel"):
         idle: consumers without a queue afterwards.
         utilisation: of the busiest consumer afterwards; null when no work is given.
         fails: what does not hold any more.
+        exact: false: the figures are bounds, which the worst loss may stay below.
     """
 
     lost_consumers: int
@@ -87,6 +92,7 @@ class AfterLoss(Struct, frozen=True, rename="camel"):
     idle: int
     utilisation: float | None
     fails: tuple[Limit, ...]
+    exact: bool = True
 
 
 class SizePoint(Struct, frozen=True, rename="camel"):
@@ -184,8 +190,11 @@ class GroupSize(Struct, frozen=True, rename="camel"):
         every_order: the figures hold for every order of client IDs, because only the place in it decides; false: they
             come from trials with different IDs.
         trials: how many sets of client IDs were tried; 0 where they do not matter.
+        losses: how the worst loss of consumers is known: counted, every one was looked at; bounded, in larger groups a
+            bound decides, so that a size that satisfies all does, and another one may; drawn, in larger groups some
+            losses were looked at, so that a worse one may exist.
         threads: consume threads of a consumer; null when no work is given.
-        losses_counted: every loss that was asked for was looked at; false: in larger groups some of them, drawn.
+        sdk: the client library that all consumers are taken to run.
         conditions: what --fail-on asked for.
     """
 
@@ -202,8 +211,9 @@ class GroupSize(Struct, frozen=True, rename="camel"):
     candidates: tuple[SizeCandidate, ...]
     every_order: bool
     trials: int
-    losses_counted: bool
+    losses: Literal["counted", "bounded", "drawn"]
     threads: int | None = None
+    sdk: str = "java"
     conditions: tuple[TriedCondition, ...] = ()
 
     def at(self, consumers: int) -> SizePoint | None:

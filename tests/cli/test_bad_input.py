@@ -834,6 +834,44 @@ KEYS = [
     Bad(f"{SELECT} --key a --write-queues many", USAGE, "--write-queues many: many is not a number of queues (0 to 99999)"),
     Bad("select-queue -s EXAMPLE -t Skewd --key a", DATA, f"topic Skewd is not in {EXAMPLE}", "did you mean Skewed?"),
 ]  # fmt: skip
+SIZE = "size-group -s EXAMPLE -g order-svc"
+SIZES = [
+    Bad(f"{SIZE} --consumers 40..2", USAGE, "--consumers 40..2: 40 is more than 2", "write 2..40"),
+    Bad(f"{SIZE} --consumers 0..5", USAGE, "--consumers 0..5: from 1 on", "write 1..40"),
+    Bad(f"{SIZE} --consumers 2-4", USAGE, "--consumers 2-4: not a range", "write 2..40, or one number"),
+    Bad(f"{SIZE} --consumers 1..100000", USAGE, "--consumers 1..100000: more than 1000"),
+    Bad(f"{SIZE} --queues-per-broker 0", USAGE, "--queues-per-broker 0: from 1 on", "write 1..40"),
+    Bad(f"{SIZE} --queues-per-broker 4..5000", USAGE, "--queues-per-broker 4..5000: more than 1024"),
+    Bad(f"{SIZE} --queues-per-broker 1..1000 --consumers 1..1000", USAGE, "1000000 sizes to look at, and at most 200000 are", "ask for fewer consumers, fewer numbers of queues, or fewer strategies"),
+    Bad(f"{SIZE} --survive 0", USAGE, "--survive 0: not a number from 1 to 999"),
+    Bad(f"{SIZE} --survive 40 --consumers 2..40", USAGE, "--survive 40 and --consumers 2..40: no consumer would be left", "look at more than 40 consumers"),
+    Bad(f"{SIZE} --max-imbalance 0.9", USAGE, "--max-imbalance 0.9: 1 is perfectly even, and less cannot be", "write 1.1"),
+    Bad(f"{SIZE} --max-imbalance 0", USAGE, "--max-imbalance 0: 1 is perfectly even, and less cannot be", "write 1.1"),
+    Bad(f"{SIZE} --max-imbalance -1", USAGE, "--max-imbalance -1: not a number from 1 to 1000", "write 1.1"),
+    Bad(f"{SIZE} --max-imbalance even", USAGE, "--max-imbalance even: not a number from 1 to 1000", "write 1.1"),
+    Bad(f"{SIZE} --max-utilisation 80%", USAGE, "--max-utilisation 80%: how many messages come?", "say it: --rate R or --rates-since FILE"),
+    Bad(f"{SIZE} --consume-time 4ms", USAGE, "--consume-time 4ms: how many messages come?", "say it: --rate R or --rates-since FILE"),
+    Bad(f"{SIZE} --rate 5 --consume-time 0s", USAGE, "--consume-time 0s: not longer than nothing"),
+    Bad(f"{SIZE} --rate 5 --consume-time 4ms --max-utilisation 0%", USAGE, "--max-utilisation 0%: not a share", "write 80% or 0.8, at most 100%"),
+    Bad(f"{SIZE} --rate 5 --consume-time 4ms --max-utilisation 120%", USAGE, "--max-utilisation 120%: not a share", "write 80% or 0.8, at most 100%"),
+    Bad(f"{SIZE} --rate Skewed=5 --consume-time 4ms", DATA, "how many messages come to 1 topic is unknown (OrderEvents)", "say it: --rate OrderEvents=R"),
+    Bad(f"{SIZE} --rate Skewd=5 --consume-time 4ms", USAGE, "--rate Skewd=5: topic Skewd is not simulated", "did you mean Skewed?"),
+    Bad(f"{SIZE} --rate 5", DATA, "how long listeners take for a message of OrderEvents is not reported by consumers", "say it: --consume-time 40ms"),
+    Bad(f"{SIZE} --rates-since EXAMPLE", DATA, f"--rates-since {EXAMPLE} is not earlier than the source: 2026-11-21T02:02:07Z and 2026-11-21T02:02:07Z", "-s is the later snapshot, --rates-since the earlier one"),
+    Bad("size-group -s - -g g --rates-since -", USAGE, "-s - and --rates-since - both read stdin"),
+    Bad(f"{SIZE} --strategy PIN", USAGE, "PIN cannot go without --strategy-option host=IP or pin=TOPIC=IP"),
+    Bad(f"{SIZE} --sdk rust", USAGE, "--sdk rust: unknown SDK rust", "SDKs whose consumers own queues: java, go, cpp"),
+    Bad(f"{SIZE} --sdk a=go", USAGE, "--sdk a=go: future consumers have no IDs", "name one library for all: --sdk go"),
+    Bad(f"{SIZE} --sdk cpp --strategy CONSISTENT_HASH", USAGE, "CONSISTENT_HASH: consumers of apache/rocketmq-client-cpp run AVG, no other strategy can be set", "--strategy AVG"),
+    Bad(f"{SIZE} --share 0", USAGE, "--share 0: not a share", "write 80% or 0.8, at most 100%"),
+    Bad(f"{SIZE} --trials 0", USAGE, "--trials 0: not a number from 1 to 1000"),
+    Bad(f"{SIZE} --fail-on unsatisfied>many", USAGE, "--fail-on 'unsatisfied>many': not a condition", "write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"),
+    Bad(f"{SIZE} --consumers 4..8 --fail-on consumers>3", DATA, "--fail-on consumers>3: the figure is unknown", "no size satisfies all: ask for unsatisfied too"),
+    Bad(f"{SIZE} --svg {{}}/none/size.svg", USAGE, "--svg {}/none/size.svg: No such file or directory"),
+    Bad("size-group -s EXAMPLE -g ordr-svc", DATA, f"group ordr-svc is not in {EXAMPLE}", "did you mean order-svc?"),
+    Bad("size-group -s EXAMPLE", USAGE, "which group?", "name it with --group; the source holds audit-svc, bill-svc, order-svc"),
+]  # fmt: skip
+
 SWEEP = [
     Bad(
         "sweep-failures -s EXAMPLE --lose racks",
@@ -937,7 +975,21 @@ SWEEP = [
         "leave one of them out",
     ),
 ]
-ALL = [*DUMPS, *NAMES, *SPELLING, *MEMBERS, *ROUTES, *SETTINGS, *COMMANDS, *DIFF, *DIAGNOSE, *RECORD, *KEYS, *SWEEP]
+ALL = [
+    *DUMPS,
+    *NAMES,
+    *SPELLING,
+    *MEMBERS,
+    *ROUTES,
+    *SETTINGS,
+    *COMMANDS,
+    *DIFF,
+    *DIAGNOSE,
+    *RECORD,
+    *KEYS,
+    *SIZES,
+    *SWEEP,
+]
 WITHOUT_FORMAT = [bad for bad in ALL if " -o " not in bad.line]
 
 

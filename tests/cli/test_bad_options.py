@@ -30,7 +30,7 @@ BY_METAVAR = {
         ("GLOB=ZONE", "OLD=NEW", "FROM=TO", "BROKER:QUEUE", "STRATEGY", "STRATEGY|all", "VERSION"), "nonsense"
     ),
     **dict.fromkeys(("GROUP", "TOPIC", "GLOB", "BROKER", "SEVERITY"), "nonsense"),
-    **dict.fromkeys(("CODE", "COMMAND", "FORMAT"), "nonsense"),
+    **dict.fromkeys(("CODE", "COMMAND", "FORMAT", "SHARE", "N..M"), "nonsense"),
     **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE|-", "DIR", "PATH…"), NOWHERE),
     "URL|FILE": "127.0.0.1:9876",
     "IDS|@FILE|N": f"@{NOWHERE}",

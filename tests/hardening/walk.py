@@ -20,6 +20,7 @@ ON_A_GROUP = {
     "show-owners": ("--explain",),
     "plan-rebalance": ("--add", "2", "--remove", "1", "--explain", "--strategy", "AVG"),
     "simulate-rebalance": ("--event", "join 1@5s", "--explain", "--strategy", "AVG"),
+    "size-group": ("--strategy", "all", "--consumers", "1..3", "--survive", "1", "--survive-broker", "--trials", "3"),
     "plan-rollout": ("--strategy", "AVG", "--to-strategy", "AVG_BY_CIRCLE", "--pause", "30s", "--trials", "2"),
 }
 """Commands that take a group of a snapshot, with their further arguments."""
@@ -84,3 +85,4 @@ def runs(topic: str) -> Iterator[tuple[str, ...]]:
             yield (name, *of, *more, "-o", output)
     for picture in ("--svg", "--html"):
         yield ("simulate-rebalance", *ON_A_GROUP["simulate-rebalance"], picture, "-")
+    yield ("size-group", *ON_A_GROUP["size-group"], "--svg", "-")

@@ -27,6 +27,7 @@ from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
 from rmqlb.engine.fail_on_figures.of_recording import RECORDING_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
+from rmqlb.engine.fail_on_figures.of_size import SIZE_FIGURES
 from rmqlb.engine.fail_on_figures.of_sweep import SWEEP_FIGURES
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.sdks.profile import CLIENTS
@@ -66,6 +67,7 @@ _FIGURES: Mapping[str, tuple[str, ...]] = {
     "plan-rebalance": (*PLAN_FIGURES.names,),
     "simulate-rebalance": (*GROUP_FIGURES.names,),
     "plan-rollout": (*ROLLOUT_FIGURES.names,),
+    "size-group": (*SIZE_FIGURES.names,),
     "record": (*RECORDING_FIGURES.names,),
     "sweep-failures": (*SWEEP_FIGURES.names, *(f"{name}[" for name in SWEEP_FIGURES.of_subject)),
     "simulate-send": (*SEND_FIGURES.names, *(f"{name}[" for name in SEND_FIGURES.of_subject)),
@@ -117,6 +119,8 @@ ONLY_THE_USER_KNOWS = frozenset(
             "YYYY-MM-DD",
             "USER",
             "KEY",
+            "SHARE",
+            "N..M",
         ),
         *(
             "ID,ID,…",

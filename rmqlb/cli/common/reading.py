@@ -122,6 +122,12 @@ def _pace(source: str | None) -> Pace | None:
     return Pace()
 
 
+def check_rates_since(options: SourceOptions, path: str | None) -> None:
+    """Refuse two snapshots on stdin (raises UsageError)."""
+    if options.source == "-" and path == "-":
+        raise UsageError("-s - and --rates-since - both read stdin")
+
+
 def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
     """What a plan needs; a live source is only asked for what is named."""
     if is_live(options.source) and which.group is None and not (which.consumers and which.topic):

@@ -20,6 +20,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         *("steps", "queues", "intervals", "groups", "producers"),
     ),
     "plan-rollout": ("choices", "order", "stages"),
+    "size-group": ("chart", "curve", "candidates", "topics"),
     "sweep-failures": ("counterexamples", "broken-already", "groups", "topics", "unjudged", "losses", "summary"),
     "simulate-send": (
         *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),

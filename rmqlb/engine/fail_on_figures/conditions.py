@@ -35,6 +35,7 @@ class Figures(Struct, frozen=True):
     names: Collection[str]
     of_subject: Collection[str] = ()  # figures of one thing in it, such as a broker, whose name stands in brackets
     shares: Collection[str] = ()  # those that also make sense as a percentage
+    flags: Collection[str] = ()  # those that are there or not, so that the name alone is a condition
 
 
 class Condition(Struct, frozen=True):
@@ -59,6 +60,8 @@ class Condition(Struct, frozen=True):
 
 def parse_condition(text: str, figures: Figures) -> Condition:
     """NAME or NAME[SUBJECT], a comparison, a number, perhaps a percent sign or a unit of time (raises UsageError)."""
+    if text.strip().lower() in figures.flags:
+        return Condition(text.strip(), text.strip().lower(), None, operator.gt, 0, percent=False)
     match = _CONDITION.fullmatch(text)
     if not match:
         raise UsageError(

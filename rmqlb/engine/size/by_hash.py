@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 from rmqlb.engine.allocate.consistent_hash import check_ring
 from rmqlb.engine.size.figures import SizeFigures, utilised
 from rmqlb.engine.size.layouts import Layout
+from rmqlb.errors import UsageError
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+
+_MOST = 20_000_000
+"""Entries of all rings, and distances of queues to the nearest consumers: some 200 MB."""
 
 if TYPE_CHECKING:
     from rmqlb.engine.size.vectorized.by_hash import GrowingRings
@@ -28,6 +32,14 @@ def growing_rings(
     from rmqlb.engine.size.vectorized.by_hash import GrowingRings
 
     check_ring(len(id_sets[0]), virtual_nodes)
+    entries, nearest = len(id_sets[0]) * virtual_nodes, (losses + 1) * len(queues)
+    if max(entries, nearest) * len(id_sets) > _MOST:
+        raise UsageError(
+            f"{len(id_sets)} sets of {len(id_sets[0])} client IDs with {virtual_nodes} entries each on the ring of "
+            f"CONSISTENT_HASH, {len(queues)} queues and {losses} lost consumers are too many to look at",
+            hint=f"with --trials {max(_MOST // max(entries, nearest), 1)} they are not",
+            code="ring-too-large",
+        )
     ordered = [sort_client_ids(ids) for ids in id_sets]
     places = [{client_id: place for place, client_id in enumerate(ids)} for ids in ordered]
     return GrowingRings(
@@ -49,12 +61,17 @@ class HashSizes:
         self._part = rings.part([rows[queue] for queue in layout.queues], work)
 
     def of(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures:
-        most, with_queues, busiest = self._rings.measured(consumers, lost, self._part)
-        left = consumers - len(lost)
+        return self._figures(consumers - len(lost), *self._rings.measured(consumers, lost, self._part))
+
+    def bound(self, consumers: int, losses: int) -> SizeFigures:
+        """Survivors keep their queues, and what a lost consumer had goes to those that are next on the ring."""
+        return self._figures(consumers - losses, *self._rings.bounded(consumers, losses, self._part))
+
+    def _figures(self, left: int, most: list[int], with_queues: list[int], busiest: list[float] | None) -> SizeFigures:
         return SizeFigures(
             left,
             most,
             [self._queues] * self.trials,
-            [left - number for number in with_queues],
+            [max(left - number, 0) for number in with_queues],
             None if busiest is None else [utilised(each, self._threads) for each in busiest],
         )

@@ -5,21 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rmqlb.engine.allocate import prepare
+from rmqlb.engine.allocate.sdks import JAVA, Sdk
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.size.figures import SizeFigures, utilised
 from rmqlb.engine.size.layouts import Layout
-from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.message_queue import sort_client_ids, sort_queues
 
 
 class IdSizes:
     """Sizes as `rmqlb.allocate` gives them (raises AllocationError)."""
 
     def __init__(
-        self, layout: Layout, strategy: str, settings: Settings, threads: int, id_sets: Sequence[Sequence[str]]
+        self,
+        layout: Layout,
+        strategy: str,
+        settings: Settings,
+        threads: int,
+        id_sets: Sequence[Sequence[str]],
+        sdk: Sdk = JAVA,
     ) -> None:
         self.trials = len(id_sets)
         self._layout, self._strategy, self._settings, self._threads = layout, strategy, settings, threads
-        self._id_sets = id_sets
+        self._id_sets, self._sdk = id_sets, sdk
+        self._queues = [sort_queues(topic.queues, sdk.order) for topic in layout.topics]
         self._work = [dict(zip(topic.queues, topic.work, strict=False)) for topic in layout.topics]
 
     def of(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures:
@@ -35,12 +43,15 @@ class IdSizes:
             [utilised(busiest, self._threads) for *_, busiest in found] if self._layout.has_work else None,
         )
 
+    def bound(self, consumers: int, losses: int) -> None:
+        """There is none: a strategy may give anything to anyone after a loss."""
+
     def _one(self, client_ids: Sequence[str]) -> tuple[int, int, int, float]:
         """Most queues, queues of all, consumers without one, and the work of the busiest."""
-        ids = sort_client_ids(client_ids)
+        ids = sort_client_ids(client_ids, self._sdk.order)
         numbers, busy = dict.fromkeys(ids, 0), dict.fromkeys(ids, 0.0)
-        for topic, work in zip(self._layout.topics, self._work, strict=True):
-            strategy = prepare(self._strategy, topic.queues, ids, self._settings)
+        for queues, work in zip(self._queues, self._work, strict=True):
+            strategy = prepare(self._strategy, queues, ids, self._settings, self._sdk)
             for client_id in ids:
                 share = strategy.share(client_id)
                 numbers[client_id] += len(share)

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.machine_room import room
+from rmqlb.engine.allocate.sdks import JAVA, Sdk
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.size.figures import SizeFigures, utilised
 from rmqlb.engine.size.layouts import Layout, TopicQueues
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, sort_queues
 
 
 class PlaceSizes:
@@ -22,13 +23,13 @@ class PlaceSizes:
 
     trials = 0
 
-    def __init__(self, layout: Layout, strategy: str, settings: Settings, threads: int) -> None:
+    def __init__(self, layout: Layout, strategy: str, settings: Settings, threads: int, sdk: Sdk = JAVA) -> None:
         for topic in layout.topics:
-            prepare(strategy, topic.queues, ["a"], settings).share("a")  # throws what clients throw
+            prepare(strategy, topic.queues, ["a"], settings, sdk).share("a")  # throws what clients throw
         self._topics = [_shared_out(topic, strategy, settings) for topic in layout.topics]
         self._numbers = [len(topic.queues) for topic in self._topics]
         self._has_work = layout.has_work
-        self._strategy, self._settings, self._threads = strategy, settings, threads
+        self._strategy, self._settings, self._threads, self._sdk = strategy, settings, threads, sdk
         self._known: dict[int, SizeFigures] = {}
 
     def of(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures:
@@ -36,6 +37,10 @@ class PlaceSizes:
         if left not in self._known:
             self._known[left] = self._figures(left)
         return self._known[left]
+
+    def bound(self, consumers: int, losses: int) -> SizeFigures:
+        """The loss itself: all of them leave the same."""
+        return self.of(consumers, range(losses))
 
     def _figures(self, consumers: int) -> SizeFigures:
         return SizeFigures(
@@ -58,7 +63,8 @@ class PlaceSizes:
         found = [0.0] * consumers
         for topic in self._topics:
             work = dict(zip(topic.queues, topic.work, strict=True))
-            strategy = prepare(self._strategy, topic.queues, ids, self._settings)
+            queues = sort_queues(topic.queues, self._sdk.order)
+            strategy = prepare(self._strategy, queues, ids, self._settings, self._sdk)
             for place, client_id in enumerate(ids):
                 found[place] += sum(work[queue] for queue in strategy.share(client_id))
         return found

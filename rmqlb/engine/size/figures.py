@@ -37,6 +37,22 @@ class Sizes(Protocol):
 
     def of(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures: ...
 
+    # what no loss of so many consumers exceeds; None where nothing but looking at each loss says it
+    def bound(self, consumers: int, losses: int) -> SizeFigures | None: ...
+
+
+def worse(one: SizeFigures, other: SizeFigures) -> SizeFigures:
+    """Of two groups of as many consumers the worse figure, for each set of IDs and each figure by itself."""
+    pairs = (
+        max(pair, key=lambda each: each[0] / each[1] if each[1] else float("inf"))
+        for pair in zip(zip(one.most, one.held, strict=True), zip(other.most, other.held, strict=True), strict=True)
+    )
+    most, held = zip(*pairs, strict=True)
+    utilisation: list[float] | None = None
+    if one.utilisation is not None and other.utilisation is not None:
+        utilisation = list(map(max, one.utilisation, other.utilisation))
+    return SizeFigures(one.consumers, most, held, list(map(max, one.idle, other.idle)), utilisation)
+
 
 def utilised(work: float, threads: int) -> float:
     """The share of threads that consumes; to nine digits, so that 0.7999999999 of sums is the 0.8 that is meant."""

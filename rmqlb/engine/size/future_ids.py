@@ -35,7 +35,7 @@ def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number
         raise DataError(
             f"{looks} looks at the machines of consumers, and those of future ones are taken from the present ones: "
             "none is known",
-            hint="name some: --present ID,ID,…",
+            hint="use a source that has the consumers of the group, or compare other strategies",
             code="consumers-unknown",
         )
     known = sort_client_ids(config)

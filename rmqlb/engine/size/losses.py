@@ -9,13 +9,13 @@ from math import comb
 from rmqlb.engine.randomness import Draws, stream_key
 
 MOST_LOSSES = 200
-"""Of one size and one number of lost consumers; of more so many are drawn."""
+"""Of one size and one number of lost consumers that are looked at."""
 _THREAD = 20
 
 
-def counted(consumers: int, survive: int) -> bool:
-    """Every loss of up to so many consumers is looked at."""
-    return all(comb(consumers, number) <= MOST_LOSSES for number in range(1, survive + 1))
+def counted(consumers: int, number: int) -> bool:
+    """Every loss of so many consumers can be looked at."""
+    return comb(consumers, number) <= MOST_LOSSES
 
 
 def losses(consumers: int, number: int, seed: int) -> Iterator[tuple[int, ...]]:
@@ -24,7 +24,7 @@ def losses(consumers: int, number: int, seed: int) -> Iterator[tuple[int, ...]]:
     >>> list(losses(3, 2, seed=1))
     [(0, 1), (0, 2), (1, 2)]
     """
-    if comb(consumers, number) <= MOST_LOSSES:
+    if counted(consumers, number):
         yield from combinations(range(consumers), number)
         return
     draws = Draws(stream_key(seed, consumers, _THREAD))

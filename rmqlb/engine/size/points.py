@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from typing import get_args
 
 from msgspec import Struct
 
-from rmqlb.engine.size.figures import SizeFigures, Sizes, at_share, broken
-from rmqlb.engine.size.losses import losses
+from rmqlb.engine.size.figures import SizeFigures, Sizes, at_share, broken, worse
+from rmqlb.engine.size.losses import counted, losses
 from rmqlb.model.group_size import AfterLoss, Limit, SizeLimits, SizePoint
 
 _ORDER: tuple[Limit, ...] = get_args(Limit)
@@ -22,19 +23,18 @@ class Tried(Struct, frozen=True):
 
 
 class _Loss(Struct, frozen=True):
-    """A loss, and with which sets of IDs what does not hold afterwards."""
+    """What is left after the loss of so many consumers, whichever they are, or of a broker."""
 
     limit: Limit
     lost_consumers: int
     lost_broker: str | None
-    figures: SizeFigures | None  # None when nothing is left
+    figures: SizeFigures | None  # for each set of IDs after the worst of the losses; None when nothing is left
     fails: Mapping[Limit, set[int]]
+    exact: bool = True
 
-    @property
-    def badness(self) -> tuple[int, float]:
-        if self.figures is None:
-            return len(_ORDER), 0.0
-        return len(self.fails), max(each or 0.0 for each in self.figures.imbalances)
+    def bad(self, trials: int) -> set[int]:
+        """The sets of IDs with which something does not hold."""
+        return set(range(trials)) if self.figures is None else set().union(*self.fails.values())
 
 
 def point(tried: Tried, consumers: int, limits: SizeLimits, seed: int) -> SizePoint:
@@ -45,32 +45,43 @@ def point(tried: Tried, consumers: int, limits: SizeLimits, seed: int) -> SizePo
     figures = tried.sizes.of(consumers)
     trials, enough = len(figures.most), limits.share
     fails = broken(figures, limits)
-    bad: set[int] = set().union(*fails.values())
     worst: dict[Limit, _Loss] = {}
-    if len(bad) < trials or not tried.sizes.trials:
+    if not tried.sizes.trials or len(set().union(*fails.values())) < trials:
         for loss in _losses(tried, consumers, limits, seed):
-            lost = set(range(trials)) if loss.figures is None else set().union(*loss.fails.values())
-            if lost:
-                fails.setdefault(loss.limit, set()).update(lost)
-            if loss.limit not in worst or loss.badness > worst[loss.limit].badness:
+            bad = loss.bad(trials)
+            if bad:
+                fails.setdefault(loss.limit, set()).update(bad)
+            if loss.limit not in worst or _badness(loss, trials) > _badness(worst[loss.limit], trials):
                 worst[loss.limit] = loss
-        bad = bad.union(*fails.values())
-    share = 1 - len(bad) / trials
-    satisfied = share >= enough
-    failing = [limit for limit in _ORDER if 1 - len(fails.get(limit, ())) / trials < enough]
-    if not satisfied and not failing:  # each limit alone would hold for enough of them
-        failing = [limit for limit in _ORDER if limit in fails]
+    share = (trials - len(set().union(*fails.values()))) / trials
     return SizePoint(
         consumers=consumers,
-        satisfied=satisfied,
-        fails=tuple(failing),
+        satisfied=share >= enough,
+        fails=() if share >= enough else _failing(fails, trials, enough),
         share=share,
-        after_loss=_after(worst.get("survive"), enough),
-        after_broker_loss=_after(worst.get("survive-broker"), enough),
+        after_loss=_after(worst.get("survive"), trials, enough),
+        after_broker_loss=_after(worst.get("survive-broker"), trials, enough),
         imbalance=_imbalance(figures, enough),
         idle=at_share(figures.idle, enough),
         utilisation=_utilisation(figures, enough),
     )
+
+
+def _failing(fails: Mapping[Limit, set[int]], trials: int, enough: float) -> tuple[Limit, ...]:
+    """The limits that do not hold for enough sets of IDs; where each does, but not all together, those concerned."""
+    alone = tuple(limit for limit in _ORDER if (trials - len(fails.get(limit, ()))) / trials < enough)
+    return alone or tuple(limit for limit in _ORDER if fails.get(limit))
+
+
+def _badness(loss: _Loss, trials: int) -> tuple[int, float]:
+    if loss.figures is None:
+        return trials, float("inf")
+    return len(loss.bad(trials)), max(each or 0.0 for each in loss.figures.imbalances)
+
+
+def is_bounded(sizes: Sizes, consumers: int, losses: int) -> bool:
+    """A bound is asked for instead of each loss: there are too many, or all of them leave the same."""
+    return not sizes.trials or not counted(consumers, losses)
 
 
 def _losses(tried: Tried, consumers: int, limits: SizeLimits, seed: int) -> Iterator[_Loss]:
@@ -78,17 +89,21 @@ def _losses(tried: Tried, consumers: int, limits: SizeLimits, seed: int) -> Iter
         if number >= consumers:
             yield _Loss("survive", number, None, None, {})
             break
-        # Where only places count, any so many lost consumers leave the same.
-        which = losses(consumers, number, seed) if tried.sizes.trials else (tuple(range(number)),)
-        for lost in which:
-            figures = tried.sizes.of(consumers, lost)
-            yield _Loss("survive", number, None, figures, broken(figures, limits))
+        bound = tried.sizes.bound(consumers, number) if is_bounded(tried.sizes, consumers, number) else None
+        if bound is not None:
+            yield _Loss("survive", number, None, bound, broken(bound, limits), exact=not tried.sizes.trials)
+            continue
+        left = reduce(worse, (tried.sizes.of(consumers, lost) for lost in losses(consumers, number, seed)))
+        yield _Loss("survive", number, None, left, broken(left, limits))
     for broker, sizes in tried.of_brokers.items():
-        left = None if sizes is None else sizes.of(consumers)
-        yield _Loss("survive-broker", 0, broker, left, {} if left is None else broken(left, limits))
+        if sizes is None:
+            yield _Loss("survive-broker", 0, broker, None, {})
+            continue
+        left = sizes.of(consumers)
+        yield _Loss("survive-broker", 0, broker, left, broken(left, limits))
 
 
-def _after(loss: _Loss | None, share: float) -> AfterLoss | None:
+def _after(loss: _Loss | None, trials: int, share: float) -> AfterLoss | None:
     if loss is None:
         return None
     if loss.figures is None:
@@ -99,7 +114,8 @@ def _after(loss: _Loss | None, share: float) -> AfterLoss | None:
         _imbalance(loss.figures, share),
         at_share(loss.figures.idle, share),
         _utilisation(loss.figures, share),
-        tuple(limit for limit in _ORDER if limit in loss.fails),
+        _failing(loss.fails, trials, share),
+        loss.exact,
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.engine.allocate import check_settings, full_name, names_inside, unset_options
+from rmqlb.engine.allocate import check_settings, full_name, must_have, names_inside, unset_options
 from rmqlb.engine.allocate.rules import BY_PLACE
+from rmqlb.engine.allocate.sdks import JAVA, sdk_named
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arguments import require
 from rmqlb.engine.size.by_hash import HashSizes, growing_rings
@@ -20,6 +22,7 @@ from rmqlb.engine.size.losses import counted
 from rmqlb.engine.size.points import Tried, point
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group_size import (
+    MOST_SIZES,
     GroupSize,
     ReplicaCounts,
     SizeCandidate,
@@ -102,13 +105,21 @@ def _check(question: SizeQuestion, settings: Settings) -> None:
         raise UsageError(f"queues per broker from {queues[0]} to {queues[1]}: there are none between")
     if question.limits.max_utilisation is not None and not question.work:
         raise UsageError("max_utilisation needs work: how long listeners consume what comes into each queue")
+    number = (most + 1 - least) * len(_numbers(question)) * len(question.strategies)
+    if number > MOST_SIZES:
+        raise UsageError(
+            f"{number} sizes to look at, and at most {MOST_SIZES} are",
+            hint="ask for fewer consumers, fewer numbers of queues, or fewer strategies",
+            code="too-many-sizes",
+        )
     if not question.strategies:
         raise UsageError("no strategy is named")
     for strategy in question.strategies:
         full_name(strategy, settings)
+        must_have(strategy, (sdk_named(question.sdk).sdk,))
         missing = unset_options(strategy, settings)
         if missing is not None:
-            raise UsageError(f"{missing[0]} cannot go without {missing[1]}", code="settings-unknown")
+            raise UsageError(f"{missing[0]} cannot go without {missing[1]}")
 
 
 def _numbers(question: SizeQuestion) -> Sequence[int | None]:
@@ -140,18 +151,22 @@ def _sizes_of(
     strategy: str, queues: Sequence[_Queues], question: SizeQuestion, settings: Settings
 ) -> Callable[[Layout], Sizes]:
     """What gives the sizes of a layout under the strategy, the quickest way that is exact."""
-    threads, most = question.threads, question.consumers[1]
-    if strategy in BY_PLACE and strategy not in settings.custom:
-        return lambda each: PlaceSizes(each, strategy, settings, threads)
+    threads, most, sdk = question.threads, question.consumers[1], sdk_named(question.sdk).sdk
+    as_java = sdk is JAVA or strategy in (
+        "AVG",
+        "AVG_BY_CIRCLE",
+    )  # Go cuts the blocks of MACHINE_ROOM out of all queues
+    if strategy in BY_PLACE and strategy not in settings.custom and as_java:
+        return lambda each: PlaceSizes(each, strategy, settings, threads, sdk)
     id_sets = future_ids(strategy, settings, question, most)
-    if names_inside(strategy, settings) == ["CONSISTENT_HASH"] and settings.virtual_nodes > 0:
+    if names_inside(strategy, settings) == ["CONSISTENT_HASH"] and settings.virtual_nodes > 0 and sdk is JAVA:
         every: dict[MessageQueue, int] = {}
         for layouts in queues:
             for queue in layouts.layout.queues:
                 every.setdefault(queue, len(every))
         rings = growing_rings(id_sets, list(every), settings.virtual_nodes, question.limits.survive)
         return lambda each: HashSizes(each, rings, every, threads)
-    return lambda each: IdSizes(each, strategy, settings, threads, id_sets)
+    return lambda each: IdSizes(each, strategy, settings, threads, id_sets, sdk)
 
 
 def _answer(
@@ -167,7 +182,6 @@ def _answer(
     curve, candidate = curves[chosen], candidates[chosen]
     allowed = tuple(each.consumers for each in curve if each.satisfied)
     trials = candidate.tried.sizes.trials
-    survive = question.limits.survive
     return GroupSize(
         group=group,
         consumers=min(allowed, default=None),
@@ -195,8 +209,18 @@ def _answer(
         every_order=not trials,
         trials=trials,
         threads=question.threads if question.work else None,
-        losses_counted=not trials or all(counted(each.consumers, survive) for each in curve),
+        sdk=question.sdk,
+        losses=_how_losses_are_known(candidate.tried.sizes, question),
     )
+
+
+def _how_losses_are_known(sizes: Sizes, question: SizeQuestion) -> Literal["counted", "bounded", "drawn"]:
+    """Of the largest group the losses are the most."""
+    largest = question.consumers[1]
+    numbers = range(1, question.limits.survive + 1)
+    if not sizes.trials or all(counted(largest, number) for number in numbers):
+        return "counted"
+    return "drawn" if sizes.bound(largest, 1) is None else "bounded"
 
 
 def _best(curve: Sequence[SizePoint]) -> SizePoint:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from rmqlb import DataError, SizeLimits, SizeQuestion, UsageError, allocate, size_group
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.size.by_hash import HashSizes, growing_rings
 from rmqlb.engine.size.future_ids import future_ids
+from rmqlb.engine.size.layouts import layout
 from rmqlb.model.group_size import GroupSize
 from rmqlb.model.route import TopicRouteData
 from tests.support import builders
@@ -206,12 +209,112 @@ def test_a_share_of_id_sets_is_enough_where_it_is_said_so() -> None:
     assert all(point.satisfied == (point.share == 1) for point in strict.curve)
 
 
-def test_losses_that_are_too_many_are_drawn_and_it_is_said() -> None:
+def test_after_a_loss_the_worst_of_all_losses_is_told() -> None:
+    routes = [route("T", a=7, b=4), route("U", b=3)]
+    limits = SizeLimits(max_imbalance=1.5, survive=1, share=0.5)
+    question = SizeQuestion(limits=limits, strategies=("CONSISTENT_HASH",), consumers=(2, 6), trials=8, seed=4)
+    trials = future_ids("CONSISTENT_HASH", Settings(), question, 6)
+    found = size_group("g", routes, question)
+    for point in found.curve:
+        joined = [each[: point.consumers] for each in trials]
+        worst = [
+            max(
+                imbalance(owned("CONSISTENT_HASH", queues_of(routes), [i for i in each if i != lost])) or 0
+                for lost in each
+            )
+            for each in joined
+        ]
+        if not point.share and point.after_loss is None:
+            assert point.fails == ("max-imbalance",)
+            continue
+        assert point.after_loss is not None
+        assert point.after_loss.imbalance == sorted(worst)[3]  # half of them are not above it
+        together = [all_fails("CONSISTENT_HASH", queues_of(routes), each, limits) for each in joined]
+        assert (point.share, point.satisfied) == (together.count(set()) / 8, together.count(set()) >= 4)
+
+
+def test_a_fifth_of_the_sets_is_a_fifth() -> None:
+    """1 - 0.8 is less than 0.2 in binary."""
+    topic = route("T", a=8, b=8)
+    question = SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(3, 9), limits=SizeLimits(max_imbalance=1.5))
+    shares = {point.consumers: point.share for point in size_group("g", [topic], question).curve}
+    for consumers, share in shares.items():
+        limits = SizeLimits(max_imbalance=1.5, share=share or 0.001)
+        alone = SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(3, 9), limits=limits)
+        found = size_group("g", [topic], alone).at(consumers)
+        assert found is not None
+        assert found.satisfied == (share > 0)
+
+
+def test_losses_that_are_too_many_are_bounded_and_it_is_said() -> None:
     topic = route("T", a=32)
     few = sized(topic, limits=SizeLimits(survive=1), strategies=("CONSISTENT_HASH",), most=9, trials=3)
     many = sized(topic, limits=SizeLimits(survive=4), strategies=("CONSISTENT_HASH",), most=30, trials=3)
     by_place = sized(topic, limits=SizeLimits(survive=4), most=30)
-    assert (few.losses_counted, many.losses_counted, by_place.losses_counted) == (True, False, True)
+    assert (few.losses, many.losses, by_place.losses) == ("counted", "bounded", "counted")
+    largest = many.curve[-1].after_loss
+    assert largest is not None
+    assert not largest.exact
+
+
+def test_a_bound_on_losses_is_not_below_the_worst_of_all_of_them() -> None:
+    routes = [route("T", a=9, b=4), route("U", b=11)]
+    work = {queue: 1.0 + queue.queue_id for queues in queues_of(routes) for queue in queues}
+    question = SizeQuestion(trials=5, seed=3)
+    trials = future_ids("CONSISTENT_HASH", Settings(), question, 8)
+    its = layout(routes, work)
+    rings = growing_rings(trials, its.queues, 10, 3)
+    sizes = HashSizes(its, rings, {queue: at for at, queue in enumerate(its.queues)}, 20)
+    for consumers, losses in ((4, 1), (5, 3), (8, 2)):
+        bound = sizes.bound(consumers, losses)
+        assert bound.utilisation is not None
+        for trial, ids_ in enumerate(trials):
+            left = list(combinations(ids_[:consumers], consumers - losses))
+            each = [owned("CONSISTENT_HASH", queues_of(routes), one) for one in left]
+            assert max(max(numbers.values()) for numbers in each) <= bound.most[trial] <= 24
+            assert max(list(numbers.values()).count(0) for numbers in each) <= bound.idle[trial]
+            used = max(busiest("CONSISTENT_HASH", queues_of(routes), one, work) for one in left) / 20
+            assert used <= bound.utilisation[trial] + 1e-9
+
+
+def test_losses_under_a_function_that_are_too_many_are_drawn_and_it_is_said() -> None:
+    def by_circle(_: str, client_id: str, queues: list[Any], client_ids: list[str]) -> list[Any]:
+        return queues[client_ids.index(client_id) :: len(client_ids)]
+
+    limits = SizeLimits(max_imbalance=1.3, survive=2)
+    question = SizeQuestion(limits=limits, strategies=("OWN",), consumers=(21, 22), trials=2)
+    found = size_group("g", [route("T", a=22)], question, Settings(custom={"OWN": by_circle}))
+    alike = sized(route("T", a=22), limits=limits, consumers=(21, 22))
+    assert (found.losses, alike.losses) == ("drawn", "counted")
+    assert [point.satisfied for point in found.curve] == [point.satisfied for point in alike.curve]
+    assert found.curve[1].fails == alike.curve[1].fails == ("survive",)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "own"),
+    [("AVG", Settings()), ("CONSISTENT_HASH", Settings()), ("MACHINE_ROOM", Settings(consumer_idcs=frozenset({"r"})))],
+)
+def test_consumers_of_another_library_are_sized_by_its_rules(strategy: str, own: Settings) -> None:
+    topic = route("T", **{"q@b": 5, "r@a": 8})
+    question = SizeQuestion(limits=EVEN, strategies=(strategy,), consumers=(1, 6), trials=3, sdk="go")
+    found = size_group("g", [topic], question, own)
+    assert found.sdk == "go"
+    trials = [ids(6)] if found.every_order else future_ids(strategy, own, question, 6)
+    for point in found.curve:
+        each = [
+            allocate(
+                strategy, topic.subscribe_queues(), one[: point.consumers], sdk="go", consumer_idcs=own.consumer_idcs
+            )
+            for one in trials
+        ]
+        numbers = [{client_id: len(share) for client_id, share in shares.items()} for shares in each]
+        assert point.imbalance == max(imbalance(one) or 0 for one in numbers)
+        assert point.idle == max(list(one.values()).count(0) for one in numbers)
+
+
+def test_a_library_without_the_strategy_is_refused() -> None:
+    with pytest.raises(UsageError, match="no other strategy can be set"):
+        size_group("g", [route("T", a=4)], SizeQuestion(strategies=("CONSISTENT_HASH",), sdk="cpp"))
 
 
 def test_strategies_that_look_at_machines_take_those_of_the_present_consumers() -> None:
@@ -296,11 +399,20 @@ def test_a_function_is_asked_with_the_ids_of_trials() -> None:
         (SizeQuestion(limits=SizeLimits(survive=9), consumers=(1, 9)), "no consumer would be left"),
         (SizeQuestion(queues_per_broker=(5, 2)), "queues per broker from 5 to 2"),
         (SizeQuestion(limits=SizeLimits(max_utilisation=0.8)), "max_utilisation needs work"),
+        (SizeQuestion(consumers=(1, 1000), queues_per_broker=(1, 1000)), "1000000 sizes to look at"),
+        (SizeQuestion(strategies=()), "no strategy is named"),
     ],
 )
 def test_contradictions_are_refused(question: SizeQuestion, text: str) -> None:
     with pytest.raises(UsageError, match=text):
         size_group("g", [route("T", a=4)], question)
+
+
+def test_rings_that_take_gigabytes_are_refused_with_what_to_try() -> None:
+    question = SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(1, 50), trials=100)
+    with pytest.raises(UsageError, match="too many to look at") as raised:
+        size_group("g", [route("T", a=4)], question, Settings(virtual_nodes=10_000))
+    assert raised.value.hint == "with --trials 40 they are not"
 
 
 def test_a_group_without_queues_has_no_size() -> None:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rmqlb.engine.allocate.vectorized.hash_ring import entry_hashes, ring_hashes
 from rmqlb.engine.arrays.lanes import Bits, Ints
+
+Sums = npt.NDArray[Any]  # whole numbers of queues, or floats of work
 
 _LOWER = np.uint64(16)
 _LARGEST = (1 << 16) - 1
@@ -78,13 +81,42 @@ class GrowingRings:
         before.
         """
         owners = self._owners_of(consumers, tuple(lost))[part.rows]
-        whole = self.trials * self._members
-        numbers = np.bincount(owners.ravel(), minlength=whole).reshape(self.trials, -1)
+        numbers = self._summed(owners, None)
+        busiest = None if part.work is None else self._summed(owners, part.work).max(axis=1).tolist()
+        return numbers.max(axis=1).tolist(), np.count_nonzero(numbers, axis=1).tolist(), busiest
+
+    def bounded(self, consumers: int, losses: int, part: Part) -> tuple[list[int], list[int], list[float] | None]:
+        """The same after any loss of so many consumers, or more; and consumers with a queue, or fewer.
+
+        A consumer owns at most its queues and those of the lost ones, and at most the queues to which no more than the
+        lost ones are nearer.
+        """
+        own = self._owners_of(consumers, ())[part.rows]
+        levels = [_places(level[part.rows]) + self._trials * self._members for level in self._nearest[1 : losses + 1]]
+        numbers = self._summed(own, None)
+        most = self._at_most(numbers, levels, losses, None)
         busiest: list[float] | None = None
         if part.work is not None:
-            work = np.broadcast_to(part.work, owners.shape).ravel()
-            busiest = np.bincount(owners.ravel(), work, whole).reshape(self.trials, -1).max(axis=1).tolist()
-        return numbers.max(axis=1).tolist(), np.count_nonzero(numbers, axis=1).tolist(), busiest
+            busiest = self._at_most(self._summed(own, part.work), levels, losses, part.work).tolist()
+        # A consumer without a queue may get none when others are lost; no survivor loses one.
+        idle = consumers - np.count_nonzero(numbers, axis=1)
+        return most.tolist(), (consumers - losses - np.minimum(idle, consumers - losses)).tolist(), busiest
+
+    def _at_most(self, own: Sums, levels: Sequence[Ints], losses: int, work: npt.NDArray[np.float64] | None) -> Sums:
+        """Of each set of IDs what no consumer exceeds."""
+        largest = np.sort(own, axis=1)[:, -(losses + 1) :].sum(axis=1)
+        within = own.copy()
+        for level in levels:
+            within += self._summed(level, work)
+        found: Sums = np.minimum(largest, within.max(axis=1))
+        return found
+
+    def _summed(self, owners: Ints, work: npt.NDArray[np.float64] | None) -> Sums:
+        """How many queues, or how much of their work, each consumer has; shape (trials, members)."""
+        whole = self.trials * self._members
+        weights = None if work is None else np.broadcast_to(work, owners.shape).ravel()
+        found: Sums = np.bincount(owners.ravel(), weights, whole).reshape(self.trials, -1)
+        return found
 
     def _owners_of(self, consumers: int, lost: tuple[int, ...]) -> Ints:
         """Of every queue, as trial × members + the place in the sorted set; shape (queues, trials)."""
