@@ -33,6 +33,7 @@ BASIC = {
     "record": "record --replay examples/recording.json",
     "check": f"check -p examples/policy.yaml {EXAMPLE} --today 2027-01-01",
     "simulate-send": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@#5-#9 --messages 12 --latency 1ms",
+    "plan-topic": f"plan-topic {EXAMPLE} --topic OrderEvents --queues 16",
     "select-queue": f"select-queue {EXAMPLE} --topic Skewed --key order-1 --key order-2 --key order-3",
     "simulate-receive": f"simulate-receive {EXAMPLE} --topic Skewed --messages 40 --target-wait 1s",
     "context-add": "context add prod -s rocketmq://10.0.0.1:9876 --access-key viewer --secret keyring:rmqlb/prod --use",

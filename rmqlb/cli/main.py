@@ -18,6 +18,7 @@ COMMANDS = (
     "diagnose",
     "diff",
     "plan-rebalance",
+    "plan-topic",
     "simulate-rebalance",
     "plan-rollout",
     "size-group",

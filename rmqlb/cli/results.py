@@ -17,6 +17,7 @@ from rmqlb.model.recording import Recording, RecordLine, TakenSnapshot, TakenSna
 from rmqlb.model.rollout import Rollout
 from rmqlb.model.send_report import Attempt, LostMessage
 from rmqlb.model.sweep import FailureSweep
+from rmqlb.model.topic_change import TopicChangePlan
 from rmqlb.sources.formats.snapshot_document import SnapshotDocument
 from rmqlb.views.check.result import CheckResult
 from rmqlb.views.config_view import Contexts, OneContext, Settings
@@ -76,6 +77,12 @@ RESULTS = (
         ("plan-rebalance",),
         "what a change does to several groups, with more than one --group",
         PlanOfGroups,
+    ),
+    Result(
+        "rmqlb/topic-plan",
+        ("plan-topic",),
+        "the steps that change a topic's queues, and what each does",
+        TopicChangePlan,
     ),
     Result("rmqlb/simulate-rebalance", ("simulate-rebalance",), "a consumer group over time", GroupResult),
     Result(

@@ -15,6 +15,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "diagnose": ("groups", "findings", "rules", "evidence", "queues"),
     "diff": ("groups", "topics", "unexplained", "lag", "queues"),
     "plan-rebalance": ("groups", "strategies", "consumers", "moves", "pop", "queues", "summary"),
+    "plan-topic": ("steps", "commands", "waits", "groups", "keys", "brokers", "checked"),
     "simulate-rebalance": (
         *("timeline", "windows", "takeovers", "consumers", "events", "trials", "summary"),
         *("steps", "queues", "intervals", "groups", "producers"),
