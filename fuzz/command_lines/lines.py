@@ -25,6 +25,7 @@ _OFTEN = {
     "simulate-receive": 2,
     "select-queue": 2,
     "size-group": 3,
+    "plan-topic": 2,
     "show-owners": 3,
     "check": 3,
     "show-groups": 2,

@@ -352,6 +352,7 @@ BY_METAVAR: Mapping[str, Maker] = {
     "ID,ID,…": lambda at: ",".join(dict.fromkeys(at.members)) or "a,b",
     "IDS|@FILE|N": _consumers,
     "BROKER": _broker,
+    "CLUSTER": lambda at: at.seldom("west", "DefaultCluster"),
     "BROKER:QUEUE": lambda at: f"{_broker(at)}:{at.one('0', '1', '99')}",
     "BROKER[@FROM-TO][:KIND]": _failure,
     "[ID=]java|go|cpp": _consumer_sdk,

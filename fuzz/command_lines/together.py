@@ -345,6 +345,7 @@ _OWN_LISTS = {
     "simulate-receive": ("brokers", "failures", "quantiles"),
     "select-queue": ("pairs", "sdks"),
     "size-group": ("curve", "candidates", "topics"),
+    "plan-topic": ("steps",),
 }
 """Command → its sections whose names are those of the lists."""
 

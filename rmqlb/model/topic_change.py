@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct, field
@@ -78,6 +77,18 @@ class BrokerQueues(Struct, frozen=True, rename="camel"):
     perm: int
 
 
+class StartCount(Struct, frozen=True, rename="camel"):
+    """How owners of new queues begin.
+
+    Attributes:
+        rule: stored, beginning, end, timestamp, refused or unknown.
+        queues: how many begin so.
+    """
+
+    rule: str
+    queues: int
+
+
 class GroupEffect(Struct, frozen=True, rename="camel"):
     """What a step does to a group.
 
@@ -91,7 +102,7 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
         unassigned: queues without an owner afterwards.
         idle: consumers without a queue afterwards.
         imbalance: of the queues per consumer afterwards.
-        starts: rule by which the owners of new queues begin → number of these queues; unknown where the rule is.
+        starts: how the owners of new queues begin.
         skipped: messages in new queues that their owners never read, because they begin at the end; null when that
             cannot be known.
     """
@@ -104,7 +115,7 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
     unassigned: int | None
     idle: int | None
     imbalance: float | None
-    starts: Mapping[str, int]
+    starts: tuple[StartCount, ...]
     skipped: int | None
 
 

@@ -36,6 +36,7 @@ _WAITS: Mapping[WaitKind, str] = {
 def topic_change_report(plan: TopicChangePlan) -> Report:
     """The plan for people and machines."""
     sections = (
+        *([_checked(plan.checked)] if plan.checked is not None else ()),
         _steps_screen(plan),
         _steps(plan),
         _commands(plan),
@@ -43,7 +44,6 @@ def topic_change_report(plan: TopicChangePlan) -> Report:
         _groups(plan),
         _keys(plan),
         _brokers(plan),
-        *([_checked(plan.checked)] if plan.checked is not None else ()),
     )
     grave = WARNING if plan.checked is not None and not plan.checked.holds else ""
     return Report("rmqlb/topic-plan", plan, tuple(_facts(plan)), sections, grave=grave, closing=tuple(_closing(plan)))
@@ -163,7 +163,7 @@ def _effects(step: Step) -> Iterator[str]:
             line += f", {each.unassigned} unassigned" if each.unassigned else ""
             line += f", {counted(each.idle or 0, 'idle consumer')}" if each.idle else ""
             if each.starts:
-                line += f"; new queues start at: {', '.join(f'{rule} ({n})' for rule, n in each.starts.items())}"
+                line += f"; new queues start at: {', '.join(f'{one.rule} ({one.queues})' for one in each.starts)}"
             yield line + (f", which skips {messages(each.skipped)}" if each.skipped else "")
 
 

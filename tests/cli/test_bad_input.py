@@ -833,6 +833,16 @@ KEYS = [
     Bad(f"{SELECT} --key a --remove-broker broker-x", USAGE, "--remove-broker broker-x: topic Skewed has no such broker", "did you mean broker-b or broker-a?"),
     Bad(f"{SELECT} --key a --write-queues many", USAGE, "--write-queues many: many is not a number of queues (0 to 99999)"),
     Bad("select-queue -s EXAMPLE -t Skewd --key a", DATA, f"topic Skewd is not in {EXAMPLE}", "did you mean Skewed?"),
+    Bad("plan-topic -s EXAMPLE -t Skewed", USAGE, "what changes?", "name it with --queues N, --add-broker, --drain-broker or --move-to-cluster"),
+    Bad("plan-topic -s EXAMPLE -t Skewed --queues 0", USAGE, "--queues 0: a topic without queues takes no message", "write 1 or more"),
+    Bad("plan-topic -s EXAMPLE -t Skewed --queues many", USAGE, "--queues many: many is not a number of queues (0 to 99999)"),
+    Bad("plan-topic -s EXAMPLE -t Skewed --drain-broker broker-x", USAGE, "--drain-broker broker-x: topic Skewed has no such broker", "did you mean broker-b or broker-a?"),
+    Bad("plan-topic -s EXAMPLE -t Skewed --drain-broker broker-a --drain-broker broker-b", USAGE, "topic Skewed would have no queue left", "add a broker, or drain fewer"),
+    Bad("plan-topic -s EXAMPLE -t Skewed --move-to-cluster west", DATA, "--move-to-cluster west: no broker of that cluster is in the source", "there are the clusters DefaultCluster"),
+    Bad("plan-topic -s EXAMPLE -t Skewed --queues 8 --unordered --check-step 5", USAGE, "--check-step 5: the plan has 4 steps"),
+    Bad("plan-topic -s EXAMPLE -t Skewed --queues 8 --rates-since http://h", USAGE, "--rates-since http://h: an earlier snapshot is a file", "write one with fetch-routes --to FILE"),
+    Bad("plan-topic -s - -t Skewed --queues 8 --rates-since -", USAGE, "-s - and --rates-since - both read stdin"),
+    Bad("plan-topic -s EXAMPLE -t Skwed --queues 8", DATA, f"topic Skwed is not in {EXAMPLE}", "did you mean Skewed?"),
 ]  # fmt: skip
 SIZE = "size-group -s EXAMPLE -g order-svc"
 SIZES = [

@@ -97,6 +97,7 @@ _BY_NAME: Mapping[str, Value] = {
     "--tls-name": NOTHING,
     "--remove-broker": NOTHING,
     "--remove-master": NOTHING,
+    "--drain-broker": NOTHING,
     "--topic": Value("topics"),
     "--group": Value("groups"),
     "--orderly": Value("groups"),
@@ -121,6 +122,7 @@ ONLY_THE_USER_KNOWS = frozenset(
             "KEY",
             "SHARE",
             "N..M",
+            "CLUSTER",
         ),
         *(
             "ID,ID,…",

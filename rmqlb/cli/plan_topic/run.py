@@ -64,7 +64,7 @@ def run(source: SourceOptions, topic: str, change: ChangeOptions, which: TopicOp
         group, of_group = _planned(snapshot, name, topic, rates)
         groups.append(group)
         findings += of_group
-    plan = plan_topic(routes, request, groups, keys, name_servers=_name_servers(snapshot))
+    plan = plan_topic(routes, request, groups if snapshot.groups else None, keys, name_servers=_name_servers(snapshot))
     checked = None
     if which.check_step is not None:
         if which.check_step > len(plan.steps):
@@ -107,7 +107,8 @@ def _wanted(topic: str, request: TopicRequest, which: TopicOptions) -> Wanted:
     """The topic with its groups; and the topics that brokers and clusters have under their own names, for addresses."""
     brokers = [broker.name for broker in request.add_brokers]
     clusters = [] if request.move_to_cluster is None else [request.move_to_cluster]
-    return Wanted(everything=Everything(topics=(topic, *brokers, *clusters), groups=tuple(which.group or ())))
+    everything = Everything(topics=(topic, *brokers, *clusters), groups=tuple(which.group or ()))
+    return Wanted((topic,), everything=everything)  # the name is that of a file with a single route
 
 
 def _known(snapshot: ClusterSnapshot) -> list[BrokerData]:
@@ -134,7 +135,7 @@ def _planned(
         detected = detect_strategy(None, found.group, found.routes, members)
     except (DataError, UsageError) as error:
         return unplanned, [
-            Finding("group-left-out", f"group {name}: its owners are not predicted: {error.problem}", name, INFO)
+            Finding("owners-not-planned", f"group {name}: its owners are not predicted: {error.problem}", name, INFO)
         ]
     members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
     of_group = (each for each in (*found.findings, *detected.findings) if each.group in (None, name))

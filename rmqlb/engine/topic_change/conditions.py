@@ -51,6 +51,8 @@ def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence
     present = {name: snapshot.groups[name] for name in groups if name in snapshot.groups}
     unread = [each.what for each in snapshot.unread if each.kind in ("groups", "group", "members", "member", "offsets")]
     if wait.kind == "drained":
+        if not snapshot.groups:
+            unread.append("the source has no group of the topic")
         return _drained(wait, topic, present, unread)
     return _owned(wait, topic, present)
 
@@ -75,7 +77,7 @@ def _fault_of_route(wait: WaitFor, sighting: RouteSighting) -> str | None:
 
 def _drained(wait: WaitFor, topic: str, groups: Mapping[str, ConsumerGroup], unread: Sequence[str]) -> Checked:
     behind: list[str] = []
-    unknown: list[str] = [] if groups else ["the source has no group of the topic"]
+    unknown: list[str] = []
     for name, group in groups.items():
         lags = [_state(group, topic, queue).lag for queue in wait.queues]
         if any(lags):

@@ -19,7 +19,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import ADDED, ASSIGNED, TopicPlan
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import ProxyMode
-from rmqlb.model.topic_change import GroupEffect, KeysMoved
+from rmqlb.model.topic_change import GroupEffect, KeysMoved, StartCount
 
 
 class PlannedGroup(Struct, frozen=True):
@@ -43,7 +43,7 @@ class Keys(Struct, frozen=True):
 def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteData) -> GroupEffect:
     """What becomes of the group's owners (raises AllocationError)."""
     if group.members is None:
-        return GroupEffect(group.name, None, None, None, None, None, None, None, {}, None)
+        return GroupEffect(group.name, None, None, None, None, None, None, None, (), None)
     sides = Side(group.members, (before,)), Side(group.members, (after,))
     plan = plan_rebalance(group.name, *sides, states=group.states)
     plan = with_starts(plan, group.states, group.consume_from, (before,))
@@ -63,7 +63,7 @@ def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteD
     )
 
 
-def _starts(topics: Sequence[TopicPlan], states: States) -> tuple[dict[str, int], int | None]:
+def _starts(topics: Sequence[TopicPlan], states: States) -> tuple[tuple[StartCount, ...], int | None]:
     """How the owners of new queues begin, and how many messages they skip thereby."""
     rules: Counter[str] = Counter()
     skipped: int | None = 0
@@ -77,7 +77,7 @@ def _starts(topics: Sequence[TopicPlan], states: States) -> tuple[dict[str, int]
                 skipped = None
             elif skipped is not None and move.start_rule == "end" and state is not None:
                 skipped += max(move.start_offset - (state.min_offset or 0), 0)
-    return dict(sorted(rules.items())), skipped
+    return tuple(StartCount(rule, rules[rule]) for rule in sorted(rules)), skipped
 
 
 def keys_moved(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> tuple[KeysMoved, ...]:
@@ -103,14 +103,16 @@ def uniform_share(before: Sequence[MessageQueue], after: Sequence[MessageQueue])
     return sum(before[i % len(before)] != after[i % len(after)] for i in range(whole)) / whole
 
 
-def drain_ms(groups: Sequence[PlannedGroup], queues: Sequence[MessageQueue]) -> float | None:
+def drain_ms(groups: Sequence[PlannedGroup] | None, queues: Sequence[MessageQueue]) -> float | None:
     """How long the groups take to read what is in the queues, if nothing more comes; None when it is unknown.
 
     A group goes on as two snapshots show it. While messages still come it may be slower than it could be, so this is
     rather too long than too short.
     """
+    if groups is None and queues:
+        return None
     longest = 0.0
-    for group in groups:
+    for group in groups or ():
         for queue in queues:
             state = group.states.get(queue)
             lag = None if state is None else state.lag

@@ -29,7 +29,7 @@ _NOTICED_MS = _POLL_MS + Clocks().rebalance_wait_us / 1000
 def plan_topic(
     routes: Routes,
     request: TopicRequest,
-    groups: Sequence[PlannedGroup],
+    groups: Sequence[PlannedGroup] | None,
     keys: Keys | None = None,
     *,
     name_servers: str | None = None,
@@ -39,7 +39,7 @@ def plan_topic(
     Args:
         routes: the topic's route now and after each change.
         request: what is asked for.
-        groups: the groups that read the topic.
+        groups: the groups that read the topic; None when they are not known.
         keys: of the producers; None when they are not known.
         name_servers: for the commands' `-n`; None leaves it out.
     """
@@ -64,7 +64,7 @@ def _numbered(steps: Iterator[Step]) -> tuple[Step, ...]:
 
 
 def _steps(
-    routes: Routes, groups: Sequence[PlannedGroup], keys: Keys, name_servers: str | None, ordered: bool
+    routes: Routes, groups: Sequence[PlannedGroup] | None, keys: Keys, name_servers: str | None, ordered: bool
 ) -> Iterator[Step]:
     now, opened, switched, target = routes.now, routes.opened, routes.switched, routes.target
     readable, writable = opened.subscribe_queues(), target.publish_queues()
@@ -91,7 +91,7 @@ def _steps(
             brokers=_brokers(after),
             readable_queues=len(after.subscribe_queues()),
             writable_queues=len(after.publish_queues()),
-            groups=tuple(group_effect(group, before, after) for group in groups) if before is not after else (),
+            groups=tuple(group_effect(group, before, after) for group in groups or ()) if before is not after else (),
         )
 
     yield step("add-read-queues", now, opened, opens, _NOTICED_MS, wait_readable, _wait("owned", final))
@@ -113,7 +113,7 @@ def _steps(
     yield step("remove-read-queues", switched, target, bool(leaving), _NOTICED_MS, *closing)
 
 
-def _broken_ms(routes: Routes, groups: Sequence[PlannedGroup]) -> float | None:
+def _broken_ms(routes: Routes, groups: Sequence[PlannedGroup] | None) -> float | None:
     """How long a moved key's older messages can be read after newer ones, if producers go on; at most.
 
     Producers poll the route at different moments; then the old queues have to be read to their ends.

@@ -18,7 +18,7 @@ from rmqlb.engine.topic_change.target import TopicRequest, routes_of
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.model.topic_change import Step, TopicChangePlan
+from rmqlb.model.topic_change import StartCount, Step, TopicChangePlan
 from tests.support.builders import queues, route, side
 
 KEYS = tuple(f"order-{number}" for number in range(200))
@@ -64,7 +64,7 @@ def test_new_queues_begin_at_their_first_message_when_they_are_read_first() -> N
     states = {queue: QueueState(broker_offset=50, consumer_offset=50) for queue in queues(4, "a") + queues(4, "b")}
     group = PlannedGroup("g", side("c1 c2", route(a=4, b=4)).members, states)
     effect = plan(TopicRequest(queues=6), group).steps[0].groups[0]
-    assert (effect.starts, effect.skipped) == ({"end": 4}, 0)
+    assert (effect.starts, effect.skipped) == ((StartCount("end", 4),), 0)
 
 
 def lagging(lag: int, per_second: float) -> PlannedGroup:

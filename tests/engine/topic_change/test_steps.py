@@ -155,7 +155,7 @@ def test_no_step_takes_a_queue_that_is_still_written_or_unread(
         return
     reads = [set(each.subscribe_queues()) for each in (found.now, found.opened, found.switched, found.target)]
     writes = [each.publish_queues() for each in (found.now, found.opened, found.switched, found.target)]
-    assert writes[0] == writes[1] and writes[2] == writes[3]
+    assert (writes[0], writes[2]) == (writes[1], writes[3])
     assert reads[0] <= reads[1] == reads[2] >= reads[3]
     assert set(writes[3]) & reads[2] == set(writes[3]) & reads[3]
 
