@@ -272,8 +272,7 @@ _KEPT = (
 """What the file of a scenario says for its command, right or wrong."""
 BY_NAME: Mapping[str, Maker] = {
     "--source": _source,
-    "--remove-broker": _broker,
-    "--remove-master": _broker,
+    **dict.fromkeys(("--remove-broker", "--remove-master", "--drain-broker"), _broker),
     "--zones": lambda at: at.file(
         "zones.yaml", at.one("az1: [broker-a, '192.*']\naz2: '*'\n", "az1: none-*\n", "[]\n")
     ),

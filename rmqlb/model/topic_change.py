@@ -105,6 +105,8 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
         starts: how the owners of new queues begin.
         skipped: messages in new queues that their owners never read, because they begin at the end; null when that
             cannot be known.
+        lag_removed: messages now unread in the queues that are no longer readable, which the group loses if it does not
+            read them first; null when it cannot be known.
     """
 
     group: str
@@ -117,6 +119,7 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
     imbalance: float | None
     starts: tuple[StartCount, ...]
     skipped: int | None
+    lag_removed: int | None
 
 
 class KeysMoved(Struct, frozen=True, rename="camel"):

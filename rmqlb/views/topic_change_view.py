@@ -162,6 +162,7 @@ def _effects(step: Step) -> Iterator[str]:
             line = f"group {each.group}: {moves}, {each.added} added, {each.removed} removed"
             line += f", {each.unassigned} unassigned" if each.unassigned else ""
             line += f", {counted(each.idle or 0, 'idle consumer')}" if each.idle else ""
+            line += f", with {messages(each.lag_removed, 'unread ')} now" if each.lag_removed else ""
             if each.starts:
                 line += f"; new queues start at: {', '.join(f'{one.rule} ({one.queues})' for one in each.starts)}"
             yield line + (f", which skips {messages(each.skipped)}" if each.skipped else "")
@@ -205,6 +206,7 @@ def _groups(plan: TopicChangePlan) -> Section:
         Column("idle", "idle", "number"),
         Column("imbalance", "imbalance", "number"),
         Column("skipped", "skipped", "number"),
+        Column("unread, removed", "lagRemoved", "number"),
     )
     rows: list[tuple[Cell, ...]] = []
     for step in plan.steps:

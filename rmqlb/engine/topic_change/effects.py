@@ -43,7 +43,7 @@ class Keys(Struct, frozen=True):
 def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteData) -> GroupEffect:
     """What becomes of the group's owners (raises AllocationError)."""
     if group.members is None:
-        return GroupEffect(group.name, None, None, None, None, None, None, None, (), None)
+        return GroupEffect(group.name, None, None, None, None, None, None, None, (), None, None)
     sides = Side(group.members, (before,)), Side(group.members, (after,))
     plan = plan_rebalance(group.name, *sides, states=group.states)
     plan = with_starts(plan, group.states, group.consume_from, (before,))
@@ -60,6 +60,7 @@ def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteD
         imbalance=summary.imbalance,
         starts=starts,
         skipped=skipped,
+        lag_removed=summary.lag_removed,
     )
 
 

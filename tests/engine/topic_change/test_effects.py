@@ -67,6 +67,13 @@ def test_new_queues_begin_at_their_first_message_when_they_are_read_first() -> N
     assert (effect.starts, effect.skipped) == ((StartCount("end", 4),), 0)
 
 
+def test_unread_messages_of_queues_that_go_are_counted() -> None:
+    states = {queue: QueueState(broker_offset=50, consumer_offset=50) for queue in queues(4, "a") + queues(4, "b")}
+    states[queues(4, "b")[3]] = QueueState(broker_offset=50, consumer_offset=43)
+    group = PlannedGroup("g", side("c1 c2", route(a=4, b=4)).members, states)
+    assert [step.groups[0].lag_removed for step in plan(TopicRequest(queues=3), group).steps if step.groups][-1] == 7
+
+
 def lagging(lag: int, per_second: float) -> PlannedGroup:
     """A group with so many unread messages in queue 0 of a, of which it reads so many per second."""
     states = {queue: QueueState(broker_offset=100, consumer_offset=100) for queue in queues(4, "a") + queues(4, "b")}
