@@ -72,7 +72,7 @@ def _check_fact(checked: StepCheck, steps: int) -> str:
     if checked.holds:
         after = f"; step {checked.number + 1} may begin" if checked.number < steps else ""
         return f"step {checked.number} holds{after}"
-    found = "; ".join(each.found for each in checked.conditions if not each.holds)
+    found = "; ".join(each.found for each in checked.conditions if each.holds is False)
     return f"step {checked.number} does not hold yet: {found}"
 
 
@@ -101,6 +101,7 @@ def _order_facts(plan: TopicChangePlan) -> Iterator[str]:
 def _closing(plan: TopicChangePlan) -> Iterator[str]:
     if any(step.commands and not step.done for step in plan.steps):
         yield "rmqlb runs no command; updateTopic resets what it is not given, so each command says all of it"
+        yield "to copy them: --section commands -o plain"
     if any("-n" not in one.text.split() for step in plan.steps for one in step.commands):
         yield "mqadmin takes the NameServers from NAMESRV_ADDR, or from -n"
 
