@@ -162,6 +162,21 @@ def test_no_step_takes_a_queue_that_is_still_written_or_unread(
 
 @settings(max_examples=150)
 @given(a=DATAS, b=DATAS, request=REQUESTS)
+def test_between_two_commands_of_a_step_producers_have_queues(
+    a: tuple[int, int, int], b: tuple[int, int, int], request: TopicRequest
+) -> None:
+    found = _tried(topic(a, b), request)
+    if found is None or not found.now.publish_queues():
+        return
+    datas = {data.broker_name: data for data in found.opened.queue_datas}
+    becomes = {data.broker_name: data for data in found.switched.queue_datas}
+    for command in commands_between(found.opened, found.switched, None):
+        datas[command.broker_name or ""] = becomes[command.broker_name or ""]
+        assert replace(found.opened, queue_datas=tuple(datas.values())).publish_queues()
+
+
+@settings(max_examples=150)
+@given(a=DATAS, b=DATAS, request=REQUESTS)
 def test_planned_again_on_the_way_the_same_steps_are_left(
     a: tuple[int, int, int], b: tuple[int, int, int], request: TopicRequest
 ) -> None:
