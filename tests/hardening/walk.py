@@ -27,7 +27,7 @@ ON_A_GROUP = {
 ON_A_TOPIC = {
     "show-route": (),
     "select-queue": ("--key", "order-1", "--key", "order-2", "--add-broker", "broker-x"),
-    "plan-topic": ("--queues", "16", "--check-step", "1"),
+    "plan-topic": ("--queues", "16"),
     "simulate-send": ("--fail", "*@#1-#2:SYSTEM_BUSY", "--messages", "5", "--trace"),
     "simulate-receive": ("--fail", "*@1s-2s", "--messages", "5", "--trace"),
 }
