@@ -107,6 +107,9 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
             cannot be known.
         lag_removed: messages now unread in the queues that are no longer readable, which the group loses if it does not
             read them first; null when it cannot be known.
+        out_of_order_unheld: of the step that changes write queues: messages now unread that the group reads after newer
+            ones of their key if producers are not held, where it reads the former queues last; those whose key moves,
+            of the keys given (each equally often) or evenly hashed; null when it cannot be known.
     """
 
     group: str
@@ -120,6 +123,7 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
     starts: tuple[StartCount, ...]
     skipped: int | None
     lag_removed: int | None
+    out_of_order_unheld: int | None = None
 
 
 class KeysMoved(Struct, frozen=True, rename="camel"):

@@ -92,10 +92,17 @@ def _order_facts(plan: TopicChangePlan) -> Iterator[str]:
             yield f"of evenly hashed keys {percent(step.uniform_share)} go to another queue"
         unheld = step.order_broken_unheld_ms
         longest = "for an unknown time" if unheld is None else f"for up to {about(unheld)}"
+        longest += _late(step)
         if plan.ordered:
             yield f"order of keys: kept while producers are held in steps 2 to 4; otherwise broken {longest}"
         else:
             yield f"order of moved keys: broken {longest} (--unordered)"
+
+
+def _late(step: Step) -> str:
+    """How many messages the group that is affected most would read out of order."""
+    late, name = max(((each.out_of_order_unheld or 0, each.group) for each in step.groups), default=(0, ""))
+    return f", and group {name} reads about {messages(late)} after newer ones of their key" if late else ""
 
 
 def _closing(plan: TopicChangePlan) -> Iterator[str]:
@@ -208,6 +215,7 @@ def _groups(plan: TopicChangePlan) -> Section:
         Column("imbalance", "imbalance", "number"),
         Column("skipped", "skipped", "number"),
         Column("unread, removed", "lagRemoved", "number"),
+        Column("out of order", "outOfOrderUnheld", "number"),
     )
     rows: list[tuple[Cell, ...]] = []
     for step in plan.steps:

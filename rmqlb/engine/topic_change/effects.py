@@ -15,6 +15,7 @@ from rmqlb.engine.send.sdks.key_queues import key_queues
 from rmqlb.engine.send.sdks.profile import ChosenSdk
 from rmqlb.model.group import States
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
+from rmqlb.model.key_queues import KeyQueue
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import ADDED, ASSIGNED, TopicPlan
 from rmqlb.model.route import TopicRouteData
@@ -81,27 +82,80 @@ def _starts(topics: Sequence[TopicPlan], states: States) -> tuple[tuple[StartCou
     return tuple(StartCount(rule, rules[rule]) for rule in sorted(rules)), skipped
 
 
-def keys_moved(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> tuple[KeysMoved, ...]:
-    """How many keys go to another queue, SDK by SDK."""
-    if not keys.keys or before.publish_queues() == after.publish_queues():
-        return ()
+class MovedKeys(Struct, frozen=True):
+    """Keys that go to another queue: how many of each SDK's, and what share of each queue's former keys."""
+
+    sdks: tuple[KeysMoved, ...]
+    leaving: tuple[Mapping[MessageQueue, float], ...]  # SDK by SDK; evenly hashed keys where none is known
+
+
+def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> MovedKeys:
+    """The keys that go to another queue, those given or evenly hashed ones (raises DataError)."""
+    if before.publish_queues() == after.publish_queues():
+        return MovedKeys((), ())
+    evenly = leaving_shares(before.publish_queues(), after.publish_queues())
+    if not keys.keys:
+        return MovedKeys((), (evenly,))
     found = key_queues(before, keys.keys, keys.sdks, keys.proxy_mode, after=after)
-    return tuple(KeysMoved(each.sdk, each.moved, each.moved_share) for each in found.sdks)
+    sdks = tuple(KeysMoved(each.sdk, each.moved, each.moved_share) for each in found.sdks)
+    leaving = tuple(_leaving(before.topic, found.keys, each.sdk) for each in sdks if each.moved is not None)
+    return MovedKeys(sdks, leaving or (evenly,))
+
+
+def _leaving(topic: str, keys: Sequence[KeyQueue], sdk: str) -> dict[MessageQueue, float]:
+    """The share of each queue's keys that leave it; of a queue without a key nothing is said."""
+    whole: Counter[MessageQueue] = Counter()
+    left: Counter[MessageQueue] = Counter()
+    for key in keys:
+        place = key.queues[sdk]
+        if place is not None:
+            queue = MessageQueue(topic, place.broker_name, place.queue_id)
+            whole[queue] += 1
+            left[queue] += (key.queues_after or {}).get(sdk) != place
+    return {queue: left[queue] / count for queue, count in whole.items()}
+
+
+def leaving_shares(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> dict[MessageQueue, float]:
+    """The share of each queue's evenly distributed hashes that go elsewhere when a key goes to queue number hash % n.
+
+    >>> a = [MessageQueue("T", "a", i) for i in range(4)]
+    >>> list(leaving_shares(a[:1], a).values()), list(leaving_shares(a[:2], a[:3]).values())
+    ([0.75], [0.6666666666666666, 0.6666666666666666])
+    """
+    if not after:
+        return dict.fromkeys(before, 1.0)
+    rounds = lcm(len(before), len(after)) // max(len(before), 1)
+    return {
+        queue: sum(after[(place + turn * len(before)) % len(after)] != queue for turn in range(rounds)) / rounds
+        for place, queue in enumerate(before)
+    }
 
 
 def uniform_share(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> float:
-    """The share of evenly distributed hashes that go elsewhere when a key goes to the queue number hash % n.
+    """The share of all evenly distributed hashes that go elsewhere.
 
     >>> a = [MessageQueue("T", "a", i) for i in range(8)]
     >>> uniform_share(a[:4], a), uniform_share(a, a[:4]), uniform_share(a[:2], a[:3]), uniform_share(a, a)
     (0.5, 0.5, 0.6666666666666666, 0.0)
     """
-    if not before or not after:
-        return 0.0 if before == after else 1.0
-    whole = lcm(len(before), len(after))
-    if len(before) == len(after):
-        return sum(one != other for one, other in zip(before, after, strict=True)) / whole
-    return sum(before[i % len(before)] != after[i % len(after)] for i in range(whole)) / whole
+    if not before:
+        return 0.0 if not after else 1.0
+    return sum(leaving_shares(before, after).values()) / len(before)
+
+
+def out_of_order(group: PlannedGroup, leaving: Sequence[Mapping[MessageQueue, float]]) -> int | None:
+    """How many messages unread now have a key that leaves their queue; of several SDKs the most, None when unknown."""
+    most = 0.0
+    for shares in leaving:
+        found = 0.0
+        for queue, share in shares.items():
+            state = group.states.get(queue)
+            lag = None if state is None else state.lag
+            if lag is None and share > 0:
+                return None
+            found += (lag or 0) * share
+        most = max(most, found)
+    return round(most)
 
 
 def drain_ms(groups: Sequence[PlannedGroup] | None, queues: Sequence[MessageQueue]) -> float | None:

@@ -13,7 +13,8 @@ from rmqlb.engine.topic_change.effects import (
     PlannedGroup,
     drain_ms,
     group_effect,
-    keys_moved,
+    moved_keys,
+    out_of_order,
     uniform_share,
 )
 from rmqlb.engine.topic_change.target import Routes, TopicRequest, describe
@@ -98,9 +99,14 @@ def _steps(
     if ordered:
         yield step("hold-producers", opened, opened, switches, held_ms, _wait("drained", readable))
     change = step("change-write-queues", opened, switched, switches, _POLL_MS, wait_writable)
+    moved = moved_keys(now, target, keys)
     yield replace(
         change,
-        keys=keys_moved(now, target, keys),
+        groups=tuple(
+            replace(effect, out_of_order_unheld=out_of_order(group, moved.leaving))
+            for group, effect in zip(groups or (), change.groups, strict=False)
+        ),
+        keys=moved.sdks,
         uniform_share=uniform_share(now.publish_queues(), writable),
         order_broken_ms=0.0 if ordered else broken_ms,
         order_broken_unheld_ms=broken_ms,

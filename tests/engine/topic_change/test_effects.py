@@ -17,6 +17,7 @@ from rmqlb.engine.topic_change.rates import consumed_per_ms
 from rmqlb.engine.topic_change.target import TopicRequest, routes_of
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
+from rmqlb.model.message_queue import QueueName
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.topic_change import StartCount, Step, TopicChangePlan
 from tests.support.builders import queues, route, side
@@ -72,6 +73,30 @@ def test_unread_messages_of_queues_that_go_are_counted() -> None:
     states[queues(4, "b")[3]] = QueueState(broker_offset=50, consumer_offset=43)
     group = PlannedGroup("g", side("c1 c2", route(a=4, b=4)).members, states)
     assert [step.groups[0].lag_removed for step in plan(TopicRequest(queues=3), group).steps if step.groups][-1] == 7
+
+
+@pytest.mark.parametrize(
+    ("number", "keys", "late"),
+    [
+        (8, None, 30),  # 8 queues become 16: of each queue half of the hashes leave
+        (4, None, 0),
+        (3, None, 60),  # of 0, 8 and 16 the first stays in a 0; 4, 12 and 20 leave b 0, the fourth queue of six
+        (8, Keys(KEYS, SDKS[:1]), None),
+    ],
+)
+def test_messages_of_leaving_keys_come_late(number: int, keys: Keys | None, late: int | None) -> None:
+    """Of 60 and 20 unread messages in the first queue of each broker."""
+    lags = {queues(4, "a")[0]: 60, queues(4, "b")[0]: 20 if number == 3 else 0}
+    states = {
+        queue: QueueState(broker_offset=100, consumer_offset=100 - lags.get(queue, 0))
+        for queue in queues(4, "a") + queues(4, "b")
+    }
+    found = change(plan(TopicRequest(queues=number), PlannedGroup("g", None, states), keys=keys)).groups[0]
+    if late is None:
+        told = key_queues(route(a=4, b=4), KEYS, SDKS[:1], after=route(a=8, b=8)).keys
+        first = [key for key in told if key.queues["java"] == QueueName("a", 0)]
+        late = round(60 * sum(key.queues["java"] != (key.queues_after or {})["java"] for key in first) / len(first))
+    assert found.out_of_order_unheld == late
 
 
 def lagging(lag: int, per_second: float) -> PlannedGroup:

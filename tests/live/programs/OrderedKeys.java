@@ -7,6 +7,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
@@ -20,8 +21,10 @@ import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
 
 /**
  * A producer that sends by key and a group that consumes in order, told line by line on standard input: {@code hold} and
- * {@code release} the producer, {@code queues} (how many the producer picks from), {@code report}, {@code quit}. Each line
- * but the last is answered by one line of JSON. The producer begins held.
+ * {@code release} the producer, {@code send N} (while it is held: N messages of each key), {@code queues} (how many the
+ * producer picks from), {@code owned} (how many the consumers have), {@code without N} (the group consumes nothing of
+ * queue N, -1 being none), {@code report}, {@code quit}. Each line but the last is answered by one line of JSON. The
+ * producer begins held.
  *
  * <p>Arguments: NameServer, topic, group, number of consumers, number of keys, milliseconds between two messages, and
  * milliseconds that each message takes to consume.
@@ -38,13 +41,17 @@ public final class OrderedKeys {
     private final Set<String> received = new HashSet<>();
     private final Map<String, Integer> largest = new HashMap<>();
     private final Object gate = new Object();
+    private final AtomicInteger withoutQueue = new AtomicInteger(-1);
+    private final int keys;
     private boolean held = true;
+    private int tried;
     private int sent;
     private int refused;
     private int outOfOrder;
 
     private OrderedKeys(String[] args) throws Exception {
         topic = args[1];
+        keys = Integer.parseInt(args[4]);
         for (int i = 0; i < Integer.parseInt(args[3]); i++) {
             consumers.add(consumer(args[0], args[2], i, Long.parseLong(args[6])));
         }
@@ -53,7 +60,7 @@ public final class OrderedKeys {
         producer.setInstanceName("keyed-producer");
         producer.setPollNameServerInterval(ROUTE_POLL_MILLIS);
         producer.start();
-        Thread sending = new Thread(() -> send(Integer.parseInt(args[4]), Long.parseLong(args[5])), "sending");
+        Thread sending = new Thread(() -> sendForEver(Long.parseLong(args[5])), "sending");
         sending.setDaemon(true);
         sending.start();
     }
@@ -73,14 +80,25 @@ public final class OrderedKeys {
         System.out.println(RemotingSerializable.toJson(answer, false));
     }
 
-    private Map<String, ?> answer(String command) {
+    private Map<String, ?> answer(String line) throws InterruptedException {
+        String[] words = line.split(" ");
         synchronized (gate) { // no message is under way while the producer is held
-            switch (command) {
+            switch (words[0]) {
                 case "hold":
                 case "release":
-                    held = command.equals("hold");
+                    held = words[0].equals("hold");
                     gate.notifyAll();
                     return Map.of("held", held);
+                case "send":
+                    for (int i = Integer.parseInt(words[1]) * keys; i > 0; i--) {
+                        sendNext();
+                    }
+                    return Map.of("sent", sent);
+                case "without":
+                    withoutQueue.set(Integer.parseInt(words[1]));
+                    return Map.of("without", withoutQueue.get());
+                case "owned":
+                    return Map.of("queues", consumers.stream().mapToLong(this::owned).sum());
                 case "queues":
                     TopicPublishInfo known =
                         producer.getDefaultMQProducerImpl().getTopicPublishInfoTable().get(topic);
@@ -90,27 +108,32 @@ public final class OrderedKeys {
                         return Map.of("sent", sent, "refused", refused, "received", received.size(), "outOfOrder", outOfOrder);
                     }
                 default:
-                    return Map.of("error", "no such command: " + command);
+                    return Map.of("error", "no such command: " + line);
             }
         }
     }
 
-    private void send(int keys, long pauseMillis) {
+    private void sendForEver(long pauseMillis) {
         try {
-            for (int number = 0; ; number++) {
+            while (true) {
                 synchronized (gate) {
                     while (held) {
                         gate.wait();
                     }
-                    String key = "order-" + number % keys;
-                    String body = key + ":" + (number / keys + 1);
-                    sendOne(key, new Message(topic, body.getBytes(StandardCharsets.UTF_8)));
+                    sendNext();
                 }
                 Thread.sleep(pauseMillis);
             }
         } catch (InterruptedException ended) {
             Thread.currentThread().interrupt();
         }
+    }
+
+    private void sendNext() throws InterruptedException {
+        String key = "order-" + tried % keys;
+        String body = key + ":" + (tried / keys + 1);
+        tried++;
+        sendOne(key, new Message(topic, body.getBytes(StandardCharsets.UTF_8)));
     }
 
     private void sendOne(String key, Message message) throws InterruptedException {
@@ -135,6 +158,9 @@ public final class OrderedKeys {
         consumer.setPollNameServerInterval(ROUTE_POLL_MILLIS);
         consumer.setConsumeMessageBatchMaxSize(1);
         consumer.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
+            if (context.getMessageQueue().getQueueId() == withoutQueue.get()) {
+                return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
+            }
             messages.forEach(this::note);
             try {
                 Thread.sleep(takesMillis);
@@ -146,6 +172,12 @@ public final class OrderedKeys {
         consumer.subscribe(topic, "*");
         consumer.start();
         return consumer;
+    }
+
+    private long owned(DefaultMQPushConsumer consumer) {
+        return consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().keySet().stream()
+            .filter(queue -> queue.getTopic().equals(topic))
+            .count();
     }
 
     private void note(MessageExt message) {
