@@ -44,7 +44,7 @@ BY_METAVAR = {
     "HOST[:8080]": "127.0.0.1:http",
     "NAME:QUEUES": "broker-a",
     **dict.fromkeys(("[BROKER[:QUEUE]=]R", "N@TIME"), "nonsense"),
-    "NAME": "no such name",
+    **dict.fromkeys(("NAME", "CLUSTER"), "no such name"),
 }
 """Metavar → nonsense for it; what is in small letters, a list of words, is spelled wrongly."""
 NOT_KNOWN_TO_BE_WRONG = {
