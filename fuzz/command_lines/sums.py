@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from math import isclose
+from math import comb, isclose
 from typing import Any
 
 Json = Any
@@ -324,6 +324,40 @@ def route_adds_up(data: Json) -> Iterator[str]:
         yield from differ(f"readable queues of {topic['topic']}", len(topic["readableQueues"]), readable)
 
 
+def sweep_adds_up(data: Json) -> Iterator[str]:
+    """Cases against losses, and the least losses that break a limit against the worst of their group or topic."""
+    cases, losses = data["cases"], data["losses"]
+    yield from differ("single losses", cases["singles"], len(losses))
+    yield from differ("pairs", cases["pairs"], comb(len(losses), 2) if data["atOnce"] > 1 else 0)
+    for name in ("all", "tried"):
+        yield from differ(name, cases[name], cases["singles"] + cases["pairs"])
+    worst = {("group", each["group"]): each for each in data["groups"]}
+    worst |= {("topic", each["topic"]): each for each in data["topics"]}
+    for each in worst.values():
+        if not each["broken"] <= min(each["cases"], cases["broken"]) or each["cases"] > cases["all"]:
+            yield f"cases of {each.get('group', each.get('topic'))}: {each}"
+    if cases["broken"] > sum(each["broken"] for each in worst.values()):
+        yield f"{cases['broken']} cases break a limit, and fewer one of a group or topic"
+    if bool(cases["broken"]) != bool(data["counterexamples"] or data["waived"]):
+        yield f"{cases['broken']} cases break a limit, with {len(data['counterexamples'])} counterexamples"
+    for one in data["counterexamples"]:
+        yield from _counterexample_is_so(one, worst[one["about"], one["name"]])
+
+
+def _counterexample_is_so(one: Json, worst: Json) -> Iterator[str]:
+    """Its value is that of what is left, and none of its figures is worse than the worst."""
+    name, left = f"{one['limit']} of {one['name']}", one["group"] or one["topic"]
+    if one["limit"] in left:
+        yield from differ(name, one["value"], left[one["limit"]])
+    if one["topic"]:
+        if left["writableBrokers"] < worst["leastWritable"]["value"]:
+            yield f"{name}: {left} is worse than the worst"
+        return
+    for key in ("unassigned", "imbalance", "idle", "moved", "lagMoved", "withoutLock"):
+        if worst[key] is not None and (left[key] or 0) > worst[key]["value"]:
+            yield f"{name}: {key} {left[key]} is worse than the worst, {worst[key]['value']}"
+
+
 def adds_up(command: str, data: Json) -> Iterator[str]:
     """The sums of a command's result; of several groups those of each, and what they have together."""
     if "groups" not in data or command not in ("plan-rebalance", "show-owners", "simulate-rebalance"):
@@ -413,5 +447,6 @@ SUMS: Mapping[str, Sum] = {
     "size-group": size_adds_up,
     "check": check_adds_up,
     "show-route": route_adds_up,
+    "sweep-failures": sweep_adds_up,
 }
 """Command → its sums."""

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from rmqlb.views.formats.blocks import command_lines
+from rmqlb.views.formats.text import width as columns
 
 COMMAND = shlex.join(
     [
@@ -17,17 +18,17 @@ COMMAND = shlex.join(
 )
 
 
-@pytest.mark.parametrize("width", [1, 30, 80, 110, 500])
-def test_a_command_of_several_lines_is_the_same_to_a_shell(width: int) -> None:
-    lines = list(command_lines(COMMAND, width))
-    text = "\n".join(f"      {line}" for line in lines)
+@pytest.mark.parametrize("indent", [0, 9])
+@pytest.mark.parametrize("width", [18, 30, 80, 110, 500])
+def test_a_command_of_several_lines_is_the_same_to_a_shell(width: int, indent: int) -> None:
+    first, *others = command_lines(COMMAND, width, indent)
+    assert max(map(columns, (" " * indent + first, *others))) <= width
+    text = "\n".join([first, *others])
     told = subprocess.run(["sh", "-c", f"printf '%s\\n' {text}"], capture_output=True, text=True, check=True)
     assert told.stdout.splitlines() == shlex.split(COMMAND)
-    assert all(line.endswith(" \\") for line in lines[:-1])
 
 
-def test_lines_are_as_wide_as_the_screen_and_begin_with_options() -> None:
-    lines = list(command_lines(COMMAND, 60))
-    assert max(map(len, lines)) <= 60
-    assert all(line.startswith("  -") for line in lines[1:])
-    assert list(command_lines(COMMAND, 500)) == [COMMAND]
+def test_lines_begin_with_options_where_there_is_room() -> None:
+    _, *others = command_lines(COMMAND, 60, 9)
+    assert all(line.startswith(" " * 11 + "-") for line in others)
+    assert command_lines(COMMAND, 500) == [COMMAND]

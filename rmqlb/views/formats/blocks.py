@@ -125,43 +125,70 @@ def _with(text: str, beside: str) -> str:
 
 
 def _print_command(before: tuple[str, str], text: str, console: Console) -> None:
-    """A command behind a label, broken before its options so that a shell reads its lines as one."""
+    """A command behind a label."""
     from rich.text import Text
 
-    room = console.width - columns(before[0])
-    for line in command_lines(text, room):
-        console.print(Text.assemble(before, line), soft_wrap=True)
-        before = (" " * columns(before[0]), "")
+    first, *others = command_lines(text, console.width, columns(before[0]))
+    console.print(Text.assemble(before, first), soft_wrap=True)
+    for line in others:
+        console.print(Text(line), soft_wrap=True)
 
 
-def command_lines(command: str, width: int) -> Iterator[str]:
-    r"""A command of a shell as lines of at most this width, where its words allow it; a shell reads them as one.
+def command_lines(command: str, width: int, indent: int = 0) -> list[str]:
+    r"""A command as lines that a shell reads as one: the first as it follows a label, the others as they stand.
+
+    Broken before options, where there is no room for that between words, and inside a word that is wider than a line.
 
     >>> print(*command_lines("rmqlb plan-rebalance -g 'my group' --remove a", 30), sep="\n")
     rmqlb plan-rebalance \
       -g 'my group' --remove a
     """
-    if columns(command) <= width:
-        yield command
-        return
-    line = ""
+    if indent + columns(command) <= width:
+        return [command]
+    margin = " " * (indent + _INDENT if width - indent >= _LEAST_TEXT else 0)
+    lines = [" " * indent]
     for words in _with_values(command):
-        if line.strip() and columns(line) + columns(words) + 3 > width:
-            yield f"{line} \\"
-            line = " "
-        line = f"{line} {words}" if line else words
-    yield line
+        parts = [shlex.join(words)]
+        start = margin if lines[-1].strip() else lines[-1]
+        if columns(start) + columns(parts[0]) + 2 > width:
+            parts = [shlex.quote(word) for word in words]
+        for part in parts:
+            joined = f"{lines[-1]} {part}" if lines[-1].strip() else lines[-1] + part
+            if columns(joined) + 2 <= width:
+                lines[-1] = joined
+                continue
+            if lines[-1].strip():
+                lines[-1] += " \\"
+                lines.append(margin)
+            _add_word(lines, part, width)
+    lines[0] = lines[0][indent:]
+    return lines
 
 
-def _with_values(command: str) -> Iterator[str]:
-    """Each option with its value, as a shell is told them."""
+def _add_word(lines: list[str], quoted: str, width: int) -> None:
+    """Add a word to the line that has only its margin; what has no room goes on at the left edge of further lines."""
+    if columns(lines[-1]) + columns(quoted) + 2 <= width:
+        lines[-1] += quoted
+        return
+    piece, margin = "", lines[-1]
+    for character in "".join(shlex.split(quoted)):
+        if piece and columns(margin) + columns(shlex.quote(piece + character)) + 2 > width:
+            lines[-1] = f"{margin}{shlex.quote(piece)}\\"
+            lines.append("")
+            piece = margin = ""
+        piece += character
+    lines[-1] = margin + shlex.quote(piece)
+
+
+def _with_values(command: str) -> Iterator[list[str]]:
+    """The words, each option with its value."""
     found: list[str] = []
     for word in shlex.split(command):
         if found and (word.startswith("-") or len(found) > 1):
-            yield shlex.join(found)
+            yield found
             found = []
         found.append(word)
-    yield shlex.join(found)
+    yield found
 
 
 def _print(before: list[tuple[str, str]], text: str, beside: str, style: str, console: Console) -> None:
