@@ -18,7 +18,7 @@ from benchmarks.measuring import machine, ratio
 from benchmarks.sections import Hold, Section, least, loop, measure, parser_of
 from benchmarks.sections import broken as sections_broken
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.engine.sweep.sweep import SweepRequest, sweep_failures
+from rmqlb.engine.sweep.sweep import SweepRequest, sweep_snapshot
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.policy import Policy
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
@@ -27,6 +27,8 @@ from rmqlb.model.sweep import FailureSweep
 from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy
 
 ROUNDS = 10**6
+SIMULATIONS = 20
+"""Of producers and of groups, each, as the command makes by itself."""
 HOLDS: dict[tuple[str, ...], Hold] = {
     ("sizes", "100 x 8 x 20"): Hold(most=250),
     ("strategies", "AVG"): Hold(most=60),
@@ -96,8 +98,8 @@ def policy() -> Policy:
 
 def sweep(snapshot: ClusterSnapshot, rules: Policy, jobs: int = 1) -> FailureSweep:
     """Single losses and pairs of them, with the simulations that the command makes by itself."""
-    request = SweepRequest(sorted(snapshot.groups), sorted(snapshot.routes), jobs=jobs)
-    return sweep_failures(snapshot, rules, request, _DAY)[0]
+    request = SweepRequest(sorted(snapshot.groups), sorted(snapshot.routes), simulations=SIMULATIONS, jobs=jobs)
+    return sweep_snapshot(snapshot, rules, request, _DAY)[0]
 
 
 def sizes(turns: int, chosen: Sequence[tuple[int, int, int]] = SIZES) -> Section:
@@ -129,11 +131,11 @@ def sizes(turns: int, chosen: Sequence[tuple[int, int, int]] = SIZES) -> Section
     return section
 
 
-def strategies(turns: int, groups: int = 20) -> Section:
+def strategies(turns: int, size: tuple[int, int, int] = (20, 8, 20)) -> Section:
     """A strategy that looks at places alone, and one that is run for every case: by one process, and by two."""
-    section = Section((f"{groups} x 8 x 20 under", "jobs", "seconds", "time / loop"))
+    section = Section((f"{Fleet(*size).text} under", "jobs", "seconds", "time / loop"))
     for strategy, jobs in (("AVG", 1), ("CONSISTENT_HASH", 1), ("CONSISTENT_HASH", 2)):
-        snapshot, rules = Fleet(groups, 8, 20, strategy).snapshot(), policy()
+        snapshot, rules = Fleet(*size, strategy).snapshot(), policy()
         ours, bare = _turns(partial(sweep, snapshot, rules, jobs), turns)
         section.rows.append((strategy, jobs, f"{min(ours):.2g}", ratio(ours, bare)))
         section.ratios["strategies", strategy if jobs == 1 else f"{strategy}, {jobs} jobs"] = ratio(ours, bare)

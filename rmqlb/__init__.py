@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
     from rmqlb.engine.size.size_group import size_group
+    from rmqlb.engine.sweep.given import sweep_failures
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
     from rmqlb.model.group_report import GroupReport, GroupTrials
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from rmqlb.model.send_report import Attempt, SendReport
     from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
     from rmqlb.model.send_trials import TrialsReport
+    from rmqlb.model.sweep import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
 
 _HOMES = {
@@ -71,7 +73,9 @@ _HOMES = {
         "rmqlb.engine.send.simulate": "simulate_send",
         "rmqlb.engine.send.trials": "simulate_trials",
         "rmqlb.engine.size.size_group": "size_group",
+        "rmqlb.engine.sweep.given": "sweep_failures",
         "rmqlb.model.group_size": "GroupSize SizeLimits SizeQuestion",
+        "rmqlb.model.sweep": "FailureSweep",
     }.items()
     for name in names.split()
 }
@@ -85,6 +89,7 @@ __all__ = [
     "EndpointError",
     "Event",
     "Failure",
+    "FailureSweep",
     "GroupReport",
     "GroupScenario",
     "GroupSize",
@@ -130,6 +135,7 @@ __all__ = [
     "simulate_send",
     "simulate_trials",
     "size_group",
+    "sweep_failures",
 ]
 
 _importing = RLock()

@@ -100,6 +100,7 @@ def test_the_public_names_are_these() -> None:
         "EndpointError",
         "Event",
         "Failure",
+        "FailureSweep",
         "GroupReport",
         "GroupScenario",
         "GroupSize",
@@ -145,6 +146,7 @@ def test_the_public_names_are_these() -> None:
         "simulate_send",
         "simulate_trials",
         "size_group",
+        "sweep_failures",
     ]
 
 

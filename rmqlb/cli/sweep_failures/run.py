@@ -28,7 +28,7 @@ from rmqlb.engine.overview.groups import all_groups
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.engine.sweep.commands import Commands
 from rmqlb.engine.sweep.losses import ZoneRule
-from rmqlb.engine.sweep.sweep import SweepRequest, sweep_failures
+from rmqlb.engine.sweep.sweep import SweepRequest, sweep_snapshot
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.policy import Policy
@@ -102,7 +102,7 @@ def _sweep(
 ) -> tuple[FailureSweep, tuple[Finding, ...]]:
     with terminal.progress(verb="sweeping") as progress:
         own = strategies.settings_for(list(snapshot.routes))
-        sweep, told = sweep_failures(snapshot, policy, request, day, settings=own, progress=progress)
+        sweep, told = sweep_snapshot(snapshot, policy, request, day, settings=own, progress=progress)
     return sweep, told
 
 

@@ -37,6 +37,8 @@ _MOVED = {
     "movedOnBrokerLoss": lambda effect: effect.brokers and not effect.places,
 }
 """Limit → whether a case is about it."""
+OF_CASES = (*_OF_OUTCOME, *_MOVED, "minConsumers", "writableBrokers", "minBrokers", "missingMasters")
+"""Limits that what is left decides, and nothing else that a snapshot tells."""
 
 
 def measure(limit: Limit, cases: GroupCases, effect: Effect) -> Measured:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
 from math import comb
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
@@ -50,7 +50,7 @@ class SweepRequest(Struct, frozen=True):
         orderly: groups that consume in order, whether they report it or not.
         simulations: how many simulations of producers and of groups, each, for the worst cases.
         jobs: processes among which groups are divided.
-        commands: how commands name the source.
+        commands: how commands name the source; None where there is none that a command could read.
     """
 
     groups: Sequence[str]
@@ -63,10 +63,10 @@ class SweepRequest(Struct, frozen=True):
     orderly: Collection[str] = ()
     simulations: int = 20
     jobs: int = 1
-    commands: Commands = field(default_factory=lambda: Commands(()))
+    commands: Commands | None = None
 
 
-def sweep_failures(
+def sweep_snapshot(
     snapshot: ClusterSnapshot,
     policy: Policy,
     request: SweepRequest,
@@ -83,7 +83,19 @@ def sweep_failures(
     """
     unjudged: list[Unjudged] = []
     groups = list(_groups(snapshot, policy, request, settings or Settings(), unjudged))
-    topics = list(_topics(snapshot, request, unjudged))
+    return sweep_cases(groups, list(_topics(snapshot, request, unjudged)), policy, request, today, unjudged, progress)
+
+
+def sweep_cases(
+    groups: Sequence[GroupCases],
+    topics: Sequence[TopicCases],
+    policy: Policy,
+    request: SweepRequest,
+    today: date,
+    unjudged: list[Unjudged],  # of groups and topics that are not among these; more are added
+    progress: Progress = no_progress,
+) -> tuple[FailureSweep, tuple[Finding, ...]]:
+    """What comes of every loss to these groups and topics (raises UsageError as `sweep_snapshot` does)."""
     cluster = cluster_of(
         [cases.members.client_ids for cases in groups],
         [
@@ -114,9 +126,8 @@ def sweep_failures(
         sends=Simulated(0, 0),
         gaps=Simulated(0, 0),
     )
-    result = with_simulations(
-        result, of_groups, of_topics, taken, request.commands.on(request.only_topics), request.simulations, progress
-    )
+    commands = None if request.commands is None else request.commands.on(request.only_topics)
+    result = with_simulations(result, of_groups, of_topics, taken, commands, request.simulations, progress)
     if told := without_zone(taken, cluster):
         text = f"in no zone: {told}; they are lost with their host, not with a zone"
         findings.append(Finding("in-no-zone", text, severity=INFO))

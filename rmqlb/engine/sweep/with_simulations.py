@@ -37,7 +37,7 @@ def with_simulations(
     groups: Sequence[Swept[GroupCases]],
     topics: Sequence[Swept[TopicCases]],
     taken: Sequence[Taken],
-    commands: Commands,
+    commands: Commands | None,
     most: int,
     progress: Progress,
 ) -> FailureSweep:
@@ -151,14 +151,16 @@ def _of_group(
     subject: Swept[GroupCases],
     case: _Case,
     taken: Sequence[Taken],
-    commands: Commands,
+    commands: Commands | None,
     gaps: _Found,
 ) -> Counterexample:
+    gap = gaps.get(case)
+    if commands is None:
+        return replace(one, gap_ms=gap)
     cases = subject.of
     assume = cases.members.group_strategy if cases.basis == "assumed" else None
     topics, effect = [route.topic for route in cases.routes], _effect(subject, case, taken)
     command = commands.plan(one.name, topics, cases.atoms.client_ids, effect, assume)
-    gap = gaps.get(case)
     if gap is None:
         return replace(one, command=command)
     events = gap_events(cases, effect, _of_case(case, taken))
@@ -171,12 +173,13 @@ def _of_topic(
     subject: Swept[TopicCases],
     case: _Case,
     taken: Sequence[Taken],
-    commands: Commands,
+    commands: Commands | None,
     shares: _Found,
 ) -> Counterexample:
     failing = failing_brokers(subject.of, _effect(subject, case, taken), _of_case(case, taken))
     topic = None if one.topic is None else replace(one.topic, failed_share=shares.get(case))
-    return replace(one, topic=topic, command=commands.send(one.name, failing) if failing else None)
+    command = commands.send(one.name, failing) if commands is not None and failing else None
+    return replace(one, topic=topic, command=command)
 
 
 def _worst(found: _Found, name: str, taken: Sequence[Taken]) -> Worst | None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.sweep.losses import Taken, ZoneRule, cluster_of, losses
-from rmqlb.engine.sweep.sweep import SweepRequest, sweep_failures
+from rmqlb.engine.sweep.sweep import SweepRequest, sweep_snapshot
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import LIMITS, Limit, Policy, Rule
@@ -105,7 +105,7 @@ def request(snapshot: ClusterSnapshot, **more: object) -> SweepRequest:
 
 def swept(snapshot: ClusterSnapshot, rules: Policy | None = None, **more: object) -> FailureSweep:
     """What comes of every loss."""
-    return sweep_failures(snapshot, rules or policy(), request(snapshot, **more), DAY)[0]
+    return sweep_snapshot(snapshot, rules or policy(), request(snapshot, **more), DAY)[0]
 
 
 def every_loss(snapshot: ClusterSnapshot) -> tuple[Taken, ...]:

@@ -13,7 +13,7 @@ from rmqlb.engine.send.horizon import long_enough
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.engine.sweep.commands import Commands
 from rmqlb.engine.sweep.losses import ZoneRule
-from rmqlb.engine.sweep.sweep import sweep_failures
+from rmqlb.engine.sweep.sweep import sweep_snapshot
 from rmqlb.errors import UsageError
 from rmqlb.model.group import BROADCASTING, ConsumerGroup
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
@@ -106,9 +106,9 @@ def test_a_waiver_lets_counterexamples_pass_until_its_day() -> None:
     waiver = Waiver("known", date(2026, 6, 20), group="g", limit="minConsumers")
     rules = replace(limited(minConsumers=3), waivers=(waiver,))
     asked = request(snapshot, kinds=("consumer",))
-    sweep, _ = sweep_failures(snapshot, rules, asked, DAY)
+    sweep, _ = sweep_snapshot(snapshot, rules, asked, DAY)
     assert (sweep.counterexamples, sweep.waived) == ((), 1)
-    sweep, _ = sweep_failures(snapshot, rules, asked, date(2026, 6, 21))
+    sweep, _ = sweep_snapshot(snapshot, rules, asked, date(2026, 6, 21))
     assert (len(sweep.counterexamples), sweep.waived) == (1, 0)
 
 
@@ -218,7 +218,7 @@ def test_what_could_not_be_read_is_not_judged() -> None:
     unread = (Unread("group", "lost", "timed out"), Unread("route", "Gone", "no answer"))
     asked = request(snapshot)
     asked = replace(asked, groups=[*asked.groups, "lost"], topics=[*asked.topics, "Gone"])
-    sweep, _ = sweep_failures(replace(snapshot, unread=unread), policy(), asked, DAY)
+    sweep, _ = sweep_snapshot(replace(snapshot, unread=unread), policy(), asked, DAY)
     whole = [(each.name, each.why) for each in sweep.unjudged if each.limit is None]
     assert whole == [
         ("lost", "the group could not be read: timed out"),
@@ -237,7 +237,7 @@ def test_a_zone_with_nothing_in_it_is_refused() -> None:
 def test_a_zone_may_have_nothing_of_a_part_of_the_cluster_but_not_all_of_them() -> None:
     snapshot = two_brokers()
     zones = ZoneRule("az1", "10.0.0.0/24"), ZoneRule("az9", "10.9.*")
-    sweep, findings = sweep_failures(snapshot, policy(), request(snapshot, zones=zones, in_part=True), DAY)
+    sweep, findings = sweep_snapshot(snapshot, policy(), request(snapshot, zones=zones, in_part=True), DAY)
     assert [each.name for each in sweep.losses if each.kind == "zone"] == ["az1"]
     assert [each.code for each in findings] == ["empty-zone", "in-no-zone"]
     with pytest.raises(UsageError, match="zone az9"):
@@ -251,7 +251,7 @@ def test_brokers_say_their_zone_themselves_and_who_has_none_is_named() -> None:
         here, broker_datas=tuple(replace(each, zone_name=f"z-{each.broker_name}") for each in here.broker_datas)
     )
     snapshot = cluster(list(snapshot.groups.values()), [told])
-    sweep, findings = sweep_failures(snapshot, policy(), request(snapshot, zones=()), DAY)
+    sweep, findings = sweep_snapshot(snapshot, policy(), request(snapshot, zones=()), DAY)
     assert [each.name for each in sweep.losses if each.kind == "zone"] == ["z-a", "z-b"]
     assert [(each.code, "3 consumers" in each.message) for each in findings] == [("in-no-zone", True)]
 
