@@ -273,7 +273,7 @@ _rmqlb_at_size_group() {
         --section) _rmqlb_words chart curve candidates topics; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --include-retry --sdk --max-imbalance --no-idle --survive --survive-broker --max-utilisation --consumers --queues-per-broker --strategy --rate --rates-since --consume-time --threads --trials --share --seed --strategy-option --svg --fail-on --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --include-retry --sdk --max-imbalance --no-idle --survive --survive-broker --max-utilisation --consumers --queues-per-broker --strategy --rate --rates-since --consume-time --threads --orderly --trials --share --seed --strategy-option --svg --fail-on --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_sweep_failures() {

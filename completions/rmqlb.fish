@@ -565,6 +565,7 @@ complete -c rmqlb -n '__rmqlb_at size-group' -l rate -r -f -d 'Messages per seco
 complete -c rmqlb -n '__rmqlb_at size-group' -l rates-since -r -F -d 'An earlier snapshot: each queue\'s rate is what came since'
 complete -c rmqlb -n '__rmqlb_at size-group' -l consume-time -r -f -d 'How long the listener takes for a message; default: as consumers report it'
 complete -c rmqlb -n '__rmqlb_at size-group' -l threads -r -f -d 'Consume threads of a consumer (consumeThreadMin)'
+complete -c rmqlb -n '__rmqlb_at size-group' -l orderly -d 'A queue is consumed by one thread at a time; default: as consumers report it'
 complete -c rmqlb -n '__rmqlb_at size-group' -l trials -r -f -d 'How many sets of client IDs are tried'
 complete -c rmqlb -n '__rmqlb_at size-group' -l share -r -f -d 'For which share of them all limits must hold, at least'
 complete -c rmqlb -n '__rmqlb_at size-group' -l seed -r -f -d 'Random seed'

@@ -11,7 +11,9 @@ from rmqlb.model.condition import TriedCondition
 from rmqlb.model.limits import Seed
 from rmqlb.model.message_queue import MessageQueue
 
-Limit = Literal["max-imbalance", "no-idle", "max-utilisation", "survive", "survive-broker"]
+Limit = Literal[
+    "unassigned", "duplicate-owners", "max-imbalance", "no-idle", "max-utilisation", "survive", "survive-broker"
+]
 MOST_SIZE = 1000
 """Consumers of the largest group that is looked at."""
 MOST_QUEUES_PER_BROKER = 1024
@@ -22,6 +24,8 @@ MOST_SIZES = 200_000
 
 class SizeLimits(Struct, frozen=True, kw_only=True, rename="camel"):
     """What a group of the right size keeps to; what is null or false is not asked for.
+
+    Asked for always: each readable queue has one owner. Strategies that look at rooms, machines or lists may miss that.
 
     Attributes:
         max_imbalance: most queues of one consumer over the mean, at most.
@@ -55,6 +59,7 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
         present: client IDs of the group now; the machines of future ones are taken from them, for strategies that look
             at machines or zones.
         sdk: the client library that all consumers run, `java`, `go` or `cpp`.
+        orderly: a queue is consumed by one thread at a time, as `MessageListenerOrderly` has it.
         trials: sets of client IDs that are tried where IDs decide.
         seed: of these.
     """
@@ -67,6 +72,7 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
     strategies: tuple[str, ...] = ("AVG",)
     work: Mapping[MessageQueue, float] = field(default_factory=dict)
     threads: Annotated[int, Meta(ge=1, le=10_000)] = 20
+    orderly: bool = False
     present: tuple[str, ...] = ()
     sdk: str = "java"
     trials: Annotated[int, Meta(ge=1, le=MOST_ID_TRIALS)] = 100
@@ -83,7 +89,10 @@ class AfterLoss(Struct, frozen=True, rename="camel"):
         idle: consumers without a queue afterwards.
         utilisation: of the busiest consumer afterwards; null when no work is given.
         fails: what does not hold any more.
-        exact: false: the figures are bounds, which the worst loss may stay below.
+        unassigned: queues without an owner afterwards.
+        duplicate_owners: queues with two or more owners afterwards.
+        exact: every loss was looked at; false: `losses` of the result says whether these figures are bounds, which the
+            worst loss may stay below, or those of drawn losses, which it may exceed.
     """
 
     lost_consumers: int
@@ -92,6 +101,8 @@ class AfterLoss(Struct, frozen=True, rename="camel"):
     idle: int
     utilisation: float | None
     fails: tuple[Limit, ...]
+    unassigned: int = 0
+    duplicate_owners: int = 0
     exact: bool = True
 
 
@@ -107,8 +118,11 @@ class SizePoint(Struct, frozen=True, rename="camel"):
         satisfied: all limits hold.
         fails: those that do not.
         share: of the sets of client IDs, the share for which all hold (0..1); 1 or 0 where IDs do not matter.
-        after_loss: after the worst loss of consumers; null when none is asked for.
-        after_broker_loss: after the worst loss of a broker; null when none is asked for.
+        unassigned: queues without an owner.
+        duplicate_owners: queues with two or more owners.
+        after_loss: after the worst loss of consumers; null when none is asked for, or when without one something fails
+            already with every set of client IDs.
+        after_broker_loss: after the worst loss of a broker; null in the same cases.
     """
 
     consumers: int
@@ -118,6 +132,8 @@ class SizePoint(Struct, frozen=True, rename="camel"):
     satisfied: bool
     fails: tuple[Limit, ...]
     share: float
+    unassigned: int = 0
+    duplicate_owners: int = 0
     after_loss: AfterLoss | None = None
     after_broker_loss: AfterLoss | None = None
 
@@ -194,6 +210,7 @@ class GroupSize(Struct, frozen=True, rename="camel"):
             bound decides, so that a size that satisfies all does, and another one may; drawn, in larger groups some
             losses were looked at, so that a worse one may exist.
         threads: consume threads of a consumer; null when no work is given.
+        orderly: a queue is consumed by one thread at a time.
         sdk: the client library that all consumers are taken to run.
         conditions: what --fail-on asked for.
     """
@@ -213,6 +230,7 @@ class GroupSize(Struct, frozen=True, rename="camel"):
     trials: int
     losses: Literal["counted", "bounded", "drawn"]
     threads: int | None = None
+    orderly: bool = False
     sdk: str = "java"
     conditions: tuple[TriedCondition, ...] = ()
 

@@ -9,6 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.support.replay_remoting import cluster
+
 from .run import EXAMPLE, ROOT, SKEWED, run
 
 LATER = str(ROOT / "examples" / "cluster-later.json")
@@ -120,6 +122,35 @@ def test_a_group_that_does_not_run_is_sized_by_its_topics() -> None:
     assert (data["group"], data["replicaCounts"]["allowed"]) == ("new-svc", [1, 3, 9])
     new = size(of=("size-group", "-s", EXAMPLE, "-t", "Skewed", "-g", "new-svc"))
     assert (new["replicaCounts"]["allowed"], new["consumersNow"]) == ([1, 3, 9], None)
+
+
+def test_of_a_running_cluster_a_new_group_is_sized_by_its_topics_alone() -> None:
+    with cluster() as servers:
+        maps = [word for server in servers for word in ("--map-address", server.mapped)]
+        source = ("size-group", "-s", f"rocketmq://{servers[0].address}", *maps)
+        new = size(of=(*source, "-t", "OrderEvents"))
+        assert (new["group"], new["consumersNow"], new["replicaCounts"]["allowed"]) == (None, None, [1, 2, 4, 8, 16])
+        nothing = run(*source, "--consumers", "2..9")
+    assert nothing.stderr.splitlines() == [
+        "error: which group? [which-group]",
+        "hint: name it with --group; of a group that does not run yet name only its topics, with --topic",
+    ]
+
+
+def test_an_orderly_group_has_one_thread_for_each_queue() -> None:
+    work = ("--rate", "OrderEvents=800", "--rate", "Skewed=90", "--consume-time", "40ms")
+    assert size(*work)["orderly"] is False
+    data = size(*work, "--orderly")
+    # A queue of OrderEvents alone needs 50 x 0.04 s of its thread per second.
+    assert (data["orderly"], data["consumers"], data["curve"][-1]["utilisation"]) == (True, None, 2.0)
+    assert "of which an orderly group has 1 for each queue" in run(*ASKED, *work, "--orderly").stdout
+
+
+def test_what_satisfies_nothing_is_none_in_the_tables() -> None:
+    asked = ("--strategy", "AVG", "--strategy", "CONSISTENT_HASH", "--max-imbalance", "1.1", "--survive", "1")
+    ran = run(*ASKED, *asked, "--consumers", "1..3", "--trials", "5")
+    assert "\nCONSISTENT_HASH         none " in ran.stdout
+    assert " none left  with 1 consumer lost no consumer is left" in ran.stdout
 
 
 def test_ids_that_decide_are_tried_and_the_share_is_told() -> None:

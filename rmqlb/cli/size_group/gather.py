@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import fsum
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,8 +19,9 @@ from rmqlb.cli.size_group.question import Asked
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import runnable
 from rmqlb.engine.assignment.detect import detect_strategy, must_be_set
+from rmqlb.engine.assignment.lock_holders import is_orderly
 from rmqlb.engine.consume.rates import spread_evenly
-from rmqlb.errors import DataError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import ConsumerGroup
@@ -28,6 +30,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.model.words import counted
+from rmqlb.sources.source_text import is_live
 
 _PLACEHOLDERS = "placeholder-ids"
 
@@ -47,7 +50,8 @@ class Gathered(Struct, frozen=True):
         if not self.rates:
             return replace(size, conditions=conditions)
         of_topics = {
-            route.topic: sum(self.rates[queue] for queue in route.subscribe_queues()) for route in self.on_topics.routes
+            route.topic: fsum(self.rates[queue] for queue in route.subscribe_queues())
+            for route in self.on_topics.routes
         }
         topics = tuple(
             replace(each, rate_per_second=of_topics[each.topic], consume_ms=self.consume_ms[each.topic])
@@ -59,7 +63,12 @@ class Gathered(Struct, frozen=True):
 def wanted(source: SourceOptions, which: GroupOptions, work: WorkOptions) -> Wanted:
     """What is to be read: of consumers also how long they take, where nothing else says it."""
     has_rate = bool(work.rate) or work.rates_since is not None
-    return replace(wanted_for(source, which), evidence=has_rate and work.consume_time is None)
+    if which.group is None and which.topic:
+        which = replace(which, consumers="1")  # of a group that does not run yet the topics are enough
+    elif which.group is None and is_live(source.source):
+        hint = "name it with --group; of a group that does not run yet name only its topics, with --topic"
+        raise UsageError("which group?", hint=hint, code="which-group")
+    return replace(wanted_for(source, which), evidence=has_rate)
 
 
 def gather(
@@ -88,6 +97,7 @@ def gather(
         strategies=tuple(runnable(names, members) if asked.all_strategies else names) or (detected.strategy,),
         work={queue: rate * consume_ms[queue.topic] / 1000 for queue, rate in rates.items()},
         threads=asked.threads,
+        orderly=work.orderly or (found.group is not None and bool(rates) and is_orderly(found.group) is True),
         present=present,
         sdk=found.sdks.usual,
         trials=asked.trials,

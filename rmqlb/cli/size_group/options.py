@@ -97,6 +97,10 @@ class WorkOptions(Struct, frozen=True):
     threads: Annotated[
         int, work_option(min=1, max=MOST_THREADS, help="Consume threads of a consumer (consumeThreadMin).")
     ] = 20
+    orderly: Annotated[
+        bool,
+        work_option("--orderly", help="A queue is consumed by one thread at a time; default: as consumers report it."),
+    ] = False
 
 
 class FutureIdOptions(Struct, frozen=True):

@@ -58,6 +58,7 @@ class HashSizes:
         self.trials = rings.trials
         self._rings, self._threads, self._queues = rings, threads, len(layout.queues)
         work = [work for topic in layout.topics for work in topic.work] if layout.has_work else []
+        self._one_thread = layout.one_thread
         self._part = rings.part([rows[queue] for queue in layout.queues], work)
 
     def of(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures:
@@ -67,11 +68,11 @@ class HashSizes:
         """Survivors keep their queues, and what a lost consumer had goes to those that are next on the ring."""
         return self._figures(consumers - losses, *self._rings.bounded(consumers, losses, self._part))
 
-    def _figures(self, left: int, most: list[int], with_queues: list[int], busiest: list[float] | None) -> SizeFigures:
+    def _figures(self, left: int, most: list[int], idle: list[int], busiest: list[float] | None) -> SizeFigures:
         return SizeFigures(
             left,
             most,
             [self._queues] * self.trials,
-            [max(left - number, 0) for number in with_queues],
-            None if busiest is None else [utilised(each, self._threads) for each in busiest],
+            idle,
+            None if busiest is None else [utilised(each, self._threads, self._one_thread) for each in busiest],
         )

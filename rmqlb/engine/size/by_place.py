@@ -26,8 +26,11 @@ class PlaceSizes:
     def __init__(self, layout: Layout, strategy: str, settings: Settings, threads: int, sdk: Sdk = JAVA) -> None:
         for topic in layout.topics:
             prepare(strategy, topic.queues, ["a"], settings, sdk).share("a")  # throws what clients throw
-        self._topics = [_shared_out(topic, strategy, settings) for topic in layout.topics]
+        shared_out = tuple(_shared_out(topic, strategy, settings) for topic in layout.topics)
+        self._topics = tuple(topic for topic in shared_out if topic.queues)
         self._numbers = [len(topic.queues) for topic in self._topics]
+        self._unassigned = len(layout.queues) - sum(self._numbers)
+        self._one_thread = Layout(self._topics, layout.has_work, layout.orderly).one_thread
         self._has_work = layout.has_work
         self._strategy, self._settings, self._threads, self._sdk = strategy, settings, threads, sdk
         self._known: dict[int, SizeFigures] = {}
@@ -48,7 +51,8 @@ class PlaceSizes:
             (sum(-(-number // consumers) for number in self._numbers),),
             (sum(self._numbers),),
             (max(consumers - max(self._numbers, default=0), 0),),
-            (utilised(self._busiest(consumers), self._threads),) if self._has_work else None,
+            (utilised(self._busiest(consumers), self._threads, self._one_thread),) if self._has_work else None,
+            (self._unassigned,),
         )
 
     def _busiest(self, consumers: int) -> float:

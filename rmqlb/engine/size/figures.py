@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from functools import cached_property, lru_cache
+from typing import Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -12,7 +13,7 @@ from rmqlb.model.group_size import Limit, SizeLimits
 _Number = TypeVar("_Number", int, float)
 
 
-class SizeFigures(Struct, frozen=True):
+class SizeFigures(Struct, frozen=True, dict=True):
     """A group of one size; each list has an entry for each set of IDs, one where IDs do not matter."""
 
     consumers: int
@@ -20,8 +21,10 @@ class SizeFigures(Struct, frozen=True):
     held: Sequence[int]  # queues of all consumers, each counted once for each owner
     idle: Sequence[int]
     utilisation: Sequence[float] | None  # of the busiest consumer; None when no work is given
+    unassigned: Sequence[int] = ()  # queues without an owner; () where the strategy leaves none so
+    duplicate_owners: Sequence[int] = ()  # queues with several; () in the same way
 
-    @property
+    @cached_property
     def imbalances(self) -> list[float | None]:
         """As the judge measures them (`assignment/balance.py`): divided once."""
         return [most * self.consumers / held if held else None for most, held in zip(self.most, self.held, strict=True)]
@@ -51,17 +54,31 @@ def worse(one: SizeFigures, other: SizeFigures) -> SizeFigures:
     utilisation: list[float] | None = None
     if one.utilisation is not None and other.utilisation is not None:
         utilisation = list(map(max, one.utilisation, other.utilisation))
-    return SizeFigures(one.consumers, most, held, list(map(max, one.idle, other.idle)), utilisation)
+    return SizeFigures(
+        one.consumers,
+        most,
+        held,
+        list(map(max, one.idle, other.idle)),
+        utilisation,
+        list(map(max, one.unassigned, other.unassigned)),
+        list(map(max, one.duplicate_owners, other.duplicate_owners)),
+    )
 
 
-def utilised(work: float, threads: int) -> float:
-    """The share of threads that consumes; to nine digits, so that 0.7999999999 of sums is the 0.8 that is meant."""
-    return float(f"{work / threads:.9g}")
+def utilised(work: float, threads: int, one_thread: float = 0.0) -> float:
+    """The share of threads that consumes, or that of the busiest one, which alone has so much work, if that is more.
+
+    To nine digits, so that 0.7999999999 of sums is the 0.8 that is meant.
+    """
+    return float(f"{max(work / threads, one_thread):.9g}")
 
 
 def broken(figures: SizeFigures, limits: SizeLimits) -> dict[Limit, set[int]]:
     """Limit → the sets of IDs, by their places, with which it does not hold; what holds with all is left out."""
-    found: dict[Limit, set[int]] = {}
+    found: dict[Limit, set[int]] = {
+        "unassigned": {at for at, number in enumerate(figures.unassigned) if number},
+        "duplicate-owners": {at for at, number in enumerate(figures.duplicate_owners) if number},
+    }
     if limits.max_imbalance is not None:
         found["max-imbalance"] = {
             at for at, each in enumerate(figures.imbalances) if each is None or each > limits.max_imbalance
@@ -73,11 +90,19 @@ def broken(figures: SizeFigures, limits: SizeLimits) -> dict[Limit, set[int]]:
     return {limit: trials for limit, trials in found.items() if trials}
 
 
-def at_share(values: Sequence[_Number], share: float) -> _Number:
+def at_share(values: Sequence[_Number], share: float) -> _Number | Literal[0]:
     """The smallest value that so large a share of the values does not exceed.
 
-    >>> at_share([3, 1, 2, 9], 1), at_share([3, 1, 2, 9], 0.75), at_share([3, 1, 2, 9], 0.1)
-    (9, 3, 1)
+    >>> at_share([3, 1, 2, 9], 1), at_share([3, 1, 2, 9], 0.75), at_share([3, 1, 2, 9], 0.1), at_share([], 1)
+    (9, 3, 1, 0)
     """
-    needed = next(number for number in range(1, len(values) + 1) if number / len(values) >= share)
-    return sorted(values)[needed - 1]
+    if not values:
+        return 0
+    needed = _needed(len(values), share)
+    return max(values) if needed == len(values) else sorted(values)[needed - 1]
+
+
+@lru_cache
+def _needed(number: int, share: float) -> int:
+    """How many of so many are that share, or more."""
+    return next(each for each in range(1, number + 1) if each / number >= share)

@@ -29,17 +29,23 @@ class Layout(Struct, frozen=True):
 
     topics: tuple[TopicQueues, ...]
     has_work: bool
+    orderly: bool = False
+
+    @property
+    def one_thread(self) -> float:
+        """The work that one thread has to do alone: in an orderly group that of a queue (`ProcessQueue`'s lock)."""
+        return max((max(topic.work) for topic in self.topics), default=0.0) if self.orderly and self.has_work else 0.0
 
     @property
     def queues(self) -> list[MessageQueue]:
         return [queue for topic in self.topics for queue in topic.queues]
 
 
-def layout(routes: Sequence[TopicRouteData], work: Mapping[MessageQueue, float]) -> Layout:
+def layout(routes: Sequence[TopicRouteData], work: Mapping[MessageQueue, float], *, orderly: bool) -> Layout:
     """The queues of these routes."""
     topics = [route.subscribe_queues() for route in routes]
     found = [TopicQueues(tuple(each), tuple(work[queue] for queue in each) if work else ()) for each in topics if each]
-    return Layout(tuple(found), bool(work))
+    return Layout(tuple(found), bool(work), orderly)
 
 
 def with_queues(

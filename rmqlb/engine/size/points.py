@@ -64,6 +64,8 @@ def point(tried: Tried, consumers: int, limits: SizeLimits, seed: int) -> SizePo
         imbalance=_imbalance(figures, enough),
         idle=at_share(figures.idle, enough),
         utilisation=_utilisation(figures, enough),
+        unassigned=at_share(figures.unassigned, enough),
+        duplicate_owners=at_share(figures.duplicate_owners, enough),
     )
 
 
@@ -94,7 +96,7 @@ def _losses(tried: Tried, consumers: int, limits: SizeLimits, seed: int) -> Iter
             yield _Loss("survive", number, None, bound, broken(bound, limits), exact=not tried.sizes.trials)
             continue
         left = reduce(worse, (tried.sizes.of(consumers, lost) for lost in losses(consumers, number, seed)))
-        yield _Loss("survive", number, None, left, broken(left, limits))
+        yield _Loss("survive", number, None, left, broken(left, limits), exact=counted(consumers, number))
     for broker, sizes in tried.of_brokers.items():
         if sizes is None:
             yield _Loss("survive-broker", 0, broker, None, {})
@@ -115,6 +117,8 @@ def _after(loss: _Loss | None, trials: int, share: float) -> AfterLoss | None:
         at_share(loss.figures.idle, share),
         _utilisation(loss.figures, share),
         _failing(loss.fails, trials, share),
+        at_share(loss.figures.unassigned, share),
+        at_share(loss.figures.duplicate_owners, share),
         loss.exact,
     )
 

@@ -27,6 +27,7 @@ from rmqlb.model.group_size import (
     ReplicaCounts,
     SizeCandidate,
     SizedTopic,
+    SizeLimits,
     SizePoint,
     SizeQuestion,
 )
@@ -135,8 +136,9 @@ def _queues(routes: Sequence[TopicRouteData], question: SizeQuestion, number: in
     if number is not None:
         changed, work = with_queues(routes, work, number)
     lost = brokers_of(changed) if question.limits.survive_broker else ()
-    left = tuple((broker, layout(*without_broker(changed, work, broker))) for broker in lost)
-    return _Queues(number, changed, layout(changed, work), left)
+    orderly = question.orderly
+    left = tuple((broker, layout(*without_broker(changed, work, broker), orderly=orderly)) for broker in lost)
+    return _Queues(number, changed, layout(changed, work, orderly=orderly), left)
 
 
 def _candidates(queues: Sequence[_Queues], question: SizeQuestion, settings: Settings) -> Iterator[_Candidate]:
@@ -176,9 +178,10 @@ def _answer(
     candidates: Sequence[_Candidate],
     curves: Sequence[Sequence[SizePoint]],
 ) -> GroupSize:
-    best = [_best(curve) for curve in curves]
+    limits = question.limits
+    best = [_best(curve, limits) for curve in curves]
     order = range(len(candidates))
-    chosen = min(order, key=lambda at: (*_rank(best[at]), candidates[at].queues.queues_per_broker or 0, at))
+    chosen = min(order, key=lambda at: (*_rank(best[at], limits), candidates[at].queues.queues_per_broker or 0, at))
     curve, candidate = curves[chosen], candidates[chosen]
     allowed = tuple(each.consumers for each in curve if each.satisfied)
     trials = candidate.tried.sizes.trials
@@ -190,7 +193,7 @@ def _answer(
         curve=tuple(curve),
         replica_counts=ReplicaCounts(min(allowed, default=None), max(allowed, default=None), allowed),
         best=best[chosen],
-        limits=question.limits,
+        limits=limits,
         topics=tuple(
             SizedTopic(now.topic, len(then.subscribe_queues()), len(now.subscribe_queues()))
             for now, then in zip(routes, candidate.queues.routes, strict=True)
@@ -209,6 +212,7 @@ def _answer(
         every_order=not trials,
         trials=trials,
         threads=question.threads if question.work else None,
+        orderly=question.orderly,
         sdk=question.sdk,
         losses=_how_losses_are_known(candidate.tried.sizes, question),
     )
@@ -223,13 +227,16 @@ def _how_losses_are_known(sizes: Sizes, question: SizeQuestion) -> Literal["coun
     return "drawn" if sizes.bound(largest, 1) is None else "bounded"
 
 
-def _best(curve: Sequence[SizePoint]) -> SizePoint:
+def _best(curve: Sequence[SizePoint], limits: SizeLimits) -> SizePoint:
     """The fewest consumers that satisfy all, otherwise the size that comes nearest."""
-    return min(curve, key=_rank)
+    return min(curve, key=lambda point: _rank(point, limits))
 
 
-def _rank(one: SizePoint) -> tuple[bool, int, float, float, int]:
+def _rank(one: SizePoint, limits: SizeLimits) -> tuple[int, int, float, float, int]:
+    """First what satisfies all; last what leaves nothing after a loss, and before it what needs no loss to fail."""
     if one.satisfied:
-        return False, 0, 0.0, 0.0, one.consumers
+        return 0, 0, 0.0, 0.0, one.consumers
     imbalance = float("inf") if one.imbalance is None else one.imbalance
-    return True, len(one.fails), -one.share, imbalance, one.consumers
+    asked = ((limits.survive, one.after_loss), (limits.survive_broker, one.after_broker_loss))
+    left = [2 if loss is None else 3 if loss.imbalance is None else 1 for number, loss in asked if number]
+    return max(left, default=1), len(one.fails), -one.share, imbalance, one.consumers

@@ -36,7 +36,8 @@ def _drawn(size: GroupSize, length: int) -> Section:
         label = f"{low + each:.2f}" if level == _HEIGHT - 1 else "1.00" if level == 0 else ""
         rows.append((label, _edged("".join(_widened(cell, wide) for cell in cells))))
     rows.append(("consumers", _edged(_ruler([point.consumers for point in columns], wide))))
-    legend = [f"{_GOOD} = satisfies all", f"{_BAD} = does not", *([f"{_LIMIT} = {limit:g}"] if limit else [])]
+    is_seen = limit is not None and any(_LIMIT in str(shown) for _, shown in rows[:-1])
+    legend = [f"{_GOOD} = satisfies all", f"{_BAD} = does not", *([f"{_LIMIT} = {limit:g}"] if is_seen else [])]
     each_column = f", {step} sizes per column, of which the best is shown" if step > 1 else ""
     return Section(
         "chart",

@@ -101,8 +101,14 @@ def _why_no_fewer(size: GroupSize) -> str:
 
 
 def _broken(limit: Limit, found: SizePoint | AfterLoss, limits: SizeLimits) -> str:
-    if limit == "no-idle":
-        return counted(found.idle, "idle consumer") if found.idle else "an idle consumer with some sets of client IDs"
+    numbers: dict[Limit, tuple[int, str, str]] = {
+        "unassigned": (found.unassigned, "queue", " unassigned"),
+        "duplicate-owners": (found.duplicate_owners, "queue", " with duplicate owners"),
+        "no-idle": (found.idle, "idle consumer", ""),
+    }
+    if limit in numbers:
+        number, noun, how = numbers[limit]
+        return counted(number, noun) + how if number else f"1 {noun}{how} or more with some sets of client IDs"
     if limit == "max-utilisation":
         return f"utilisation {_above(100 * (found.utilisation or 0), 100 * (limits.max_utilisation or 0), '%')}"
     if found.imbalance is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from operator import attrgetter
 
-from rmqlb.model.group_size import GroupSize, SizePoint
+from rmqlb.model.group_size import AfterLoss, GroupSize, SizePoint
 from rmqlb.model.words import counted
 from rmqlb.views.report import Cell, Column, Report, Section, duration, rows_of
 from rmqlb.views.size.chart import chart_section
@@ -44,15 +44,29 @@ def _curve(size: GroupSize) -> Section:
         Column("consumers", "consumers", "number"),
         Column("imbalance", "imbalance", "number"),
         Column("idle", "idle", "number"),
+        Column("unassigned", "unassigned", "number", shown=any(point.unassigned for point in size.curve)),
+        Column(
+            "duplicate owners",
+            "duplicateOwners",
+            "number",
+            shown=any(point.duplicate_owners for point in size.curve),
+        ),
         Column("utilisation", "utilisation", "share", shown=size.threads is not None),
-        Column("with consumers lost", "imbalanceAfterLoss", "number", shown=has_losses, fold=2, of=_after_loss),
+        Column(
+            "with consumers lost",
+            "imbalanceAfterLoss",
+            "number",
+            shown=has_losses,
+            fold=2,
+            of=lambda point: _imbalance_after(point.after_loss),
+        ),
         Column(
             "with a broker lost",
             "imbalanceAfterBrokerLoss",
             "number",
             shown=size.limits.survive_broker,
             fold=2,
-            of=_after_broker,
+            of=lambda point: _imbalance_after(point.after_broker_loss),
         ),
         Column("share of ID sets", "share", "share", shown=not size.every_order),
         Column("fails", "fails", shown=False),
@@ -64,12 +78,8 @@ def _curve(size: GroupSize) -> Section:
     return Section("curve", title, columns, rows_of(columns, size.curve), brief=_around(size))
 
 
-def _after_loss(point: SizePoint) -> Cell:
-    return None if point.after_loss is None else point.after_loss.imbalance
-
-
-def _after_broker(point: SizePoint) -> Cell:
-    return None if point.after_broker_loss is None else point.after_broker_loss.imbalance
+def _imbalance_after(loss: AfterLoss | None) -> Cell:
+    return None if loss is None else "none left" if loss.imbalance is None else loss.imbalance
 
 
 def _around(size: GroupSize) -> tuple[int, ...] | None:
@@ -87,7 +97,7 @@ def _candidates(size: GroupSize) -> Section:
     columns = (
         Column("strategy", "strategy"),
         Column("queues per broker", "queuesPerBroker", "number", shown=size.queues_per_broker is not None),
-        Column("consumers", "consumers", "number"),
+        Column("consumers", "consumers", "number", of=lambda each: each.consumers or "none"),
         Column("sizes that satisfy all", "allowed", "number"),
         Column("imbalance", "imbalance", "number", of=attrgetter("best.imbalance")),
         Column("blocked by", "blockedBy", "prose", of=lambda each: ", ".join(each.best.fails) or None),
@@ -121,4 +131,5 @@ def _work(size: GroupSize) -> Iterator[str]:
         return
     took = duration(times[0]) if len(times) == 1 else f"{duration(times[0])} to {duration(times[-1])}"
     threads = f"{counted(size.threads, 'consume thread')} per consumer"
-    yield f"work: {sum(rates):g} messages per second, {took} each, {threads}"
+    one = ", of which an orderly group has 1 for each queue" if size.orderly else ""
+    yield f"work: {sum(rates):g} messages per second, {took} each, {threads}{one}"

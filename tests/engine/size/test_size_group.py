@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from itertools import combinations
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rmqlb import DataError, SizeLimits, SizeQuestion, UsageError, allocate, size_group
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
@@ -82,7 +84,7 @@ limits_of = st.builds(
 
 
 @given(topics, limits_of, st.sampled_from(WITHOUT_SETTINGS), st.integers(0, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_random_groups_equal_brute_force(
     brokers: list[dict[str, int]], limits: SizeLimits, strategy: str, seed: int
 ) -> None:
@@ -115,7 +117,7 @@ def found_question(seed: int) -> SizeQuestion:
 
 
 @given(topics, st.sampled_from(WITHOUT_SETTINGS), st.randoms(use_true_random=False))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_the_busiest_consumer_equals_brute_force(
     brokers: list[dict[str, int]], strategy: str, drawn: random.Random
 ) -> None:
@@ -262,7 +264,7 @@ def test_a_bound_on_losses_is_not_below_the_worst_of_all_of_them() -> None:
     work = {queue: 1.0 + queue.queue_id for queues in queues_of(routes) for queue in queues}
     question = SizeQuestion(trials=5, seed=3)
     trials = future_ids("CONSISTENT_HASH", Settings(), question, 8)
-    its = layout(routes, work)
+    its = layout(routes, work, orderly=False)
     rings = growing_rings(trials, its.queues, 10, 3)
     sizes = HashSizes(its, rings, {queue: at for at, queue in enumerate(its.queues)}, 20)
     for consumers, losses in ((4, 1), (5, 3), (8, 2)):
@@ -371,15 +373,69 @@ def test_config_lists_are_taken_by_consumers_of_their_ids() -> None:
     lists = {"x": queues[:2], "y": queues[2:]}
     question = SizeQuestion(limits=SizeLimits(no_idle=True), strategies=("CONFIG",), consumers=(1, 3), trials=4)
     found = size_group("g", [route("T", a=4)], question, Settings(config=lists))
-    assert found.replica_counts.allowed == (1, 2)
+    assert [(point.unassigned, point.fails) for point in found.curve] == [
+        (2, ("unassigned",)),
+        (0, ()),
+        (0, ("no-idle",)),
+    ]
+    lost = size_group("g", [route("T", a=4)], replace(question, limits=SizeLimits(survive=1)), Settings(config=lists))
+    two = lost.at(2)
+    assert two is not None
+    assert two.after_loss is not None
+    assert (two.fails, two.after_loss.unassigned, two.after_loss.fails) == (("survive",), 2, ("unassigned",))
 
 
 def test_machine_room_counts_the_queues_of_listed_rooms() -> None:
-    topic = route("T", **{"r@a": 6, "plain": 5})
     question = SizeQuestion(limits=EVEN, strategies=("MACHINE_ROOM",), consumers=(1, 9))
-    found = size_group("g", [topic], question, Settings(consumer_idcs=frozenset({"r"})))
+    own = Settings(consumer_idcs=frozenset({"r"}))
+    found = size_group("g", [route("T", **{"r@a": 6})], question, own)
     assert found.every_order
     assert found.replica_counts.allowed == (1, 2, 3, 6)
+    elsewhere = size_group("g", [route("T", **{"r@a": 6, "plain": 5})], question, own)
+    assert (elsewhere.consumers, elsewhere.best.consumers) == (None, 1)
+    assert (elsewhere.best.unassigned, elsewhere.best.fails) == (5, ("unassigned",))
+
+
+def test_a_topic_outside_the_listed_rooms_brings_no_work() -> None:
+    routes = [route("T", **{"r@a": 4}), route("U", plain=3)]
+    work = dict.fromkeys((queue for queues in queues_of(routes) for queue in queues), 1.0)
+    question = SizeQuestion(strategies=("MACHINE_ROOM",), consumers=(1, 3), work=work, threads=4)
+    found = size_group("g", routes, question, Settings(consumer_idcs=frozenset({"r"})))
+    assert [(point.utilisation, point.unassigned) for point in found.curve] == [(1.0, 3), (0.5, 3), (0.5, 3)]
+
+
+def test_queues_that_go_strategies_give_twice_or_to_none_fail() -> None:
+    """Go's MACHINE_ROOM cuts its blocks out of all queues."""
+    topic, own = route("T", **{"q@b": 3, "r@b": 3}), frozenset({"r"})
+    question = SizeQuestion(strategies=("MACHINE_ROOM",), consumers=(2, 3), trials=2, sdk="go")
+    found = size_group("g", [topic], question, Settings(consumer_idcs=own))
+    for point in found.curve:
+        shares = allocate("MACHINE_ROOM", topic.subscribe_queues(), ids(point.consumers), sdk="go", consumer_idcs=own)
+        owners = Counter(queue for share in shares.values() for queue in share)
+        assert point.unassigned == 6 - len(owners) > 0
+        assert point.duplicate_owners == sum(number > 1 for number in owners.values())
+        assert "unassigned" in point.fails
+
+
+@pytest.mark.parametrize("strategy", WITHOUT_SETTINGS)
+def test_an_orderly_group_has_a_thread_for_each_queue(strategy: str) -> None:
+    topic = route("T", a=4)
+    work = dict(zip(topic.subscribe_queues(), (0.1, 0.1, 0.1, 0.9), strict=True))
+    limits = SizeLimits(max_utilisation=0.8)
+    question = SizeQuestion(limits=limits, strategies=(strategy,), consumers=(1, 3), work=work, threads=20, trials=3)
+    assert size_group("g", [topic], question).consumers == 1
+    orderly = size_group("g", [topic], replace(question, orderly=True))
+    assert [point.utilisation for point in orderly.curve] == [0.9, 0.9, 0.9]
+    few = size_group("g", [topic], replace(question, orderly=True, threads=1))
+    assert (few.curve[0].utilisation, few.curve[2].fails) == (1.2, ("max-utilisation",))
+
+
+def test_a_size_that_leaves_nothing_after_a_loss_does_not_come_nearest() -> None:
+    found = sized(route("T", a=7), limits=SizeLimits(max_imbalance=1, survive=1), consumers=(1, 5))
+    assert (found.consumers, found.best.consumers) == (None, 2)
+    limits = SizeLimits(max_imbalance=1, survive=2)
+    found = sized(route("T", a=64), limits=limits, strategies=("CONSISTENT_HASH",), most=5, trials=5)
+    assert (found.consumers, found.best.consumers) == (None, 3)
 
 
 def test_a_function_is_asked_with_the_ids_of_trials() -> None:

@@ -59,6 +59,7 @@ class GrowingRings:
         self._joined = 0
         self._known: tuple[int, tuple[int, ...]] | None = None
         self._owners: Ints = np.empty(0, np.int64)
+        self._counted: tuple[Ints, int, Sums] = self._owners, 0, self._owners
 
     @staticmethod
     def part(rows: Sequence[int], work: Sequence[float]) -> Part:
@@ -75,18 +76,19 @@ class GrowingRings:
     def measured(
         self, consumers: int, lost: Sequence[int], part: Part
     ) -> tuple[list[int], list[int], list[float] | None]:
-        """Of each set of IDs: most queues of a consumer, consumers with a queue, the work of the busiest.
+        """Of each set of IDs: most queues of a consumer, consumers without one, the work of the busiest.
 
         Of the first so many consumers to join but those that joined in the places that are lost; never of fewer than
         before.
         """
-        owners = self._owners_of(consumers, tuple(lost))[part.rows]
-        numbers = self._summed(owners, None)
-        busiest = None if part.work is None else self._summed(owners, part.work).max(axis=1).tolist()
-        return numbers.max(axis=1).tolist(), np.count_nonzero(numbers, axis=1).tolist(), busiest
+        owners = self._owners_of(consumers, tuple(lost))
+        numbers = self._numbers(owners, part.rows)
+        busiest = None if part.work is None else self._summed(owners[part.rows], part.work).max(axis=1).tolist()
+        idle = consumers - len(lost) - np.count_nonzero(numbers, axis=1)
+        return numbers.max(axis=1).tolist(), idle.tolist(), busiest
 
     def bounded(self, consumers: int, losses: int, part: Part) -> tuple[list[int], list[int], list[float] | None]:
-        """The same after any loss of so many consumers, or more; and consumers with a queue, or fewer.
+        """The same after any loss of so many consumers, or more; and consumers without a queue, or more.
 
         A consumer owns at most its queues and those of the lost ones, and at most the queues to which no more than the
         lost ones are nearer.
@@ -100,7 +102,7 @@ class GrowingRings:
             busiest = self._at_most(self._summed(own, part.work), levels, losses, part.work).tolist()
         # A consumer without a queue may get none when others are lost; no survivor loses one.
         idle = consumers - np.count_nonzero(numbers, axis=1)
-        return most.tolist(), (consumers - losses - np.minimum(idle, consumers - losses)).tolist(), busiest
+        return most.tolist(), np.minimum(idle, consumers - losses).tolist(), busiest
 
     def _at_most(self, own: Sums, levels: Sequence[Ints], losses: int, work: npt.NDArray[np.float64] | None) -> Sums:
         """Of each set of IDs what no consumer exceeds."""
@@ -110,6 +112,18 @@ class GrowingRings:
             within += self._summed(level, work)
         found: Sums = np.minimum(largest, within.max(axis=1))
         return found
+
+    def _numbers(self, owners: Ints, rows: slice | Ints) -> Sums:
+        """How many of the queues each consumer has; of the first queues those that were counted last are known."""
+        if not isinstance(rows, slice):
+            return self._summed(owners[rows], None)
+        whose, known, numbers = self._counted
+        if whose is owners and known <= rows.stop:
+            numbers = numbers + self._summed(owners[known : rows.stop], None)
+        else:
+            numbers = self._summed(owners[rows], None)
+        self._counted = owners, rows.stop, numbers
+        return numbers
 
     def _summed(self, owners: Ints, work: npt.NDArray[np.float64] | None) -> Sums:
         """How many queues, or how much of their work, each consumer has; shape (trials, members)."""
