@@ -105,6 +105,9 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
         starts: how the owners of new queues begin.
         skipped: messages in new queues that their owners never read, because they begin at the end; null when that
             cannot be known.
+        first_lost: new queues in which messages are lost that come before there is an owner: the group has no offset of
+            them and begins at the end, and their first message is gone or not in the broker's memory; null when that
+            cannot be known.
         lag_removed: messages now unread in the queues that are no longer readable, which the group loses if it does not
             read them first; null when it cannot be known.
         out_of_order_unheld: of the step that changes write queues: messages now unread that the group reads after newer
@@ -122,6 +125,7 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
     imbalance: float | None
     starts: tuple[StartCount, ...]
     skipped: int | None
+    first_lost: int | None
     lag_removed: int | None
     out_of_order_unheld: int | None = None
 

@@ -64,6 +64,8 @@ def _facts(plan: TopicChangePlan) -> Iterator[str]:
         return
     yield f"{what}; next: step {following.number} of {len(plan.steps)}, {_KINDS[following.kind]}"
     yield from _order_facts(plan)
+    if not any(step.groups for step in plan.steps):
+        yield "no group that reads it is in the source: owners, lag and start offsets are not planned"
     took = "unknown" if plan.estimated_ms is None else f"about {about(plan.estimated_ms)}"
     yield f"estimated time: {took}"
 
@@ -173,7 +175,9 @@ def _effects(step: Step) -> Iterator[str]:
             line += f", with {messages(each.lag_removed, 'unread ')} now" if each.lag_removed else ""
             if each.starts:
                 line += f"; new queues start at: {', '.join(f'{one.rule} ({one.queues})' for one in each.starts)}"
-            yield line + (f", which skips {messages(each.skipped)}" if each.skipped else "")
+            line += f", which skips {messages(each.skipped)}" if each.skipped else ""
+            lost = each.first_lost or 0
+            yield line + (f"; in {counted(lost, 'queue')} what comes before there is an owner is lost" if lost else "")
 
 
 # -- the tables --------------------------------------------------------------------------------------------------------
@@ -214,6 +218,7 @@ def _groups(plan: TopicChangePlan) -> Section:
         Column("idle", "idle", "number"),
         Column("imbalance", "imbalance", "number"),
         Column("skipped", "skipped", "number"),
+        Column("first lost", "firstLost", "number"),
         Column("unread, removed", "lagRemoved", "number"),
         Column("out of order", "outOfOrderUnheld", "number"),
     )

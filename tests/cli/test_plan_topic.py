@@ -68,6 +68,8 @@ def test_a_route_alone_is_enough_for_the_steps() -> None:
     found = data("plan-topic", "-s", ROUTE, "-t", "Skewed", "--drain-broker", "broker-b")
     assert found["steps"][2]["commands"][0]["brokerName"] == "broker-b"
     assert found["steps"][2]["groups"] == []
+    shown = run("plan-topic", "-s", ROUTE, "-t", "Skewed", "--drain-broker", "broker-b").stdout
+    assert "no group that reads it is in the source: owners, lag and start offsets are not planned" in shown
 
 
 def test_keys_of_a_file_are_counted_per_sdk() -> None:
@@ -109,3 +111,22 @@ def test_group_names_choose_and_must_be_there() -> None:
     found = data(*PLAN, "--queues", "16", "-g", "order-*")
     assert [each["group"] for each in found["steps"][0]["groups"]] == ["order-svc"]
     assert refused(*PLAN, "--queues", "16", "-g", "orders").code == ExitCode.DATA
+
+
+def test_a_group_without_a_consumer_online_comes_too_late_to_new_queues(tmp_path: Path) -> None:
+    cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
+    (group,) = (each for each in cluster["data"]["groups"] if each["group"] == "audit-svc")
+    group |= {"views": [view | {"connections": []} for view in group["views"]], "consumeFromWhere": None}
+    group["queues"] = [queue | {"lastTimestamp": 0} for queue in group["queues"]]
+    (tmp_path / "offline.json").write_text(json.dumps(cluster), encoding="utf-8")
+    line = ("plan-topic", "-s", str(tmp_path / "offline.json"), "-t", "OrderEvents", "--queues")
+    assert (
+        "no consumer of 1 group is online (audit-svc): one that starts after producers have written"
+        in run(*line, "16").stderr
+    )
+    assert "starts-later" not in run(*line, "4").stderr
+
+
+def test_a_given_strategy_decides() -> None:
+    found = data(*PLAN, "--queues", "16", "-g", "order-svc", "--strategy", "consistent_hash")
+    assert [step["groups"][0]["strategy"] for step in found["steps"] if step["groups"]] == ["CONSISTENT_HASH"] * 3

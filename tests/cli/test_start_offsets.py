@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rmqlb.cli.plan_rebalance.look import MOST_ASKED
+from rmqlb.cli.common.reading import MOST_ASKED
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from tests.cli.run import run
@@ -188,3 +188,19 @@ def test_a_dashboard_cannot_be_asked_and_a_reported_0_stays_unknown() -> None:
     moved = starts(json.loads(ran.stdout))
     assert {(rule, offset) for broker, _, _, rule, offset in moved if broker == "broker-b"} == {("unknown", None)}
     assert {rule for broker, _, _, rule, _ in moved if broker == "broker-a"} == {"stored"}
+
+
+def test_plan_topic_asks_about_queues_that_are_written_and_not_read_yet(brokers: tuple[Replay, ...]) -> None:
+    nothing_stored(brokers, "CONSUME_FROM_LAST_OFFSET")
+    a, b = brokers
+    route = json.loads(a.answers[RequestCode.GET_ROUTEINFO_BY_TOPIC, "topic=OrderEvents"].body)  # type: ignore[union-attr, arg-type]
+    for data in route["queueDatas"]:
+        data["readQueueNums"] = 5 if data["brokerName"] == "broker-b" else 8
+    a.answers[RequestCode.GET_ROUTEINFO_BY_TOPIC, "topic=OrderEvents"] = success(json.dumps(route).encode())
+    at = ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
+    ran = run("plan-topic", *at, "-t", "OrderEvents", "-g", "order-svc", "--queues", "9", "-o", "json")
+    assert ran.code == 0, ran.stderr
+    (effect,) = json.loads(ran.stdout)["data"]["steps"][0]["groups"]
+    assert asked(brokers, OFFSETS[0]) == {("broker-b", number) for number in (5, 6, 7)}, "queue 8 is empty"
+    assert effect["starts"] == [{"rule": "end", "queues": 5}]
+    assert (effect["skipped"], effect["firstLost"]) == (3 * (40 - 7), 3)

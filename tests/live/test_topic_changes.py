@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,14 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.main import app
 
 from .cluster import RocketMQCluster, TopicOnBroker
-from .jvm import started, wait_until
+from .jvm import LOOPBACK, started, wait_until
 from .members import FAST_REBALANCE, SETTLE_DEADLINE, Program
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 MQADMIN = "org.apache.rocketmq.tools.command.MQAdminStartup"
 BROKER = "broker-k"
+ELSEWHERE, OTHER_CLUSTER = "broker-w", "West"
 CONSUMERS, KEYS, PAUSE_MS, TAKES_MS = 2, 40, 4, 15
 FEW, MANY = 2, 7
 """Numbers of queues; with a message each 4 ms that takes 15 ms, the few queues fall behind and the many do not."""
@@ -34,11 +35,24 @@ OLDER, NEWER = 5, 3
 """Messages of each key before a change and after it, where they are counted."""
 
 
+class TwoClusters(RocketMQCluster):
+    """One NameServer with a broker of each of two clusters."""
+
+    def _broker_config(self, broker_name: str, folder: Path, host: str = LOOPBACK) -> dict[str, str | int]:
+        config = super()._broker_config(broker_name, folder, host)
+        return config | ({"brokerClusterName": OTHER_CLUSTER} if broker_name == ELSEWHERE else {})
+
+
 @pytest.fixture(scope="module")
 def keyed() -> Iterator[RocketMQCluster]:
-    """A broker of its own."""
-    with RocketMQCluster("5.5.0", brokers=[BROKER]) as running:
+    """Brokers of their own."""
+    with TwoClusters("5.5.0", brokers=[BROKER, ELSEWHERE]) as running:
         yield running
+
+
+def to(queues: int) -> tuple[str, ...]:
+    """The options for so many queues."""
+    return "--queues", str(queues)
 
 
 @contextmanager
@@ -51,24 +65,24 @@ def ordered_keys(cluster: RocketMQCluster, topic: str, queues: int) -> Iterator[
     with started(f"keys-{topic}", command, cluster.java.home / f"keys-{topic}.log") as process:
         program = Program(process)
         program.next_answer()
-        await_step(cluster, topic, queues, 1)
+        await_step(cluster, topic, to(queues), 1)
         yield program
 
 
-def planned(cluster: RocketMQCluster, topic: str, queues: int, *more: str) -> tuple[int, dict[str, Any]]:
+def planned(cluster: RocketMQCluster, topic: str, change: Sequence[str], *more: str) -> tuple[int, dict[str, Any]]:
     """How plan-topic ends, and its data, which an error does not have."""
-    line = ["plan-topic", "-s", f"rocketmq://{cluster.name_server}", "-t", topic, "--queues", str(queues), *more]
+    line = ["plan-topic", "-s", f"rocketmq://{cluster.name_server}", "-t", topic, *change, *more]
     ran = CliRunner().invoke(app, [*line, "-o", "json"])
     return ran.exit_code, json.loads(ran.stdout)["data"] if ran.stdout else {}
 
 
-def await_step(cluster: RocketMQCluster, topic: str, queues: int, number: int) -> None:
+def await_step(cluster: RocketMQCluster, topic: str, change: Sequence[str], number: int) -> None:
     """Come back once all that the step waits for holds."""
     last: tuple[int, dict[str, Any]] = (-1, {})
 
     def holds() -> bool:
         nonlocal last
-        last = planned(cluster, topic, queues, "--check-step", str(number))
+        last = planned(cluster, topic, change, "--check-step", str(number))
         return last[0] == ExitCode.OK
 
     wait_until(holds, SETTLE_DEADLINE, lambda: f"step {number} of {topic}: {last[0]} {last[1].get('checked')}")
@@ -108,24 +122,35 @@ def at_rest(program: Program) -> dict[str, Any]:
     return reported(program, lambda report: report["received"] >= report["sent"])
 
 
-def polled(program: Program, queues: int, who: str = "queues") -> None:
-    """Come back once the producer picks from so many queues; with `owned` once the consumers have so many."""
-    wait_until(lambda: program.ask(who)["queues"] == queues, SETTLE_DEADLINE, lambda: f"{program.ask(who)}")
+def polled(program: Program, queues: Sequence[str], who: str = "queues") -> None:
+    """Come back once the producer picks from these queues; with `owned` once the consumers have them."""
+    wait_until(lambda: program.ask(who)["queues"] == [*queues], SETTLE_DEADLINE, lambda: f"{program.ask(who)}")
 
 
-def follow(cluster: RocketMQCluster, program: Program, topic: str, queues: int) -> None:
+def few(queues: int) -> list[str]:
+    """So many queues of the broker."""
+    return [f"{BROKER} {number}" for number in range(queues)]
+
+
+def waited_for(step: dict[str, Any], kind: str) -> list[str]:
+    """The queues of something that a step waits for."""
+    (wait,) = (each for each in step["waitFor"] if each["kind"] == kind)
+    return [f"{queue['brokerName']} {queue['queueId']}" for queue in wait["queues"]]
+
+
+def follow(cluster: RocketMQCluster, program: Program, topic: str, change: Sequence[str]) -> None:
     """Change the topic as plan-topic says, step by step, while messages come."""
-    for step in planned(cluster, topic, queues)[1]["steps"]:
+    for step in planned(cluster, topic, change)[1]["steps"]:
         if step["done"]:
             continue
         run_commands(cluster, step)
         if step["kind"] == "hold-producers":
             program.ask("hold")
         elif step["kind"] == "release-producers":
-            polled(program, queues)
+            polled(program, waited_for(step, "writable"))
             program.ask("release")
-        await_step(cluster, topic, queues, step["number"])
-    assert planned(cluster, topic, queues)[1]["nextStep"] is None
+        await_step(cluster, topic, change, step["number"])
+    assert planned(cluster, topic, change)[1]["nextStep"] is None
 
 
 def of_group(plan: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -140,12 +165,25 @@ def test_in_the_steps_of_the_plan_nothing_is_lost_or_out_of_order(keyed: RocketM
     with ordered_keys(keyed, topic, FEW) as program:
         sending(program, messages=10 * KEYS)
         assert program.ask("report")["received"] < program.ask("report")["sent"]
-        follow(keyed, program, topic, MANY)
+        follow(keyed, program, topic, to(MANY))
         sending(program, messages=10 * KEYS)
-        follow(keyed, program, topic, FEW)
+        follow(keyed, program, topic, to(FEW))
         sending(program, messages=10 * KEYS)
         report = at_rest(program)
     assert (report["received"], report["refused"], report["outOfOrder"]) == (report["sent"], 0, 0)
+
+
+def test_a_topic_moves_to_another_cluster_and_loses_nothing(keyed: RocketMQCluster) -> None:
+    topic = "Moves"
+    with ordered_keys(keyed, topic, FEW) as program:
+        sending(program, messages=10 * KEYS)
+        follow(keyed, program, topic, ("--move-to-cluster", OTHER_CLUSTER))
+        sending(program, messages=10 * KEYS)
+        report = at_rest(program)
+        (after,) = planned(keyed, topic, to(FEW))[1]["steps"][-1]["brokers"][1:]
+        assert program.ask("owned")["queues"] == [f"{ELSEWHERE} {number}" for number in range(FEW)]
+    assert (report["received"], report["refused"], report["outOfOrder"]) == (report["sent"], 0, 0)
+    assert (after["brokerName"], after["writeQueueNums"], after["perm"]) == (ELSEWHERE, FEW, 6)
 
 
 def test_more_queues_at_once_break_the_order_of_as_many_messages_as_the_plan_says(
@@ -156,12 +194,12 @@ def test_more_queues_at_once_break_the_order_of_as_many_messages_as_the_plan_say
     keys.write_text("".join(f"order-{number}\n" for number in range(KEYS)), encoding="utf-8")
     with ordered_keys(keyed, topic, 1) as program:
         program.ask("send 1")
-        await_step(keyed, topic, 1, 2)  # it is read: the group has an offset now
+        await_step(keyed, topic, to(1), 2)  # it is read: the group has an offset now
         program.ask("without 0")
         program.ask(f"send {OLDER}")
-        _, plan = planned(keyed, topic, MANY, "--keys-file", str(keys), "--sdk", "java")
+        _, plan = planned(keyed, topic, to(MANY), "--keys-file", str(keys), "--sdk", "java")
         keyed.create_topics([TopicOnBroker(topic, BROKER, MANY, MANY)])
-        polled(program, MANY)
+        polled(program, few(MANY))
         program.ask(f"send {NEWER}")
         moved = plan["steps"][2]["keys"][0]["moved"]
         reported(program, lambda report: report["received"] == KEYS + moved * NEWER)
@@ -179,14 +217,14 @@ def test_fewer_queues_at_once_lose_as_many_messages_as_the_plan_says(keyed: Rock
     with ordered_keys(keyed, topic, 2) as program:
         program.ask("without 1")
         program.ask(f"send {OLDER}")
-        _, plan = planned(keyed, topic, 1)
+        _, plan = planned(keyed, topic, to(1))
         unread = of_group(plan, "remove-read-queues")["lagRemoved"]
         reported(program, lambda report: report["received"] == report["sent"] - unread)
-        code, checked = planned(keyed, topic, 1, "--check-step", "5")
+        code, checked = planned(keyed, topic, to(1), "--check-step", "5")
         keyed.create_topics([TopicOnBroker(topic, BROKER, 1, 1)])
-        await_step(keyed, topic, 1, 6)
-        polled(program, 1)
-        polled(program, 1, "owned")
+        await_step(keyed, topic, to(1), 6)
+        polled(program, few(1))
+        polled(program, few(1), "owned")
         program.ask(f"send {NEWER}")
         program.ask("without -1")
         stuck = reported(program, lambda report: report["received"] == report["sent"] - unread)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING
@@ -16,13 +16,18 @@ from rmqlb.cli.common.options import GroupOptions, SourceOptions
 from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
-from rmqlb.model.group import States
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
+from rmqlb.model.words import counted
 from rmqlb.sources.opening import Access, open_source
 from rmqlb.sources.source_text import is_live
 
 if TYPE_CHECKING:
     from rmqlb.sources.pace import Pace
+
+MOST_ASKED = 256
+"""Queues of a group that brokers are asked about."""
 
 
 class Reader:
@@ -74,6 +79,26 @@ class Reader:
         """Client ID → the stack traces of its consume threads, of the consumers that answer."""
         with self._terminal.progress() as progress:
             return open_source(self._text, self._access).ask_stacks(group, client_ids, progress, deadline_s)
+
+
+def asked_starts(
+    reader: Reader, group: ConsumerGroup | None, questions: Sequence[OffsetQuestion]
+) -> tuple[States, list[Finding]]:
+    """What brokers answer, nothing where they cannot be asked; and why some answers are missing."""
+    asked = questions[:MOST_ASKED]
+    answers = reader.ask_offsets(group.group, asked) if group is not None and asked else None
+    if answers is None:
+        return {}, []
+    return answers, list(_missing(len(questions), len(asked), len(answers)))
+
+
+def _missing(questions: int, asked: int, answers: int) -> Iterator[Finding]:
+    if questions > asked:
+        text = f"start offsets: brokers were asked about {asked} of {counted(questions, 'queue')} that change owners"
+        yield Finding("starts-not-asked", f"{text}, the others are as consume stats report them")
+    if asked > answers:
+        text = f"start offsets: brokers did not answer for {asked - answers} of {counted(asked, 'queue')}"
+        yield Finding("starts-not-asked", text)
 
 
 def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.plan_topic.options import ChangeOptions, TopicOptions
 
@@ -15,6 +15,7 @@ def plan_topic(
     topic: Annotated[str, Option("-t", "--topic", metavar="TOPIC", help="The topic; required.")],
     change: ChangeOptions,
     which: TopicOptions,
+    strategy_options: StrategyOptions,
     output: OutputOptions,
 ) -> None:
     """Plan a change of a topic's queues in steps, with the mqadmin commands to copy and what to wait for.
@@ -34,4 +35,4 @@ def plan_topic(
     """
     from rmqlb.cli.plan_topic.run import run
 
-    run(source, topic, change, which, Terminal("plan-topic", output))
+    run(source, topic, change, which, strategy_options, Terminal("plan-topic", output))

@@ -49,6 +49,13 @@ class TopicOptions(Struct, frozen=True):
             help="Its groups, by name or as 'pay-*'; repeatable; default: all that read the topic.",
         ),
     ] = None
+    strategy: Annotated[
+        str | None,
+        about_option(
+            metavar="STRATEGY",
+            help="Or FILE.py:NAME, which is run. Default: as consumers report or show.",
+        ),
+    ] = None
     keys_file: Annotated[
         str | None, _keys_option(metavar="FILE|-", help="Keys of its messages, one per line: how many move.")
     ] = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import get_args
 
 import typer
@@ -10,25 +10,22 @@ from msgspec.structs import replace
 
 from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.amounts import one_of
-from rmqlb.cli.common.inputs import group_on_topics
 from rmqlb.cli.common.keys import file_of_keys, sdks_of
-from rmqlb.cli.common.options import GroupOptions, SourceOptions
-from rmqlb.cli.common.reading import fetch
+from rmqlb.cli.common.options import SourceOptions, StrategyOptions
+from rmqlb.cli.common.reading import Reader, fetch
+from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.plan_topic.groups import GroupsQuestion, group_names, planned_groups
 from rmqlb.cli.plan_topic.options import ChangeOptions, TopicOptions
-from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.detect import detect_strategy
+from rmqlb.engine.plan.changes import NewBroker
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.engine.topic_change.conditions import check_step
-from rmqlb.engine.topic_change.effects import Keys, PlannedGroup
+from rmqlb.engine.topic_change.effects import Keys
 from rmqlb.engine.topic_change.plan import plan_topic
-from rmqlb.engine.topic_change.rates import consumed_per_ms
 from rmqlb.engine.topic_change.target import TopicRequest, routes_of
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import INFO, Finding
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData
 from rmqlb.model.send_scenario import ProxyMode
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
@@ -38,7 +35,14 @@ from rmqlb.views.topic_change_view import topic_change_report
 _NATIVE = ("rocketmq://", "rocketmqs://")
 
 
-def run(source: SourceOptions, topic: str, change: ChangeOptions, which: TopicOptions, terminal: Terminal) -> None:
+def run(
+    source: SourceOptions,
+    topic: str,
+    change: ChangeOptions,
+    which: TopicOptions,
+    strategy_options: StrategyOptions,
+    terminal: Terminal,
+) -> None:
     """What the command does with its options; everything that needs no source is checked before it is read."""
     request = request_of(change)
     keys = _keys(source, which)
@@ -49,21 +53,19 @@ def run(source: SourceOptions, topic: str, change: ChangeOptions, which: TopicOp
         )
     if source.source == "-" and which.rates_since == "-":
         raise UsageError("-s - and --rates-since - both read stdin")
-    wanted = _wanted(topic, request, which)
-    snapshot = fetch(source, wanted, terminal)
+    strategies = Strategies(strategy_options.strategy_option)
+    strategy = strategies.optional(which.strategy)
+    strategies.must_apply(reported=strategy is None)
+    wanted, reader = _wanted(topic, request, which), Reader(source, terminal)
+    snapshot = reader(wanted)
     routes = routes_of(snapshot.route(topic), request, _known(snapshot))
     earlier = None
     if which.rates_since is not None:
         earlier = fetch(replace(source, source=which.rates_since), wanted, terminal)
-    names = _groups(snapshot, topic, which)
-    groups, findings = [], [*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot)]
-    for name in names:
-        rates = (
-            {} if earlier is None else consumed_per_ms(snapshot, earlier, name, f"--rates-since {which.rates_since}")
-        )
-        group, of_group = _planned(snapshot, name, topic, rates)
-        groups.append(group)
-        findings += of_group
+    names = group_names(snapshot, topic, which.group)
+    question = GroupsQuestion(strategies, strategy, earlier, f"--rates-since {which.rates_since}")
+    groups, of_groups = planned_groups(snapshot, names, routes, question, reader)
+    findings = [*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot), *of_groups]
     plan = plan_topic(routes, request, groups if snapshot.groups else None, keys, name_servers=_name_servers(snapshot))
     checked = None
     if which.check_step is not None:
@@ -88,10 +90,27 @@ def request_of(change: ChangeOptions) -> TopicRequest:
     )
     if request.queues == 0:
         raise UsageError("--queues 0: a topic without queues takes no message", hint="write 1 or more")
+    values.must_differ(change.add_broker or (), [broker.name for broker in request.add_brokers], "--add-broker")
+    for broker, text in zip(request.add_brokers, change.add_broker or (), strict=True):
+        _must_be_readable(broker, text)
+        if request.queues is not None and broker.read_queue_nums is not None:
+            raise UsageError(
+                f"--queues {request.queues} and --add-broker {text} contradict each other",
+                hint=f"--queues is about all brokers: write --add-broker {broker.name}",
+            )
     if request == TopicRequest(ordered=request.ordered):
         hint = "name it with --queues N, --add-broker, --drain-broker or --move-to-cluster"
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
     return request
+
+
+def _must_be_readable(broker: NewBroker, text: str) -> None:
+    read, write = broker.read_queue_nums, broker.write_queue_nums
+    if read is not None and (read == 0 or (write or 0) > read):
+        raise UsageError(
+            f"--add-broker {text}: producers would write queues that consumers cannot read",
+            hint=f"write as many read queues as write queues, or more: {broker.name}:{max(write or 8, 1)}",
+        )
 
 
 def _keys(source: SourceOptions, which: TopicOptions) -> Keys | None:
@@ -113,33 +132,6 @@ def _wanted(topic: str, request: TopicRequest, which: TopicOptions) -> Wanted:
 
 def _known(snapshot: ClusterSnapshot) -> list[BrokerData]:
     return [broker for sighting in snapshot.routes.values() for broker in sighting.route.broker_datas]
-
-
-def _groups(snapshot: ClusterSnapshot, topic: str, which: TopicOptions) -> list[str]:
-    """The groups that read the topic (raises DataError for one that is named and not there)."""
-    names = Wanted(several=tuple(which.group or ("*",))).groups_among(snapshot.groups)
-    return [name for name in names if snapshot.group(name).subscribes_to(topic)]
-
-
-def _planned(
-    snapshot: ClusterSnapshot, name: str, topic: str, rates: Mapping[MessageQueue, float]
-) -> tuple[PlannedGroup, list[Finding]]:
-    """The group with its members, where a strategy decides who owns what."""
-    states = snapshot.group(name).without_foreign_offsets.queues
-    unplanned = PlannedGroup(name, None, states, consumed_per_ms=rates)
-    try:
-        found = group_on_topics(snapshot, GroupOptions(name, [topic]), broadcasting_too=True, pop_too=True)
-        if found.broadcasting or found.popped or not found.client_ids:
-            return unplanned, []
-        members = found.members(Settings())
-        detected = detect_strategy(None, found.group, found.routes, members)
-    except (DataError, UsageError) as error:
-        return unplanned, [
-            Finding("owners-not-planned", f"group {name}: its owners are not predicted: {error.problem}", name, INFO)
-        ]
-    members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
-    of_group = (each for each in (*found.findings, *detected.findings) if each.group in (None, name))
-    return PlannedGroup(name, members, states, found.consume_from, rates), list(of_group)
 
 
 def _name_servers(snapshot: ClusterSnapshot) -> str | None:

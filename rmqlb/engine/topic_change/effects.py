@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import lcm
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from rmqlb.model.group import States
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.key_queues import KeyQueue
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import ADDED, ASSIGNED, TopicPlan
+from rmqlb.model.plan import ADDED, ASSIGNED, Move
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import ProxyMode
 from rmqlb.model.topic_change import GroupEffect, KeysMoved, StartCount
@@ -44,11 +44,17 @@ class Keys(Struct, frozen=True):
 def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteData) -> GroupEffect:
     """What becomes of the group's owners (raises AllocationError)."""
     if group.members is None:
-        return GroupEffect(group.name, None, None, None, None, None, None, None, (), None, None)
+        return GroupEffect(group.name, None, None, None, None, None, None, None, (), None, None, None)
     sides = Side(group.members, (before,)), Side(group.members, (after,))
     plan = plan_rebalance(group.name, *sides, states=group.states)
     plan = with_starts(plan, group.states, group.consume_from, (before,))
-    starts, skipped = _starts(plan.topics, group.states)
+    begun = [
+        (MessageQueue(topic.topic, move.broker_name, move.queue_id), move)
+        for topic in plan.topics
+        for move in topic.queues
+        if move.change in (ADDED, ASSIGNED) and move.owners_after
+    ]
+    rules = Counter(move.start_rule or "unknown" for _, move in begun)
     summary = plan.summary
     return GroupEffect(
         group=group.name,
@@ -59,27 +65,39 @@ def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteD
         unassigned=summary.unassigned,
         idle=summary.idle,
         imbalance=summary.imbalance,
-        starts=starts,
-        skipped=skipped,
+        starts=tuple(StartCount(rule, rules[rule]) for rule in sorted(rules)),
+        skipped=_skipped(begun, group.states),
+        first_lost=_first_lost(move for _, move in begun),
         lag_removed=summary.lag_removed,
     )
 
 
-def _starts(topics: Sequence[TopicPlan], states: States) -> tuple[tuple[StartCount, ...], int | None]:
-    """How the owners of new queues begin, and how many messages they skip thereby."""
-    rules: Counter[str] = Counter()
-    skipped: int | None = 0
-    for topic in topics:
-        for move in topic.queues:
-            if move.change not in (ADDED, ASSIGNED) or not move.owners_after:
-                continue
-            rules[move.start_rule or "unknown"] += 1
-            state = states.get(MessageQueue(topic.topic, move.broker_name, move.queue_id))
-            if move.start_offset is None:
-                skipped = None
-            elif skipped is not None and move.start_rule == "end" and state is not None:
-                skipped += max(move.start_offset - (state.min_offset or 0), 0)
-    return tuple(StartCount(rule, rules[rule]) for rule in sorted(rules)), skipped
+def _skipped(begun: Iterable[tuple[MessageQueue, Move]], states: States) -> int | None:
+    """How many messages of these queues are never read because their owners begin at the end."""
+    skipped = 0
+    for queue, move in begun:
+        if move.start_offset is None:
+            return None
+        if move.start_rule == "end":
+            state = states.get(queue)
+            skipped += max(move.start_offset - ((state.min_offset if state else None) or 0), 0)
+    return skipped
+
+
+def _first_lost(begun: Iterable[Move]) -> int | None:
+    """In how many of these queues messages are lost that come before they have an owner.
+
+    A queue that begins at 0 is begun there, even by CONSUME_FROM_LAST_OFFSET, as long as its first message is in the
+    broker's memory (`ConsumerManageProcessor.queryConsumerOffset`; since 5.1.0 what is in the page cache, as Java 8
+    and 11 can say, while on 17 all is taken to be; before, the last 40 % of the machine's memory). So it is those of
+    which a broker says that nothing is stored although there are messages, or were.
+    """
+    lost = 0
+    for move in begun:
+        if move.start_rule in (None, "unknown") or move.start_offset is None:
+            return None
+        lost += move.start_rule == "end" and move.start_offset > 0
+    return lost
 
 
 class MovedKeys(Struct, frozen=True):

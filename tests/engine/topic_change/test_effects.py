@@ -18,6 +18,7 @@ from rmqlb.engine.topic_change.target import TopicRequest, routes_of
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import QueueName
+from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.topic_change import StartCount, Step, TopicChangePlan
 from tests.support.builders import queues, route, side
@@ -66,6 +67,37 @@ def test_new_queues_begin_at_their_first_message_when_they_are_read_first() -> N
     group = PlannedGroup("g", side("c1 c2", route(a=4, b=4)).members, states)
     effect = plan(TopicRequest(queues=6), group).steps[0].groups[0]
     assert (effect.starts, effect.skipped) == ((StartCount("end", 4),), 0)
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (QueueState(broker_offset=90, consumer_offset=-1, stored_offset=-1, min_offset=60), ("end", 30, 1)),
+        (
+            QueueState(broker_offset=90, consumer_offset=-1, stored_offset=-1, min_offset=90),
+            ("end", 0, 1),
+        ),  # all are expired
+        (QueueState(broker_offset=0, consumer_offset=-1, stored_offset=-1, min_offset=0), ("end", 0, 0)),
+        (
+            QueueState(broker_offset=90, consumer_offset=0, stored_offset=0, min_offset=0),
+            ("stored", 0, 0),
+        ),  # the first is in memory
+        (QueueState(broker_offset=90, consumer_offset=70, stored_offset=70, min_offset=60), ("stored", 0, 0)),
+        (QueueState(broker_offset=90, consumer_offset=0), ("unknown", None, None)),
+        (None, ("unknown", None, None)),
+    ],
+)
+def test_where_messages_are_lost_that_come_before_an_owner(
+    state: QueueState | None, expected: tuple[str, int | None, int | None]
+) -> None:
+    """Queue 2 of a is there, and not read yet."""
+    now = TopicRouteData("T", (QueueData("a", 2, 3, 6),), route(a=2).broker_datas)
+    states = {queue: QueueState(broker_offset=50, consumer_offset=50) for queue in queues(2, "a")}
+    states |= {} if state is None else {queues(3, "a")[2]: state}
+    group = PlannedGroup("g", side("c1", now).members, states)
+    effect = plan_topic(routes_of(now, TopicRequest(queues=3)), TopicRequest(queues=3), [group]).steps[0].groups[0]
+    (start,) = effect.starts
+    assert (start.rule, effect.skipped, effect.first_lost) == expected
 
 
 def test_unread_messages_of_queues_that_go_are_counted() -> None:

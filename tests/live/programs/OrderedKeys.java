@@ -8,9 +8,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.impl.producer.TopicPublishInfo;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendStatus;
@@ -21,8 +24,8 @@ import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
 
 /**
  * A producer that sends by key and a group that consumes in order, told line by line on standard input: {@code hold} and
- * {@code release} the producer, {@code send N} (while it is held: N messages of each key), {@code queues} (how many the
- * producer picks from), {@code owned} (how many the consumers have), {@code without N} (the group consumes nothing of
+ * {@code release} the producer, {@code send N} (while it is held: N messages of each key), {@code queues} (those that the
+ * producer picks from), {@code owned} (those of the consumers), {@code without N} (the group consumes nothing of
  * queue N, -1 being none), {@code report}, {@code quit}. Each line but the last is answered by one line of JSON. The
  * producer begins held.
  *
@@ -34,6 +37,7 @@ import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
  */
 public final class OrderedKeys {
     private static final int ROUTE_POLL_MILLIS = 2000;
+    private static final int STARTS = 5;
 
     private final String topic;
     private final DefaultMQProducer producer = new DefaultMQProducer("keyed-producer");
@@ -53,7 +57,7 @@ public final class OrderedKeys {
         topic = args[1];
         keys = Integer.parseInt(args[4]);
         for (int i = 0; i < Integer.parseInt(args[3]); i++) {
-            consumers.add(consumer(args[0], args[2], i, Long.parseLong(args[6])));
+            consumers.add(started(args[0], args[2], i, Long.parseLong(args[6])));
         }
         producer.setNamesrvAddr(args[0]);
         producer.setClientIP("127.0.0.1");
@@ -98,11 +102,12 @@ public final class OrderedKeys {
                     withoutQueue.set(Integer.parseInt(words[1]));
                     return Map.of("without", withoutQueue.get());
                 case "owned":
-                    return Map.of("queues", consumers.stream().mapToLong(this::owned).sum());
+                    return Map.of("queues", consumers.stream().flatMap(this::owned).sorted().collect(Collectors.toList()));
                 case "queues":
                     TopicPublishInfo known =
                         producer.getDefaultMQProducerImpl().getTopicPublishInfoTable().get(topic);
-                    return Map.of("queues", known == null ? 0 : known.getMessageQueueList().size());
+                    return Map.of("queues", known == null ? List.of() : known.getMessageQueueList().stream()
+                        .map(queue -> queue.getBrokerName() + " " + queue.getQueueId()).collect(Collectors.toList()));
                 case "report":
                     synchronized (received) {
                         return Map.of("sent", sent, "refused", refused, "received", received.size(), "outOfOrder", outOfOrder);
@@ -150,6 +155,22 @@ public final class OrderedKeys {
         refused++;
     }
 
+    /** On a busy machine a client may not reach the NameServer in time. */
+    private DefaultMQPushConsumer started(String nameServer, String group, int number, long takesMillis) throws Exception {
+        for (int attempt = 1;; attempt++) {
+            DefaultMQPushConsumer consumer = consumer(nameServer, group, number, takesMillis);
+            try {
+                consumer.start();
+                return consumer;
+            } catch (MQClientException | IllegalStateException notReached) {
+                consumer.shutdown();
+                if (attempt == STARTS) {
+                    throw notReached;
+                }
+            }
+        }
+    }
+
     private DefaultMQPushConsumer consumer(String nameServer, String group, int number, long takesMillis) throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(group);
         consumer.setNamesrvAddr(nameServer);
@@ -170,14 +191,13 @@ public final class OrderedKeys {
             return ConsumeOrderlyStatus.SUCCESS;
         });
         consumer.subscribe(topic, "*");
-        consumer.start();
         return consumer;
     }
 
-    private long owned(DefaultMQPushConsumer consumer) {
+    private Stream<String> owned(DefaultMQPushConsumer consumer) {
         return consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().keySet().stream()
             .filter(queue -> queue.getTopic().equals(topic))
-            .count();
+            .map(queue -> queue.getBrokerName() + " " + queue.getQueueId());
     }
 
     private void note(MessageExt message) {
