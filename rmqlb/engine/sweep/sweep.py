@@ -23,7 +23,15 @@ from rmqlb.engine.sweep.losses import Cluster, ZoneRule, cluster_of, empty_zones
 from rmqlb.engine.sweep.subject import AnySwept, Judged, Swept, judge_cases, rules_for
 from rmqlb.engine.sweep.topic_cases import TopicCases, topic_cases
 from rmqlb.engine.sweep.with_simulations import with_simulations
-from rmqlb.engine.sweep.worst import already_broken, badness, counterexamples, group_worst, topic_worst
+from rmqlb.engine.sweep.worst import (
+    already_broken,
+    badness,
+    counterexamples,
+    group_worst,
+    topic_worst,
+    worst_group,
+    worst_topic,
+)
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.model.checking import FAILED, Judgement
 from rmqlb.model.finding import INFO, Finding
@@ -120,8 +128,12 @@ def sweep_cases(
         counterexamples=tuple(sorted(kept, key=badness)),
         waived=waived,
         broken_already=tuple(each for subject in swept for each in already_broken(subject)),
-        groups=tuple(group_worst(each, taken, counts, request.at_once) for each in of_groups),
-        topics=tuple(topic_worst(each, taken, counts, request.at_once) for each in of_topics),
+        groups=tuple(
+            sorted((group_worst(each, taken, counts, request.at_once) for each in of_groups), key=worst_group)
+        ),
+        topics=tuple(
+            sorted((topic_worst(each, taken, counts, request.at_once) for each in of_topics), key=worst_topic)
+        ),
         unjudged=(*unjudged, *_unknown(swept)),
         sends=Simulated(0, 0),
         gaps=Simulated(0, 0),

@@ -116,6 +116,17 @@ def group_worst(swept: Swept[GroupCases], taken: Sequence[Taken], counts: CaseCo
     )
 
 
+def worst_group(worst: GroupWorst) -> tuple[object, ...]:
+    """Sorts the worst group first: by cases that break a limit of it, then by unassigned queues and imbalance."""
+    figures = (worst.unassigned, worst.imbalance)
+    return -worst.broken, *(0 if each is None else -each.value for each in figures), worst.group
+
+
+def worst_topic(worst: TopicWorst) -> tuple[object, ...]:
+    """Sorts the worst topic first."""
+    return -worst.broken, worst.least_writable.value, worst.topic
+
+
 def _fewest_first(swept: AnySwept) -> list[tuple[int, CaseClass]]:
     return sorted(swept.judged.classes.items(), key=lambda item: len(item[1].first))
 

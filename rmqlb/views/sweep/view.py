@@ -79,7 +79,8 @@ def _left_out(sweep: FailureSweep) -> Iterator[str]:
         if each.limit is not None:
             limits.setdefault((each.limit, each.why), []).append(each.name)
     for (limit, why), names_ in limits.items():
-        yield f"  {limit} unknown in some cases of {named(names_)}: {why}"
+        hint = "; --orderly GLOB names groups that do" if limit == "withoutLock" else ""
+        yield f"  {limit} unknown in some cases of {named(names_)}: {why}{hint}"
 
 
 def _grave(sweep: FailureSweep) -> str:
@@ -187,10 +188,9 @@ def _groups(groups: Sequence[GroupWorst]) -> Section:
         Column("basis", "basis", shown=False),
         Column("computed", "computed", "number", shown=False),
     )
-    ordered = sorted(groups, key=lambda group: (-group.broken, group.group))
-    brief = first_places(len(ordered), _MOST_ROWS)
+    brief = first_places(len(groups), _MOST_ROWS)
     title = "groups, each figure in its worst case"
-    return Section("groups", title, columns, rows_of(columns, ordered), heads=1, brief=brief, named_only=not groups)
+    return Section("groups", title, columns, rows_of(columns, groups), heads=1, brief=brief, named_only=not groups)
 
 
 def _topics(topics: Sequence[TopicWorst]) -> Section:
@@ -203,10 +203,9 @@ def _topics(topics: Sequence[TopicWorst]) -> Section:
         Column("break a limit", "broken", "number"),
         *_figure("failed attempts", "failed_share", "failedShare", 1, "share"),
     )
-    ordered = sorted(topics, key=lambda topic: (-topic.broken, topic.topic))
-    brief = first_places(len(ordered), _MOST_ROWS)
+    brief = first_places(len(topics), _MOST_ROWS)
     title = "topics, each figure in its worst case"
-    return Section("topics", title, columns, rows_of(columns, ordered), heads=1, brief=brief, named_only=not topics)
+    return Section("topics", title, columns, rows_of(columns, topics), heads=1, brief=brief, named_only=not topics)
 
 
 def _unjudged(sweep: FailureSweep) -> Section:
