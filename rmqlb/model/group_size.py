@@ -91,8 +91,8 @@ class AfterLoss(Struct, frozen=True, rename="camel"):
         fails: what does not hold any more.
         unassigned: queues without an owner afterwards.
         duplicate_owners: queues with two or more owners afterwards.
-        exact: every loss was looked at; false: `losses` of the result says whether these figures are bounds, which the
-            worst loss may stay below, or those of drawn losses, which it may exceed.
+        exact: every loss was looked at; false: `losses` of the result says whether bounds decide, which the worst loss
+            may stay below, or drawn losses, which it may exceed.
     """
 
     lost_consumers: int
@@ -206,9 +206,9 @@ class GroupSize(Struct, frozen=True, rename="camel"):
         every_order: the figures hold for every order of client IDs, because only the place in it decides; false: they
             come from trials with different IDs.
         trials: how many sets of client IDs were tried; 0 where they do not matter.
-        losses: how the worst loss of consumers is known: counted, every one was looked at; bounded, in larger groups a
-            bound decides, so that a size that satisfies all does, and another one may; drawn, in larger groups some
-            losses were looked at, so that a worse one may exist.
+        losses: how the worst loss of consumers is known where `afterLoss.exact` is false: bounded, a bound decides, so
+            that a size that satisfies all does, and another one may; drawn, some losses were looked at, so that a worse
+            one may exist; counted, in every size every loss was looked at.
         threads: consume threads of a consumer; null when no work is given.
         orderly: a queue is consumed by one thread at a time.
         sdk: the client library that all consumers are taken to run.

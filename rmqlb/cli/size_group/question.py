@@ -40,9 +40,14 @@ def asked_of(
     if "=" in (sdk or ""):
         raise UsageError(f"--sdk {sdk}: future consumers have no IDs", hint="name one library for all: --sdk go")
     has_rate = bool(work.rate) or work.rates_since is not None
-    for option, text in (("--max-utilisation", limits.max_utilisation), ("--consume-time", work.consume_time)):
+    for option, text in (
+        ("--max-utilisation", limits.max_utilisation),
+        ("--consume-time", work.consume_time),
+        ("--orderly", "" if work.orderly else None),
+    ):
         if text is not None and not has_rate:
-            raise UsageError(f"{option} {text}: how many messages come?", hint="say it: --rate R or --rates-since FILE")
+            problem = f"{option} {text}".strip() + ": how many messages come?"
+            raise UsageError(problem, hint="say it: --rate R or --rates-since FILE")
     consumers = None if sizes.consumers is None else amounts.span(sizes.consumers, "--consumers", MOST_SIZE)
     queues = sizes.queues_per_broker
     survive = 0 if limits.survive is None else amounts.count(limits.survive, "--survive", most=MOST_SIZE - 1)

@@ -64,9 +64,9 @@ def parse_condition(text: str, figures: Figures) -> Condition:
         return Condition(text.strip(), text.strip().lower(), None, operator.gt, 0, percent=False)
     match = _CONDITION.fullmatch(text)
     if not match:
-        raise UsageError(
-            f"--fail-on {text!r}: not a condition", hint="write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"
-        )
+        flags = "".join(f"{flag}, " for flag in figures.flags)
+        hint = f"write {flags}NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"
+        raise UsageError(f"--fail-on {text!r}: not a condition", hint=hint)
     name = re.sub(r"([a-z])([A-Z])", r"\1-\2", match["name"]).lower()
     known = tuple(dict.fromkeys((*figures.names, *figures.of_subject)))  # some are of both
     if match["unit"]:

@@ -30,7 +30,7 @@ class _Loss(Struct, frozen=True):
     lost_broker: str | None
     figures: SizeFigures | None  # for each set of IDs after the worst of the losses; None when nothing is left
     fails: Mapping[Limit, set[int]]
-    exact: bool = True
+    exact: bool = True  # each was looked at, or all leave the same
 
     def bad(self, trials: int) -> set[int]:
         """The sets of IDs with which something does not hold."""
@@ -46,8 +46,10 @@ def point(tried: Tried, consumers: int, limits: SizeLimits, seed: int) -> SizePo
     trials, enough = len(figures.most), limits.share
     fails = broken(figures, limits)
     worst: dict[Limit, _Loss] = {}
+    exact = True
     if not tried.sizes.trials or len(set().union(*fails.values())) < trials:
         for loss in _losses(tried, consumers, limits, seed):
+            exact &= loss.exact
             bad = loss.bad(trials)
             if bad:
                 fails.setdefault(loss.limit, set()).update(bad)
@@ -59,7 +61,7 @@ def point(tried: Tried, consumers: int, limits: SizeLimits, seed: int) -> SizePo
         satisfied=share >= enough,
         fails=() if share >= enough else _failing(fails, trials, enough),
         share=share,
-        after_loss=_after(worst.get("survive"), trials, enough),
+        after_loss=_after(worst.get("survive"), trials, enough, exact=exact),
         after_broker_loss=_after(worst.get("survive-broker"), trials, enough),
         imbalance=_imbalance(figures, enough),
         idle=at_share(figures.idle, enough),
@@ -105,7 +107,7 @@ def _losses(tried: Tried, consumers: int, limits: SizeLimits, seed: int) -> Iter
         yield _Loss("survive-broker", 0, broker, left, broken(left, limits))
 
 
-def _after(loss: _Loss | None, trials: int, share: float) -> AfterLoss | None:
+def _after(loss: _Loss | None, trials: int, share: float, *, exact: bool = True) -> AfterLoss | None:
     if loss is None:
         return None
     if loss.figures is None:
@@ -119,7 +121,7 @@ def _after(loss: _Loss | None, trials: int, share: float) -> AfterLoss | None:
         _failing(loss.fails, trials, share),
         at_share(loss.figures.unassigned, share),
         at_share(loss.figures.duplicate_owners, share),
-        loss.exact,
+        exact,
     )
 
 

@@ -18,7 +18,6 @@ from rmqlb.engine.size.by_place import PlaceSizes
 from rmqlb.engine.size.figures import Sizes
 from rmqlb.engine.size.future_ids import future_ids
 from rmqlb.engine.size.layouts import Layout, brokers_of, layout, with_queues, without_broker
-from rmqlb.engine.size.losses import counted
 from rmqlb.engine.size.points import Tried, point
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group_size import (
@@ -214,17 +213,14 @@ def _answer(
         threads=question.threads if question.work else None,
         orderly=question.orderly,
         sdk=question.sdk,
-        losses=_how_losses_are_known(candidate.tried.sizes, question),
+        losses=_how_losses_are_known(candidate.tried.sizes, curve),
     )
 
 
-def _how_losses_are_known(sizes: Sizes, question: SizeQuestion) -> Literal["counted", "bounded", "drawn"]:
-    """Of the largest group the losses are the most."""
-    largest = question.consumers[1]
-    numbers = range(1, question.limits.survive + 1)
-    if not sizes.trials or all(counted(largest, number) for number in numbers):
+def _how_losses_are_known(sizes: Sizes, curve: Sequence[SizePoint]) -> Literal["counted", "bounded", "drawn"]:
+    if all(point.after_loss is None or point.after_loss.exact for point in curve):
         return "counted"
-    return "drawn" if sizes.bound(largest, 1) is None else "bounded"
+    return "drawn" if sizes.bound(curve[-1].consumers, 1) is None else "bounded"
 
 
 def _best(curve: Sequence[SizePoint], limits: SizeLimits) -> SizePoint:

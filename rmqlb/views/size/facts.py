@@ -12,8 +12,8 @@ from rmqlb.views.report import BETWEEN, percent
 
 _MOST_RANGES = 12
 _LOSSES = {
-    "bounded": "of larger groups a bound on the worst loss decides: more sizes than these may satisfy all",
-    "drawn": "of larger groups some losses were looked at, drawn at random: a worse one may exist",
+    "bounded": "a bound on the worst loss decides: more sizes than these may satisfy all",
+    "drawn": "some of the losses were looked at, drawn at random: a worse one may exist",
 }
 
 
@@ -29,7 +29,7 @@ def headline(size: GroupSize) -> str:
     looked = f"{size.curve[0].consumers} to {size.curve[-1].consumers} consumers"
     best = size.best
     if size.consumers is None:
-        why = "; ".join(reasons(best, size.limits))
+        why = "; ".join(reasons(best, size))
         which = looked if len(size.curve) > 1 else counted(best.consumers, "consumer")
         return f"{group}: none of {which} satisfies all; {_named(size, best)} come nearest, but {why}"
     verb = "satisfies" if best.consumers == 1 else "satisfy"
@@ -41,15 +41,15 @@ def size_gravity(size: GroupSize) -> str:
     return WARNING if size.consumers is None else "inOrder"
 
 
-def reasons(point: SizePoint, limits: SizeLimits) -> Iterator[str]:
-    """Why a size fails, in the order of the limits; nothing when it does not."""
+def reasons(point: SizePoint, size: GroupSize) -> Iterator[str]:
+    """Why a size of the curve fails, in the order of the limits; nothing when it does not."""
     for limit in point.fails:
         if limit == "survive":
-            yield _after(point.after_loss, limits)
+            yield _after(point.after_loss, size)
         elif limit == "survive-broker":
-            yield _after(point.after_broker_loss, limits)
+            yield _after(point.after_broker_loss, size)
         else:
-            yield _broken(limit, point, limits)
+            yield _broken(limit, point, size.limits)
 
 
 def asked(limits: SizeLimits) -> list[str]:
@@ -97,7 +97,7 @@ def _why_no_fewer(size: GroupSize) -> str:
     if smaller is None:
         return "" if size.best.consumers == 1 else "; fewer were not looked at"
     do = "does" if smaller.consumers == 1 else "do"
-    return f"; {smaller.consumers} {do} not: {'; '.join(reasons(smaller, size.limits))}"
+    return f"; {smaller.consumers} {do} not: {'; '.join(reasons(smaller, size))}"
 
 
 def _broken(limit: Limit, found: SizePoint | AfterLoss, limits: SizeLimits) -> str:
@@ -128,15 +128,16 @@ def _above(value: float, limit: float, unit: str = "") -> str:
     return f"{value:.{digits}f}{unit} > {limit:g}{unit}"
 
 
-def _after(loss: AfterLoss | None, limits: SizeLimits) -> str:
+def _after(loss: AfterLoss | None, size: GroupSize) -> str:
     if loss is None:
         return "losses were not looked at"
     lost = f"broker {loss.lost_broker}" if loss.lost_broker is not None else counted(loss.lost_consumers, "consumer")
     broken = [limit for limit in loss.fails if limit not in ("survive", "survive-broker")]
-    left = [_broken(limit, loss, limits) for limit in broken]
+    left = [_broken(limit, loss, size.limits) for limit in broken]
     if not left:
         left = ["no queue is left" if loss.lost_broker is not None else "no consumer is left"]
-    return f"with {lost} lost {'' if loss.exact else 'up to '}{' and '.join(left)}"
+    is_bound = not loss.exact and size.losses == "bounded"
+    return f"with {lost} lost {'up to ' * is_bound}{' and '.join(left)}"
 
 
 def _for_autoscalers(size: GroupSize) -> Iterator[str]:
@@ -158,7 +159,8 @@ def _certainty(size: GroupSize) -> Iterator[str]:
     else:
         yield f"holds for each of {size.trials} sets of client IDs that were tried"
     if size.losses != "counted":
-        yield _LOSSES[size.losses]
+        first = next(point for point in size.curve if point.after_loss is not None and not point.after_loss.exact)
+        yield f"from {counted(first.consumers, 'consumer')} on, {_LOSSES[size.losses]}"
 
 
 def _now(size: GroupSize) -> Iterator[str]:
@@ -166,7 +168,7 @@ def _now(size: GroupSize) -> Iterator[str]:
     now = size.at(size.consumers_now) if size.consumers_now is not None and size.every_order else None
     if now is None or now.consumers == size.consumers:
         return
-    why = "; ".join(reasons(now, size.limits))
+    why = "; ".join(reasons(now, size))
     verb = "satisfies" if now.consumers == 1 else "satisfy"
     does = f"{verb} all too" if now.satisfied else f"{'does' if now.consumers == 1 else 'do'} not: {why}"
     where = "" if size.queues_per_broker is None else " on these queues"

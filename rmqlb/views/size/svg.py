@@ -98,5 +98,5 @@ def _curve(root: ET.Element, plane: _Plane, size: GroupSize) -> None:
 
 
 def _story(point: SizePoint, imbalance: float, size: GroupSize) -> str:
-    why = "; ".join(reasons(point, size.limits)) or "satisfies all"
+    why = "; ".join(reasons(point, size)) or "satisfies all"
     return f"{counted(point.consumers, 'consumer')}: imbalance {imbalance:.2f}, {why}"

@@ -37,7 +37,7 @@ def _curve(size: GroupSize) -> Section:
     has_losses = bool(size.limits.survive)
 
     def why(point: SizePoint) -> Cell:
-        return "; ".join(reasons(point, size.limits)) or None
+        return "; ".join(reasons(point, size)) or None
 
     columns = (
         Column("", "status", "sign", of=lambda point: "inOrder" if point.satisfied else "warning"),
@@ -98,8 +98,8 @@ def _candidates(size: GroupSize) -> Section:
         Column("strategy", "strategy"),
         Column("queues per broker", "queuesPerBroker", "number", shown=size.queues_per_broker is not None),
         Column("consumers", "consumers", "number", of=lambda each: each.consumers or "none"),
-        Column("sizes that satisfy all", "allowed", "number"),
-        Column("imbalance", "imbalance", "number", of=attrgetter("best.imbalance")),
+        Column("allowed sizes", "allowed", "number", fold=2),
+        Column("imbalance", "imbalance", "number", fold=1, of=attrgetter("best.imbalance")),
         Column("blocked by", "blockedBy", "prose", of=lambda each: ", ".join(each.best.fails) or None),
     )
     order = sorted(range(len(size.candidates)), key=lambda at: _order(size, at))
