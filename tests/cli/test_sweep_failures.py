@@ -67,6 +67,16 @@ def test_the_gap_of_a_counterexample_is_what_its_command_simulates(tmp_path: Pat
         assert figures["longestGapMs"]["max"] == one["gapMs"], one["gapCommand"]
 
 
+def test_a_command_that_would_fill_a_screen_is_left_to_files() -> None:
+    ids = [f"10.1.0.{n % 250}@{'x' * 20}{n}" for n in range(60)]
+    text = snapshot_text(cluster([consumers("g", ids, ["T"])], [route("T", (broker("a", "10.0.0.1"),), [4])]), (), "")
+    line = ("sweep-failures", "-s", "-", "--lose", "zone", "--zone", "10.1.*=z", "--simulations", "0")
+    shown = run(*line, "-o", "table", stdin=text).stdout
+    assert re.search(r"in full  \d{4} characters: --section counterexamples -o plain has them", shown)
+    told = run(*line, "--section", "counterexamples", "-o", "plain", stdin=text).stdout
+    assert told.count(" --remove ") == 2 * 60
+
+
 def test_a_sweep_is_of_the_whole_cluster_of_groups_or_of_a_topic() -> None:
     whole = data()
     assert [each["group"] for each in whole["groups"]] == ["audit-svc", "order-svc", "bill-svc"]

@@ -18,6 +18,8 @@ from rmqlb.views.sweep.words import alike_text, breaks_text, costs_text, kinds_t
 _MOST_SHOWN = 5
 _MOST_BROKEN = 3
 _MOST_ROWS = 15
+_LONGEST_COMMAND = 2000
+"""Characters of a command that a screen still shows."""
 _SIGN = Column("", "severity", "sign")
 
 
@@ -137,10 +139,13 @@ def _block(broken: Sequence[Counterexample]) -> Block:
 
 
 def _commands(label: str, commands: Sequence[str | None]) -> Iterator[Part]:
-    """The first command, and on demand all."""
-    texts = tuple((text, "") for text in dict.fromkeys(filter(None, commands)))
-    if texts:
-        yield Part(label, texts, 1, is_command=True)
+    """The first command, and on demand all; those that would fill a screen are left to files."""
+    texts = list(dict.fromkeys(filter(None, commands)))
+    if any(len(text) > _LONGEST_COMMAND for text in texts):
+        longest = max(map(len, texts))
+        yield Part(label, ((f"{longest} characters: --section counterexamples -o plain has them", ""),))
+    elif texts:
+        yield Part(label, tuple((text, "") for text in texts), 1, is_command=True)
 
 
 def _already(sweep: FailureSweep) -> Section:
