@@ -130,6 +130,20 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
     out_of_order_unheld: int | None = None
 
 
+class MovedKey(Struct, frozen=True, rename="camel"):
+    """A key that goes to another queue.
+
+    Attributes:
+        key: a message group or sharding key.
+        queue: that it is stored in before; null when no queue takes it.
+        queue_after: that it is stored in afterwards; null when no queue takes it.
+    """
+
+    key: str
+    queue: QueueName | None
+    queue_after: QueueName | None
+
+
 class KeysMoved(Struct, frozen=True, rename="camel"):
     """Keys that go to another queue, of one SDK's producers.
 
@@ -137,11 +151,13 @@ class KeysMoved(Struct, frozen=True, rename="camel"):
         sdk: the SDK.
         moved: keys of --keys-file that move; null when that cannot be known.
         moved_share: the same as a share (0..1).
+        keys: those that move, as given.
     """
 
     sdk: str
     moved: int | None
     moved_share: float | None
+    keys: tuple[MovedKey, ...] = ()
 
 
 class Step(Struct, frozen=True, rename="camel"):

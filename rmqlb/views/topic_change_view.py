@@ -111,6 +111,8 @@ def _closing(plan: TopicChangePlan) -> Iterator[str]:
     if any(step.commands and not step.done for step in plan.steps):
         yield "rmqlb runs no command; updateTopic resets what it is not given, so each command says all of it"
         yield "to copy them: --section commands -o plain"
+    if any(one.broker_name is not None and one.address is None for step in plan.steps for one in step.commands):
+        yield "ADDRESS-OF-… stands for the address of that broker's master, which the source does not know"
     if any("-n" not in one.text.split() for step in plan.steps for one in step.commands):
         yield "mqadmin takes the NameServers from NAMESRV_ADDR, or from -n"
 
@@ -166,7 +168,8 @@ def _effects(step: Step) -> Iterator[str]:
         yield f"{counted(step.readable_queues, 'readable queue')}, {counted(step.writable_queues, 'writable queue')}"
     for each in step.groups:
         if each.moved is None:
-            yield f"group {each.group}: no consumer whose queues a strategy decides"
+            if step.kind != "change-write-queues":
+                yield f"group {each.group}: no consumer whose queues a strategy decides"
         elif each.moved or each.added or each.removed or each.unassigned:
             moves = f"{counted(each.moved, 'queue')} move{'s' * (each.moved == 1)}"
             line = f"group {each.group}: {moves}, {each.added} added, {each.removed} removed"
@@ -231,9 +234,18 @@ def _groups(plan: TopicChangePlan) -> Section:
 
 
 def _keys(plan: TopicChangePlan) -> Section:
-    columns = (Column("SDK", "sdk"), Column("moved", "moved", "number"), Column("share", "movedShare", "share"))
-    rows = tuple(row for step in plan.steps for row in rows_of(columns, step.keys))
+    columns = (Column("SDK", "sdk"), Column("key", "key"), Column("from", "queue"), Column("to", "queueAfter"))
+    rows = tuple(
+        (each.sdk, key.key, _queue(key.queue), _queue(key.queue_after))
+        for step in plan.steps
+        for each in step.keys
+        for key in each.keys
+    )
     return Section("keys", "keys that go to another queue", columns, rows, named_only=True)
+
+
+def _queue(queue: QueueName | None) -> Cell:
+    return None if queue is None else f"{queue.broker_name} {queue.queue_id}"
 
 
 def _brokers(plan: TopicChangePlan) -> Section:

@@ -15,9 +15,10 @@ from rmqlb.cli.common.known_names import remember
 from rmqlb.cli.common.options import GroupOptions, SourceOptions
 from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import ConsumerGroup, States
+from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.model.words import counted
 from rmqlb.sources.opening import Access, open_source
@@ -60,6 +61,16 @@ class Reader:
         if not self._terminal.repeating:
             remember(snapshot, self._text, wanted.everything)
         return snapshot if context is None else replace(snapshot, context=context.name)
+
+    def ask_route(self, topic: str) -> TopicRouteData | None:
+        """The route of a topic that lists leave out, as a cluster's or a broker's own; None where there is none."""
+        if not is_live(self._text):
+            return None
+        with self._terminal.progress() as progress:
+            try:
+                return open_source(self._text, self._access).fetch(Wanted((topic,)), progress).route(topic)
+            except DataError:
+                return None
 
     def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
         """What brokers tell a consumer of a group that takes these queues; None where they cannot be asked."""

@@ -56,9 +56,9 @@ def run(
     strategies = Strategies(strategy_options.strategy_option)
     strategy = strategies.optional(which.strategy)
     strategies.must_apply(reported=strategy is None)
-    wanted, reader = _wanted(topic, request, which), Reader(source, terminal)
+    wanted, reader = _wanted(topic, which), Reader(source, terminal)
     snapshot = reader(wanted)
-    routes = routes_of(snapshot.route(topic), request, _known(snapshot))
+    routes = routes_of(snapshot.route(topic), request, _known(snapshot, request, reader))
     earlier = None
     if which.rates_since is not None:
         earlier = fetch(replace(source, source=which.rates_since), wanted, terminal)
@@ -122,16 +122,18 @@ def _keys(source: SourceOptions, which: TopicOptions) -> Keys | None:
     return Keys(tuple(keys), tuple(sdks), mode)
 
 
-def _wanted(topic: str, request: TopicRequest, which: TopicOptions) -> Wanted:
-    """The topic with its groups; and the topics that brokers and clusters have under their own names, for addresses."""
-    brokers = [broker.name for broker in request.add_brokers]
-    clusters = [] if request.move_to_cluster is None else [request.move_to_cluster]
-    everything = Everything(topics=(topic, *brokers, *clusters), groups=tuple(which.group or ()))
-    return Wanted((topic,), everything=everything)  # the name is that of a file with a single route
+def _wanted(topic: str, which: TopicOptions) -> Wanted:
+    """The topic with its groups; of a file all that is in it."""
+    return Wanted((topic,), everything=Everything(topics=(topic,), groups=tuple(which.group or ())))
 
 
-def _known(snapshot: ClusterSnapshot) -> list[BrokerData]:
-    return [broker for sighting in snapshot.routes.values() for broker in sighting.route.broker_datas]
+def _known(snapshot: ClusterSnapshot, request: TopicRequest, reader: Reader) -> list[BrokerData]:
+    """The brokers that the source knows: of a running cluster those asked for, by the topic that has their name."""
+    own = [broker.name for broker in request.add_brokers]
+    own += [] if request.move_to_cluster is None else [request.move_to_cluster]
+    routes = [sighting.route for sighting in snapshot.routes.values()]
+    routes += [route for name in own if (route := reader.ask_route(name)) is not None]
+    return [broker for route in routes for broker in route.broker_datas]
 
 
 def _name_servers(snapshot: ClusterSnapshot) -> str | None:

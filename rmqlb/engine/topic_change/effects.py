@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import lcm
 
 from msgspec import Struct
@@ -15,12 +15,12 @@ from rmqlb.engine.send.sdks.key_queues import key_queues
 from rmqlb.engine.send.sdks.profile import ChosenSdk
 from rmqlb.model.group import States
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
-from rmqlb.model.key_queues import KeyQueue
+from rmqlb.model.key_queues import KeyedSdk, KeyQueue
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import ADDED, ASSIGNED, Move
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import ProxyMode
-from rmqlb.model.topic_change import GroupEffect, KeysMoved, StartCount
+from rmqlb.model.topic_change import GroupEffect, KeysMoved, MovedKey, StartCount
 
 
 class PlannedGroup(Struct, frozen=True):
@@ -115,9 +115,18 @@ def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> Mov
     if not keys.keys:
         return MovedKeys((), (evenly,))
     found = key_queues(before, keys.keys, keys.sdks, keys.proxy_mode, after=after)
-    sdks = tuple(KeysMoved(each.sdk, each.moved, each.moved_share) for each in found.sdks)
+    sdks = tuple(
+        KeysMoved(each.sdk, each.moved, each.moved_share, tuple(_moving(found.keys, each))) for each in found.sdks
+    )
     leaving = tuple(_leaving(before.topic, found.keys, each.sdk) for each in sdks if each.moved is not None)
     return MovedKeys(sdks, leaving or (evenly,))
+
+
+def _moving(keys: Sequence[KeyQueue], sdk: KeyedSdk) -> Iterator[MovedKey]:
+    for key in keys if sdk.moved else ():
+        queue, after = key.queues[sdk.sdk], (key.queues_after or {}).get(sdk.sdk)
+        if queue != after:
+            yield MovedKey(key.key, queue, after)
 
 
 def _leaving(topic: str, keys: Sequence[KeyQueue], sdk: str) -> dict[MessageQueue, float]:

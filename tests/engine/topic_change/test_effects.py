@@ -54,6 +54,9 @@ def test_keys_are_those_of_select_queue(number: int) -> None:
     told = key_queues(route(a=4, b=4), KEYS, SDKS, after=route(a=number, b=number))
     expected = [] if number == 4 else [(each.sdk, each.moved) for each in told.sdks]
     assert [(each.sdk, each.moved) for each in change(found).keys] == expected
+    for each in change(found).keys:
+        rows = [(key.key, key.queues[each.sdk], (key.queues_after or {})[each.sdk]) for key in told.keys]
+        assert [(key.key, key.queue, key.queue_after) for key in each.keys] == [row for row in rows if row[1] != row[2]]
 
 
 def test_the_share_of_evenly_hashed_keys_is_near_that_of_many_keys() -> None:
