@@ -13,7 +13,7 @@ from rmqlb.model.sweep import Counterexample, FailureSweep, GroupWorst, Loss, To
 from rmqlb.model.words import counted, named
 from rmqlb.views.check.result import amount_text, bound_text
 from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, first_places, rows_of
-from rmqlb.views.sweep.words import alike_text, breaks_text, costs_text, kinds_text, losses_text, worst_text
+from rmqlb.views.sweep.words import alike_text, breaks_text, costs_text, kinds_text, losses_text, many, worst_text
 
 _MOST_SHOWN = 5
 _MOST_BROKEN = 3
@@ -44,11 +44,11 @@ def _facts(sweep: FailureSweep) -> Iterator[str]:
     if sweep.nothing_judged:
         yield from _left_out(sweep)
         return
-    pairs = f" and {counted(c.pairs, 'pair')}" if sweep.at_once > 1 else ""
-    yield f"  tried {c.tried} of {counted(c.all, 'case')}: {c.singles} single ({kinds_text(sweep)}){pairs}"
+    pairs = f" and {many(c.pairs, 'pair')}" if sweep.at_once > 1 else ""
+    yield f"  tried {c.tried:,} of {many(c.all, 'case')}: {c.singles:,} single ({kinds_text(sweep)}){pairs}"
     subjects = [(sweep.groups, "group"), (sweep.topics, "topic")]
     of = " and ".join(counted(len(some), about) for some, about in subjects if some)
-    yield f"  {counted(c.computed, 'result')} computed for {of}: cases that take the same of one are computed once"
+    yield f"  {many(c.computed, 'result')} computed for {of}: cases that take the same of one are computed once"
     if sweep.broken_already:
         first = breaks_text(sweep.broken_already[0])
         more = f", and {len(sweep.broken_already) - 1} more" if len(sweep.broken_already) > 1 else ""
@@ -63,8 +63,8 @@ def _verdict(sweep: FailureSweep) -> str:
     if sweep.nothing_judged:
         return "nothing could be judged: no group whose consumers share queues, and no topic, is known well enough"
     if not c.broken:
-        return f"none of {counted(c.all, 'case')} breaks a limit"
-    broken = f"{c.broken} of {counted(c.all, 'case')} {'breaks' if c.broken == 1 else 'break'} a limit"
+        return f"none of {many(c.all, 'case')} breaks a limit"
+    broken = f"{c.broken:,} of {many(c.all, 'case')} {'breaks' if c.broken == 1 else 'break'} a limit"
     if not sweep.counterexamples:
         return f"{broken}, all of them waived"
     first = sweep.counterexamples[0]

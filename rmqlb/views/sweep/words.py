@@ -47,7 +47,16 @@ def alike_text(one: Counterexample) -> str:
     """How many cases there are with as many losses of the same kinds that come to the same; empty with no others."""
     if one.cases == 1:
         return ""
-    return f"one of {one.cases} cases alike"
+    return f"one of {one.cases:,} cases alike"
+
+
+def many(number: int, noun: str) -> str:
+    """A number of what may be millions.
+
+    >>> many(1, "case"), many(8130528, "case")
+    ('1 case', '8,130,528 cases')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def costs_text(one: Counterexample) -> str:
