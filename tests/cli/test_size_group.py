@@ -146,6 +146,28 @@ def test_an_orderly_group_has_one_thread_for_each_queue() -> None:
     assert "of which an orderly group has 1 for each queue" in run(*ASKED, *work, "--orderly").stdout
 
 
+def test_a_topic_that_is_lost_with_its_broker_is_told() -> None:
+    routes = {"Alone": ("a",), "Both": ("a", "b")}
+    topics = [
+        {
+            "topic": name,
+            "route": {
+                "queueDatas": [
+                    {"brokerName": broker, "readQueueNums": 4, "writeQueueNums": 4, "perm": 6} for broker in brokers
+                ],
+                "brokerDatas": [{"brokerName": broker, "brokerAddrs": {"0": "10.0.0.1:10911"}} for broker in brokers],
+            },
+        }
+        for name, brokers in routes.items()
+    ]
+    document = json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": {"topics": topics}})
+    asked = ("size-group", "-s", "-", "-t", "Alone", "-t", "Both", "--no-idle", "--survive-broker")
+    ran = run(*asked, stdin=document)
+    told = "topic Alone is on one broker only, a [one-broker]"
+    assert (ran.code, told in ran.stderr) == (0, True)
+    assert "one-broker" not in run(*ASKED, "--no-idle", "--survive-broker").stderr
+
+
 def test_what_satisfies_nothing_is_none_in_the_tables() -> None:
     asked = ("--strategy", "AVG", "--strategy", "CONSISTENT_HASH", "--max-imbalance", "1.1", "--survive", "1")
     ran = run(*ASKED, *asked, "--consumers", "1..3", "--trials", "5")

@@ -21,6 +21,7 @@ from rmqlb.engine.assignment.assign import runnable
 from rmqlb.engine.assignment.detect import detect_strategy, must_be_set
 from rmqlb.engine.assignment.lock_holders import is_orderly
 from rmqlb.engine.consume.rates import spread_evenly
+from rmqlb.engine.route_findings import one_broker_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Finding
@@ -105,6 +106,8 @@ def gather(
     )
     of_group = [each for each in found.findings if each.code != _PLACEHOLDERS]
     findings = [*asked.findings, *of_group, *_one_sdk(found), *detected.findings]
+    if asked.limits.survive_broker and len(found.routes) > 1:  # without an only topic nothing is left, which fails
+        findings += [each for route in found.routes for each in one_broker_findings(route)]
     return Gathered(found, question, own, rates, consume_ms, tuple(dict.fromkeys(findings)))
 
 
