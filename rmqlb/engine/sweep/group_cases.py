@@ -3,7 +3,8 @@
 Under a strategy that looks at a consumer's place alone (AVG, AVG_BY_CIRCLE, MACHINE_ROOM) losses of equally many
 consumers are symmetric: whoever is left, the consumer at a place gets what the place gets. So the queues are
 distributed once per number of consumers and set of brokers that are left, and of each single case only the moves are
-counted, by comparing who stands at the places. Other strategies are run for every case.
+counted, by comparing who stands at the places. CONSISTENT_HASH looks at each queue by itself: it is run once per set of
+consumers that are left. Other strategies are run for every case.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from operator import ne
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.rules import BY_PLACE
+from rmqlb.engine.allocate.rules import BY_PLACE, HASHING
 from rmqlb.engine.allocate.sdks import JAVA
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
@@ -59,6 +60,7 @@ class GroupCases:
         self.before = owners_at_rest(self.routes, self.members)
         self._placed: dict[tuple[tuple[str, ...], int], _Placed] = {}
         self._routes: dict[tuple[str, ...], tuple[TopicRouteData, ...]] = {(): self.routes}
+        self._owners: dict[tuple[int, ...], Owners] = {(): self.before}
         self.found: dict[Effect, GroupOutcome] = {}
 
     @property
@@ -84,6 +86,12 @@ class GroupCases:
             and all(topics <= read for read in members.subscribed.values())
         )
 
+    @property
+    def each_queue_alone(self) -> bool:
+        """Each consumer finds a queue's owner on Java's ring of client IDs, whatever other queues there are."""
+        members = self.members
+        return members.name in HASHING and not members.strategy_of and members.sdks == (JAVA,)
+
     def routes_without(self, effect: Effect) -> tuple[TopicRouteData, ...]:
         """The routes of its topics that are left; consumers go on with a broker that has lost its master."""
         if effect.brokers not in self._routes:
@@ -98,7 +106,13 @@ class GroupCases:
 
     def owners_without(self, effect: Effect) -> Owners:
         """Who owns the queues that are left (raises RmqlbError)."""
-        return owners_at_rest(self.routes_without(effect), self.members_without(effect))
+        if not self.each_queue_alone:
+            return owners_at_rest(self.routes_without(effect), self.members_without(effect))
+        if effect.places not in self._owners:
+            self._owners[effect.places] = owners_at_rest(self.routes, self.members_without(effect))
+        lost = set(effect.brokers)
+        owners = self._owners[effect.places]
+        return {queue: own for queue, own in owners.items() if queue.broker_name not in lost} if lost else owners
 
     def _by_running(self, effect: Effect) -> GroupOutcome:
         after = self.owners_without(effect)
