@@ -135,7 +135,7 @@ def _block(step: Step) -> Block:
     took = "unknown time" if step.estimated_ms is None else f"up to {about(step.estimated_ms)}"
     took = "at once" if step.estimated_ms == 0 else took
     parts = [
-        Part("run" if step.commands else "do", run),
+        Part("run" if step.commands else "do", run, is_command=bool(step.commands)),
         Part("wait for", tuple((_wait(w), "") for w in step.wait_for)),
     ]
     effects = tuple((line, "") for line in _effects(step))

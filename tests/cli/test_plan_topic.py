@@ -30,6 +30,15 @@ def test_the_first_line_says_what_is_next() -> None:
     assert "mqadmin updateTopic -b 127.0.0.1:10911 -t OrderEvents -r 16 -w 8 -p 6" in ran.stdout
 
 
+def test_a_command_that_does_not_fit_the_screen_can_be_pasted() -> None:
+    screen = run(*PLAN, "--queues", "16", "-o", "table", env={"COLUMNS": "60"}).stdout
+    pasted = " ".join(screen.replace("\\\n", "").split())
+    commands = [each["text"] for step in data(*PLAN, "--queues", "16")["steps"] for each in step["commands"]]
+    assert len(commands) == 4
+    assert all(command in pasted for command in commands)
+    assert screen.count("\\\n") >= 4
+
+
 def test_nothing_to_do_is_said() -> None:
     assert data(*PLAN, "--queues", "8")["nextStep"] is None
     assert "all 6 steps are done" in run(*PLAN, "--queues", "8").stdout
