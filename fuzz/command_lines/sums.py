@@ -287,10 +287,14 @@ def check_adds_up(data: Json) -> Iterator[str]:
 
 
 def groups_add_up(data: Json) -> Iterator[str]:
-    """Each group's status is that of its worst finding; the summary counts the groups, where all are shown."""
+    """Each group's status is that of its worst finding; the summary counts the groups, where all are shown.
+
+    A group without a visible consumer is offline, also where its lag is unknown and that is a warning.
+    """
     lines, summary = data["groups"], data["summary"]
     for line in lines:
-        severities = {finding["severity"] for finding in line["findings"]}
+        found = {(finding["code"], finding["severity"]) for finding in line["findings"]}
+        severities = {severity for _, severity in found - {("no-consumer-online", "warning")}}
         worst = next((each for each in ("error", "warning") if each in severities), None)
         yield from differ(f"status of {line['group']}", line["status"] in ("error", "warning"), worst is not None)
         if worst is not None:
