@@ -67,7 +67,7 @@ CASES = (
     Case(("check", "-p", POLICY, *SOURCE, "-o", "json"), most_modules=109),
     Case(("context", "list", "-o", "json"), most_modules=49),
     Case(("config", "show", "-o", "json"), most_modules=48),
-    Case(("schema", "show-route"), most_modules=98),
+    Case(("schema", "show-route"), most_modules=49),
     Case(("explain", "no-master", "-o", "json"), most_modules=48),
 )
 

@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
+    from rmqlb.engine.size.size_group import size_group
+    from rmqlb.engine.sweep.given import sweep_failures
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
     from rmqlb.model.group_report import GroupReport, GroupTrials
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
+    from rmqlb.model.group_size import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.message_queue import MessageQueue
     from rmqlb.model.receive_report import ReceiveReport, TargetWait
     from rmqlb.model.receive_scenario import Crash, QueueRate, ReceiveScenario
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from rmqlb.model.send_report import Attempt, SendReport
     from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
     from rmqlb.model.send_trials import TrialsReport
+    from rmqlb.model.sweep import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
 
 _HOMES = {
@@ -68,6 +72,10 @@ _HOMES = {
         "rmqlb.engine.receive.simulate": "simulate_receive",
         "rmqlb.engine.send.simulate": "simulate_send",
         "rmqlb.engine.send.trials": "simulate_trials",
+        "rmqlb.engine.size.size_group": "size_group",
+        "rmqlb.engine.sweep.given": "sweep_failures",
+        "rmqlb.model.group_size": "GroupSize SizeLimits SizeQuestion",
+        "rmqlb.model.sweep": "FailureSweep",
     }.items()
     for name in names.split()
 }
@@ -81,8 +89,10 @@ __all__ = [
     "EndpointError",
     "Event",
     "Failure",
+    "FailureSweep",
     "GroupReport",
     "GroupScenario",
+    "GroupSize",
     "GroupTrials",
     "JavaRandom",
     "Latency",
@@ -99,6 +109,8 @@ __all__ = [
     "RmqlbError",
     "SendReport",
     "SendScenario",
+    "SizeLimits",
+    "SizeQuestion",
     "TargetWait",
     "Timers",
     "TopicPublishInfo",
@@ -122,6 +134,8 @@ __all__ = [
     "simulate_receive",
     "simulate_send",
     "simulate_trials",
+    "size_group",
+    "sweep_failures",
 ]
 
 _importing = RLock()

@@ -100,8 +100,10 @@ def test_the_public_names_are_these() -> None:
         "EndpointError",
         "Event",
         "Failure",
+        "FailureSweep",
         "GroupReport",
         "GroupScenario",
+        "GroupSize",
         "GroupTrials",
         "JavaRandom",
         "Latency",
@@ -118,6 +120,8 @@ def test_the_public_names_are_these() -> None:
         "RmqlbError",
         "SendReport",
         "SendScenario",
+        "SizeLimits",
+        "SizeQuestion",
         "TargetWait",
         "Timers",
         "TopicPublishInfo",
@@ -141,6 +145,8 @@ def test_the_public_names_are_these() -> None:
         "simulate_receive",
         "simulate_send",
         "simulate_trials",
+        "size_group",
+        "sweep_failures",
     ]
 
 

@@ -10,7 +10,18 @@ from typing import cast
 
 import pytest
 
-from benchmarks import allocation, memory, mixed_groups, producer, rebalancing, sending, startup, tables
+from benchmarks import (
+    allocation,
+    memory,
+    mixed_groups,
+    producer,
+    rebalancing,
+    sending,
+    sizing,
+    startup,
+    sweeping,
+    tables,
+)
 from benchmarks.allocation import HELD, LISTED, SIZES, STRATEGIES, Group, Row, checksum
 from benchmarks.cluster import as_bytes, group_name, make_cluster, topic_name
 from benchmarks.imports import parse
@@ -239,6 +250,32 @@ def test_groups_over_time_are_measured_by_their_size() -> None:
 def test_groups_over_time_are_held(median: float, lines: int) -> None:
     section = Section((), ratios={("minutes", "join", "100 x 1,000"): Spread(median, 1, 99)})
     assert len(rebalancing.broken([section])) == lines
+
+
+def test_sizes_of_groups_are_measured_by_how_many_there_are() -> None:
+    section = sizing.sizes(1, pairs=((2, 2), (3, 3)))
+    assert [row[:2] for row in section.rows] == [(name, size) for name in sizing.CASES for size in ("2 x 2", "3 x 3")]
+    assert {name for _, name, _ in sizing.HOLDS} == set(sizing.CASES)
+    assert not sizing.broken([section])
+    name = ("sizes", "AVG", sizing.LARGEST)
+    assert sizing.broken([Section((), ratios={name: Spread(99, 1, 99)})])
+
+
+def test_sweeps_are_measured_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeping, "ROUNDS", 1000)
+    monkeypatch.setattr(sweeping, "SIMULATIONS", 1)
+    section = sweeping.sizes(1, chosen=((1, 2, 3), (2, 2, 3)))
+    assert [row[0] for row in section.rows] == ["1 x 2 x 3", "2 x 2 x 3"]
+    assert [bool(row[6]) for row in section.rows] == [False, True]
+    strategies = sweeping.strategies(1, (1, 2, 3))
+    assert {key[1] for key in strategies.ratios} >= {key[1] for key in sweeping.HOLDS if key[0] == "strategies"}
+    assert not sweeping.broken([Section((), ratios=dict(section.ratios))])
+
+
+@pytest.mark.parametrize(("median", "lines"), [(250, 0), (251, 1)])
+def test_sweeps_are_held(median: float, lines: int) -> None:
+    section = Section((), ratios={("sizes", "100 x 8 x 20"): Spread(median, 1, 999)})
+    assert len(sweeping.broken([section])) == lines
 
 
 def test_long_tables_are_measured_by_what_draws_them() -> None:

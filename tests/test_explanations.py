@@ -59,6 +59,7 @@ SHARED = frozenset(
         "quarantined",
         "ring-too-large",
         "split-consumer-view",
+        "unknown-zone",
         "static-topic",
         "subscription-mismatch",
         "table-not-found",

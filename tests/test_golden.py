@@ -28,9 +28,12 @@ BASIC = {
     "plan-rebalance": f"plan-rebalance {EXAMPLE} --group order-svc --add 192.0.2.2@inst3",
     "simulate-rebalance": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'join 192.0.2.2@inst9@10s'",
     "plan-rollout": f"plan-rollout {EXAMPLE} --group order-svc --to-strategy AVG_BY_CIRCLE --pause 20s --trials 5",
+    "size-group": f"size-group {EXAMPLE} --group order-svc --max-imbalance 1.1 --no-idle --survive 1 --consumers 7..12",
+    "sweep-failures": f"sweep-failures {EXAMPLE} --simulations 2",
     "record": "record --replay examples/recording.json",
     "check": f"check -p examples/policy.yaml {EXAMPLE} --today 2027-01-01",
     "simulate-send": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@#5-#9 --messages 12 --latency 1ms",
+    "plan-topic": f"plan-topic {EXAMPLE} --topic OrderEvents --queues 16",
     "select-queue": f"select-queue {EXAMPLE} --topic Skewed --key order-1 --key order-2 --key order-3",
     "simulate-receive": f"simulate-receive {EXAMPLE} --topic Skewed --messages 40 --target-wait 1s",
     "context-add": "context add prod -s rocketmq://10.0.0.1:9876 --access-key viewer --secret keyring:rmqlb/prod --use",
@@ -77,6 +80,15 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "keys-moved-80": f"select-queue {EXAMPLE} --topic Skewed --keys-file examples/keys.txt --write-queues 16 -o table",
     "keys-jsonl": f"select-queue {EXAMPLE} --topic Skewed --key order-1 --sdk go-grpc@5.1.3 --sdk csharp-grpc "
     "--add-broker broker-c:4 -o jsonl",
+    **{
+        f"size-screen-{width}": f"size-group {EXAMPLE} -g order-svc --rate 500 --consume-time 40ms --max-imbalance 1.1 -o table"
+        for width in (80, 100, 120)
+    },
+    "size-answer-80": f"size-group {EXAMPLE} -g order-svc --max-imbalance 1.1 --consumers 5..16 -o table",
+    "size-unsatisfied-100": f"size-group {EXAMPLE} -g order-svc --survive-broker --consumers 4..8 --fail-on unsatisfied -o table",
+    "size-compared-100": f"size-group {EXAMPLE} -g order-svc --strategy all --max-imbalance 2 --share 90% --consumers 4..40 -o table",
+    "size-queues-120": f"size-group {EXAMPLE} -g order-svc --queues-per-broker 4..32 --consumers 10..60 -o table",
+    "size-new-group": f"size-group {MQADMIN} -g new-svc --section curve -o csv",
     "plan-scenario": f"plan-rebalance {EXAMPLE} --scenario examples/scenario.yaml --section summary",
     "plan-met": f"plan-rebalance {EXAMPLE} --group bill-svc --add 6 --fail-on 'idle>0' --fail-on 'moved>99%' --section summary",
     "plan-shared-id": f"plan-rebalance {MQADMIN} --consumers a,a,b --replace a=c -o plain",

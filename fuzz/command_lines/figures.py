@@ -14,6 +14,8 @@ from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
 from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
+from rmqlb.engine.fail_on_figures.of_size import SIZE_FIGURES
+from rmqlb.engine.fail_on_figures.of_sweep import SWEEP_FIGURES
 
 Json = Any
 
@@ -24,6 +26,8 @@ FIGURES: Mapping[str, Figures] = {
     "plan-rollout": ROLLOUT_FIGURES,
     "simulate-send": SEND_FIGURES,
     "simulate-receive": RECEIVE_FIGURES,
+    "size-group": SIZE_FIGURES,
+    "sweep-failures": SWEEP_FIGURES,
 }
 """Command → what its conditions may name."""
 
@@ -50,9 +54,13 @@ def figure_places(command: str, data: Json) -> Iterator[tuple[str, float | None]
         yield from _of_rollout(data)
     elif command == "simulate-receive":
         yield from _of_receive(data)
+    elif command == "size-group":
+        yield from _of_size(data)
+    elif command == "sweep-failures":
+        yield from _of_sweep(data)
     else:
         yield from _of_send(data)
-    if command != "show-groups":
+    if command not in ("show-groups", "size-group", "sweep-failures"):
         yield CHANGED_SINCE, None  # what has changed since the result of --against is for tests/cli/test_against.py
 
 
@@ -156,6 +164,32 @@ def _of_receive(data: Json) -> Iterator[tuple[str, float | None]]:
             if name not in own:
                 own[name] = broker["wait"] and broker["wait"][_camel(name.partition("-")[2])]
             yield f"{name}[{broker['brokerName']}]", own[name]
+
+
+def _of_size(data: Json) -> Iterator[tuple[str, float | None]]:
+    """Of the answer, or of what comes nearest."""
+    found = data["consumers"] is not None
+    yield "unsatisfied", not found
+    yield "consumers", data["consumers"]
+    yield "queues-per-broker", data["queuesPerBroker"] if found else None
+    yield "imbalance", data["best"]["imbalance"]
+    yield "idle", data["best"]["idle"]
+
+
+def _of_sweep(data: Json) -> Iterator[tuple[str, float | None]]:
+    """Those of groups and topics are of the worst case of all, and of each; what was not simulated adds nothing."""
+    cases = {"broken-cases": data["cases"]["broken"], "broken-singles": data["cases"]["brokenSingles"]}
+    cases["unwritable-topics"] = sum(topic["unwritable"] > 0 for topic in data["topics"])
+    for name in _own(SWEEP_FIGURES):
+        if name in cases or _camel(name) in data:
+            yield name, cases[name] if name in cases else len(data[_camel(name)])
+            continue
+        about = "topic" if name == "failed-share" else "group"
+        worst = [(each[about], (each[_camel(name)] or {}).get("value")) for each in data[f"{about}s"]]
+        known = [value for _, value in worst if value is not None]
+        is_known = len(known) == len(worst) or (known and name in ("gap-ms", "failed-share"))
+        yield name, max(known, default=0) if is_known else None
+        yield from ((f"{name}[{subject}]", value) for subject, value in worst if "]" not in subject)
 
 
 def _own(figures: Figures) -> list[str]:

@@ -24,6 +24,8 @@ _OFTEN = {
     "simulate-send": 5,
     "simulate-receive": 2,
     "select-queue": 2,
+    "size-group": 3,
+    "plan-topic": 2,
     "show-owners": 3,
     "check": 3,
     "show-groups": 2,

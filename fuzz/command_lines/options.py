@@ -43,7 +43,9 @@ _FIGURES = {
     ),
     "record": ("changed", "unassigned", "longest-gap-at-most-ms", "convergence-at-most-ms", "differences"),
     "plan-rollout": ("takes-ms", "misassigned", "longest-gap-ms", "taken"),
+    "sweep-failures": ("counterexamples", "broken-cases", "unassigned", "moved", "failed-share", "gap-ms"),
     "simulate-receive": ("wait-max-ms", "wait-p95-ms", "back-max-ms", "left", "receives", "unpolled-ms"),
+    "size-group": ("unsatisfied", "consumers", "queues-per-broker", "imbalance", "idle"),
     "simulate-send": ("lost", "stored", "attempts", "failing-ms", "longest-send-ms", "share[broker-a]"),
 }
 _LIMITS = (
@@ -219,7 +221,7 @@ def _selector(at: Setting) -> str:
 
 def _strategy(at: Setting) -> str:
     own = f"{at.file('own.py', _OWN)}:{at.seldom('none', 'even')}"
-    all_of_them = "all" if at.command == "plan-rebalance" else "AVG"
+    all_of_them = "all" if at.command in ("plan-rebalance", "size-group") else "AVG"
     return at.seldom("NO_SUCH_STRATEGY", *NAMES, "AVG", "AVG_BY_CIRCLE", own, all_of_them)
 
 
@@ -270,7 +272,11 @@ _KEPT = (
 """What the file of a scenario says for its command, right or wrong."""
 BY_NAME: Mapping[str, Maker] = {
     "--source": _source,
-    "--remove-broker": _broker,
+    **dict.fromkeys(("--remove-broker", "--remove-master", "--drain-broker"), _broker),
+    "--zones": lambda at: at.file(
+        "zones.yaml", at.one("az1: [broker-a, '192.*']\naz2: '*'\n", "az1: none-*\n", "[]\n")
+    ),
+    "--jobs": lambda at: at.one("1", "2"),
     "--strategy": _strategy,
     "--to-strategy": _strategy,
     "--selector": _selector,
@@ -335,12 +341,17 @@ BY_METAVAR: Mapping[str, Maker] = {
     "KEY": lambda _: "reader",
     "USER": lambda _: "operator",
     "YYYY-MM-DD": lambda at: at.seldom("tomorrow", "2026-11-21", "2027-06-01"),
+    "N..M": lambda at: at.seldom(at.one("0..3", "5..2", "1..99999"), "3", "1..6", "2..40", "4..12"),
+    "X": lambda at: at.seldom("0.9", "1", "1.1", "1.28", "1.5", "3"),
+    "SHARE": lambda at: at.seldom("0%", "80%", "0.5", "100%"),
+    "GLOB=ZONE": lambda at: at.seldom("az1", "*=az1", f"{_broker(at)}=az2", "192.0.2.0/24=az3"),
     "N|ID": _number_or_id,
     "OLD=NEW": lambda at: f"{_member(at)}={PLACEHOLDER}",
     "ID|all": lambda at: at.one("all", _member(at), "*", "*1"),
     "ID,ID,…": lambda at: ",".join(dict.fromkeys(at.members)) or "a,b",
     "IDS|@FILE|N": _consumers,
     "BROKER": _broker,
+    "CLUSTER": lambda at: at.seldom("west", "DefaultCluster"),
     "BROKER:QUEUE": lambda at: f"{_broker(at)}:{at.one('0', '1', '99')}",
     "BROKER[@FROM-TO][:KIND]": _failure,
     "[ID=]java|go|cpp": _consumer_sdk,

@@ -344,6 +344,8 @@ _OWN_LISTS = {
     "simulate-send": ("queues", "brokers", "failures"),
     "simulate-receive": ("brokers", "failures", "quantiles"),
     "select-queue": ("pairs", "sdks"),
+    "size-group": ("curve", "candidates", "topics"),
+    "plan-topic": ("steps",),
 }
 """Command → its sections whose names are those of the lists."""
 
@@ -373,10 +375,10 @@ def _lists(command: str, data: Json) -> dict[str, list[Json]]:
 def _same_cell(cell: str, value: Json) -> bool:
     """A cell of CSV and a value of JSON that say the same; nested values are not compared.
 
-    What has never been is null in JSON, and `never` in tables of failures.
+    What has never been is null in JSON, and `never` in tables of failures; a size that there is not is `none`.
     """
     if value is None:
-        return cell in ("", "never")
+        return cell in ("", "never", "none")
     if isinstance(value, list):
         if not value and cell == NOT_THERE:
             return True

@@ -67,8 +67,8 @@ def check(
     Besides the common formats there are -o junit (JUnit XML), -o sarif (SARIF 2.1.0) and -o prometheus (OpenMetrics).
 
     Limits of groups: minConsumers, imbalance, idle, unassigned, duplicateOwners, duplicateClientIds,
-    movedOnConsumerLoss, movedOnBrokerLoss, mixedStrategies, mixedSubscriptions, splitViews, lag, strategies,
-    forbiddenFindings (codes of rmqlb diagnose). Of topics: minBrokers, missingMasters.
+    movedOnConsumerLoss, movedOnBrokerLoss, mixedStrategies, mixedSubscriptions, splitViews, withoutLock, lag,
+    strategies, forbiddenFindings (codes of rmqlb diagnose). Of topics: minBrokers, writableBrokers, missingMasters.
 
     A limit that cannot be judged, because something is unknown, is incomplete and has not passed; so is a rule that
     matches no group or topic. A failed limit goes before what is incomplete.

@@ -2,137 +2,182 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
-from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups
-from rmqlb.model.diff import SnapshotDiff
-from rmqlb.model.fleet import FleetSummary
-from rmqlb.model.groups import Consumers, Overview
-from rmqlb.model.key_queues import KeyQueues
-from rmqlb.model.owners import OwnersReport
-from rmqlb.model.plan import RebalancePlan
-from rmqlb.model.receive_report import ReceiveReport
-from rmqlb.model.recording import Recording, RecordLine, TakenSnapshot, TakenSnapshots
-from rmqlb.model.rollout import Rollout
-from rmqlb.model.send_report import Attempt, LostMessage
-from rmqlb.sources.formats.snapshot_document import SnapshotDocument
-from rmqlb.views.check.result import CheckResult
-from rmqlb.views.config_view import Contexts, OneContext, Settings
-from rmqlb.views.envelope import ErrorDocument
-from rmqlb.views.explanations import Explanations
-from rmqlb.views.group.result import GroupResult
-from rmqlb.views.group.several import SimulationOfGroups
 from rmqlb.views.json_schema import Result
-from rmqlb.views.owners.several import OwnersOfGroups
-from rmqlb.views.pipeline_view import PipelineResult
-from rmqlb.views.plan.several import PlanOfGroups
-from rmqlb.views.route_view import Routes
-from rmqlb.views.row_changes import ChangeLine
-from rmqlb.views.schema_view import Schemas
-from rmqlb.views.send.result import SendResult
 
 _STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report", "compact")
 _LISTING = ("add", "list", "use", "remove")
-
-
-def _scenario() -> type[Struct]:
-    """Made of all options of four commands, which other schemas do not wait for."""
-    from rmqlb.cli.scenario_shape import scenario_shape
-
-    return scenario_shape()
-
 
 RESULTS = (
     Result(
         "rmqlb/snapshot",
         ("fetch-routes",),
         "a snapshot of a cluster, as fetch-routes writes it and -s reads it",
-        SnapshotDocument,
+        "sources.formats.snapshot_document.SnapshotDocument",
         "snapshot",
     ),
-    Result("rmqlb/groups", ("show-groups",), "consumer groups in a line each, the worst first", Overview),
-    Result("rmqlb/consumers", ("show-consumers",), "a group's consumers, a running process each", Consumers),
-    Result("rmqlb/route", ("show-route",), "topics' brokers and the queue lists that clients make of them", Routes),
-    Result("rmqlb/owners", ("show-owners",), "who owns each queue under each strategy", OwnersReport),
+    Result(
+        "rmqlb/groups", ("show-groups",), "consumer groups in a line each, the worst first", "model.groups.Overview"
+    ),
+    Result(
+        "rmqlb/consumers", ("show-consumers",), "a group's consumers, a running process each", "model.groups.Consumers"
+    ),
+    Result(
+        "rmqlb/route",
+        ("show-route",),
+        "topics' brokers and the queue lists that clients make of them",
+        "views.route_view.Routes",
+    ),
+    Result("rmqlb/owners", ("show-owners",), "who owns each queue under each strategy", "model.owners.OwnersReport"),
     Result(
         "rmqlb/owners-of-groups",
         ("show-owners",),
         "who owns each queue of several groups, with more than one --group",
-        OwnersOfGroups,
+        "views.owners.several.OwnersOfGroups",
     ),
-    Result("rmqlb/diagnosis", ("diagnose",), "why a group is as it is, with evidence and remedy", Diagnosis),
+    Result(
+        "rmqlb/diagnosis",
+        ("diagnose",),
+        "why a group is as it is, with evidence and remedy",
+        "model.diagnosis.Diagnosis",
+    ),
     Result(
         "rmqlb/diagnosis-of-groups",
         ("diagnose",),
         "why several groups are as they are, with more than one --group",
-        DiagnosisOfGroups,
+        "model.diagnosis.DiagnosisOfGroups",
     ),
-    Result("rmqlb/diff", ("diff",), "two snapshots compared, and what explains each queue's new owners", SnapshotDiff),
-    Result("rmqlb/plan", ("plan-rebalance",), "a group's owners before and after a change", RebalancePlan),
+    Result(
+        "rmqlb/diff",
+        ("diff",),
+        "two snapshots compared, and what explains each queue's new owners",
+        "model.diff.SnapshotDiff",
+    ),
+    Result("rmqlb/plan", ("plan-rebalance",), "a group's owners before and after a change", "model.plan.RebalancePlan"),
     Result(
         "rmqlb/plan-of-groups",
         ("plan-rebalance",),
         "what a change does to several groups, with more than one --group",
-        PlanOfGroups,
+        "views.plan.several.PlanOfGroups",
     ),
-    Result("rmqlb/simulate-rebalance", ("simulate-rebalance",), "a consumer group over time", GroupResult),
+    Result(
+        "rmqlb/topic-plan",
+        ("plan-topic",),
+        "the steps that change a topic's queues, and what each does",
+        "model.topic_change.TopicChangePlan",
+    ),
+    Result(
+        "rmqlb/simulate-rebalance",
+        ("simulate-rebalance",),
+        "a consumer group over time",
+        "views.group.result.GroupResult",
+    ),
     Result(
         "rmqlb/simulate-rebalance-of-groups",
         ("simulate-rebalance",),
         "several consumer groups over time, and producers while brokers fail, with more than one --group",
-        SimulationOfGroups,
+        "views.group.several.SimulationOfGroups",
     ),
-    Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's consumers", Rollout),
-    Result("rmqlb/send", ("simulate-send",), "where a producer's messages go while brokers fail", SendResult),
-    Result("rmqlb/attempt", ("simulate-send",), "one attempt to send a message, a line of -o jsonl", Attempt, "whole"),
+    Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's consumers", "model.rollout.Rollout"),
+    Result(
+        "rmqlb/group-size",
+        ("size-group",),
+        "how many consumers a group should have, size by size",
+        "model.group_size.GroupSize",
+    ),
+    Result(
+        "rmqlb/sweep-failures",
+        ("sweep-failures",),
+        "every loss of consumers, brokers, hosts and zones, and the least that break a limit",
+        "model.sweep.FailureSweep",
+    ),
+    Result(
+        "rmqlb/send",
+        ("simulate-send",),
+        "where a producer's messages go while brokers fail",
+        "views.send.result.SendResult",
+    ),
+    Result(
+        "rmqlb/attempt",
+        ("simulate-send",),
+        "one attempt to send a message, a line of -o jsonl",
+        "model.send_report.Attempt",
+        "whole",
+    ),
     Result(
         "rmqlb/lost-message",
         ("simulate-send",),
         "a lost message and its exception, a line of -o jsonl --trace",
-        LostMessage,
+        "model.send_report.LostMessage",
         "whole",
     ),
-    Result("rmqlb/key-queues", ("select-queue",), "which queue each key goes to, SDK by SDK", KeyQueues),
-    Result("rmqlb/receive", ("simulate-receive",), "how long messages wait for consumers that receive", ReceiveReport),
+    Result(
+        "rmqlb/key-queues", ("select-queue",), "which queue each key goes to, SDK by SDK", "model.key_queues.KeyQueues"
+    ),
+    Result(
+        "rmqlb/receive",
+        ("simulate-receive",),
+        "how long messages wait for consumers that receive",
+        "model.receive_report.ReceiveReport",
+    ),
     Result(
         "rmqlb/change",
         ("show-route", "show-owners", "plan-rebalance"),
         "what is new since the last look, a line of --watch in a pipe",
-        ChangeLine,
+        "views.row_changes.ChangeLine",
         "whole",
     ),
-    Result("rmqlb/record", ("record",), "the owners of a live group's queues over time", Recording),
+    Result("rmqlb/record", ("record",), "the owners of a live group's queues over time", "model.recording.Recording"),
     Result(
         "rmqlb/record-line",
         ("record",),
         "something new that a look at a live group showed, a line of -o jsonl",
-        RecordLine,
+        "model.recording.RecordLine",
         "whole",
     ),
-    Result("rmqlb/record-snapshots", ("record",), "snapshots that --to wrote to a directory", TakenSnapshots),
+    Result(
+        "rmqlb/record-snapshots",
+        ("record",),
+        "snapshots that --to wrote to a directory",
+        "model.recording.TakenSnapshots",
+    ),
     Result(
         "rmqlb/taken-snapshot",
         ("record",),
         "one of them, or a look that failed, a line of -o jsonl",
-        TakenSnapshot,
+        "model.recording.TakenSnapshot",
         "whole",
     ),
-    Result("rmqlb/check", ("check",), "a policy's limits and what came of each", CheckResult),
+    Result("rmqlb/check", ("check",), "a policy's limits and what came of each", "views.check.result.CheckResult"),
     Result(
         "rmqlb/pipeline",
         tuple(f"pipeline {stage}" for stage in _STAGES),
         "what stages of the pipeline have done",
-        PipelineResult,
+        "views.pipeline_view.PipelineResult",
     ),
-    Result("rmqlb/fleet", ("pipeline generate",), "a generated fleet in numbers", FleetSummary),
-    Result("rmqlb/contexts", tuple(f"context {verb}" for verb in _LISTING), "the contexts of the user", Contexts),
-    Result("rmqlb/context", ("context show",), "one context", OneContext),
-    Result("rmqlb/config", ("config show",), "the settings as a command would use them", Settings),
-    Result("rmqlb/schemas", ("schema",), "the results that have a schema", Schemas),
-    Result("rmqlb/explanations", ("explain",), "what codes mean", Explanations),
-    Result("rmqlb/scenario", (), "a file for --scenario: options that are kept and replayed", _scenario, "read"),
+    Result("rmqlb/fleet", ("pipeline generate",), "a generated fleet in numbers", "model.fleet.FleetSummary"),
     Result(
-        "rmqlb/error", (), "an error, alone on a line of stderr, of any command with -o json", ErrorDocument, "whole"
+        "rmqlb/contexts",
+        tuple(f"context {verb}" for verb in _LISTING),
+        "the contexts of the user",
+        "views.config_view.Contexts",
+    ),
+    Result("rmqlb/context", ("context show",), "one context", "views.config_view.OneContext"),
+    Result("rmqlb/config", ("config show",), "the settings as a command would use them", "views.config_view.Settings"),
+    Result("rmqlb/schemas", ("schema",), "the results that have a schema", "views.schema_view.Schemas"),
+    Result("rmqlb/explanations", ("explain",), "what codes mean", "views.explanations.Explanations"),
+    Result(
+        "rmqlb/scenario",
+        (),
+        "a file for --scenario: options that are kept and replayed",
+        "cli.scenario_shape.scenario_shape",
+        "read",
+    ),
+    Result(
+        "rmqlb/error",
+        (),
+        "an error, alone on a line of stderr, of any command with -o json",
+        "views.envelope.ErrorDocument",
+        "whole",
     ),
 )
 """In the order of the commands; what a command prints as a whole stands before what it prints otherwise."""

@@ -1,18 +1,16 @@
 """`rmqlb select-queue`."""
 
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, get_args
 
 from msgspec import Struct
 from typer import Option
 
+from rmqlb.cli.common.keys import file_of_keys, sdks_of
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option, command, panel
 from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import Wanted
-
-if TYPE_CHECKING:
-    from rmqlb.engine.send.sdks.profile import ChosenSdk
 
 _change_option = panel("What changes")
 
@@ -79,7 +77,7 @@ def select_queue(
 
     terminal = Terminal("select-queue", output, more_formats=("jsonl",))
     mode: ProxyMode = one_of(keys.proxy_mode, "--proxy-mode", get_args(ProxyMode))
-    sdks = _sdks(keys)
+    sdks = sdks_of(keys.sdk)
     asked = _keys(source, keys)
     changes = Changes(
         add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in keys.add_broker or ()),
@@ -94,30 +92,13 @@ def select_queue(
     terminal.show(key_queues_report(found), snapshot, findings)
 
 
-def _sdks(keys: KeyOptions) -> "list[ChosenSdk]":
-    """Those that are named, otherwise all, each once (raises UsageError)."""
-    from rmqlb.engine.send.sdks.profile import CLIENTS, sdk
-
-    return [sdk(text) for text in dict.fromkeys(keys.sdk or CLIENTS)]
-
-
 def _keys(source: SourceOptions, keys: KeyOptions) -> list[str]:
     """The keys, each once (raises UsageError, DataError)."""
-    from rmqlb.cli.common.amounts import byte_count
-    from rmqlb.cli.common.parse import lines_of
-    from rmqlb.sources.user_files.send_inputs import read_text
-
     found = list(keys.key or ())
     if any(not key.strip() for key in found):
         raise UsageError("--key: a blank key is none", hint="messages without a key go round all queues")
     if keys.keys_file is not None:
-        if source.source == "-" and keys.keys_file == "-":
-            raise UsageError("-s - and --keys-file - both read stdin")
-        lines = lines_of(read_text(keys.keys_file, "--keys-file", byte_count(source.max_size, "--max-size")))
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                raise DataError(f"--keys-file {keys.keys_file}: line {number} is blank", hint="one key per line")
-        found += lines
+        found += file_of_keys(keys.keys_file, source.source, source.max_size)
     if not found:
         raise UsageError("no key is given", hint="name keys with --key, or a file with one key per line: --keys-file")
     return list(dict.fromkeys(found))

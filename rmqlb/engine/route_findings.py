@@ -27,6 +27,12 @@ def unreadable_findings(route: TopicRouteData) -> Iterator[Finding]:
         yield Finding("no-read-queues", f"topic {route.topic} has no readable queue: consumers get nothing")
 
 
+def one_broker_findings(route: TopicRouteData) -> Iterator[Finding]:
+    """That the topic is lost with its only broker."""
+    if len({data.broker_name for data in route.queue_datas}) == 1:
+        yield Finding("one-broker", f"topic {route.topic} is on one broker only, {route.queue_datas[0].broker_name}")
+
+
 def route_findings(route: TopicRouteData) -> Iterator[Finding]:
     """Findings about one topic's route, the gravest first; DataError when the order config is malformed."""
     topic = route.topic
@@ -39,8 +45,7 @@ def route_findings(route: TopicRouteData) -> Iterator[Finding]:
         yield from _permissions(name, data, sent_to, is_static=route.is_static)
         if not route.is_static:
             yield from _queues(name, data, None if ordered is None else ordered[data.broker_name])
-    if len({data.broker_name for data in route.queue_datas}) == 1:
-        yield Finding("one-broker", f"topic {topic} is on one broker only, {route.queue_datas[0].broker_name}")
+    yield from one_broker_findings(route)
     clusters = sorted({broker.cluster for broker in route.broker_datas if broker.cluster})
     if len(clusters) > 1:
         yield Finding("spans-clusters", f"topic {topic} spans the clusters {', '.join(clusters)}")

@@ -44,10 +44,12 @@ LIMITS: Mapping[str, LimitKind] = {
     "mixedStrategies": LimitKind(GROUP, "count", "consumers that run another strategy than most of them"),
     "mixedSubscriptions": LimitKind(GROUP, "count", "consumers that subscribe to other topics than most of them"),
     "splitViews": LimitKind(GROUP, "count", "brokers that list other consumers than most of them"),
+    "withoutLock": LimitKind(GROUP, "count", "queues of an orderly group on brokers without a master to lock them"),
     "lag": LimitKind(GROUP, "count", "messages not yet read, all queues together"),
     "strategies": LimitKind(GROUP, "names", "allocation strategies that the consumers run"),
     FORBIDDEN: LimitKind(GROUP, "noneOf", "findings of a diagnosis, by code"),
     "minBrokers": LimitKind(TOPIC, "least", "brokers that the topic's queues are on"),
+    "writableBrokers": LimitKind(TOPIC, "least", "brokers that producers can send the topic's messages to"),
     "missingMasters": LimitKind(TOPIC, "count", "brokers of the topic without a master"),
 }
 RENAMED = {
@@ -127,7 +129,7 @@ class Policy(Struct, frozen=True):
         if not groups:
             return Wanted(owners=False, groups=False)
         topics = [rule for rule in self.rules if rule.about == TOPIC]
-        forbids = any(limit.name == FORBIDDEN for rule in groups for limit in rule.limits)
+        forbids = any(limit.name in (FORBIDDEN, "withoutLock") for rule in groups for limit in rule.limits)
         return Wanted(everything=Everything(_patterns(topics), _patterns(groups)), evidence=forbids)
 
 

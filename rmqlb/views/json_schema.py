@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any, Literal
 
 import msgspec
@@ -35,14 +36,17 @@ class Result(Struct, frozen=True):
     name: str  # of the schema
     commands: tuple[str, ...]  # those that print it
     meaning: str  # what it is, in a few words
-    struct: type[Struct] | Callable[[], type[Struct]]  # of the data in the envelope, else of the whole; or its maker
+    struct: str  # rmqlb.MODULE.NAME without rmqlb: of the data in the envelope, else of the whole; or its maker
     # data (in the envelope), snapshot (which the reader takes with less around it), whole (an object without envelope),
     # or read (a file that users write)
     kind: Literal["data", "snapshot", "whole", "read"] = "data"
 
     @property
     def shape(self) -> type[Struct]:
-        return self.struct if isinstance(self.struct, type) else self.struct()
+        """Imported only when it is asked for: one schema does not wait for what all others are made of."""
+        module, _, name = self.struct.rpartition(".")
+        found = getattr(import_module(f"rmqlb.{module}"), name)
+        return found if isinstance(found, type) else found()
 
 
 def json_schema(result: Result) -> Schema:

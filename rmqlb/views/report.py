@@ -91,6 +91,8 @@ class Part(Struct, frozen=True):
     label: str
     lines: tuple[tuple[str, str], ...]  # each a text, and what stands at the right of it
     most: int | None = None  # so many lines people see, unless they ask for all; None is all
+    # its lines are commands to copy into a shell: never cut, and broken as a shell reads them
+    is_command: bool = False
 
 
 class Block(Struct, frozen=True):
@@ -317,16 +319,18 @@ def about(ms: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A fraction as people read it; only nothing is 0%, and only the whole is 100%.
+    """A fraction as people read it; only nothing is 0%, and only the whole is 100%. Of what is used it may be more.
 
     >>> percent(0), percent(0.3333), percent(0.00002), percent(0.99999), percent(1)
     ('0%', '33.3%', '0.002%', '99.999%', '100%')
-    >>> percent(0.9999999)
-    '99.999%'
+    >>> percent(0.9999999), percent(1.0556)
+    ('99.999%', '105.6%')
     """
     value = 100 * share
     if value in (0, 100):
         return f"{value:.0f}%"
+    if value > 100:
+        return f"{value:.1f}%"
     if value < 0.1:
         return f"{value:.1g}%"
     return f"{min(value, 99.999):.3f}%" if value > 99.9 else f"{value:.1f}%"

@@ -109,6 +109,15 @@ def test_a_picture_does_nothing(kind: str, option: str, recorder: Recorder, chro
         assert MARKUP.split("</title>")[0] in text
 
 
+@pytest.mark.parametrize("kind", SNAPSHOTS)
+def test_the_page_of_a_sweep_does_nothing(kind: str, recorder: Recorder, chromium: Chromium) -> None:
+    arguments = ("sweep-failures", *walk.ON_A_SNAPSHOT["sweep-failures"], "--html", "-", "-s", "-")
+    done = run(*arguments, stdin=as_text(snapshot(SNAPSHOTS[kind])))
+    assert done.code == walk.CODES["sweep-failures"], done.stderr
+    page = done.stdout.encode()
+    must_do_nothing(f"{HOST}/{kind}-sweep", "text/html; charset=utf-8", page, recorder, chromium)
+
+
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 def test_the_report_of_a_fleet_does_nothing(number: int, recorder: Recorder, chromium: Chromium) -> None:
     from rmqlb.pipeline.report.charts import Picture, Series, bars, steps

@@ -26,9 +26,11 @@ BY_METAVAR = {
     **dict.fromkeys(("N", "X", "K", "P", "R", "N,…", "[BROKER=]N", "[TOPIC=]R", "MS,MS,…"), "nonsense"),
     **dict.fromkeys(("TIME", "TIME,…", "TIME|never", "TIME|random", "NAME=TIME", "YYYY-MM-DD"), "nonsense"),
     **dict.fromkeys(("SIZE", "[BROKER=]SPEC", "CONDITION", "'VERB WHO@TIME'", "KEY=GLOB", "KEY=VALUE"), "nonsense"),
-    **dict.fromkeys(("OLD=NEW", "FROM=TO", "BROKER:QUEUE", "STRATEGY", "STRATEGY|all", "VERSION"), "nonsense"),
+    **dict.fromkeys(
+        ("GLOB=ZONE", "OLD=NEW", "FROM=TO", "BROKER:QUEUE", "STRATEGY", "STRATEGY|all", "VERSION"), "nonsense"
+    ),
     **dict.fromkeys(("GROUP", "TOPIC", "GLOB", "BROKER", "SEVERITY"), "nonsense"),
-    **dict.fromkeys(("CODE", "COMMAND", "FORMAT"), "nonsense"),
+    **dict.fromkeys(("CODE", "COMMAND", "FORMAT", "SHARE", "N..M"), "nonsense"),
     **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE|-", "DIR", "PATH…"), NOWHERE),
     "URL|FILE": "127.0.0.1:9876",
     "IDS|@FILE|N": f"@{NOWHERE}",
@@ -42,7 +44,7 @@ BY_METAVAR = {
     "HOST[:8080]": "127.0.0.1:http",
     "NAME:QUEUES": "broker-a",
     **dict.fromkeys(("[BROKER[:QUEUE]=]R", "N@TIME"), "nonsense"),
-    "NAME": "no such name",
+    **dict.fromkeys(("NAME", "CLUSTER"), "no such name"),
 }
 """Metavar → nonsense for it; what is in small letters, a list of words, is spelled wrongly."""
 NOT_KNOWN_TO_BE_WRONG = {

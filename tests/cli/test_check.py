@@ -113,13 +113,13 @@ def test_the_starter_explains_each_limit_and_can_be_written_out_in_full() -> Non
     """Each line that is commented out is one that can be used."""
     text = run("check", "--print-policy").stdout
     assert all(re.search(rf"\b{name}: .*#", text) for name in LIMITS if name not in ("strategies", "lag"))
-    keys = "exclude|assume|movedOn.*|lag|forbiddenFindings|waivers|  - rule|    group|    limit|    reason|    until"
+    keys = "exclude|assume|movedOn.*|withoutLock|writableBrokers|lag|forbiddenFindings|waivers|  - rule|    group|    limit|    reason|    until"
     whole = re.sub(rf"^( *)# ({keys}): ", r"\1\2: ", text, flags=re.MULTILINE).replace("# waivers:", "waivers:")
     ran = run("check", "-p", "-", "-s", EXAMPLE, "-o", "json", stdin=whole)
     assert ran.code in (ExitCode.OK, ExitCode.DATA), ran.stderr
     data = json.loads(ran.stdout)["data"]
     assert {rule["rule"]: rule["limits"] / rule["names"] for rule in data["rules"]} == {
-        "one-owner-per-queue": 5, "same-for-all": 2, "balanced": 5, "groups-online": 1, "masters": 1, "survives-a-broker": 1,
+        "one-owner-per-queue": 6, "same-for-all": 2, "balanced": 5, "groups-online": 1, "masters": 1, "survives-a-broker": 2,
     }  # fmt: skip
     assert len(data["waivers"]) == 1
 

@@ -52,7 +52,7 @@ def test_the_exit_codes_are_told_and_are_those_of_the_table(command: CommandPage
     assert codes == sorted(set(codes))
     assert {ExitCode.OK, ExitCode.USAGE} <= set(codes) <= set(ExitCode)
     assert (ExitCode.CONDITION in codes) == (
-        command.name == "check" or any("--fail-on" in option.names for option in command.options)
+        command.name == "check" or any({"--fail-on", "--check-step"} & {*option.names} for option in command.options)
     )
 
 

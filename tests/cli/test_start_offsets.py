@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rmqlb.cli.plan_rebalance.look import MOST_ASKED
+from rmqlb.cli.common.reading import MOST_ASKED
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from tests.cli.run import run
@@ -188,3 +188,39 @@ def test_a_dashboard_cannot_be_asked_and_a_reported_0_stays_unknown() -> None:
     moved = starts(json.loads(ran.stdout))
     assert {(rule, offset) for broker, _, _, rule, offset in moved if broker == "broker-b"} == {("unknown", None)}
     assert {rule for broker, _, _, rule, _ in moved if broker == "broker-a"} == {"stored"}
+
+
+def test_plan_topic_asks_about_queues_that_are_written_and_not_read_yet(brokers: tuple[Replay, ...]) -> None:
+    nothing_stored(brokers, "CONSUME_FROM_LAST_OFFSET")
+    a, b = brokers
+    route = json.loads(a.answers[RequestCode.GET_ROUTEINFO_BY_TOPIC, "topic=OrderEvents"].body)  # type: ignore[union-attr, arg-type]
+    for data in route["queueDatas"]:
+        data["readQueueNums"] = 5 if data["brokerName"] == "broker-b" else 8
+    a.answers[RequestCode.GET_ROUTEINFO_BY_TOPIC, "topic=OrderEvents"] = success(json.dumps(route).encode())
+    at = ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
+    ran = run("plan-topic", *at, "-t", "OrderEvents", "-g", "order-svc", "--queues", "9", "-o", "json")
+    assert ran.code == 0, ran.stderr
+    (effect,) = json.loads(ran.stdout)["data"]["steps"][0]["groups"]
+    assert asked(brokers, OFFSETS[0]) == {("broker-b", number) for number in (5, 6, 7)}, "queue 8 is empty"
+    assert effect["starts"] == [{"rule": "end", "queues": 5}]
+    assert (effect["skipped"], effect["firstLost"]) == (3 * (40 - 7), 3)
+
+
+def test_plan_topic_finds_a_cluster_and_a_new_broker_by_the_topics_that_have_their_names(
+    brokers: tuple[Replay, ...],
+) -> None:
+    a, b = brokers
+    for name, cluster_of_it in (("west", "west"), ("broker-w", "west")):
+        route = {
+            "brokerDatas": [
+                {"cluster": cluster_of_it, "brokerName": "broker-w", "brokerAddrs": {"0": "192.0.2.9:10911"}}
+            ],
+            "queueDatas": [{"brokerName": "broker-w", "readQueueNums": 1, "writeQueueNums": 1, "perm": 7}],
+        }
+        a.answers[RequestCode.GET_ROUTEINFO_BY_TOPIC, f"topic={name}"] = success(json.dumps(route).encode())
+    at = ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
+    for change in (("--move-to-cluster", "west"), ("--add-broker", "broker-w")):
+        ran = run("plan-topic", *at, "-t", "OrderEvents", "-g", "order-svc", *change, "-o", "json")
+        assert ran.code == 0, ran.stderr
+        commands = json.loads(ran.stdout)["data"]["steps"][0]["commands"]
+        assert [(each["brokerName"], each["address"]) for each in commands] == [("broker-w", "192.0.2.9:10911")]

@@ -37,6 +37,8 @@ LINES: dict[str, tuple[str, ...]] = {
     "simulate-send": ("-t", "OrderEvents", "--fail", "broker-b", "--messages", "50"),
     "simulate-receive": ("-t", "OrderEvents", "--messages", "20", "--target-wait", "1s"),
     "select-queue": ("-t", "OrderEvents", "--key", "a", "--key", "b", "--write-queues", "16"),
+    "size-group": ("-g", "order-svc", "--consumers", "2..9"),
+    "sweep-failures": ("--simulations", "2"),
     "show-owners": ("-g", "order-svc"),
 }
 
@@ -123,6 +125,8 @@ def test_what_is_wrong_is_noticed(ran: Ran, form: str, check: str) -> None:
         ("simulate-receive", "totals", ("messages", "received", "acknowledged", "left", "receives", "emptyReceives")),
         ("select-queue", "sdks", ("queuesUsed", "mostKeys", "moved")),
         ("select-queue", "pairs", ("differ",)),
+        ("size-group", "replicaCounts", ("min", "max")),
+        ("size-group", "curve", ("consumers",)),
         ("show-owners", "strategies", ("unassigned", "idle", "queues", "duplicateOwners")),
     ],
 )

@@ -20,12 +20,14 @@ ON_A_GROUP = {
     "show-owners": ("--explain",),
     "plan-rebalance": ("--add", "2", "--remove", "1", "--explain", "--strategy", "AVG"),
     "simulate-rebalance": ("--event", "join 1@5s", "--explain", "--strategy", "AVG"),
+    "size-group": ("--strategy", "all", "--consumers", "1..3", "--survive", "1", "--survive-broker", "--trials", "3"),
     "plan-rollout": ("--strategy", "AVG", "--to-strategy", "AVG_BY_CIRCLE", "--pause", "30s", "--trials", "2"),
 }
 """Commands that take a group of a snapshot, with their further arguments."""
 ON_A_TOPIC = {
     "show-route": (),
     "select-queue": ("--key", "order-1", "--key", "order-2", "--add-broker", "broker-x"),
+    "plan-topic": ("--queues", "16"),
     "simulate-send": ("--fail", "*@#1-#2:SYSTEM_BUSY", "--messages", "5", "--trace"),
     "simulate-receive": ("--fail", "*@1s-2s", "--messages", "5", "--trace"),
 }
@@ -34,6 +36,14 @@ ON_A_SNAPSHOT = {
     "show-groups": (),
     "diagnose": ("--group", "*", "--looks", "1"),
     "fetch-routes": (),
+    "sweep-failures": (
+        "--policy",
+        str(Path(__file__).parent / "policy.yaml"),
+        "--today",
+        "2026-11-21",
+        "--simulations",
+        "1",
+    ),
     "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
 }
 """Commands that take a snapshot as it is."""
@@ -51,8 +61,9 @@ OWN_FORMATS = {
     "check": (*FORMATS, "junit", "sarif", "prometheus"),
 }
 """Where the formats are not the common ones."""
-CODES = {"fetch-routes": 4, "check": 3}
-"""How a command ends for a snapshot that is hostile, where not with 0: it is also incomplete, and breaks every rule."""
+CODES = {"fetch-routes": 4, "check": 3, "sweep-failures": 4}
+"""How a command ends for a snapshot that is hostile, where not with 0: it is also incomplete, and breaks every rule;
+nothing of it can be judged where NameServers give different routes."""
 READING = {**ON_A_SNAPSHOT, **ON_A_TOPIC, **ON_A_GROUP}
 
 
@@ -75,3 +86,4 @@ def runs(topic: str) -> Iterator[tuple[str, ...]]:
             yield (name, *of, *more, "-o", output)
     for picture in ("--svg", "--html"):
         yield ("simulate-rebalance", *ON_A_GROUP["simulate-rebalance"], picture, "-")
+    yield ("size-group", *ON_A_GROUP["size-group"], "--svg", "-")

@@ -18,13 +18,15 @@ from rmqlb import MessageQueue
 from rmqlb.cli.main import app
 
 from .cluster import RocketMQCluster, TopicOnBroker
-from .jvm import wait_until
-from .members import SETTLE_DEADLINE, Members, running_members
+from .jvm import started, wait_until
+from .members import SETTLE_DEADLINE, Members, Program, running_members
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
 BROKER, TOPIC = "broker-s", "Expired"
-READ, WRITTEN = 2, 4
+READ, WRITTEN, MANY = 2, 4, 6
+EARLY = 3
+"""Messages that come to each queue before it has an owner."""
 SMALL = 1024 * 1024
 WHERE = ("CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP")
 
@@ -39,9 +41,9 @@ def expired() -> Iterator[RocketMQCluster]:
         yield running
 
 
-def fill(cluster: RocketMQCluster, messages: int) -> None:
+def fill(cluster: RocketMQCluster, messages: int, topic: str = TOPIC) -> None:
     """So many messages for each queue, of which the oldest are deleted."""
-    arguments = (TOPIC, cluster.broker_addresses[BROKER], str(messages), str(SMALL // 32))
+    arguments = (topic, cluster.broker_addresses[BROKER], str(messages), str(SMALL // 32))
     cluster.run("Expired", cluster.name_server, *arguments)
 
 
@@ -89,3 +91,62 @@ def test_consumers_begin_where_the_plan_says(expired: RocketMQCluster) -> None:
     rules = {where: {rule for rule, _ in plan.values()} for where, plan in plans.items()}
     assert list(rules.values()) == [{"end"}, {"beginning"}, {"timestamp"}]
     assert all(0 < plans[WHERE[1]][i][1] < plans[WHERE[0]][i][1] for i in range(READ, WRITTEN))
+
+
+def write(messages: Program, topic: str, body: str, queues: int = MANY) -> None:
+    """A message of this text to each of so many queues."""
+    for number in range(queues):
+        messages.ask(f"{topic} {BROKER} {number} {body}")
+
+
+def plan_of_topic(cluster: RocketMQCluster, topic: str, *more: str) -> tuple[int, dict[str, Any]]:
+    """How plan-topic ends that gives the topic many queues, and its first step's effect on the one group."""
+    line = ["plan-topic", "-s", f"rocketmq://{cluster.name_server}", "--topic", topic, "--queues", str(MANY), *more]
+    ran = CliRunner().invoke(app, [*line, "-o", "json"])
+    return ran.exit_code, json.loads(ran.stdout)["data"]["steps"][0]["groups"][0] if ran.stdout else {}
+
+
+@pytest.mark.parametrize("in_steps", [False, True], ids=["all at once", "in steps"])
+def test_what_comes_before_the_first_owner_is_lost_where_the_plan_says(
+    expired: RocketMQCluster, in_steps: bool
+) -> None:
+    """Half of the new queues have messages whose first ones are deleted, the others are empty.
+
+    All at once producers write before the group sees the queues; in steps it owns them before.
+    """
+    topic = f"Lapsed-{in_steps}"
+    queues = [MessageQueue(topic, BROKER, number) for number in range(MANY)]
+    expired.create_topics([TopicOnBroker(topic, BROKER, READ, WRITTEN)])
+    fill(expired, 40, topic)
+    log = expired.java.home / f"messages-{topic}.log"
+    with ExitStack() as running:
+        process = running.enter_context(
+            started(f"to-{topic}", expired.java.command("Messages", expired.name_server), log)
+        )
+        messages = Program(process)
+        messages.next_answer()
+        members = running.enter_context(running_members(expired, f"reads-{topic}", "AVG", [topic], ["a"]))
+        members.settled(queues[:READ])
+        write(messages, topic, "first", READ)
+        began(members, queues[:READ])  # of these the group has an offset from then on
+        _, foretold = plan_of_topic(expired, topic)
+        if in_steps:
+            expired.create_topics([TopicOnBroker(topic, BROKER, MANY, WRITTEN)])
+            wait_until(
+                lambda: plan_of_topic(expired, topic, "--check-step", "1")[0] == 0, SETTLE_DEADLINE, lambda: topic
+            )
+        else:
+            members.leave("a")
+        expired.create_topics([TopicOnBroker(topic, BROKER, MANY, MANY)])
+        for number in range(EARLY):
+            write(messages, topic, f"early-{number}")
+        if not in_steps:
+            members.join("a")
+            members.settled(queues)
+        write(messages, topic, "late")
+        first = began(members, queues)
+    old, new = range(READ, WRITTEN), range(WRITTEN, MANY)
+    assert foretold["starts"] == [{"rule": "end", "queues": MANY - READ}]
+    assert foretold["firstLost"] == len(old)
+    assert {first[number] for number in old} == {40 if in_steps else 40 + EARLY}
+    assert {first[number] for number in new} == {0}

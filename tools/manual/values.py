@@ -27,6 +27,8 @@ from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
 from rmqlb.engine.fail_on_figures.of_recording import RECORDING_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
+from rmqlb.engine.fail_on_figures.of_size import SIZE_FIGURES
+from rmqlb.engine.fail_on_figures.of_sweep import SWEEP_FIGURES
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.sdks.profile import CLIENTS
 from rmqlb.model.finding import SEVERITIES
@@ -65,7 +67,9 @@ _FIGURES: Mapping[str, tuple[str, ...]] = {
     "plan-rebalance": (*PLAN_FIGURES.names,),
     "simulate-rebalance": (*GROUP_FIGURES.names,),
     "plan-rollout": (*ROLLOUT_FIGURES.names,),
+    "size-group": (*SIZE_FIGURES.names,),
     "record": (*RECORDING_FIGURES.names,),
+    "sweep-failures": (*SWEEP_FIGURES.names, *(f"{name}[" for name in SWEEP_FIGURES.of_subject)),
     "simulate-send": (*SEND_FIGURES.names, *(f"{name}[" for name in SEND_FIGURES.of_subject)),
     "simulate-receive": (*RECEIVE_FIGURES.names, *(f"{name}[" for name in RECEIVE_FIGURES.of_subject)),
 }
@@ -92,8 +96,11 @@ _BY_NAME: Mapping[str, Value] = {
     "--cluster": NOTHING,
     "--tls-name": NOTHING,
     "--remove-broker": NOTHING,
+    "--remove-master": NOTHING,
+    "--drain-broker": NOTHING,
     "--topic": Value("topics"),
     "--group": Value("groups"),
+    "--orderly": Value("groups"),
 }
 """Of options whose metavar stands for several things."""
 _CONTEXT_COMMANDS = ("context use", "context show", "context remove")
@@ -113,6 +120,9 @@ ONLY_THE_USER_KNOWS = frozenset(
             "YYYY-MM-DD",
             "USER",
             "KEY",
+            "SHARE",
+            "N..M",
+            "CLUSTER",
         ),
         *(
             "ID,ID,…",
@@ -123,6 +133,7 @@ ONLY_THE_USER_KNOWS = frozenset(
             "HOST[:8080]",
             "KEY=VALUE",
             "[BROKER=]N",
+            "GLOB=ZONE",
             "BROKER",
         ),
         *("[BROKER=]SPEC", "[TOPIC=]R", "BROKER:QUEUE", "BROKER[@FROM-TO][:KIND]", "NAME[:READ[:WRITE]]"),

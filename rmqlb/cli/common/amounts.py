@@ -109,6 +109,30 @@ def percentage(text: str, option: str) -> float:
     return value
 
 
+def share(text: str, option: str) -> float:
+    """`80%` or `0.8`, more than nothing and at most the whole, as a fraction."""
+    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,9})?)(%?)", text.strip())
+    value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if not 0 < value <= 1:
+        raise UsageError(f"{option} {text}: not a share", hint="write 80% or 0.8, at most 100%")
+    return value
+
+
+def span(text: str, option: str, most: int) -> tuple[int, int]:
+    """`2..40`, or `9` for `9..9`: two whole numbers, the first at least 1."""
+    match = re.fullmatch(r"(\d{1,9})(?:\.\.(\d{1,9}))?", text.strip())
+    if match is None:
+        raise UsageError(f"{option} {text}: not a range", hint="write 2..40, or one number")
+    first, last = int(match[1]), int(match[2] or match[1])
+    if not first or not last:
+        raise UsageError(f"{option} {text}: from 1 on", hint="write 1..40")
+    if last > most or first > most:
+        raise UsageError(f"{option} {text}: more than {most}")
+    if first > last:
+        raise UsageError(f"{option} {text}: {first} is more than {last}", hint=f"write {last}..{first}")
+    return first, last
+
+
 def byte_count(text: str, option: str) -> int:
     """A size: `64MB`, `1GB`; a bare number is bytes."""
     match = _SIZE.fullmatch(text.strip())

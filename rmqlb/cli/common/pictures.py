@@ -41,11 +41,27 @@ class PictureOptions(Struct, frozen=True):
         if self.svg == "-" and self.html == "-":
             raise UsageError("--svg - and --html - both write to stdout")
         for option, path in (("--svg", self.svg), ("--html", self.html)):
-            try:
-                os.stat(os.path.join(os.path.dirname(path or "") or ".", "."))
-            except (OSError, ValueError) as error:
-                reason = getattr(error, "strerror", None) or error
-                raise UsageError(f"{option} {path}: {reason}", code="cannot-write") from None
+            check_folder(path, option)
+
+
+def check_folder(path: str | None, option: str) -> None:
+    """Refuse a file in a folder that is not there (raises UsageError)."""
+    try:
+        os.stat(os.path.join(os.path.dirname(path or "") or ".", "."))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"{option} {path}: {reason}", code="cannot-write") from None
+
+
+def write_picture(picture: str, path: str, option: str, terminal: Terminal) -> None:
+    """The picture to its file, or to stdout."""
+    if path == "-":
+        terminal.write(picture)
+        return
+    from rmqlb.cli.common.output_files import write_whole
+
+    write_whole(path, picture, option)
+    terminal.say(f"written to {path}")
 
 
 def draw(
@@ -59,7 +75,6 @@ def draw(
     """Write the pictures that are asked for; the facts stand above the one without tables."""
     if to.named is None:
         return
-    from rmqlb.cli.common.output_files import write_whole
     from rmqlb.views.group.picture import html_page, svg_picture
 
     for option, path in (("--svg", to.svg), ("--html", to.html)):
@@ -68,8 +83,4 @@ def draw(
         with terminal.progress(verb="drawing") as progress:
             progress("the picture", 0, 0)
             picture = svg_picture(group, facts) if option == "--svg" else html_page(group, report, findings)
-        if path == "-":
-            terminal.write(picture)
-        else:
-            write_whole(path, picture, option)
-            terminal.say(f"written to {path}")
+        write_picture(picture, path, option, terminal)

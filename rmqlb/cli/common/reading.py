@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING
@@ -15,14 +15,20 @@ from rmqlb.cli.common.known_names import remember
 from rmqlb.cli.common.options import GroupOptions, SourceOptions
 from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.errors import UsageError
-from rmqlb.model.group import States
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import ConsumerGroup, States
+from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
+from rmqlb.model.words import counted
 from rmqlb.sources.opening import Access, open_source
 from rmqlb.sources.source_text import is_live
 
 if TYPE_CHECKING:
     from rmqlb.sources.pace import Pace
+
+MOST_ASKED = 256
+"""Queues of a group that brokers are asked about."""
 
 
 class Reader:
@@ -56,6 +62,16 @@ class Reader:
             remember(snapshot, self._text, wanted.everything)
         return snapshot if context is None else replace(snapshot, context=context.name)
 
+    def ask_route(self, topic: str) -> TopicRouteData | None:
+        """The route of a topic that lists leave out, as a cluster's or a broker's own; None where there is none."""
+        if not is_live(self._text):
+            return None
+        with self._terminal.progress() as progress:
+            try:
+                return open_source(self._text, self._access).fetch(Wanted((topic,)), progress).route(topic)
+            except DataError:
+                return None
+
     def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
         """What brokers tell a consumer of a group that takes these queues; None where they cannot be asked."""
         with self._terminal.progress() as progress:
@@ -74,6 +90,26 @@ class Reader:
         """Client ID → the stack traces of its consume threads, of the consumers that answer."""
         with self._terminal.progress() as progress:
             return open_source(self._text, self._access).ask_stacks(group, client_ids, progress, deadline_s)
+
+
+def asked_starts(
+    reader: Reader, group: ConsumerGroup | None, questions: Sequence[OffsetQuestion]
+) -> tuple[States, list[Finding]]:
+    """What brokers answer, nothing where they cannot be asked; and why some answers are missing."""
+    asked = questions[:MOST_ASKED]
+    answers = reader.ask_offsets(group.group, asked) if group is not None and asked else None
+    if answers is None:
+        return {}, []
+    return answers, list(_missing(len(questions), len(asked), len(answers)))
+
+
+def _missing(questions: int, asked: int, answers: int) -> Iterator[Finding]:
+    if questions > asked:
+        text = f"start offsets: brokers were asked about {asked} of {counted(questions, 'queue')} that change owners"
+        yield Finding("starts-not-asked", f"{text}, the others are as consume stats report them")
+    if asked > answers:
+        text = f"start offsets: brokers did not answer for {asked - answers} of {counted(asked, 'queue')}"
+        yield Finding("starts-not-asked", text)
 
 
 def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
@@ -120,6 +156,12 @@ def _pace(source: str | None) -> Pace | None:
     from rmqlb.sources.pace import Pace
 
     return Pace()
+
+
+def check_rates_since(options: SourceOptions, path: str | None) -> None:
+    """Refuse two snapshots on stdin (raises UsageError)."""
+    if options.source == "-" and path == "-":
+        raise UsageError("-s - and --rates-since - both read stdin")
 
 
 def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:

@@ -15,11 +15,14 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "diagnose": ("groups", "findings", "rules", "evidence", "queues"),
     "diff": ("groups", "topics", "unexplained", "lag", "queues"),
     "plan-rebalance": ("groups", "strategies", "consumers", "moves", "pop", "queues", "summary"),
+    "plan-topic": ("steps", "commands", "waits", "groups", "keys", "brokers", "checked"),
     "simulate-rebalance": (
         *("timeline", "windows", "takeovers", "consumers", "events", "trials", "summary"),
         *("steps", "queues", "intervals", "groups", "producers"),
     ),
     "plan-rollout": ("choices", "order", "stages"),
+    "size-group": ("chart", "curve", "candidates", "topics"),
+    "sweep-failures": ("counterexamples", "broken-already", "groups", "topics", "unjudged", "losses", "summary"),
     "simulate-send": (
         *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),
         *("strategies", "clients", "sdks", "trials", "spreads", "lost", "exceptions"),

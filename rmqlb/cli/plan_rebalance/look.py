@@ -18,7 +18,7 @@ from rmqlb.cli.common.inputs import (
     require_named,
 )
 from rmqlb.cli.common.options import GroupOptions, StrategyOptions
-from rmqlb.cli.common.reading import Reader
+from rmqlb.cli.common.reading import Reader, asked_starts
 from rmqlb.cli.common.strategies import Strategies, own_findings
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.plan_rebalance.options import PlanOptions
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from rmqlb.model.made_from import Against
 
 ALL = "ALL"
-MOST_ASKED = 256
-"""Queues of a plan that brokers are asked about."""
 
 
 class PlanQuestion(Struct, frozen=True):
@@ -91,6 +89,7 @@ def changes_of(options: PlanOptions, strategies: Strategies) -> Changes:
         to_strategy=strategies.optional(options.to_strategy, "--to-strategy"),
         add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in options.add_broker or ()),
         remove_brokers=tuple(options.remove_broker or ()),
+        remove_masters=tuple(options.remove_master or ()),
         read_queues=values.queue_counts(options.read_queues or (), "--read-queues"),
         write_queues=values.queue_counts(options.write_queues or (), "--write-queues"),
     )
@@ -269,11 +268,9 @@ def start_where(plan: RebalancePlan, found: GroupOnTopics, reader: Reader) -> tu
     """The plan with the start offsets of its new owners, and why some are missing."""
     group, consume_from = found.group, found.consume_from
     questions = () if group is None else start_questions(plan, group, consume_from, found.routes)
-    asked = questions[:MOST_ASKED]
-    answers = reader.ask_offsets(group.group, asked) if group is not None and asked else None
-    plan = with_starts(plan, {**found.states, **(answers or {})}, consume_from, found.routes)
-    told = [] if answers is None else list(_missing(len(questions), len(asked), len(answers)))
-    return plan, [*told, *_own_files(plan, consume_from)]
+    answers, missing = asked_starts(reader, group, questions)
+    plan = with_starts(plan, {**found.states, **answers}, consume_from, found.routes)
+    return plan, [*missing, *_own_files(plan, consume_from)]
 
 
 def _own_files(plan: RebalancePlan, consume_from: str) -> Iterator[Finding]:
@@ -285,14 +282,3 @@ def _own_files(plan: RebalancePlan, consume_from: str) -> Iterator[Finding]:
             f"{counted(len(new), 'new consumer')} taken to have no offset file (~/.rocketmq_offsets/"
             f"{new[0]}/{plan.group}/offsets.json): without one a BROADCASTING consumer starts by {consume_from}",
         )
-
-
-def _missing(questions: int, asked: int, answers: int) -> list[Finding]:
-    findings = []
-    if questions > asked:
-        text = f"start offsets: brokers were asked about {asked} of {counted(questions, 'queue')} that change owners"
-        findings.append(Finding("starts-not-asked", f"{text}, the others are as consume stats report them"))
-    if asked > answers:
-        text = f"start offsets: brokers did not answer for {asked - answers} of {counted(asked, 'queue')}"
-        findings.append(Finding("starts-not-asked", text))
-    return findings

@@ -44,6 +44,9 @@ class PlanOptions(Struct, frozen=True):
         ),
     ] = None
     remove_broker: Annotated[list[str] | None, route_option(metavar="NAME", help="A broker that is lost.")] = None
+    remove_master: Annotated[
+        list[str] | None, route_option(metavar="NAME", help="A broker whose master is lost; its slaves stay.")
+    ] = None
     read_queues: Annotated[list[str] | None, route_option(metavar="[BROKER=]N", help="New number of read queues.")] = (
         None
     )

@@ -129,8 +129,11 @@ def _ring(client_ids: tuple[str, ...], virtual_nodes: int) -> tuple[Ring, Sequen
     return ring, sorted(ring)
 
 
+@lru_cache(maxsize=1 << 16)
 def ring_hash(text: str) -> int:
     """`ConsistentHashRouter.MD5Hash`: the first four bytes of the MD5, big-endian, in [0, 2^32).
+
+    Whoever compares many lists of consumers asks for the same entries and queues again and again.
 
     >>> ring_hash("10.0.0.1@2-0")
     3774039039

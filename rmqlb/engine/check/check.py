@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check.group_facts import Gaps, GroupFacts, gaps, subjects
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, verdict
-from rmqlb.errors import RmqlbError
+from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, CheckReport, Judgement, WaiverState, WaiverUse
 from rmqlb.model.finding import ERROR, Finding, Severity
 from rmqlb.model.policy import FORBIDDEN, GROUP, Limit, Policy, Rule, Waiver
@@ -84,7 +84,10 @@ def _of_group(limit: Limit, facts: GroupFacts) -> Measured:
 def _of_topic(limit: Limit, name: str, snapshot: ClusterSnapshot, missing: Gaps) -> Measured:
     if name not in snapshot.routes:
         return Measured(missing=f"its route could not be read: {missing.topics[name]}")
-    return measure_topic(limit.name, snapshot.routes[name])
+    try:
+        return measure_topic(limit.name, snapshot.routes[name])
+    except DataError as error:  # a malformed order configuration
+        return Measured(missing=error.message)
 
 
 def _patterns(rule: Rule) -> str:

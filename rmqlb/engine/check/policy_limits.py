@@ -206,6 +206,18 @@ def _lag(facts: GroupFacts) -> Measured:
     return Measured(sum(known.values()), missing=missing, why=where)
 
 
+def _without_lock(facts: GroupFacts) -> Measured:
+    """Queues that no consumer of an orderly group may consume."""
+    from rmqlb.engine.assignment.lock_holders import is_orderly, unlocked_queues, without_lock
+
+    if facts.group.message_model == BROADCASTING:
+        return Measured(apart=f"group {facts.group.group} is BROADCASTING: its consumers need no locks")
+    value = without_lock(facts.routes, orderly=is_orderly(facts.group))
+    if value is None:
+        return Measured(missing="whether its consumers consume in order, or a slave acts as the master, is not known")
+    return Measured(value, why=queue_ranges(unlocked_queues(facts.routes)) if value else "")
+
+
 def _strategies(facts: GroupFacts) -> Measured:
     """What the consumers run: as they report it, otherwise what gives the observed owners."""
     reported, silent = _reported(facts)
@@ -262,6 +274,7 @@ GROUP_MEASURES: Mapping[str, Measure] = {
     "mixedStrategies": _where_clients_rebalance(_mixed_strategies),
     "mixedSubscriptions": _mixed_subscriptions,
     "splitViews": _split_views,
+    "withoutLock": _where_clients_rebalance(_without_lock),
     "lag": _lag,
     "strategies": _where_clients_rebalance(_strategies),
 }
@@ -270,6 +283,20 @@ GROUP_MEASURES: Mapping[str, Measure] = {
 def _min_brokers(route: TopicRouteData) -> Measured:
     names = {data.broker_name for data in route.queue_datas if data.readable and data.read_queue_nums > 0}
     names |= {data.broker_name for data in route.queue_datas if data.writable and data.write_queue_nums > 0}
+    return Measured(len(names), why=named(sorted(names)))
+
+
+def writable_brokers(route: TopicRouteData) -> set[str]:
+    """Those with a master and a queue in the producers' list (raises DataError)."""
+    brokers = route.brokers_by_name()
+    queues = {queue.broker_name for queue in route.publish_queues()}
+    if route.is_static:
+        queues = set(route.serving_brokers().values())
+    return {name for name in queues if name in brokers and brokers[name].has_master}
+
+
+def _writable_brokers(route: TopicRouteData) -> Measured:
+    names = writable_brokers(route)
     return Measured(len(names), why=named(sorted(names)))
 
 
@@ -293,5 +320,6 @@ def measure_topic(limit: str, sighting: RouteSighting) -> Measured:
 
 TOPIC_MEASURES: Mapping[str, Callable[[TopicRouteData], Measured]] = {
     "minBrokers": _min_brokers,
+    "writableBrokers": _writable_brokers,
     "missingMasters": _missing_masters,
 }

@@ -150,6 +150,8 @@ def change_events(before: Side, after: Side, changes: Changes) -> Iterator[Event
     yield from (Event("leave", 0, client_id) for client_id in sort_client_ids((ids - ids_after).elements()))
     yield from (Event("join", 0, client_id) for client_id in sort_client_ids((ids_after - ids).elements()))
     yield from (Event("broker-down", 0, name, for_good=True) for name in changes.remove_brokers)
+    left = {data.broker_name for route in after.routes for data in route.queue_datas}
+    yield from (Event("broker-down", 0, name, for_good=name not in left) for name in changes.remove_masters)
     for broker in changes.add_brokers:
         reads = broker.read_queue_nums
         writes = reads if broker.write_queue_nums is None else broker.write_queue_nums

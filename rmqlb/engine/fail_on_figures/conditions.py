@@ -35,6 +35,7 @@ class Figures(Struct, frozen=True):
     names: Collection[str]
     of_subject: Collection[str] = ()  # figures of one thing in it, such as a broker, whose name stands in brackets
     shares: Collection[str] = ()  # those that also make sense as a percentage
+    flags: Collection[str] = ()  # those that are there or not, so that the name alone is a condition
 
 
 class Condition(Struct, frozen=True):
@@ -59,11 +60,13 @@ class Condition(Struct, frozen=True):
 
 def parse_condition(text: str, figures: Figures) -> Condition:
     """NAME or NAME[SUBJECT], a comparison, a number, perhaps a percent sign or a unit of time (raises UsageError)."""
+    if text.strip().lower() in figures.flags:
+        return Condition(text.strip(), text.strip().lower(), None, operator.gt, 0, percent=False)
     match = _CONDITION.fullmatch(text)
     if not match:
-        raise UsageError(
-            f"--fail-on {text!r}: not a condition", hint="write NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"
-        )
+        flags = "".join(f"{flag}, " for flag in figures.flags)
+        hint = f"write {flags}NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"
+        raise UsageError(f"--fail-on {text!r}: not a condition", hint=hint)
     name = re.sub(r"([a-z])([A-Z])", r"\1-\2", match["name"]).lower()
     known = tuple(dict.fromkeys((*figures.names, *figures.of_subject)))  # some are of both
     if match["unit"]:

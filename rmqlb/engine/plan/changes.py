@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rmqlb.errors import UsageError
 from rmqlb.model.message_queue import sort_client_ids
-from rmqlb.model.route import PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
+from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import suggestion
 from rmqlb.model.words import counted
 
@@ -43,12 +43,15 @@ class Changes(Struct, frozen=True):
     to_strategy: str | None = None
     add_brokers: tuple[NewBroker, ...] = ()
     remove_brokers: tuple[str, ...] = ()
+    remove_masters: tuple[str, ...] = ()  # brokers whose master is lost; slaves of the same name stay
     read_queues: tuple[QueueCount, ...] = ()
     write_queues: tuple[QueueCount, ...] = ()
 
     @property
     def touches_route(self) -> bool:
-        return bool(self.add_brokers or self.remove_brokers or self.read_queues or self.write_queues)
+        return bool(
+            self.add_brokers or self.remove_brokers or self.remove_masters or self.read_queues or self.write_queues
+        )
 
 
 def placeholders(number: int, taken: Iterable[str] = ()) -> list[str]:
@@ -104,15 +107,23 @@ def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[T
     """The routes after the change (raises UsageError): a broker that is lost is lost to those topics that it has."""
     has = [{data.broker_name for data in route.queue_datas} for route in routes]
     present = set[str]().union(*has)
-    for name in changes.remove_brokers:
-        if name not in present:
-            raise UsageError(
-                f"--remove-broker {name}: {_have(routes)} no such broker",
-                hint=suggestion("brokers", name, present),
-                code="unknown-broker",
-            )
+    for option, lost in (("--remove-broker", changes.remove_brokers), ("--remove-master", changes.remove_masters)):
+        for name in lost:
+            if name not in present:
+                raise UsageError(
+                    f"{option} {name}: {_have(routes)} no such broker",
+                    hint=suggestion("brokers", name, present),
+                    code="unknown-broker",
+                )
     return tuple(
-        change_route(route, replace(changes, remove_brokers=tuple(n for n in changes.remove_brokers if n in names)))
+        change_route(
+            route,
+            replace(
+                changes,
+                remove_brokers=tuple(name for name in changes.remove_brokers if name in names),
+                remove_masters=tuple(name for name in changes.remove_masters if name in names),
+            ),
+        )
         for route, names in zip(routes, has, strict=True)
     )
 
@@ -136,11 +147,10 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
         )
     for name in changes.remove_brokers:
         _must_have(route, name, "--remove-broker")
-        route = replace(
-            route,
-            queue_datas=tuple(data for data in route.queue_datas if data.broker_name != name),
-            broker_datas=tuple(broker for broker in route.broker_datas if broker.broker_name != name),
-        )
+        route = _without_broker(route, name)
+    for name in changes.remove_masters:
+        _must_have(route, name, "--remove-master")
+        route = _without_master(route, name)
     for broker in changes.add_brokers:
         route = _with_broker(route, broker)
     for count in changes.read_queues:
@@ -158,6 +168,7 @@ def describe(changes: Changes) -> tuple[str, ...]:
     if changes.scale_to is not None:
         lines.append(f"scale to {counted(changes.scale_to, 'consumer')}")
     lines += [f"remove broker {name}" for name in changes.remove_brokers]
+    lines += [f"remove the master of broker {name}" for name in changes.remove_masters]
     lines += [f"add broker {broker.name}" for broker in changes.add_brokers]
     lines += [f"{c.number} read queues on {c.broker_name or 'every broker'}" for c in changes.read_queues]
     lines += [f"{c.number} write queues on {c.broker_name or 'every broker'}" for c in changes.write_queues]
@@ -190,7 +201,9 @@ def _no_contradiction(changes: Changes) -> None:
             hint="leave one of them out, or name the consumers to add or to remove",
             code="contradicting-changes",
         )
-    brokers = Counter([*(broker.name for broker in changes.add_brokers), *changes.remove_brokers])
+    brokers = Counter(
+        [*(broker.name for broker in changes.add_brokers), *changes.remove_brokers, *changes.remove_masters]
+    )
     for name, times in brokers.items():
         if times > 1:
             raise UsageError(
@@ -217,6 +230,27 @@ def _must_have(route: TopicRouteData, broker_name: str, option: str) -> None:
             hint=suggestion("brokers", broker_name, names),
             code="unknown-broker",
         )
+
+
+def _without_broker(route: TopicRouteData, name: str) -> TopicRouteData:
+    return replace(
+        route,
+        queue_datas=tuple(data for data in route.queue_datas if data.broker_name != name),
+        broker_datas=tuple(broker for broker in route.broker_datas if broker.broker_name != name),
+    )
+
+
+def _without_master(route: TopicRouteData, name: str) -> TopicRouteData:
+    """A broker is gone from the route with its last address (`RouteInfoManager.unRegisterBroker`)."""
+    broker = route.broker(name)
+    if broker is None or not broker.has_master:
+        text = f"--remove-master {name}: broker {name} of topic {route.topic} has no master"
+        raise UsageError(text, hint="--remove-broker loses its slaves too", code="unknown-broker")
+    slaves = {number: address for number, address in broker.broker_addrs.items() if number != MASTER_ID}
+    if not slaves:
+        return _without_broker(route, name)
+    left = replace(broker, broker_addrs=slaves)
+    return replace(route, broker_datas=tuple(left if each is broker else each for each in route.broker_datas))
 
 
 def _with_broker(route: TopicRouteData, broker: NewBroker) -> TopicRouteData:

@@ -24,8 +24,10 @@ def fewest_moves(
     rollout: RolloutModel, routes: Sequence[TopicRouteData], at_once: int
 ) -> tuple[tuple[str, ...], int] | None:
     """The order in which queues change owners least often, and how often; None when there are too many to search."""
-    number = len(rollout.client_ids)
-    if _work(number, at_once, sum(len(route.subscribe_queues()) for route in routes)) > EXACT_WORK:
+    number, queues = len(rollout.client_ids), sum(len(route.subscribe_queues()) for route in routes)
+    if queues == 0:  # nothing to assign: in every order nothing moves
+        return tuple(rollout.client_ids), 0
+    if _work(number, at_once, queues) > EXACT_WORK:
         return None
     moves = Moves(rollout, routes)
     best: dict[frozenset[str], tuple[int, tuple[str, ...]]] = {frozenset(): (0, ())}

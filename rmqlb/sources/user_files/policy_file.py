@@ -36,9 +36,9 @@ def read_policy(path: str, strategies: Collection[str]) -> Policy:
     return parse_policy(text, "stdin" if path == "-" else path, strategies)
 
 
-def built_in_text() -> str:
+def built_in_text(name: str = "built_in_policy.yaml") -> str:
     """The built-in policy as the file that it would be."""
-    return files(__package__).joinpath("built_in_policy.yaml").read_text(encoding="utf-8")
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:

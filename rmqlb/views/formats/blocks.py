@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,10 @@ def print_blocks(section: Section, console: Console) -> None:
                     if before[0][0].strip():
                         print_behind([], before[0][0].rstrip(), before[0][1], console)
                     before = [(" " * 2 * _INDENT, "")]
-                _print(before, text, beside, "", console)
+                if part.is_command and not beside:
+                    _print_command(before[0], text, console)
+                else:
+                    _print(before, text, beside, "", console)
                 before = [(" " * columns(before[0][0]), "")]
     if left := _left(section):
         console.print(Text(left))
@@ -111,13 +115,80 @@ def _lines(part: Part, *, cut: bool = True) -> Iterator[tuple[str, str]]:
     most = part.most if cut else None
     for text, beside in part.lines[:most]:
         shown = visible(text)
-        yield (clip(shown, LONGEST_FACT) if cut else shown), visible(beside)
+        yield (clip(shown, LONGEST_FACT) if cut and not part.is_command else shown), visible(beside)
     if most is not None and len(part.lines) > most:
         yield f"and {len(part.lines) - most} more: --all shows all", ""
 
 
 def _with(text: str, beside: str) -> str:
     return f"{text}  ({beside})" if beside else text
+
+
+def _print_command(before: tuple[str, str], text: str, console: Console) -> None:
+    """A command behind a label."""
+    from rich.text import Text
+
+    first, *others = command_lines(text, console.width, columns(before[0]))
+    console.print(Text.assemble(before, first), soft_wrap=True)
+    for line in others:
+        console.print(Text(line), soft_wrap=True)
+
+
+def command_lines(command: str, width: int, indent: int = 0) -> list[str]:
+    r"""A command as lines that a shell reads as one: the first as it follows a label, the others as they stand.
+
+    Broken before options, where there is no room for that between words, and inside a word that is wider than a line.
+
+    >>> print(*command_lines("rmqlb plan-rebalance -g 'my group' --remove a", 30), sep="\n")
+    rmqlb plan-rebalance \
+      -g 'my group' --remove a
+    """
+    if indent + columns(command) <= width:
+        return [command]
+    margin = " " * (indent + _INDENT if width - indent >= _LEAST_TEXT else 0)
+    lines = [" " * indent]
+    for words in _with_values(command):
+        parts = [shlex.join(words)]
+        start = margin if lines[-1].strip() else lines[-1]
+        if columns(start) + columns(parts[0]) + 2 > width:
+            parts = [shlex.quote(word) for word in words]
+        for part in parts:
+            joined = f"{lines[-1]} {part}" if lines[-1].strip() else lines[-1] + part
+            if columns(joined) + 2 <= width:
+                lines[-1] = joined
+                continue
+            if lines[-1].strip():
+                lines[-1] += " \\"
+                lines.append(margin)
+            _add_word(lines, part, width)
+    lines[0] = lines[0][indent:]
+    return lines
+
+
+def _add_word(lines: list[str], quoted: str, width: int) -> None:
+    """Add a word to the line that has only its margin; what has no room goes on at the left edge of further lines."""
+    if columns(lines[-1]) + columns(quoted) + 2 <= width:
+        lines[-1] += quoted
+        return
+    piece, margin = "", lines[-1]
+    for character in "".join(shlex.split(quoted)):
+        if piece and columns(margin) + columns(shlex.quote(piece + character)) + 2 > width:
+            lines[-1] = f"{margin}{shlex.quote(piece)}\\"
+            lines.append("")
+            piece = margin = ""
+        piece += character
+    lines[-1] = margin + shlex.quote(piece)
+
+
+def _with_values(command: str) -> Iterator[list[str]]:
+    """The words, each option with its value."""
+    found: list[str] = []
+    for word in shlex.split(command):
+        if found and (word.startswith("-") or len(found) > 1):
+            yield found
+            found = []
+        found.append(word)
+    yield found
 
 
 def _print(before: list[tuple[str, str]], text: str, beside: str, style: str, console: Console) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
 from rmqlb.model.finding import Finding
+from rmqlb.views.formats.drawing import svg_file
 from rmqlb.views.formats.people import cell_text, for_people
 from rmqlb.views.formats.text import fit_for_xml
 from rmqlb.views.group.facts import parts_of
@@ -50,11 +51,16 @@ td{white-space:nowrap}
 
 def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
     """The picture as an SVG file, the facts above it: a row a queue, or some that look the same; time across."""
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(drawn(group, facts), encoding="unicode")}\n'
+    return svg_file(drawn(group, facts))
 
 
 def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> str:
     """The picture, and the facts, findings and tables of the group's report as an HTML file."""
+    return page_of(report, findings, drawn(group))
+
+
+def page_of(report: Report, findings: Iterable[Finding], picture: ET.Element | None = None) -> str:
+    """The facts, findings and tables of a report as an HTML file, below the facts a picture if there is one."""
     root = ET.Element("html", {"lang": "en"})
     head = ET.SubElement(root, "head")
     ET.SubElement(head, "meta", {"charset": "utf-8"})
@@ -70,7 +76,8 @@ def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> s
         _add(facts, "li", fact)
     for finding in findings:
         _add(facts, "li", finding.line)
-    ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}).append(drawn(group))
+    if picture is not None:
+        ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}).append(picture)
     for section in sorted(report.sections, key=lambda section: section.name in _LAST):
         if section.name not in _UNSHOWN and section.audience != "screen":
             _table(body, section if len(section.rows) > _MOST_ROWS else section.whole())

@@ -1,7 +1,7 @@
 """The picture of a group over time as SVG: a row a queue, time across, a bar an owner.
 
 Rules of this file:
-- Text from the data enters through `_text` alone, which leaves nothing that steers a reader's eye or that XML refuses.
+- Text from the data enters through `drawing.add_text` alone.
 - Colour is never the only sign: bars carry their owner's letter, and what a bar is stands in its tooltip.
 - What is bad is at least so wide that it is seen.
 """
@@ -15,6 +15,7 @@ from xml.etree import ElementTree as ET
 
 from msgspec import Struct
 
+from rmqlb.views.formats.drawing import PAPER, QUIET, add_line, add_rect, add_text, paper
 from rmqlb.views.formats.palette import COLOURS, INK
 from rmqlb.views.formats.text import clip, fit_for_xml
 from rmqlb.views.group.facts import parts_of, time
@@ -47,11 +48,7 @@ _MOST_UNFOLDED = 60
 _TICKS = 8
 _TALL = 600
 _NARROWEST_BAD = 2.5
-_GONE, _PAPER, _RED, _QUIET, _LINE = "#b4b4b4", "#ffffff", "#cc0000", "#5b6470", "#d9dde2"
-_STYLE = (
-    "@media (prefers-color-scheme:dark){"
-    ".paper{fill:#15181c}.ink{fill:#e3e6ea}.quiet{fill:#9aa4b0}.line{stroke:#3a424c}.event{stroke:#e3e6ea}.bad{stroke:#ff6b6b}}"
-)
+_GONE, _RED, _LINE = "#b4b4b4", "#cc0000", "#d9dde2"
 _MOST_NAMED = 6
 _HATCHED = "several-owners"
 _CROSSED = "outage"
@@ -90,35 +87,22 @@ def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
     root = _paper(plane.left + _PLOT + 3 * _MARGIN, bottom + 34 + 16 * len(below))
     for place, line in enumerate(lines):
         head = {"font-size": "13", "font-weight": "bold"} if facts and place == 0 else {}
-        _text(root, _MARGIN, _MARGIN + 10 + 15 * place, clip(line, _LONGEST_LINE), **head)
+        add_text(root, _MARGIN, _MARGIN + 10 + 15 * place, clip(line, _LONGEST_LINE), **head)
     _axis(root, plane, bottom)
     for place, (name, strip) in enumerate(zip(names, shown, strict=True)):
         _row(root, plane, top + _ROW * place, name, runs(strip, edges), letters, colours)
     _events(root, plane, report, bottom)
     for place, line in enumerate(below):
-        _text(root, _MARGIN, bottom + 40 + 16 * place, line, cls="quiet")
+        add_text(root, _MARGIN, bottom + 40 + 16 * place, line, cls="quiet")
     return root
 
 
 def _paper(width: float, height: float) -> ET.Element:
-    root = ET.Element(
-        "svg",
-        {
-            "xmlns": "http://www.w3.org/2000/svg",
-            "viewBox": f"0 0 {_n(width)} {_n(height)}",
-            "width": _n(width),
-            "height": _n(height),
-            "role": "img",
-            "aria-label": "the owners of each queue over time",
-            "font-family": "system-ui, -apple-system, Segoe UI, Roboto, Liberation Sans, Arial, sans-serif",
-            "font-size": "11",
-        },
-    )
-    ET.SubElement(root, "style").text = _STYLE
+    root = paper(width, height, "the owners of each queue over time")
     patterns = ET.SubElement(root, "defs")
     _pattern(patterns, _HATCHED, "#222222", "#ffffff", "M-1 1l2-2M0 6l6-6M5 7l2-2")
     _pattern(patterns, _CROSSED, "#ffe3e3", _RED, "M1.5 1.5l3 3M4.5 1.5l-3 3")
-    _rect(root, 0, 0, width, height, fill=_PAPER, cls="paper")
+    add_rect(root, 0, 0, width, height, fill=PAPER, cls="paper")
     return root
 
 
@@ -157,9 +141,9 @@ def _pattern(defs: ET.Element, name: str, fill: str, stroke: str, path: str) -> 
 def _axis(root: ET.Element, plane: _Plane, bottom: float) -> None:
     for tick in ticks(plane.begin_us, plane.end_us, _TICKS):
         x = plane.x(tick)
-        _line(root, x, plane.top - 4, bottom + 4, _LINE, cls="line")
+        add_line(root, x, plane.top - 4, bottom + 4, _LINE, cls="line")
         for y in (bottom + 16, *((plane.top - 24,) if bottom - plane.top > _TALL else ())):
-            _text(root, x, y, time(tick), cls="quiet", anchor="middle")
+            add_text(root, x, y, time(tick), cls="quiet", anchor="middle")
 
 
 def _row(
@@ -173,7 +157,7 @@ def _row(
 ) -> None:
     """The name and the bars of a queue; the bad ones last, so that nothing covers them."""
     row = ET.SubElement(root, "g")
-    _text(row, plane.left - 6, y + 12, name, anchor="end")
+    add_text(row, plane.left - 6, y + 12, name, anchor="end")
     for run in sorted(found, key=lambda run: run.is_bad(broadcasting=letters is None)):
         bad = run.is_bad(broadcasting=letters is None)
         x = plane.x(run.from_us)
@@ -182,21 +166,21 @@ def _row(
         ET.SubElement(bar, "title").text = fit_for_xml(story(run))
         state = run.shown.state
         if state == "unassigned":
-            _rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=_PAPER, cls="paper bad", stroke=_RED)
+            add_rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=PAPER, cls="paper bad", stroke=_RED)
         elif state == "duplicate-owners" and bad:
-            _rect(bar, x, y, width, _BAR, fill=f"url(#{_HATCHED})")
+            add_rect(bar, x, y, width, _BAR, fill=f"url(#{_HATCHED})")
         elif state == "outage":
-            _rect(bar, x, y, width, _BAR, fill=f"url(#{_CROSSED})")
+            add_rect(bar, x, y, width, _BAR, fill=f"url(#{_CROSSED})")
         elif state == "gone":
-            _rect(bar, x, y, width, _BAR, fill=_GONE)
+            add_rect(bar, x, y, width, _BAR, fill=_GONE)
         elif state == "unknown":
-            _rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=_PAPER, cls="paper", stroke=_QUIET)
+            add_rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=PAPER, cls="paper", stroke=QUIET)
             if width >= 2 * _CHARACTER:
-                _text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls="quiet")
+                add_text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls="quiet")
         else:
-            _rect(bar, x, y, width, _BAR, fill=COLOURS[0] if letters is None else colours[run.shown.owners[0]])
+            add_rect(bar, x, y, width, _BAR, fill=COLOURS[0] if letters is None else colours[run.shown.owners[0]])
             if width >= 2 * _CHARACTER:
-                _text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls="")
+                add_text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls="")
     row.tail = "\n"
 
 
@@ -210,51 +194,12 @@ def _events(root: ET.Element, plane: _Plane, report: OverTime, bottom: float) ->
         x = plane.x(event.at_us)
         line = ET.SubElement(root, "g")
         ET.SubElement(line, "title").text = fit_for_xml(f"{time(event.at_us)}: {event.kind} {event.subject}")
-        _line(line, x, y + 3, bottom + 2, INK, cls="event", dashes="3 2")
+        add_line(line, x, y + 3, bottom + 2, INK, cls="event", dashes="3 2")
         labels = (f"{mark} {event.kind}", mark) if mark.isdigit() else (event.kind,)
         label = next((label for label in labels if x - _CHARACTER * len(label) / 2 >= free), None)
         if label is not None:
-            _text(line, x, y, label, anchor="middle")
+            add_text(line, x, y, label, anchor="middle")
             free = x + _CHARACTER * (len(label) / 2 + 1)
-
-
-def _text(
-    parent: ET.Element, x: float, y: float, text: str, *, cls: str = "ink", anchor: str = "start", **more: str
-) -> None:
-    """A text with nothing hostile in it; without a class it stands on a light bar and is dark whatever the page is."""
-    fill = _QUIET if cls == "quiet" else INK
-    attributes = {"x": _n(x), "y": _n(y), "fill": fill, **more}
-    if cls:
-        attributes["class"] = cls
-    if anchor != "start":
-        attributes["text-anchor"] = anchor
-    ET.SubElement(parent, "text", attributes).text = fit_for_xml(text)
-
-
-def _rect(
-    parent: ET.Element, x: float, y: float, width: float, height: float, *, fill: str, cls: str = "", stroke: str = ""
-) -> None:
-    attributes = {"x": _n(x), "y": _n(y), "width": _n(width), "height": _n(height), "fill": fill}
-    attributes |= _given({"class": cls, "stroke": stroke})
-    ET.SubElement(parent, "rect", attributes)
-
-
-def _line(parent: ET.Element, x: float, top: float, bottom: float, stroke: str, *, cls: str, dashes: str = "") -> None:
-    attributes = {"d": f"M{_n(x)} {_n(top)}V{_n(bottom)}", "stroke": stroke, "class": cls}
-    ET.SubElement(parent, "path", attributes | _given({"stroke-dasharray": dashes}))
-
-
-def _given(attributes: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in attributes.items() if value}
-
-
-def _n(number: float) -> str:
-    """A coordinate.
-
-    >>> _n(12.0), _n(3.14159)
-    ('12', '3.1')
-    """
-    return f"{number:.1f}".removesuffix(".0")
 
 
 class Run(Struct, frozen=True):

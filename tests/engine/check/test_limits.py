@@ -14,6 +14,7 @@ from rmqlb.model.checking import Judgement
 from rmqlb.model.group import CONSUME_POP, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import FORBIDDEN, GROUP, LIMITS, Bound
+from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from tests.support.builders import HERE, route
@@ -76,7 +77,30 @@ TWO_STRATEGIES = cluster(
 )
 """Each is run by some member: neither is in doubt."""
 GRPC = "host@1@0@abc"
+
+
+def ordered(*, has_master: bool, reported: bool | None = True, acting: bool = False) -> ClusterSnapshot:
+    """A group that consumes in order, on a broker that has a master or a slave alone."""
+    found = members("x")
+    report = replace(found.reports["x"], evidence=ConsumerEvidence(orderly=reported))
+    broker = BrokerData("c", "a", {0 if has_master else 1: "a:1"}, acting)
+    here = replace(route(a=4), broker_datas=(broker,))
+    return cluster(replace(found, reports={"x": report}), routes=(here,))
+
+
+NO_LOCK = "whether its consumers consume in order, or a slave acts as the master, is not known"
 MEASURED = [
+    Case(ordered(has_master=True), "withoutLock", 0, "passed", 0),
+    Case(ordered(has_master=False), "withoutLock", 4, "passed", 4, "T a 0-3"),
+    Case(ordered(has_master=False), "withoutLock", 3, "failed", 4, "T a 0-3"),
+    Case(ordered(has_master=False, reported=False), "withoutLock", 0, "passed", 0),
+    Case(ordered(has_master=True, reported=None), "withoutLock", 0, "passed", 0),
+    Case(ordered(has_master=False, reported=None), "withoutLock", 0, "incomplete", None, NO_LOCK),
+    Case(ordered(has_master=False, acting=True), "withoutLock", 0, "incomplete", None, NO_LOCK),
+    Case(cluster(routes=(route(a=1),)), "writableBrokers", 1, "passed", 1, "a"),
+    Case(cluster(routes=(route(a=1, b=1),)), "writableBrokers", 3, "failed", 2, "a, b"),
+    Case(cluster(routes=(route("T", 6, False, a=1),)), "writableBrokers", 1, "failed", 0),
+    Case(cluster(routes=(route("T", 4, True, a=1),)), "writableBrokers", 1, "failed", 0),
     Case(XYZ, "minConsumers", 3, "passed", 3),
     Case(XYZ, "minConsumers", 4, "failed", 3),
     Case(cluster(members("x x")), "minConsumers", 2, "passed", 2),

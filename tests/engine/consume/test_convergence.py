@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb.engine.consume.reported_clients import client_version
 from rmqlb.engine.consume.starts import with_starts
@@ -12,6 +13,7 @@ from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Convergence, RebalancePlan
+from rmqlb.model.route import BrokerData
 from tests.support.builders import HERE, route, side
 
 LAST = "CONSUME_FROM_LAST_OFFSET"
@@ -59,6 +61,17 @@ def test_a_change_is_events_of_one_moment_those_who_go_first() -> None:
         ("broker-up", "w", 4, 4),
         ("route-change", "T", 9, None),
     ]
+
+
+def test_a_lost_master_is_gone_for_good_where_it_has_no_slave() -> None:
+    (gone,) = events(Changes(remove_masters=("y",)))
+    assert (gone.kind, gone.subject, gone.for_good) == ("broker-down", "y", True)
+    with_slave = replace(
+        route(x=8, y=8), broker_datas=(BrokerData("c", "x", {0: "x:1"}), BrokerData("c", "y", {0: "y:1", 1: "s:1"}))
+    )
+    before = Side(GROUP.members, (with_slave,))
+    (down,) = change_events(before, after(before, Changes(remove_masters=("y",))), Changes(remove_masters=("y",)))
+    assert (down.kind, down.subject, down.for_good) == ("broker-down", "y", False)
 
 
 def events(changes: Changes):  # type: ignore[no-untyped-def]

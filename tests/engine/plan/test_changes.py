@@ -158,6 +158,23 @@ def test_a_removed_broker_takes_its_queues_along() -> None:
     assert counts(change_route(route(a=4, b=2), Changes(remove_brokers=("a",)))) == {"b": (2, 2)}
 
 
+def test_without_its_master_a_broker_is_read_and_not_written() -> None:
+    slaves = replace(
+        route(a=4, b=2), broker_datas=(BrokerData("c", "a", {0: "m:1", 1: "s:1"}), *route(b=2).broker_datas)
+    )
+    left = change_route(slaves, Changes(remove_masters=("a",)))
+    assert left.broker_datas[0].broker_addrs == {1: "s:1"}
+    assert {queue.broker_name for queue in left.publish_queues()} == {"b"}
+    assert left.subscribe_queues() == slaves.subscribe_queues()
+    assert describe(Changes(remove_masters=("a",))) == ("remove the master of broker a",)
+
+
+def test_a_broker_is_gone_with_its_last_address() -> None:
+    assert counts(change_route(route(a=4, b=2), Changes(remove_masters=("a",)))) == {"b": (2, 2)}
+    with pytest.raises(UsageError, match="broker a of topic T has no master"):
+        change_route(route(masters=False, a=4), Changes(remove_masters=("a",)))
+
+
 def test_queue_counts_change_for_one_broker_or_all() -> None:
     changes = Changes(read_queues=(QueueCount(6, "a"),), write_queues=(QueueCount(1),))
     assert counts(change_route(route(a=4, b=4), changes)) == {"a": (6, 1), "b": (4, 1)}
@@ -167,6 +184,7 @@ def test_queue_counts_change_for_one_broker_or_all() -> None:
     "changes",
     [
         Changes(remove_brokers=("z",)),
+        Changes(remove_masters=("z",)),
         Changes(add_brokers=(NewBroker("a"),)),
         Changes(read_queues=(QueueCount(1, "z"),)),
         Changes(write_queues=(QueueCount(1, "z"),)),
@@ -188,6 +206,7 @@ def test_a_static_topic_does_not_follow_brokers() -> None:
     assert change_route(static, Changes(add=(1,))) is static
     for changes in (
         Changes(remove_brokers=("a",)),
+        Changes(remove_masters=("a",)),
         Changes(add_brokers=(NewBroker("b", 1),)),
         Changes(read_queues=(QueueCount(1),)),
         Changes(write_queues=(QueueCount(1),)),

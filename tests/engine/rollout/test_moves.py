@@ -69,3 +69,10 @@ def test_a_hundred_queues_of_four_members_are_not_too_many() -> None:
 def test_too_many_orders_are_not_searched() -> None:
     rollout = rollout_model(Members(tuple(f"c{i:02}" for i in range(12)), "AVG"), None, None, {"c00": "z"})
     assert fewest_moves(rollout, [route(a=16)], 1) is None
+
+
+def test_without_a_queue_nothing_is_searched() -> None:
+    """Each order would be looked at: two to the power of forty sets of consumers."""
+    ids = tuple(f"c{number:02d}" for number in range(40))
+    rollout = rollout_model(Members(ids, "AVG"), None, None, {ids[0]: "x"})
+    assert fewest_moves(rollout, [route(a=0)], 1) == (ids, 0)

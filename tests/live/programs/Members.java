@@ -116,7 +116,7 @@ public final class Members {
                 consumer.start();
                 running.put(name, consumer);
                 return consumer.buildMQClientId();
-            } catch (MQClientException notReached) {
+            } catch (MQClientException | IllegalStateException notReached) {
                 consumer.shutdown();
                 if (attempt == STARTS) {
                     throw notReached;

@@ -24,7 +24,7 @@ from rmqlb.cli.common.inputs import (
 from rmqlb.cli.common.options import GroupOptions
 from rmqlb.cli.common.parse import require_members
 from rmqlb.cli.common.parse import sdks as named_sdks
-from rmqlb.cli.common.reading import fetch, wanted_for
+from rmqlb.cli.common.reading import check_rates_since
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
@@ -34,10 +34,10 @@ from rmqlb.engine.assignment.consumers import broadcasting_finding
 from rmqlb.engine.assignment.detect import detect_strategy, mismatch_findings, must_be_set
 from rmqlb.engine.assignment.pop_and_proxy import nobody_online
 from rmqlb.engine.consume.profile import consumer_profile_of
-from rmqlb.engine.consume.rates import observed_rates, spread_evenly
+from rmqlb.engine.consume.rates import spread_evenly
 from rmqlb.engine.consume.reported_clients import client_version, consumer_types, orderly_findings
 from rmqlb.engine.diff.made_from import made_from
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import (
     CONSUME_FROM_FIRST_OFFSET,
@@ -86,8 +86,7 @@ def scenario_of(options: GroupSimulationOptions) -> GroupScenario:
     configured, happens = options.configured, options.happens or EventOptions()
     if configured.client is not None:
         consumer_profile_of(configured.client)
-    if options.source.source == "-" and configured.rates_since == "-":
-        raise UsageError("-s - and --rates-since - both read stdin")
+    check_rates_since(options.source, configured.rates_since)
     return GroupScenario(
         orderly=configured.orderly,
         timers=values.timers(configured.timer or ()),
@@ -236,29 +235,6 @@ def _rates(
     rates = spread_evenly(values.rates(configured.rate or (), list(topics)), found.routes, events)
     if configured.rates_since is None:
         return rates
-    return _rates_since(configured.rates_since, options, which, found, snapshot, terminal) | rates
+    from rmqlb.cli.common.rates_since import rates_since
 
-
-def _rates_since(
-    path: str,
-    options: GroupSimulationOptions,
-    which: GroupOptions,
-    found: GroupOnTopics,
-    snapshot: ClusterSnapshot,
-    terminal: Terminal,
-) -> dict[MessageQueue, float]:
-    option = f"--rates-since {path}"
-    if "://" in path:
-        raise UsageError(f"{option}: an earlier snapshot is a file", hint="write one with fetch-routes --to FILE")
-    if found.group is None:
-        raise DataError(f"{option}: the source does not report the group, so that no rate follows")
-    group, source = found.group, options.source
-    wanted = replace(wanted_for(source, which), group=group.group)
-    earlier = fetch(replace(source, source=path), wanted, terminal)
-    return observed_rates(
-        group,
-        earlier.group(group.group),
-        (group.seen.at or snapshot.taken_at, earlier.group(group.group).seen.at or earlier.taken_at),
-        found.queues,
-        option,
-    )
+    return rates_since(configured.rates_since, options.source, which, found, snapshot, terminal) | rates

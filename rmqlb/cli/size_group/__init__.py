@@ -1,0 +1,1 @@
+"""`rmqlb size-group`."""

@@ -1,0 +1,188 @@
+"""What the size of a group is asked of: its topics, its strategy, and the work that its messages bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import fsum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.cli.common.group_simulation.parse import rates as typed_rates
+from rmqlb.cli.common.inputs import GroupOnTopics, group_on_topics
+from rmqlb.cli.common.options import GroupOptions, SourceOptions
+from rmqlb.cli.common.reading import wanted_for
+from rmqlb.cli.common.strategies import Strategies
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.size_group.options import WorkOptions
+from rmqlb.cli.size_group.question import Asked
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.assign import runnable
+from rmqlb.engine.assignment.detect import detect_strategy, must_be_set
+from rmqlb.engine.assignment.lock_holders import is_orderly
+from rmqlb.engine.consume.rates import spread_evenly
+from rmqlb.engine.route_findings import one_broker_findings
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.condition import TriedCondition
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import ConsumerGroup
+from rmqlb.model.group_size import MOST_SIZE, GroupSize, SizeQuestion
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.model.words import counted
+from rmqlb.sources.source_text import is_live
+
+_PLACEHOLDERS = "placeholder-ids"
+
+
+class Gathered(Struct, frozen=True):
+    """Everything that the engine needs, and what there is to say of it."""
+
+    on_topics: GroupOnTopics
+    question: SizeQuestion
+    settings: Settings
+    rates: Mapping[MessageQueue, float]
+    consume_ms: Mapping[str, float]  # topic → how long a listener takes for a message
+    findings: tuple[Finding, ...]
+
+    def told(self, size: GroupSize, conditions: tuple[TriedCondition, ...]) -> GroupSize:
+        """The size with the rates that it is made from, and the conditions."""
+        if not self.rates:
+            return replace(size, conditions=conditions)
+        of_topics = {
+            route.topic: fsum(self.rates[queue] for queue in route.subscribe_queues())
+            for route in self.on_topics.routes
+        }
+        topics = tuple(
+            replace(each, rate_per_second=of_topics[each.topic], consume_ms=self.consume_ms[each.topic])
+            for each in size.topics
+        )
+        return replace(size, topics=topics, conditions=conditions)
+
+
+def wanted(source: SourceOptions, which: GroupOptions, work: WorkOptions) -> Wanted:
+    """What is to be read: of consumers also how long they take, where nothing else says it."""
+    has_rate = bool(work.rate) or work.rates_since is not None
+    if which.group is None and which.topic:
+        which = replace(which, consumers="1")  # of a group that does not run yet the topics are enough
+    elif which.group is None and is_live(source.source):
+        hint = "name it with --group; of a group that does not run yet name only its topics, with --topic"
+        raise UsageError("which group?", hint=hint, code="which-group")
+    return replace(wanted_for(source, which), evidence=has_rate)
+
+
+def gather(
+    source: SourceOptions,
+    which: GroupOptions,
+    work: WorkOptions,
+    asked: Asked,
+    names: Sequence[str],
+    strategies: Strategies,
+    snapshot: ClusterSnapshot,
+    terminal: Terminal,
+) -> Gathered:
+    """The question, complete (raises DataError, UsageError)."""
+    found = _on_topics(snapshot, which)
+    own = strategies.settings_for([route.topic for route in found.routes], found.name)
+    present = () if found.assumed else found.client_ids
+    members = replace(found.members(own), client_ids=present)
+    detected = detect_strategy(names[0] if names else None, found.group, found.routes, members)
+    must_be_set(detected.run_by_members, own)
+    rates = _rates(source, which, work, found, snapshot, terminal)
+    consume_ms = _consume_ms(asked, found) if rates else {}
+    question = SizeQuestion(
+        limits=asked.limits,
+        consumers=asked.consumers or _usual_sizes(found.routes, asked),
+        queues_per_broker=asked.queues_per_broker,
+        strategies=tuple(runnable(names, members) if asked.all_strategies else names) or (detected.strategy,),
+        work={queue: rate * consume_ms[queue.topic] / 1000 for queue, rate in rates.items()},
+        threads=asked.threads,
+        orderly=work.orderly or (found.group is not None and bool(rates) and is_orderly(found.group) is True),
+        present=present,
+        sdk=found.sdks.usual,
+        trials=asked.trials,
+        seed=asked.seed,
+    )
+    of_group = [each for each in found.findings if each.code != _PLACEHOLDERS]
+    findings = [*asked.findings, *of_group, *_one_sdk(found), *detected.findings]
+    if asked.limits.survive_broker and len(found.routes) > 1:  # without an only topic nothing is left, which fails
+        findings += [each for route in found.routes for each in one_broker_findings(route)]
+    return Gathered(found, question, own, rates, consume_ms, tuple(dict.fromkeys(findings)))
+
+
+def _on_topics(snapshot: ClusterSnapshot, which: GroupOptions) -> GroupOnTopics:
+    """The group and its topics; a group that does not run yet has those that are named."""
+    group = _known(snapshot, which.group)
+    if group is not None and group.client_ids is not None:
+        return group_on_topics(snapshot, which)
+    may_be_new = bool(which.topic) or group is not None or not snapshot.groups
+    return group_on_topics(snapshot, replace(which, consumers="1") if may_be_new else which)
+
+
+def _known(snapshot: ClusterSnapshot, name: str | None) -> ConsumerGroup | None:
+    if name is not None:
+        return snapshot.groups.get(name)
+    return next(iter(snapshot.groups.values())) if len(snapshot.groups) == 1 else None
+
+
+def _one_sdk(found: GroupOnTopics) -> Iterator[Finding]:
+    """That future consumers are taken to run the library of most of the present ones."""
+    if found.sdks.sdk_of and not found.assumed:
+        text = f"consumers run several client libraries; those of each size are taken to run {found.sdks.usual} alone"
+        yield Finding("one-sdk", text, found.name)
+
+
+def _usual_sizes(routes: Sequence[TopicRouteData], asked: Asked) -> tuple[int, int]:
+    """Up to the queues of the largest topic: more consumers are idle, and those that may be lost come on top."""
+    if asked.queues_per_broker is None:
+        largest = max((len(route.subscribe_queues()) for route in routes), default=1)
+    else:
+        brokers = max((len({data.broker_name for data in route.queue_datas}) for route in routes), default=1)
+        largest = asked.queues_per_broker[1] * brokers
+    return 1, min(max(largest, 1) + asked.limits.survive, MOST_SIZE)
+
+
+def _rates(
+    source: SourceOptions,
+    which: GroupOptions,
+    work: WorkOptions,
+    found: GroupOnTopics,
+    snapshot: ClusterSnapshot,
+    terminal: Terminal,
+) -> Mapping[MessageQueue, float]:
+    """Of every queue, or of none when no rate is given."""
+    topics = [route.topic for route in found.routes]
+    given = spread_evenly(typed_rates(work.rate or (), topics), found.routes)
+    if work.rates_since is not None:
+        from rmqlb.cli.common.rates_since import rates_since
+
+        given = rates_since(work.rates_since, source, which, found, snapshot, terminal) | given
+    unknown = list(dict.fromkeys(queue.topic for queue in found.queues if queue not in given)) if given else []
+    if unknown:
+        raise DataError(
+            f"how many messages come to {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})",
+            hint=f"say it: --rate {unknown[0]}=R",
+            code="rate-unknown",
+        )
+    return given
+
+
+def _consume_ms(asked: Asked, found: GroupOnTopics) -> Mapping[str, float]:
+    """How long a listener takes for a message of each topic: as typed, or the longest that a consumer reports."""
+    if asked.consume_us is not None:
+        return dict.fromkeys((route.topic for route in found.routes), asked.consume_us / 1000)
+    reports = found.group.reports.values() if found.group is not None else ()
+    statuses = [report.evidence.statuses or {} for report in reports if report.evidence is not None]
+    told: dict[str, float] = {}
+    for route in found.routes:
+        times = [status[route.topic].consume_ms for status in statuses if route.topic in status]
+        known = [each for each in times if each]
+        if not known:
+            raise DataError(
+                f"how long listeners take for a message of {route.topic} is not reported by consumers",
+                hint="say it: --consume-time 40ms",
+                code="consume-time-unknown",
+            )
+        told[route.topic] = max(known)
+    return told

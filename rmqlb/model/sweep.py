@@ -1,0 +1,302 @@
+"""Every loss of consumers, brokers, hosts and zones tried on a cluster, and what came of each."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from rmqlb.model.condition import TriedCondition
+from rmqlb.model.finding import Severity
+from rmqlb.model.policy import About, Bound
+
+LossKind = Literal["consumer", "broker", "master", "host", "zone"]
+LOSS_KINDS: tuple[LossKind, ...] = ("consumer", "broker", "master", "host", "zone")
+SILENT: tuple[LossKind, ...] = ("host", "zone")
+"""Machines, which fall silent; a process that ends closes its connections."""
+
+
+class Loss(Struct, frozen=True):
+    """What is lost at once.
+
+    Attributes:
+        kind: consumer (a process ends), broker (it ends with its slaves), master (its slaves stay), host (a machine
+            falls silent with all that runs there), zone (all of its machines).
+        name: client ID, broker name, address or zone.
+    """
+
+    kind: LossKind
+    name: str
+
+
+class LossParts(Loss, frozen=True):
+    """A loss that was tried, and what it takes.
+
+    Attributes:
+        consumers: client IDs; one that several processes share once for each that is lost.
+        addresses: of brokers, as `broker-a/0`, the broker's name and ID; of a broker without an address its name.
+    """
+
+    consumers: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+
+
+class Simulated(Struct, frozen=True):
+    """How many simulations ran, for the worst cases.
+
+    Attributes:
+        ran: how many.
+        of: how many there would be for all cases; those that are the same by symmetry counted once.
+    """
+
+    ran: int
+    of: int
+
+
+class CaseCounts(Struct, frozen=True, rename="camel"):
+    """How many cases there are; a case is a loss, or two at once.
+
+    Attributes:
+        all: single losses and pairs of them.
+        singles: single losses.
+        pairs: pairs of different losses.
+        tried: cases whose result is known, computed or by symmetry with a computed one.
+        computed: results that were computed: of each group and topic one for all cases that take the same of it.
+        broken: cases that break a limit which holds as long as nothing is lost.
+        broken_singles: single losses among them.
+    """
+
+    all: int
+    singles: int
+    pairs: int
+    tried: int
+    computed: int
+    broken: int
+    broken_singles: int
+
+
+class GroupOutcome(Struct, frozen=True, rename="camel"):
+    """What a group comes to without what is lost.
+
+    Attributes:
+        consumers: client IDs left.
+        queues: queues left.
+        unassigned: of these, without an owner.
+        duplicate_owners: queues with several owners.
+        idle: consumers left without a queue.
+        imbalance: of the queues per consumer; null when there is nothing to divide.
+        moved: queues that go from one owner to another.
+        lag_moved: messages waiting in the queues that move; null when not known for all of them.
+        without_lock: queues of an orderly group on brokers without a master, which no consumer may consume; null when
+            it is not known whether the group is orderly, or whether a slave stands in for the master.
+    """
+
+    consumers: int
+    queues: int
+    unassigned: int
+    duplicate_owners: int
+    idle: int
+    imbalance: float | None
+    moved: int
+    lag_moved: int | None
+    without_lock: int | None
+
+
+class TopicOutcome(Struct, frozen=True, rename="camel"):
+    """What producers of a topic have left.
+
+    Attributes:
+        writable_brokers: brokers with a master and with queues that can be written.
+        writable_queues: queues on them that can be written.
+        failed_share: share of failed attempts, 0 to 1, by simulate-send for as long as the failure is news to the
+            producer; 0 where none of its brokers is lost, null where it was not simulated.
+    """
+
+    writable_brokers: int
+    writable_queues: int
+    failed_share: float | None = None
+
+
+class Counterexample(Struct, frozen=True, rename="camel"):
+    """A least loss that breaks a limit: none that takes less of the group or topic breaks the same limit.
+
+    Attributes:
+        rule: of the policy.
+        severity: the rule's.
+        about: group or topic.
+        name: its name.
+        limit: which limit it breaks.
+        bound: what the limit allows.
+        value: what it comes to.
+        losses: one, or two at once; the one with the most moves of those alike.
+        cases: how many cases are alike: so many losses at once break the same limit with the same value.
+        group: what the group comes to; null of a topic.
+        topic: what the topic comes to; null of a group.
+        gap_ms: the longest time in which a queue has no owner meanwhile, of a few simulations; null where none ran.
+        command: the command that shows it in full; null where no command line can name what is lost.
+        gap_command: the command that makes the simulations of the gap; null where none ran, or none can name it.
+    """
+
+    rule: str
+    severity: Severity
+    about: About
+    name: str
+    limit: str
+    bound: Bound
+    value: Bound
+    losses: tuple[Loss, ...]
+    cases: int
+    group: GroupOutcome | None = None
+    topic: TopicOutcome | None = None
+    gap_ms: float | None = None
+    command: str | None = None
+    gap_command: str | None = None
+
+
+class BrokenAlready(Struct, frozen=True):
+    """A limit that is broken while nothing is lost, so that no loss is to blame.
+
+    Attributes:
+        rule: of the policy.
+        severity: the rule's.
+        about: group or topic.
+        name: its name.
+        limit: which limit.
+        bound: what it allows.
+        value: what it comes to.
+    """
+
+    rule: str
+    severity: Severity
+    about: About
+    name: str
+    limit: str
+    bound: Bound
+    value: Bound
+
+
+class Unjudged(Struct, frozen=True):
+    """A group or topic, or a limit of it, that could not be judged.
+
+    Attributes:
+        about: group or topic.
+        name: its name.
+        limit: which limit; null is all of it, which is left out.
+        why: what is missing.
+    """
+
+    about: About
+    name: str
+    limit: str | None
+    why: str
+
+
+class Worst(Struct, frozen=True):
+    """The largest of a figure over all cases.
+
+    Attributes:
+        value: the figure.
+        losses: the first of the fewest losses that give it; none when it is the same without a loss.
+    """
+
+    value: float
+    losses: tuple[Loss, ...]
+
+
+class GroupWorst(Struct, frozen=True, rename="camel"):
+    """The worst of a group over all cases, each figure by itself; null where a figure is unknown in some case.
+
+    Attributes:
+        group: its name.
+        strategy: its consumers'.
+        basis: how that is known: predicted (reported or observed) or assumed.
+        consumers: client IDs while nothing is lost.
+        queues: queues while nothing is lost.
+        cases: cases that take something of it.
+        computed: of these, results that were computed; the others are the same.
+        broken: cases that break a limit of it.
+        unassigned: queues without an owner.
+        imbalance: of the queues per consumer.
+        idle: consumers without a queue.
+        moved: queues that move.
+        lag_moved: messages waiting in them.
+        without_lock: queues of an orderly group that no broker locks.
+        gap_ms: the longest time in which a queue has no owner, of the cases that were simulated; null when none was.
+    """
+
+    group: str
+    strategy: str
+    basis: Literal["predicted", "assumed"]
+    consumers: int
+    queues: int
+    cases: int
+    computed: int
+    broken: int
+    unassigned: Worst | None
+    imbalance: Worst | None
+    idle: Worst | None
+    moved: Worst | None
+    lag_moved: Worst | None
+    without_lock: Worst | None
+    gap_ms: Worst | None = None
+
+
+class TopicWorst(Struct, frozen=True, rename="camel"):
+    """The worst of a topic over all cases.
+
+    Attributes:
+        topic: its name.
+        writable_brokers: brokers that producers can write to while nothing is lost.
+        cases: cases that take something of it.
+        unwritable: of these, those that leave no queue to write.
+        broken: cases that break a limit of it.
+        least_writable: the fewest brokers left that producers can write to.
+        failed_share: the largest share of failed attempts, of the cases that were simulated; null when none was.
+    """
+
+    topic: str
+    writable_brokers: int
+    cases: int
+    unwritable: int
+    broken: int
+    least_writable: Worst
+    failed_share: Worst | None
+
+
+class FailureSweep(Struct, frozen=True, rename="camel"):
+    """What came of all losses.
+
+    Attributes:
+        policy: whose limits they are held against.
+        at_once: how many losses come together at most.
+        cases: how many cases.
+        losses: what was lost, one after the other and in pairs.
+        counterexamples: the least losses that break a limit, the worst first.
+        waived: how many counterexamples a waiver of the policy lets pass; they are not among them.
+        broken_already: limits that are broken while nothing is lost.
+        groups: the worst of each group, the worst first.
+        topics: the worst of each topic, the worst first.
+        unjudged: what could not be judged.
+        sends: simulations of producers.
+        gaps: simulations of groups.
+        conditions: what --fail-on asked for.
+    """
+
+    policy: str
+    at_once: int
+    cases: CaseCounts
+    losses: tuple[LossParts, ...]
+    counterexamples: tuple[Counterexample, ...]
+    waived: int
+    broken_already: tuple[BrokenAlready, ...]
+    groups: tuple[GroupWorst, ...]
+    topics: tuple[TopicWorst, ...]
+    unjudged: tuple[Unjudged, ...]
+    sends: Simulated
+    gaps: Simulated
+    conditions: tuple[TriedCondition, ...] = ()
+
+    @property
+    def nothing_judged(self) -> bool:
+        """No group and no topic: that no limit is broken says nothing then."""
+        return not self.groups and not self.topics

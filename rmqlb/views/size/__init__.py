@@ -1,0 +1,1 @@
+"""How many consumers a group should have."""

@@ -1,0 +1,1 @@
+"""A sweep of failures as a report."""

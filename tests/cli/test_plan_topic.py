@@ -1,0 +1,141 @@
+"""`rmqlb plan-topic`: what the screens say, which step is next, and how a check ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rmqlb.cli.exit_codes import ExitCode
+from tests.cli.run import Ran, run
+
+EXAMPLE = str(Path(__file__).parent.parent.parent / "examples" / "cluster.json")
+ROUTE = str(Path(EXAMPLE).parent / "topicRoute-Skewed.txt")
+PLAN = ("plan-topic", "-s", EXAMPLE, "-t", "OrderEvents")
+
+
+def data(*words: str, code: ExitCode = ExitCode.OK) -> Any:
+    ran = run(*words, "-o", "json", "-q")
+    assert ran.code == code, ran.stderr
+    return json.loads(ran.stdout)["data"]
+
+
+def test_the_first_line_says_what_is_next() -> None:
+    ran = run(*PLAN, "--queues", "16", "-o", "table")
+    assert ran.stdout.splitlines()[0] == (
+        "OrderEvents, 16 queues per broker: 16 → 32 readable, 16 → 32 writable queues; next: step 1 of 6, add read queues"
+    )
+    assert "mqadmin updateTopic -b 127.0.0.1:10911 -t OrderEvents -r 16 -w 8 -p 6" in ran.stdout
+
+
+def test_a_command_that_does_not_fit_the_screen_can_be_pasted() -> None:
+    screen = run(*PLAN, "--queues", "16", "-o", "table", env={"COLUMNS": "60"}).stdout
+    pasted = " ".join(screen.replace("\\\n", "").split())
+    commands = [each["text"] for step in data(*PLAN, "--queues", "16")["steps"] for each in step["commands"]]
+    assert len(commands) == 4
+    assert all(command in pasted for command in commands)
+    assert screen.count("\\\n") >= 4
+
+
+def test_nothing_to_do_is_said() -> None:
+    assert data(*PLAN, "--queues", "8")["nextStep"] is None
+    assert "all 6 steps are done" in run(*PLAN, "--queues", "8").stdout
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "first"),
+    [
+        (
+            "1",
+            ExitCode.CONDITION,
+            "step 1 does not hold yet: consumers cannot read broker-a 8, broker-a 9, broker-a 10 and 13 more",
+        ),
+        ("3", ExitCode.CONDITION, "step 3 does not hold yet: consumers cannot read broker-a 8"),
+    ],
+)
+def test_a_step_that_does_not_hold_ends_with_3(step: str, code: ExitCode, first: str) -> None:
+    ran = run(*PLAN, "--queues", "16", "--check-step", step)
+    assert ran.code == code
+    assert ran.stdout.startswith(first)
+    assert data(*PLAN, "--queues", "16", "--check-step", step, code=code)["checked"]["holds"] is False
+
+
+def test_a_step_that_holds_ends_with_0() -> None:
+    ran = run(*PLAN, "--queues", "8", "--check-step", "1")
+    assert (ran.code, ran.stdout.splitlines()[0]) == (ExitCode.OK, "step 1 holds; step 2 may begin")
+
+
+def test_what_is_unknown_is_no_pass() -> None:
+    ran = run("plan-topic", "-s", ROUTE, "-t", "Skewed", "--drain-broker", "broker-b", "--check-step", "2")
+    assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
+    assert "--check-step 2: whether it holds is unknown: the source has no group of the topic" in ran.stderr
+
+
+def test_a_route_alone_is_enough_for_the_steps() -> None:
+    found = data("plan-topic", "-s", ROUTE, "-t", "Skewed", "--drain-broker", "broker-b")
+    assert found["steps"][2]["commands"][0]["brokerName"] == "broker-b"
+    assert found["steps"][2]["groups"] == []
+    shown = run("plan-topic", "-s", ROUTE, "-t", "Skewed", "--drain-broker", "broker-b").stdout
+    assert "no group that reads it is in the source: owners, lag and start offsets are not planned" in shown
+
+
+def test_keys_of_a_file_are_counted_per_sdk() -> None:
+    keys = str(Path(EXAMPLE).parent / "keys.txt")
+    found = data(*PLAN, "--queues", "16", "--keys-file", keys, "--sdk", "java", "--sdk", "go")
+    told = data(
+        "select-queue",
+        "-s",
+        EXAMPLE,
+        "-t",
+        "OrderEvents",
+        "--keys-file",
+        keys,
+        "--sdk",
+        "java",
+        "--sdk",
+        "go",
+        "--write-queues",
+        "16",
+    )
+    assert [(each["sdk"], each["moved"]) for each in found["steps"][2]["keys"]] == [
+        (each["sdk"], each["moved"]) for each in told["sdks"]
+    ]
+
+
+def test_rates_of_an_earlier_snapshot_give_the_time() -> None:
+    later = str(Path(EXAMPLE).parent / "cluster-later.json")
+    found = data("plan-topic", "-s", later, "-t", "OrderEvents", "--queues", "16", "--rates-since", EXAMPLE)
+    assert found["estimatedMs"] is None or found["estimatedMs"] >= 80_000
+
+
+def refused(*words: str) -> Ran:
+    ran = run(*words)
+    assert ran.stdout == ""
+    return ran
+
+
+def test_group_names_choose_and_must_be_there() -> None:
+    found = data(*PLAN, "--queues", "16", "-g", "order-*")
+    assert [each["group"] for each in found["steps"][0]["groups"]] == ["order-svc"]
+    assert refused(*PLAN, "--queues", "16", "-g", "orders").code == ExitCode.DATA
+
+
+def test_a_group_without_a_consumer_online_comes_too_late_to_new_queues(tmp_path: Path) -> None:
+    cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
+    (group,) = (each for each in cluster["data"]["groups"] if each["group"] == "audit-svc")
+    group |= {"views": [view | {"connections": []} for view in group["views"]], "consumeFromWhere": None}
+    group["queues"] = [queue | {"lastTimestamp": 0} for queue in group["queues"]]
+    (tmp_path / "offline.json").write_text(json.dumps(cluster), encoding="utf-8")
+    line = ("plan-topic", "-s", str(tmp_path / "offline.json"), "-t", "OrderEvents", "--queues")
+    assert (
+        "no consumer of 1 group is online (audit-svc): one that starts after producers have written"
+        in run(*line, "16").stderr
+    )
+    assert "starts-later" not in run(*line, "4").stderr
+
+
+def test_a_given_strategy_decides() -> None:
+    found = data(*PLAN, "--queues", "16", "-g", "order-svc", "--strategy", "consistent_hash")
+    assert [step["groups"][0]["strategy"] for step in found["steps"] if step["groups"]] == ["CONSISTENT_HASH"] * 3

@@ -1,0 +1,236 @@
+"""`rmqlb size-group`: what is read of options and source, and what the screens say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.support.replay_remoting import cluster
+
+from .run import EXAMPLE, ROOT, SKEWED, run
+
+LATER = str(ROOT / "examples" / "cluster-later.json")
+FAULTS = str(ROOT / "examples" / "faults.json")
+ASKED = ("size-group", "-s", EXAMPLE, "-g", "order-svc")
+
+
+def size(*more: str, of: tuple[str, ...] = ASKED) -> dict[str, Any]:
+    ran = run(*of, *more, "-o", "json")
+    assert ran.code == 0, ran.stderr
+    data: dict[str, Any] = json.loads(ran.stdout)["data"]
+    return data
+
+
+def first_line(*more: str) -> str:
+    ran = run(*ASKED, *more, "-o", "plain")
+    assert ran.code == 0, ran.stderr
+    return ran.stdout.partition("\n")[0]
+
+
+def test_the_answer_says_why_one_fewer_does_not() -> None:
+    assert first_line("--max-imbalance", "1.1", "--consumers", "5..16") == (
+        "order-svc: 9 consumers satisfy all; 8 do not: imbalance 1.28 > 1.1"
+    )
+
+
+def test_the_keys_are_those_that_autoscalers_read() -> None:
+    data = size("--max-imbalance", "1.1", "--consumers", "2..16")
+    assert (data["consumers"], data["strategy"]) == (2, "AVG")
+    assert data["replicaCounts"] == {"min": 2, "max": 9, "allowed": [2, 3, 9]}
+    assert [point["consumers"] for point in data["curve"]] == list(range(2, 17))
+    eighth = data["curve"][6]
+    assert (eighth["consumers"], eighth["imbalance"], eighth["idle"]) == (8, 1.28, 0)
+    assert (eighth["satisfied"], eighth["fails"]) == (False, ["max-imbalance"])
+
+
+def test_nothing_satisfies_the_nearest_is_shown_with_what_blocks_it_and_the_exit_code_is_3() -> None:
+    ran = run(*ASKED, "--max-imbalance", "1", "--consumers", "2..9", "--fail-on", "unsatisfied", "-o", "json")
+    data = json.loads(ran.stdout)["data"]
+    assert ran.code == 3
+    assert (data["consumers"], data["replicaCounts"]["allowed"]) == (None, [])
+    assert (data["best"]["consumers"], data["best"]["fails"]) == (2, ["max-imbalance"])
+    assert data["conditions"] == [{"condition": "unsatisfied", "value": 1, "met": True}]
+    assert "condition met: unsatisfied" in ran.stderr
+
+
+def test_an_answer_does_not_meet_the_condition_and_others_may() -> None:
+    assert run(*ASKED, "--consumers", "3..9", "--fail-on", "unsatisfied").code == 0
+    assert run(*ASKED, "--consumers", "3..9", "--fail-on", "consumers>2").code == 3
+    assert run(*ASKED, "--consumers", "3..9", "--fail-on", "unsatisfied>0").code == 0
+
+
+def test_losses_are_told_with_what_they_break() -> None:
+    assert first_line("--max-imbalance", "1.1", "--survive", "1", "--consumers", "7..12") == (
+        "order-svc: none of 7 to 12 consumers satisfies all; 9 consumers come nearest, "
+        "but with 1 consumer lost imbalance 1.28 > 1.1"
+    )
+    assert first_line("--no-idle", "--survive-broker", "--consumers", "9..9") == (
+        "order-svc: none of 9 consumers satisfies all; 9 consumers come nearest, "
+        "but with broker broker-a lost 1 idle consumer"
+    )
+
+
+def test_without_limits_the_usual_ones_are_asked_for_and_it_is_said() -> None:
+    ran = run(*ASKED, "--consumers", "3..9")
+    assert "[assumed-limits]" in ran.stderr
+    limits = size("--consumers", "3..9")["limits"]
+    assert (limits["maxImbalance"], limits["noIdle"], limits["maxUtilisation"]) == (1.1, True, None)
+    assert size("--survive", "1", "--consumers", "3..9")["limits"]["maxImbalance"] == 1.1
+    assert size("--no-idle", "--consumers", "3..9")["limits"]["maxImbalance"] is None
+
+
+def test_the_usual_sizes_go_up_to_the_queues_of_the_largest_topic() -> None:
+    assert size()["curve"][-1]["consumers"] == 16
+    assert size("--survive", "2")["curve"][-1]["consumers"] == 18
+    assert size("--queues-per-broker", "4..9")["curve"][-1]["consumers"] == 18
+
+
+def test_rates_and_a_consume_time_say_how_busy_consumers_are() -> None:
+    data = size("--rate", "OrderEvents=800", "--rate", "Skewed=90", "--consume-time", "40ms", "--threads", "16")
+    assert data["limits"]["maxUtilisation"] == 0.8
+    assert data["threads"] == 16
+    assert [(each["ratePerSecond"], each["consumeMs"]) for each in data["topics"]] == [(800, 40), (90, 40)]
+    three = data["curve"][2]
+    # The first of 3 consumers has 6 of 16 queues with 50 messages per second, and 3 of 9 with 10.
+    assert three["utilisation"] == pytest.approx((6 * 50 + 3 * 10) * 0.04 / 16)
+    assert data["consumers"] == 4
+
+
+def test_two_snapshots_say_the_rates() -> None:
+    later = ("size-group", "-s", LATER, "-g", "order-svc")
+    data = size("--rates-since", EXAMPLE, "--consume-time", "1s", of=later)
+    rates = {each["topic"]: each["ratePerSecond"] for each in data["topics"]}
+    assert all(rate >= 0 for rate in rates.values())
+    assert sum(rates.values()) > 0
+    assert size("--rates-since", EXAMPLE, "--rate", "Skewed=7", "--consume-time", "1s", of=later)["topics"][1][
+        "ratePerSecond"
+    ] == pytest.approx(7)
+
+
+def test_consumers_report_how_long_they_take() -> None:
+    of = ("size-group", "-s", FAULTS, "-g", "stock-svc")
+    data = size("--rate", "10", of=of)
+    assert all(each["consumeMs"] > 0 for each in data["topics"])
+
+
+def test_a_group_that_does_not_run_is_sized_by_its_topics() -> None:
+    data = size("--consumers", "1..9", of=("size-group", "-s", SKEWED, "-t", "Skewed", "-g", "new-svc"))
+    assert (data["group"], data["replicaCounts"]["allowed"]) == ("new-svc", [1, 3, 9])
+    new = size(of=("size-group", "-s", EXAMPLE, "-t", "Skewed", "-g", "new-svc"))
+    assert (new["replicaCounts"]["allowed"], new["consumersNow"]) == ([1, 3, 9], None)
+
+
+def test_of_a_running_cluster_a_new_group_is_sized_by_its_topics_alone() -> None:
+    with cluster() as servers:
+        maps = [word for server in servers for word in ("--map-address", server.mapped)]
+        source = ("size-group", "-s", f"rocketmq://{servers[0].address}", *maps)
+        new = size(of=(*source, "-t", "OrderEvents"))
+        assert (new["group"], new["consumersNow"], new["replicaCounts"]["allowed"]) == (None, None, [1, 2, 4, 8, 16])
+        nothing = run(*source, "--consumers", "2..9")
+    assert nothing.stderr.splitlines() == [
+        "error: which group? [which-group]",
+        "hint: name it with --group; of a group that does not run yet name only its topics, with --topic",
+    ]
+
+
+def test_an_orderly_group_has_one_thread_for_each_queue() -> None:
+    work = ("--rate", "OrderEvents=800", "--rate", "Skewed=90", "--consume-time", "40ms")
+    assert size(*work)["orderly"] is False
+    data = size(*work, "--orderly")
+    # A queue of OrderEvents alone needs 50 x 0.04 s of its thread per second.
+    assert (data["orderly"], data["consumers"], data["curve"][-1]["utilisation"]) == (True, None, 2.0)
+    assert "of which an orderly group has 1 for each queue" in run(*ASKED, *work, "--orderly").stdout
+
+
+def test_a_topic_that_is_lost_with_its_broker_is_told() -> None:
+    routes = {"Alone": ("a",), "Both": ("a", "b")}
+    topics = [
+        {
+            "topic": name,
+            "route": {
+                "queueDatas": [
+                    {"brokerName": broker, "readQueueNums": 4, "writeQueueNums": 4, "perm": 6} for broker in brokers
+                ],
+                "brokerDatas": [{"brokerName": broker, "brokerAddrs": {"0": "10.0.0.1:10911"}} for broker in brokers],
+            },
+        }
+        for name, brokers in routes.items()
+    ]
+    document = json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": {"topics": topics}})
+    asked = ("size-group", "-s", "-", "-t", "Alone", "-t", "Both", "--no-idle", "--survive-broker")
+    ran = run(*asked, stdin=document)
+    told = "topic Alone is on one broker only, a [one-broker]"
+    assert (ran.code, told in ran.stderr) == (0, True)
+    assert "one-broker" not in run(*ASKED, "--no-idle", "--survive-broker").stderr
+
+
+def test_what_satisfies_nothing_is_none_in_the_tables() -> None:
+    asked = ("--strategy", "AVG", "--strategy", "CONSISTENT_HASH", "--max-imbalance", "1.1", "--survive", "1")
+    ran = run(*ASKED, *asked, "--consumers", "1..3", "--trials", "5")
+    assert "\nCONSISTENT_HASH         none " in ran.stdout
+    assert " none left  with 1 consumer lost no consumer is left" in ran.stdout
+
+
+def test_ids_that_decide_are_tried_and_the_share_is_told() -> None:
+    more = ("--strategy", "CONSISTENT_HASH", "--max-imbalance", "2", "--consumers", "5..6")
+    strict, lenient = size(*more), size(*more, "--share", "90%")
+    assert (strict["everyOrder"], strict["trials"], strict["consumers"], lenient["consumers"]) == (False, 100, None, 5)
+    assert "holds for 90.0% of 100 sets of client IDs" in run(*ASKED, *more, "--share", "90%").stdout
+    assert "now 3 consumers" not in run(*ASKED, "--strategy", "CONSISTENT_HASH", "--no-idle").stdout
+    assert "now 3 consumers" in run(*ASKED, "--no-idle").stdout
+    assert size(*more, "--trials", "7", "--seed", "2")["trials"] == 7
+
+
+def test_all_strategies_are_those_that_the_library_has() -> None:
+    compared = {
+        each["strategy"] for each in size("--strategy", "all", "--sdk", "cpp", "--consumers", "3")["candidates"]
+    }
+    assert compared == {"AVG"}
+    data = size("--strategy", "all", "--sdk", "go", "--consumers", "3")
+    assert (data["sdk"], len(data["candidates"])) == ("go", 3)
+    assert "AVG of go consumers, 25 queues" in run(*ASKED, "--sdk", "go").stdout
+
+
+def test_strategies_and_queues_are_compared() -> None:
+    data = size("--strategy", "all", "--queues-per-broker", "4..5", "--consumers", "8..10", "--max-imbalance", "1")
+    assert [(each["strategy"], each["queuesPerBroker"]) for each in data["candidates"]] == [
+        (strategy, number) for strategy in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH") for number in (4, 5)
+    ]
+    assert (data["consumers"], data["strategy"], data["queuesPerBroker"]) == (8, "AVG", 4)
+    assert [each["queues"] for each in data["topics"]] == [8, 8]
+
+
+def test_the_chart_is_as_wide_as_the_terminal() -> None:
+    ran = run(*ASKED, "--consumers", "1..200", "-o", "table", env={"COLUMNS": "60"})
+    chart = [line for line in ran.stdout.splitlines() if "|" in line]
+    assert "imbalance by number of consumers, 5 sizes per column" in ran.stdout
+    assert max(map(len, chart)) <= 60
+
+
+def test_the_picture_has_a_mark_for_each_size_that_says_why(tmp_path: Path) -> None:
+    file = tmp_path / "size.svg"
+    ran = run(*ASKED, "--max-imbalance", "1.1", "--consumers", "5..16", "--svg", str(file))
+    assert (ran.code, f"written to {file}" in ran.stderr) == (0, True)
+    root = ET.fromstring(file.read_text(encoding="utf-8"))
+    titles = [each.text for each in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert len(titles) == 12
+    assert titles[3:5] == [
+        "8 consumers: imbalance 1.28, imbalance 1.28 > 1.1",
+        "9 consumers: imbalance 1.08, satisfies all",
+    ]
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == 1
+
+
+def test_the_picture_alone_fills_stdout() -> None:
+    ran = run(*ASKED, "--svg", "-")
+    assert ET.fromstring(ran.stdout).tag.endswith("svg")
+    assert "[assumed-limits]" in ran.stderr
+
+
+def test_a_picture_of_one_size_is_drawn_too() -> None:
+    ET.fromstring(run(*ASKED, "--consumers", "3", "--svg", "-").stdout)
+    ET.fromstring(run(*ASKED, "--consumers", "1000", "--svg", "-").stdout)
