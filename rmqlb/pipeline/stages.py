@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rmqlb.model.finding import Finding, info
-from rmqlb.model.stage import StageReport, stage_report
+from rmqlb.model.stage import StageReport, StageState, stage_report
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.pipeline_plan import PipelinePlan
 from rmqlb.pipeline.schemas import Table
@@ -119,6 +119,40 @@ def what_if(run: StageRun) -> StageReport:
     return _stage(run, "what-if", (schemas.FLEET, schemas.DOCUMENTS, schemas.TOPICS), asked, write)
 
 
+def size(run: StageRun) -> StageReport:
+    """FLEET under the strategies that SCORES says it runs → SIZES."""
+    from rmqlb.pipeline.groups.group_sizes import sizes
+
+    plan = run.plan
+
+    def write(writing: Writing, made_from: Mapping[str, str]) -> None:
+        groups = run.latest(schemas.GROUPS)[schemas.GROUPS.name]
+        fleet, scores = run.read(schemas.FLEET), run.read(schemas.SCORES)
+        rows = sizes(fleet, scores, groups, plan.size_limits, plan.id_trials, plan.settings)
+        writing.replace(schemas.SIZES, rows, made_from)
+
+    asked = plan.digest("size_limits", "id_trials", "settings_text", "as_of", "only")
+    return _stage(run, "size", (schemas.FLEET, schemas.SCORES, schemas.DOCUMENTS, schemas.GROUPS), asked, write)
+
+
+def sweep(run: StageRun) -> StageReport:
+    """FLEET under the strategies that SCORES says it runs, and BROKERS → WORST_LOSSES and BROKEN_LIMITS."""
+    from rmqlb.pipeline.groups.group_losses import write_losses
+    from rmqlb.pipeline.groups.running_groups import running_groups
+
+    plan = run.plan
+
+    def write(writing: Writing, made_from: Mapping[str, str]) -> None:
+        latest = run.latest(schemas.GROUPS, schemas.BROKERS)
+        fleet, scores = run.read(schemas.FLEET), run.read(schemas.SCORES)
+        running = running_groups(fleet, scores, latest[schemas.BROKERS.name])
+        limits = dict(plan.loss_limits)
+        write_losses(running, latest[schemas.GROUPS.name], limits, plan.settings, writing, made_from)
+
+    reads = (schemas.FLEET, schemas.SCORES, schemas.DOCUMENTS, schemas.GROUPS, schemas.BROKERS)
+    return _stage(run, "sweep", reads, plan.digest("loss_limits", "settings_text", "as_of", "only"), write)
+
+
 def producers(run: StageRun) -> StageReport:
     """TOPICS → SENDS and SEND_SHARES."""
     from rmqlb.pipeline.producers.send_tables import write_sends
@@ -159,11 +193,13 @@ def report(run: StageRun) -> StageReport:
 
     began = time.monotonic()
     folder = run.plan.report_to or os.path.join(run.warehouse.folder, "report")
-    summary = write_report(run.spark, run.warehouse, folder, top=run.plan.top)
+    summary = write_report(run.spark, run.warehouse, folder, top=run.plan.top, force=run.plan.force)
     rows = {exported.name: exported.rows for exported in summary.tables}
     written = info(f"the report is {summary.page}")
     counts = {camel_case(words): number for words, number in summary.facts.items()}
-    return stage_report("report", time.monotonic() - began, rows, counts=counts, findings=(written,))
+    seconds = time.monotonic() - began
+    state: StageState = "unchanged" if summary.unchanged else "written"
+    return stage_report("report", seconds, rows, state=state, counts=counts, findings=(written,))
 
 
 STAGES: Mapping[str, Callable[[StageRun], StageReport]] = {
@@ -171,6 +207,8 @@ STAGES: Mapping[str, Callable[[StageRun], StageReport]] = {
     "allocate": allocate,
     "score": score,
     "what-if": what_if,
+    "size": size,
+    "sweep": sweep,
     "producers": producers,
     "history": history,
     "report": report,
