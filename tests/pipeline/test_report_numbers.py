@@ -150,9 +150,9 @@ def hold(found: Any, ask: Ask) -> None:
         assert number_of(fact, ask) == (fact.value or None) or fact.value == 0, fact
     for section in sections(found):
         for grid in section.grids:
-            if grid.query and grid.rows:
+            if grid.queries and grid.rows:
                 queries += 1
-                has_rows(grid, [ask(query) for query in grid.query.split(";\n")])
+                has_rows(grid, [ask(query) for query in grid.queries])
     assert queries > 30
 
 
@@ -169,7 +169,7 @@ def has_rows(grid: Grid, answers: Sequence[Answers]) -> None:
         there = {known(value) for value in answers[0][number].values()} if is_alike else together
         for (title, kind), value in zip(grid.columns, row, strict=True):
             if kind in ("name", "word", "count", "figure", "ms") and title not in COMPUTED and value is not None:
-                assert known(value) in there, (grid.caption, title, value, grid.query)
+                assert known(value) in there, (grid.caption, title, value, grid.queries)
 
 
 COMPUTED = ("latency fault", "to another", "table", "files", "nights")

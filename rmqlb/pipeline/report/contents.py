@@ -19,6 +19,7 @@ from rmqlb.pipeline.report import subject_history as history
 from rmqlb.pipeline.report import subject_overview as overview
 from rmqlb.pipeline.report import subject_pop as pop
 from rmqlb.pipeline.report import subject_sends as sends
+from rmqlb.pipeline.report import subject_sizes as of_sizes
 from rmqlb.pipeline.report import subject_strategies as strategies
 from rmqlb.pipeline.report.codes import UNREAD_DOCUMENT
 from rmqlb.pipeline.report.frames import Asked, Row, Seen, Tables
@@ -82,6 +83,11 @@ class Figures(Struct, frozen=True):
     changed: str = changes.ALL_ROWS
     consumer_changes: tuple[changes.ConsumerChange, ...] | None = None
     brokers: tuple[changes.BrokerLoss, ...] | None = None
+    size_totals: of_sizes.SizeTotals | None = None
+    sizes: tuple[of_sizes.GroupSizeRow, ...] = ()
+    loss_totals: of_sizes.LossTotals | None = None
+    losses: tuple[of_sizes.GroupLosses, ...] = ()
+    broken_limits: tuple[of_sizes.BrokenLimit, ...] = ()
     scenarios: tuple[sends.Scenario, ...] | None = None
     send_totals: sends.SendTotals = sends.SendTotals(None, None)
     losing: tuple[sends.TopicSends, ...] = ()
@@ -108,6 +114,7 @@ def figures(tables: Tables, top: int, exported: tuple[Exported, ...]) -> Figures
     parts = [
         *([] if runs is None else [overview.beginning(tables, asked, runs, top)]),
         changes.changes(tables, asked, judged, top),
+        of_sizes.sizes(tables, asked, top),
         sends.sends(tables, asked, top),
         history.history(tables, asked, top),
     ]
@@ -151,15 +158,21 @@ def sections(found: Figures) -> tuple[Section, ...]:
         *_unless_none(changes.other_strategies, found.strategy_changes, found.gains, found.changed),
         *_unless_none(changes.other_consumers, found.consumer_changes, found.changed),
         *_unless_none(changes.lost_brokers, found.brokers, found.changed, [one.name for one in found.tables]),
+        *_unless_none(of_sizes.group_sizes, found.size_totals, found.sizes),
+        *_unless_none(of_sizes.single_losses, found.loss_totals, found.losses, found.broken_limits),
         *_unless_none(sends.producers, found.scenarios, found.send_totals, found.losing, found.broker_sends),
         *_unless_none(history.moves, found.moves),
         *_unless_none(history.flapping, found.flapping, found.flaps),
         *_unless_none(history.churn, found.churn),
         *_unless_none(history.trend, found.trend),
-        *_unless_none(history.by_group, found.group_trends),
+        *_unless_none(history.by_group, found.group_trends, groups.LISTS["groups"].query(_listed(found))),
         *_unless_none(_quarantine, found.quarantine, found.quarantined),
         _tables(found.tables),
     )
+
+
+def _listed(found: Figures) -> int:
+    return 0 if found.worst is None else len(found.worst.groups)
 
 
 def _unless_none(make: Callable[..., Section], found: object, *more: object) -> tuple[Section, ...]:

@@ -50,13 +50,13 @@ class Fact(Struct, frozen=True):
 class Grid(Struct, frozen=True):
     """A table of the page; `rows` have a cell for each of `columns` (title, kind), None where it is unknown.
 
-    `query` gives the rows from which the table is, over the tables beside the page.
+    `queries` give the rows from which the table is, over the tables beside the page.
     """
 
     caption: str
     columns: tuple[tuple[str, Kind], ...]
     rows: tuple[tuple[Value, ...], ...]
-    query: str = ""
+    queries: tuple[str, ...] = ()
 
 
 class Section(Struct, frozen=True):
@@ -97,7 +97,9 @@ names, words, counts = partial(columns, "name"), partial(columns, "word"), parti
 decimals, shares = partial(columns, "figure"), partial(columns, "share")
 
 
-def grid_of(caption: str, rows: Iterable[Any], *parts: Sequence[Column], query: str = "") -> Grid:
+def grid_of(
+    caption: str, rows: Iterable[Any], *parts: Sequence[Column], query: str = "", queries: tuple[str, ...] = ()
+) -> Grid:
     """A table of values; dates as text.
 
     >>> grid_of("Days", [dt.date(2026, 1, 2)], words(("day", lambda date: date)), counts("year")).rows
@@ -106,7 +108,9 @@ def grid_of(caption: str, rows: Iterable[Any], *parts: Sequence[Column], query: 
     every = [column for part in parts for column in part]
     found = ((value_of(row, of) for _, _, of in every) for row in rows)
     cells = (tuple(one.isoformat() if isinstance(one, dt.date) else one for one in row) for row in found)
-    return Grid(caption, tuple((title, kind) for title, kind, _ in every), tuple(cells), query)
+    return Grid(
+        caption, tuple((title, kind) for title, kind, _ in every), tuple(cells), queries or tuple(filter(None, [query]))
+    )
 
 
 def said(sentence: str, *values: Value) -> Markup:

@@ -1,7 +1,7 @@
 """The query behind each number: over the tables beside the page, in words that DuckDB and Spark SQL both know.
 
-A reserved word that is a column (`group`) stands behind the table's letter, where both take it; a quoted one would be a
-text in Spark.
+A reserved word that is a column (`group`, `left`) stands behind the table's letter, where both take it; a quoted one
+would be a text in Spark.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-_RESERVED = re.compile(r"(?<![\w.])group(?!\w)")
+_RESERVED = re.compile(r"(?<![\w.])(group|left)(?!\w)")
 
 
 class OverviewRows(Struct, frozen=True):
@@ -71,22 +71,9 @@ def _limit(rows: int | None) -> str:
     return "" if rows is None else f"LIMIT {rows}"
 
 
-def text(value: str) -> str:
-    """A text in a query; both dialects read other characters as they are, but for Spark's backslash.
-
-    >>> print(text("it's"), text("a"))
-    concat('it', chr(39), 's') 'a'
-    """
-    parts = re.split(r"(['\\]|[^\x20-\U0010ffff])", value)
-    if len(parts) == 1:
-        return f"'{value}'"
-    each = (f"chr({ord(part)})" if nth % 2 else f"'{part}'" for nth, part in enumerate(parts) if part)
-    return f"concat({', '.join(each)})"
-
-
 def qualified(words: str) -> str:
     """SQL with the table's letter before columns whose names are reserved words."""
-    return _RESERVED.sub("t.group", words)
+    return _RESERVED.sub(r"t.\1", words)
 
 
 def _order(order: Sequence[str]) -> str:

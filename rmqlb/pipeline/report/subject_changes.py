@@ -390,14 +390,14 @@ _BY_TOPIC = (
 )
 
 
-def _broker_queries(changed: str, tables: Sequence[str]) -> str:
+def _broker_queries(changed: str, tables: Sequence[str]) -> tuple[str, ...]:
     """Of the groups and of the topics, where the tables are there."""
     named, key = "change = 'broker-lost'", ["cluster", "subject"]
     both = {
         "what_if": sum_query(changed, key, _BY_BROKER, where=named, order=key),
         "broker_losses": sum_query("broker_losses", ["cluster", "brokerName"], _BY_TOPIC, order=["cluster"]),
     }
-    return ";\n".join(query for table, query in both.items() if table in tables)
+    return tuple(query for table, query in both.items() if table in tables)
 
 
 def lost_brokers(found: tuple[BrokerLoss, ...], changed: str, tables: Sequence[str]) -> Section:
@@ -427,6 +427,6 @@ def lost_brokers(found: tuple[BrokerLoss, ...], changed: str, tables: Sequence[s
         names("cluster", ("broker", "broker_name")),
         counts("topics", ("no writable queue", "without_write"), ("no readable queue", "without_read"), "groups"),
         counts("removed", "moved", "lag_moved", ("idle then", "idle_after"), ("unassigned then", "unassigned_after")),
-        query=_broker_queries(changed, tables),
+        queries=_broker_queries(changed, tables),
     )
     return Section(name, title, (seen,), advice, tuple(pictures), (grid,))

@@ -30,7 +30,7 @@ from rmqlb.pipeline.report.page import (
     shares,
     words,
 )
-from rmqlb.pipeline.report.queries import rows_query, sum_query, text
+from rmqlb.pipeline.report.queries import rows_query, sum_query
 from rmqlb.pipeline.report.text import capitalize_first, number_of, share_of
 from rmqlb.pipeline.schemas import CHURN, FLAPPING, MOVES, TREND
 
@@ -241,8 +241,9 @@ def group_trends(
     return found
 
 
-def by_group(found: tuple[GroupTrend, ...]) -> Section:
-    """The groups at the head of the page, night by night."""
+def by_group(found: tuple[GroupTrend, ...], groups: str) -> Section:
+    """The groups at the head of the page, night by night; `groups` is the query of these."""
+    listed = " ".join(("SELECT", "o.cluster, o.group", "FROM", f"({groups}) AS o"))
 
     def ends(title: str, name: str) -> tuple[Column, ...]:
         make = counts if name != "imbalance" else decimals
@@ -258,16 +259,11 @@ def by_group(found: tuple[GroupTrend, ...]) -> Section:
         ends("lag", "lag"),
         ends("idle", "idle"),
         ends("unassigned", "unassigned"),
-        query=_group_query(found),
+        query=rows_query("trend", f"(t.cluster, t.group) IN ({listed})", ("cluster", "group", "date", "snapshot")),
     )
     seen = "The groups at the head of the list, as they were observed night by night."
     advice = "look at what was deployed in the night in which a line steps up; the table trend has every group."
     return Section("group-trends", "Groups over time", (said(seen),), advice, grids=(grid,))
-
-
-def _group_query(found: Sequence[GroupTrend]) -> str:
-    each = (f"(cluster = {text(one.cluster)} AND group = {text(one.group)})" for one in found)
-    return rows_query("trend", " OR ".join(each), ("cluster", "group", "date", "snapshot"))
 
 
 def _days_grid(found: tuple[Day, ...], table: str, *parts: tuple[Column, ...]) -> Grid:

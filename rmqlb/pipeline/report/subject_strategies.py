@@ -74,6 +74,7 @@ def strategy_scores(
     return lambda: (answer.by("strategy"), refused.rows)
 
 
+_REFUSED = sum_query("refusals", ["strategy"], [("count(*)", "refused")], order=["strategy"])
 QUERY = sum_query(
     "scores",
     ["strategy"],
@@ -120,7 +121,7 @@ def strategies(found: tuple[StrategyScores, ...], refusals: tuple[Refused, ...] 
         shares((f"balanced (≤ {BALANCED:g})", lambda one: share_of(one.balanced, one.groups))),
         decimals("p50", "p90", "max"),
         counts("idle", "unassigned", ("refused", lambda one: refused.get(one.strategy, none))),
-        query=QUERY,
+        queries=(QUERY,) if refusals is None else (QUERY, _REFUSED),
     )
     advice = (
         "choose a strategy for what it does to your groups, not by its name; every consumer of a group must run the "
