@@ -486,8 +486,9 @@ _rmqlb_at_pipeline_size() {
 _rmqlb_at_pipeline_sweep() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --as-of|--limit|--conf) :; return ;;
+        --as-of|--conf) :; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --limit) _rmqlb_beginnings 'unassigned=' 'duplicateOwners=' 'imbalance=' 'idle=' 'minConsumers=' 'movedOnConsumerLoss=' 'movedOnBrokerLoss='; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
@@ -545,10 +546,11 @@ _rmqlb_at_pipeline_report() {
 
 _rmqlb_at_pipeline_run() {
     case $prev in
-        --cluster|--top|--as-of|--consumers|--max-imbalance|--survive|--id-trials|--limit|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|--conf) :; return ;;
+        --cluster|--top|--as-of|--consumers|--max-imbalance|--survive|--id-trials|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|--conf) :; return ;;
         --to|-w|--warehouse) _rmqlb_folders; return ;;
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --limit) _rmqlb_beginnings 'unassigned=' 'duplicateOwners=' 'imbalance=' 'idle=' 'minConsumers=' 'movedOnConsumerLoss=' 'movedOnBrokerLoss='; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;

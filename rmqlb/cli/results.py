@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rmqlb.views.json_schema import Result
 
-_STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report")
+_STAGES = ("run", "ingest", "allocate", "score", "what-if", "size", "sweep", "producers", "history", "report")
 _LISTING = ("add", "list", "use", "remove")
 
 RESULTS = (

@@ -16,16 +16,6 @@ USUAL_SIZE = SizeLimits(max_imbalance=1.1, no_idle=True)
 """What is asked of a size when nothing is said, as in `size-group`."""
 USUAL_LOSS_LIMITS = (("unassigned", 0.0), ("duplicateOwners", 0.0), ("minConsumers", 1.0), ("imbalance", 2.0))
 """Limits of groups in the built-in policy of `sweep-failures`, as far as a fleet's tables decide them."""
-LOSS_LIMITS = (
-    "unassigned",
-    "duplicateOwners",
-    "imbalance",
-    "idle",
-    "minConsumers",
-    "movedOnConsumerLoss",
-    "movedOnBrokerLoss",
-)
-"""What may be a limit of losses."""
 EVERY_TOPIC = "*"
 """What stands for a topic's name in a CONFIG list whose entries are meant for each topic."""
 

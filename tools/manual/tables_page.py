@@ -14,7 +14,11 @@ from tools.manual.markdown import row
 def tables_page() -> str:
     """The page."""
     meanings = dict(_meanings())
-    lines = ["# Tables of the pipeline", "", "Parquet below the warehouse, in the words of the other results; those of `report` lie beside its page."]
+    lines = [
+        "# Tables of the pipeline",
+        "",
+        "Parquet below the warehouse, in the words of the other results; those of `report` lie beside its page.",
+    ]
     for stage, tables in {**schemas.WRITTEN_BY, "report": schemas.DERIVED}.items():
         lines += ["", f"## {stage}"]
         for table in tables:

@@ -14,6 +14,16 @@ which_option = panel("What to look at")
 producers_option = panel("Producers")
 size_option = panel("Size")
 loss_option = panel("Losses")
+LOSS_LIMITS = (
+    "unassigned",
+    "duplicateOwners",
+    "imbalance",
+    "idle",
+    "minConsumers",
+    "movedOnConsumerLoss",
+    "movedOnBrokerLoss",
+)
+"""What may be a limit of losses."""
 ReportFolder = Annotated[
     str | None, Option("--to", metavar="DIR", help="The report's folder; default: report in the warehouse.")
 ]
@@ -102,8 +112,7 @@ class LossOptions(Struct, frozen=True):
         list[str] | None,
         loss_option(
             metavar="LIMIT=N",
-            help="unassigned, duplicateOwners, imbalance, idle, minConsumers, movedOnConsumerLoss, movedOnBrokerLoss; "
-            "repeatable; default: those of sweep-failures.",
+            help=f"{', '.join(LOSS_LIMITS)}; repeatable; default: those of sweep-failures.",
         ),
     ] = None
 

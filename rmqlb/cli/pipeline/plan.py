@@ -13,6 +13,7 @@ from rmqlb.cli.common.options import StrategyOptions
 from rmqlb.cli.common.parse import must_differ
 from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.pipeline.options import (
+    LOSS_LIMITS,
     AsOfOptions,
     LossOptions,
     OnlyOptions,
@@ -24,7 +25,7 @@ from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.errors import UsageError
 from rmqlb.model.group_size import MOST_ID_TRIALS, MOST_SIZE, SizeLimits
-from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC, LOSS_LIMITS, USUAL_SIZE, PipelinePlan
+from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC, USUAL_SIZE, PipelinePlan
 from rmqlb.pipeline.producers.send_rows import DIES, LOAD, SendSchedule, check_schedule
 from rmqlb.pipeline.row_filter import parse_row_filter
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.charts import IN_PICTURE, Picture, Series, bars_of, steps
 from rmqlb.pipeline.report.frames import Asked, Row, Tables, convert_row, count_if, sums
-from rmqlb.pipeline.report.page import Section, counts, grid_of, names, said, shares, words
+from rmqlb.pipeline.report.page import Grid, Section, counts, grid_of, names, said, shares, words
 from rmqlb.pipeline.report.queries import rows_query, sum_query
 from rmqlb.pipeline.report.text import number_of, share_of
 from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP_IN_SNAPSHOT, WHAT_IF
@@ -291,7 +291,16 @@ def other_strategies(found: tuple[StrategyChange, ...], gains: tuple[GroupChange
         counts(("fewer", "better"), ("as many", "same"), ("more", "worse")),
         "groups, by what their busiest consumer would get",
     )
-    summary = grid_of(
+    advice = (
+        "change all consumers of a group at once, in a quiet hour: while two strategies run side by side, some queues "
+        "have duplicate owners and some are unassigned. rmqlb plan-rebalance shows each move."
+    )
+    grids = _by_strategy(found, changed), _gaining(gains, changed)
+    return Section(name, title, tuple(seen), advice, (picture,), grids)
+
+
+def _by_strategy(found: tuple[StrategyChange, ...], changed: str) -> Grid:
+    return grid_of(
         "All groups that do not run a strategy, if they did",
         found,
         words(("strategy", "strategy_after")),
@@ -310,7 +319,10 @@ def other_strategies(found: tuple[StrategyChange, ...], gains: tuple[GroupChange
             order=["strategyAfter"],
         ),
     )
-    gaining = grid_of(
+
+
+def _gaining(gains: tuple[GroupChange, ...], changed: str) -> Grid:
+    return grid_of(
         "Groups that gain most, each under the strategy that suits it best",
         gains,
         names("cluster", "group"),
@@ -325,11 +337,6 @@ def other_strategies(found: tuple[StrategyChange, ...], gains: tuple[GroupChange
         counts(("idle then", "idle_after")),
         query=rows_query(_GAINS.format(changed=changed), "nth = 1", _BEST_GAIN, len(gains)),
     )
-    advice = (
-        "change all consumers of a group at once, in a quiet hour: while two strategies run side by side, some queues "
-        "have duplicate owners and some are unassigned. rmqlb plan-rebalance shows each move."
-    )
-    return Section(name, title, tuple(seen), advice, (picture,), (summary, gaining))
 
 
 def other_consumers(found: tuple[ConsumerChange, ...], changed: str) -> Section:

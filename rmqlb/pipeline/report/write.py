@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from pyspark.sql import functions as fn
 
-from rmqlb import __version__
 from rmqlb.errors import DataError
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.pipeline.report.atomic_folder import atomic_folder
@@ -21,6 +20,7 @@ from rmqlb.pipeline.report.frames import Tables, one_job
 from rmqlb.pipeline.report.page import page
 from rmqlb.pipeline.report.views import view_scripts
 from rmqlb.pipeline.schemas import DOCUMENTS, EXPORTED
+from rmqlb.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
