@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "version": set(),
     "model": set(),
     "remoting": set(),
-    "pipeline": {"model", "engine", "sources", "views"},
+    "pipeline": {"model", "engine", "sources", "views", "version"},
     "engine": {"model"},
     "sources": {"model", "remoting"},
     "views": {"model"},

@@ -223,11 +223,14 @@ def test_the_page_has_a_section_for_every_table_and_stands_alone(whole: tuple[Re
         "Under another strategy",
         "With more or fewer consumers",
         "The broker whose loss costs most",
+        "How many consumers a group should have",
+        "Limits that a single loss breaks",
         "Producers while brokers fail",
         "Queues moved per day",
         "Flapping groups",
         "Processes that join and leave",
         "Imbalance over time",
+        "Groups over time",
         "Documents that could not be read",
         "The tables",
     ):
@@ -290,7 +293,7 @@ def test_tables_without_rows_say_nothing_in_one_line(spark: SparkSession, wareho
     summary = write_report(spark, warehouse, str(tmp_path / "report"))
     page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     assert set(summary.facts.values()) == {0}
-    assert page.count("<p>Nothing: ") == 14
+    assert page.count("<p>Nothing: ") == 16
     assert "<svg" not in page
 
 

@@ -126,7 +126,7 @@ def _brokers(of_brokers: DataFrame) -> DataFrame:
     return brokers.withColumn("share", fn.try_divide(fn.col("attempts"), everywhere))
 
 
-_SCENARIOS = sum_query(
+_BY_SCENARIO = sum_query(
     "sends",
     _CASE,
     [
@@ -137,8 +137,9 @@ _SCENARIOS = sum_query(
         ("sum(lost)", "lost"),
         ("max(longestSendMs)", "longestSendMs"),
     ],
-    order=("-sum(lost) / nullif(sum(messages), 0)", "-sum(retries)", *_CASE),
-    rows=MOST_SCENARIOS,
+)
+_SCENARIOS = rows_query(
+    f"({_BY_SCENARIO})", "", ("-lost / nullif(messages, 0)", "-retries", *_CASE), rows=MOST_SCENARIOS
 )
 _BY_BROKER = sum_query(
     "send_shares",
