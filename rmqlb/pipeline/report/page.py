@@ -33,7 +33,7 @@ Column = tuple[str, Kind, str | Callable[[Any], Any]]
 """A column's title, its kind, and the field of a row that it shows, or what makes its cells of a row."""
 _LONGEST = 48
 """Characters of a name in a table."""
-_SIDES = {"name": "t", "word": "w", "status": "w", "links": "l", "codes": "l", "line": "w"}
+_SIDES = {"name": "t", "word": "w", "status": "w", "links": "l", "codes": "c", "line": "w"}
 """Kind → class of its cells; those of numbers are `n`."""
 
 

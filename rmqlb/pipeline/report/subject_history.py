@@ -261,7 +261,10 @@ def by_group(found: tuple[GroupTrend, ...], groups: str) -> Section:
         ends("unassigned", "unassigned"),
         query=rows_query("trend", f"(t.cluster, t.group) IN ({listed})", ("cluster", "group", "date", "snapshot")),
     )
-    seen = "The groups at the head of the list, as they were observed night by night."
+    seen = (
+        "The groups at the head of the list, as they were observed night by night; here the queues of their %RETRY% "
+        "topics count too."
+    )
     advice = "look at what was deployed in the night in which a line steps up; the table trend has every group."
     return Section("group-trends", "Groups over time", (said(seen),), advice, grids=(grid,))
 
