@@ -209,13 +209,15 @@ BROKER_LOSSES = table(
 SIZES = table(
     "sizes",
     "group string, strategy string, origin string, sdk string, queues int, consumers int, satisfied boolean, "
-    "fails string, fewest int, imbalance double, idle int, share double, problem string, code string",
+    "fails string, fewest int, nextFewer int, nextMore int, imbalance double, idle int, share double, problem string, "
+    "code string",
 )
 """How many consumers a group should have under the strategy that it runs, as `size-group` finds it: `fewest` is the
-least number that keeps all limits, null when none does up to the queues of its largest topic. `satisfied` and `fails`
-(the limits that do not hold) are about the consumers that it has, null when there are none or more than were looked
-at; `imbalance` and `idle` are those of `fewest`, or of the size that comes nearest; `share` is the share of sets of
-client IDs for which all holds there. A group that cannot be sized has a `problem` and mostly its `code`."""
+least number that keeps all limits, null when none does up to the queues of its largest topic; `nextFewer` and
+`nextMore` are the numbers that do next to the one that it has, null when none was found. `satisfied` and `fails` (the
+limits that do not hold) are about the consumers that it has, null when there are none; `imbalance` and `idle` are those
+of `fewest`, or of the size that comes nearest; `share` is the share of sets of client IDs for which all holds there. A
+group that cannot be sized has a `problem` and mostly its `code`."""
 
 WORST_LOSSES = table(
     "worst_losses",

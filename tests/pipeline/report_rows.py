@@ -107,7 +107,8 @@ def _named(name: str) -> dict[str, tuple[Table, list[Row]]]:
     seen = {"processes": 4, "queues": 8, **even, "lag": 9}
     loss = {"brokerName": name, "topic": name, "readableQueuesBefore": 8, "readableQueuesAfter": 4}
     counts = {"moved": 9, "returns": 4, "queues": 3, "days": 2, "movedPerDay": 4.5, "flaps": True}
-    sized = {"strategy": "AVG", "sdk": "java", "queues": 8, "consumers": 3, "satisfied": False, "fewest": 4}
+    sized = {"strategy": "AVG", "sdk": "java", "queues": 8, "consumers": 3, "satisfied": False, "fewest": 1}
+    sized |= {"nextFewer": 2, "nextMore": 4}
     sized |= {"fails": "max-imbalance", "imbalance": 1.0, "idle": 0}
     lost = {"strategy": "AVG", "losses": 5, "broken": 2, "unassigned": 8, "imbalance": 2.5, "idle": 0, "moved": 6}
     lost |= {"imbalanceBy": f"broker {name}", "movedBy": f"consumer {name}"}

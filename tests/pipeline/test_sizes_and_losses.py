@@ -93,13 +93,17 @@ def test_a_size_is_that_of_size_group(strategy: str, limits: SizeLimits) -> None
     for group, row in zip(groups, size_rows_of(groups, strategy, limits).values(), strict=True):
         largest = max(sum(topic.brokers.values()) for topic in group.topics)
         asked = SizeQuestion(
-            limits=limits, consumers=(1, largest + limits.survive), strategies=(strategy,), trials=3,
+            limits=limits, consumers=(1, max(largest, len(group.members)) + limits.survive),
+            strategies=(strategy,), trials=3,
             present=tuple(dict.fromkeys(group.members)),
         )  # fmt: skip
         expected = size_group(group.group, routes(group), asked)
         now = len(set(group.members))
         point = next((each for each in expected.curve if each.consumers == now), None)
         assert (row["fewest"], row["consumers"], row["strategy"]) == (expected.consumers, now, strategy)
+        allowed = expected.replica_counts.allowed
+        assert row["nextFewer"] == max((each for each in allowed if each < now), default=None)
+        assert row["nextMore"] == min((each for each in allowed if each > now), default=None)
         assert (row["imbalance"], row["idle"], row["share"]) == (
             expected.best.imbalance,
             expected.best.idle,
@@ -120,12 +124,17 @@ def test_fewest_consumers_are_known_by_heart() -> None:
         "nobody": (4, 0, 1, None),
     }
     assert found["odd"]["fails"] == "max-imbalance"
+    # 4 and 5 queues: 2 consumers have 2 + 3 and 2 + 2, 4 have 1 + 2 and 1 + 1, 5 have 1 + 1 and 0 + 1.
+    assert (found["odd"]["nextFewer"], found["odd"]["nextMore"]) == (1, None)
+    assert (found["even"]["nextFewer"], found["even"]["nextMore"]) == (2, 4)
+    crowd = size_rows_of([Group("crowd", [f"c{number}" for number in range(6)], ALONE.topics)], "AVG")["crowd"]
+    assert (crowd["satisfied"], crowd["fails"], crowd["nextFewer"]) == (False, "max-imbalance, no-idle", 4)
 
 
 def test_groups_with_other_names_share_a_size_and_keep_their_own_consumers() -> None:
     other = Group("renamed", IDS[:2], [Topic("X", {"y": 5}), Topic("W", {"x": 3, "y": 1})])
     one, two = size_rows_of([ODD, other], "AVG_BY_CIRCLE", HARD).values()
-    own = {"group": "", "consumers": 0, "satisfied": None, "fails": None}
+    own = {"group": "", "consumers": 0, "satisfied": None, "fails": None, "nextFewer": None, "nextMore": None}
     assert one | own == two | own
     assert (one["consumers"], two["consumers"]) == (3, 2)
 

@@ -37,13 +37,15 @@ def sizes(
 def size_rows(limits: SizeLimits, trials: int, group: RunningGroup) -> Iterator[Row]:
     """The row of a group (raises RmqlbError)."""
     members = group.members
+    now = len(set(members.client_ids))
+    largest = max((len(route.subscribe_queues()) for route in group.routes), default=1)
+    most = min(max(largest, now, 1) + limits.survive, MOST_SIZE)
     by_place = group.strategy in ("AVG", "AVG_BY_CIRCLE") and group.strategy in BY_PLACE and members.sdks == (JAVA,)
     if by_place and group.strategy not in members.settings.custom:
-        found = _by_layout(_layout(group.routes), group.strategy, limits)
+        found = _by_layout(_layout(group.routes), group.strategy, limits, most)
     else:
         present = tuple(dict.fromkeys(members.client_ids))
-        found = _sized(group.routes, group.strategy, limits, trials, group.sdk, members.settings, present)
-    now = len(set(members.client_ids))
+        found = _sized(group.routes, group.strategy, limits, most, trials, group.sdk, members.settings, present)
     point = next((each for each in found.curve if each.consumers == now), None)
     yield {
         "queues": sum(topic.queues for topic in found.topics),
@@ -51,6 +53,8 @@ def size_rows(limits: SizeLimits, trials: int, group: RunningGroup) -> Iterator[
         "satisfied": None if point is None else point.satisfied,
         "fails": None if point is None or not point.fails else ", ".join(point.fails),
         "fewest": found.consumers,
+        "nextFewer": max((number for number in found.replica_counts.allowed if number < now), default=None),
+        "nextMore": min((number for number in found.replica_counts.allowed if number > now), default=None),
         "imbalance": found.best.imbalance,
         "idle": found.best.idle,
         "share": found.best.share,
@@ -66,29 +70,29 @@ def _layout(routes: tuple[TopicRouteData, ...]) -> tuple[tuple[_Broker, ...], ..
 
 
 @lru_cache(_KNOWN)
-def _by_layout(layout: tuple[tuple[_Broker, ...], ...], strategy: str, limits: SizeLimits) -> GroupSize:
+def _by_layout(layout: tuple[tuple[_Broker, ...], ...], strategy: str, limits: SizeLimits, most: int) -> GroupSize:
     routes = tuple(
         TopicRouteData(
             f"{place}", tuple(QueueData(name, number, number, PERM_READ | PERM_WRITE) for name, number in brokers), ()
         )
         for place, brokers in enumerate(layout)
     )
-    return _sized(routes, strategy, limits, 1, JAVA.name, Settings(), ())
+    return _sized(routes, strategy, limits, most, 1, JAVA.name, Settings(), ())
 
 
 def _sized(
     routes: tuple[TopicRouteData, ...],
     strategy: str,
     limits: SizeLimits,
+    most: int,
     trials: int,
     sdk: str,
     settings: Settings,
     present: tuple[str, ...],
 ) -> GroupSize:
-    largest = max((len(route.subscribe_queues()) for route in routes), default=1)
     question = SizeQuestion(
         limits=limits,
-        consumers=(1, min(max(largest, 1) + limits.survive, MOST_SIZE)),
+        consumers=(1, most),
         strategies=(strategy,),
         present=present,
         sdk=sdk,

@@ -14,7 +14,7 @@ from rmqlb.pipeline.report.text import capitalize_first, number_of
 from rmqlb.pipeline.schemas import BROKEN_LIMITS, SIZES, WORST_LOSSES
 
 _TOO_FEW = "satisfied IS NOT TRUE AND problem IS NULL"
-_BY_SIZE = ("-abs(coalesce(fewest, 0) - coalesce(consumers, 0))", "cluster", "group")
+_BY_SIZE = ("-queues", "cluster", "group")
 _BY_LOSS = ("-unassigned", "-broken", "-moved", "cluster", "group")
 _BY_LIMIT = ("-losses", "cluster", "group", "limitName", "kind", "name")
 
@@ -38,8 +38,8 @@ class GroupSizeRow(Row, frozen=True):
     consumers: int | None
     fails: str | None
     fewest: int | None
-    imbalance: float | None
-    idle: int | None
+    next_fewer: int | None
+    next_more: int | None
 
 
 class LossTotals(Row, frozen=True):
@@ -130,14 +130,12 @@ def group_sizes(totals: SizeTotals, found: tuple[GroupSizeRow, ...]) -> Section:
         "all limits."
     )
     grid = grid_of(
-        "Groups farthest from the fewest consumers that keep the limits; imbalance and idle are of these",
+        "Groups with the most queues first; next fewer and more: the nearest numbers of consumers that keep the limits",
         found,
         names("cluster", "group"),
         words("strategy", "sdk"),
-        counts("queues", "consumers", "fewest"),
-        words(("fails now", "fails")),
-        decimals("imbalance"),
-        counts("idle"),
+        counts("queues", "consumers", "next_fewer", "next_more"),
+        words(("what does not hold", "fails")),
         query=rows_query("sizes", _TOO_FEW, _BY_SIZE, len(found)),
     )
     advice = "rmqlb size-group shows each size of a group, with limits of your own, rates and other numbers of queues."
