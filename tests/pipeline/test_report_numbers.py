@@ -172,7 +172,7 @@ def has_rows(grid: Grid, answers: Sequence[Answers]) -> None:
                 assert known(value) in there, (grid.caption, title, value, grid.queries)
 
 
-COMPUTED = ("latency fault", "to another", "table", "files", "nights")
+COMPUTED = ("latency fault", "to another", "table", "files", "nights", "imbalance by", "moved by")
 """What the page makes of a value, or of several."""
 
 

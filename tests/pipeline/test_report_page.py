@@ -24,6 +24,7 @@ from rmqlb.pipeline.report.subject_history import Flapping, MovesDay, TrendDay
 from rmqlb.pipeline.report.subject_overview import LeftOut, codes_of, status_of
 from rmqlb.pipeline.report.subject_pop import PopGroup
 from rmqlb.pipeline.report.subject_sends import Scenario
+from rmqlb.pipeline.report.subject_sizes import GroupLosses, GroupSizeRow, LossTotals, SizeTotals
 from rmqlb.views.explanations import explanations
 from tests.pipeline.report_rows import DAY, HOSTILE
 
@@ -375,3 +376,21 @@ def test_a_figure_that_ought_to_be_nothing_and_is_not_has_a_sign() -> None:
     assert 'aria-label="error">✗</span> 1' in page("T", said("s"), [replace(fact, query="") for fact in facts(bad)], ())
     good = Figures(worst=found().worst, flapping=(), quarantine=())
     assert {fact.status for fact in facts(good) if fact.what not in neutral} == {"inOrder"}
+
+
+def test_a_figure_that_no_loss_makes_worse_is_not_unknown() -> None:
+    lost = GroupLosses("east", "g", "AVG", 5, 1, 8, 1.0, None, 0, 0, None)
+    shown = sections(Figures(loss_totals=LossTotals(3, 1, 1), losses=(lost,)))[0]
+    assert shown.seen == ("In 1 group of 3 a limit is broken as soon as one consumer, broker, master or host is lost.",)
+    assert shown.grids[0].rows[0][6:] == (1.0, "no loss", 0, 0, "no loss")
+
+
+def test_what_is_said_of_sizes_agrees_with_their_number() -> None:
+    row = GroupSizeRow("east", "g", "AVG", "java", 8, 0, None, 1, None, 1)
+    (shown, _) = sections(Figures(size_totals=SizeTotals(9, 2, 0), sizes=(row,)))
+    assert shown.seen == ("2 groups of 9 should have another number of consumers.",)
+    assert shown.grids[0].rows[0][-1] == "no consumer"
+    (shown, _) = sections(Figures(size_totals=SizeTotals(9, 2, 1), sizes=(row,)))
+    assert shown.seen[0].endswith("; in 1 group any number up to the queues of the largest topic breaks a limit.")
+    (shown, _) = sections(Figures(size_totals=SizeTotals(9, 0, 0)))
+    assert shown.seen == ("Nothing: every group&#39;s number of consumers keeps the limits.",)

@@ -124,18 +124,19 @@ def group_sizes(totals: SizeTotals, found: tuple[GroupSizeRow, ...]) -> Section:
         return Section(name, title, (said("Nothing: no group was sized."),))
     if not found:
         return Section(name, title, (said("Nothing: every group's number of consumers keeps the limits."),))
-    seen = (
-        f"{capitalize_first(number_of(totals.unsatisfied, 'group'))} of {totals.sized:,} should have another number of "
-        f"consumers; for {number_of(totals.no_size, 'group')} no number up to the queues of the largest topic keeps "
-        "all limits."
-    )
+    their = number_of(totals.unsatisfied, "group")
+    seen = f"{capitalize_first(their)} of {totals.sized:,} should have another number of consumers"
+    if totals.no_size:
+        none = number_of(totals.no_size, "group")
+        seen += f"; in {none} any number up to the queues of the largest topic breaks a limit"
+    seen += "."
     grid = grid_of(
         "Groups with the most queues first; next fewer and more: the nearest numbers of consumers that keep the limits",
         found,
         names("cluster", "group"),
         words("strategy", "sdk"),
         counts("queues", "consumers", "next_fewer", "next_more"),
-        words(("what does not hold", "fails")),
+        words(("what does not hold", lambda one: one.fails if one.consumers else "no consumer")),
         query=rows_query("sizes", _TOO_FEW, _BY_SIZE, len(found)),
     )
     advice = "rmqlb size-group shows each size of a group, with limits of your own, rates and other numbers of queues."
@@ -150,8 +151,8 @@ def single_losses(totals: LossTotals, found: tuple[GroupLosses, ...], limits: tu
     if not found and not limits:
         return Section(name, title, (said("Nothing: no single loss breaks a limit of a group."),))
     seen = (
-        f"{capitalize_first(number_of(totals.touched, 'group'))} of {totals.swept:,} break a limit when one consumer, "
-        "broker, master or host is lost."
+        f"In {number_of(totals.touched, 'group')} of {totals.swept:,} a limit is broken as soon as one consumer, broker, "
+        "master or host is lost."
     )
     worst = grid_of(
         "Groups with the most queues unassigned after a single loss, then those with the most such losses",
@@ -160,9 +161,9 @@ def single_losses(totals: LossTotals, found: tuple[GroupLosses, ...], limits: tu
         words("strategy"),
         counts("losses", "broken", "unassigned"),
         decimals("imbalance"),
-        names(("by", "imbalance_by")),
+        names(("imbalance by", lambda one: one.imbalance_by or "no loss")),
         counts("idle", "moved"),
-        names(("by", "moved_by")),
+        names(("moved by", lambda one: one.moved_by or "no loss")),
         query=rows_query("worst_losses", "broken > 0", _BY_LOSS, len(found)),
     )
     broken = grid_of(
