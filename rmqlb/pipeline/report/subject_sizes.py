@@ -151,8 +151,8 @@ def single_losses(totals: LossTotals, found: tuple[GroupLosses, ...], limits: tu
     if not found and not limits:
         return Section(name, title, (said("Nothing: no single loss breaks a limit of a group."),))
     seen = (
-        f"In {number_of(totals.touched, 'group')} of {totals.swept:,} a limit is broken as soon as one consumer, broker, "
-        "master or host is lost."
+        f"In {number_of(totals.touched, 'group')} of {totals.swept:,} a limit is broken as soon as one consumer, "
+        "broker, master or host is lost."
     )
     worst = grid_of(
         "Groups with the most queues unassigned after a single loss, then those with the most such losses",
