@@ -37,6 +37,10 @@ HELD_BY = {
     "uv tool install -q .": (".ci/installs", 'uv" tool install -q .'),
     ".venv/bin/pip install -q '.[pipeline]'": (".ci/oldest", "'.[pipeline]'"),
     "spark-submit --master": ("tests/pipeline/test_commands.py", "def test_spark_submit_on_a_cluster"),
+    "rmqlb pipeline run -w hdfs://": (
+        "tests/pipeline/test_uri_warehouse.py",
+        "def test_killed_in_the_middle_of_a_write_and_run_again",
+    ),
     "pip install -e '.[test]' cosmic-ray": ("tests/support/mutants.py", "cosmic_ray"),
     "python -m tests.support.mutants": ("tests/support/mutants.py", "__main__"),
     "rmqlb record -s rocketmq://10.0.0.1:9876": (
@@ -58,10 +62,6 @@ HELD_BY = {
     "rmqlb pipeline run -w /shared/warehouse": (
         "tests/pipeline/test_settings.py",
         "def test_the_lines_of_the_page_are_what_a_session_takes",
-    ),
-    "rmqlb pipeline run -w hdfs://": (
-        "tests/pipeline/test_uri_warehouse.py",
-        'storages.rmqlb("ingest", first, "-w", uri',
     ),
     **dict.fromkeys(
         ("python3 -m venv env", "env/bin/venv-pack", "--conf spark.archives=rmqlb-env.tar.gz"),
