@@ -1,6 +1,6 @@
 """The pipeline over generated fleets: `python -m benchmarks.fleet`.
 
-Six sections: all stages up to the scores; ten million queues; beside RocketMQ's own classes in a JVM; how time and
+Seven sections: all stages up to the scores; allocate beside a plain trial; ten million queues; beside RocketMQ's own classes in a JVM; how time and
 memory grow with the rows; one core against two; and a month of snapshots.
 
 Memory is that of the driver's Java and of all Python processes together, looked at five times a second. Linux only.
@@ -29,10 +29,12 @@ HOLDS: Mapping[tuple[str, ...], Hold] = {
     ("stage", "CONSISTENT_HASH"): Hold(least=1),
     ("kernels", "others"): Hold(least=0.1),
     ("growth",): Hold(most=1.5),
+    ("plain", "CPU"): Hold(most=1.3),
+    ("plain", "seconds"): Hold(most=1.3),
 }
 """Of memory, the peak in units of 4 GiB; of kernels and of the stage, queues a second and core in units of RocketMQ's,
 the least over 64 queues × 16 members and up; of growth, seconds for the most rows in units of those for a tenth of
-them, a row each."""
+them, a row each; of plain, allocate in units of the plain trial of the same run, by the clock and in CPU seconds."""
 
 
 def broken(sections: Sequence[Section]) -> list[str]:
@@ -42,7 +44,7 @@ def broken(sections: Sequence[Section]) -> list[str]:
 
 def main() -> None:
     """Measure, print the tables, and with `--check` end with 1 when a hold is broken or was not measured."""
-    names = ("stages", "rows", "jvm", "growth", "cores", "history")
+    names = ("stages", "plain", "rows", "jvm", "growth", "cores", "history")
     parser = parser_of("benchmarks.fleet", __doc__, names, turns=3)
     parser.add_argument("--queues", type=int, metavar="N", help="of the fleet in each section (default: the section's)")
     parser.add_argument("--days", type=int, default=30, metavar="N", help="of history (default: %(default)s)")

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from benchmarks import fleet_jvm
+from benchmarks.fleet_peers import DUCKDB, TRIAL
 from benchmarks.fleet_run import MASTER, Job, Ran, run_stages, stage_named
 from benchmarks.fleet_strategies import ALL
 from benchmarks.measuring import MEGABYTE, Spread, ratio
@@ -25,7 +26,10 @@ LONG = 300.0
 """Seconds after which a series takes no further turn."""
 
 FIRST = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-STAGE_QUEUES, ROW_QUEUES, JVM_QUEUES, HISTORY_QUEUES = 2_000_000, 10_000_000, 2_000_000, 50_000
+PAIR = ("AVG", "AVG_BY_CIRCLE")
+STAGE_QUEUES, ROW_QUEUES, JVM_QUEUES, HISTORY_QUEUES, PLAIN_QUEUES = 2_000_000, 10_000_000, 2_000_000, 50_000, 270_000
+WARM = 2
+"""Turns in one session before those that count."""
 SIZES = ((64, 16), (256, 64), (1024, 256))
 _TABLES = ("allocate", "score")
 
@@ -72,11 +76,28 @@ class Parts:
         if ingested is not None:
             section.rows.append(_row("before it: ingest", [ingested]))
         peaks = []
-        for strategies in (("AVG", "AVG_BY_CIRCLE"), ("CONSISTENT_HASH",), FIRST):
+        for strategies in (PAIR, ("CONSISTENT_HASH",), FIRST):
             runs = self._turns(replace(self._job(warehouse), stages=("allocate",), strategies=strategies))
             section.rows.append(_row(", ".join(strategies), [ran[0] for ran in runs]))
             peaks += runs
         section.ratios["memory", "rows"] = _memory(peaks)
+        return section
+
+    def plain(self) -> Section:
+        """AVG and AVG_BY_CIRCLE beside the plain trial and DuckDB, in turns, in one session that is warm."""
+        names = ("allocate", TRIAL, DUCKDB)
+        warehouse, _ = self._ingested(self.queues or PLAIN_QUEUES)
+        stages = names * (WARM + self.turns)
+        job = replace(self._job(warehouse), stages=stages, strategies=PAIR)
+        ran = {name: [one for one in run_stages(job) if one.stage == name][WARM:] for name in names}
+        section = Section(("what", "seconds", "CPU seconds", "rows written", "rows/s", "peak, MB", "allocate / this"))
+        cpu = {name: [one.cpu_seconds for one in its] for name, its in ran.items()}
+        for name, its in ran.items():
+            times = ratio(cpu["allocate"], cpu[name])
+            section.rows.append((*_row(name, its), "" if name == "allocate" else times))
+        section.ratios["plain", "CPU"] = ratio(cpu["allocate"], cpu[TRIAL])
+        seconds = ([one.seconds for one in ran[name]] for name in ("allocate", TRIAL))
+        section.ratios["plain", "seconds"] = ratio(*seconds)
         return section
 
     def growth(self) -> Section:
@@ -205,11 +226,15 @@ def _row(name: str, ran: Sequence[Ran]) -> tuple[object, ...]:
     return (
         name,
         seconds,
-        f"{Spread.of(one.cpu_seconds for one in ran).median:,.0f}",
+        _seconds(Spread.of(one.cpu_seconds for one in ran).median),
         f"{rows:,}",
         f"{rows / seconds.median:,.0f}",
         f"{max(one.peak_bytes for one in ran) / MEGABYTE:,.0f}",
     )
+
+
+def _seconds(median: float) -> str:
+    return f"{median:,.0f}" if median >= 10 else f"{median:.1f}"
 
 
 def _together(ran: Sequence[Ran]) -> Ran:

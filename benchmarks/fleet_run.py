@@ -30,7 +30,7 @@ class Job:
 
     Attributes:
         warehouse: its folder.
-        stages: their names.
+        stages: their names; those of `fleet_peers.PEERS` do the work of allocate in another way, for comparison.
         strategies: those that are compared.
         inputs: what `ingest` reads.
         master: of the session.
@@ -100,6 +100,7 @@ def run_stages(job: Job) -> list[Ran]:
 
 def main() -> None:
     """Run the job that is the one argument."""
+    from benchmarks.fleet_peers import peer
     from benchmarks.fleet_strategies import SETTINGS
     from rmqlb.pipeline.pipeline_plan import PipelinePlan
     from rmqlb.pipeline.spark.session import spark_session
@@ -114,8 +115,9 @@ def main() -> None:
     with spark_session(settings) as spark:
         run = StageRun(spark, Warehouse(job.warehouse), plan)
         for name in job.stages:
+            do = STAGES.get(name) or peer(name, run)
             _say({"stage": name})
-            report = STAGES[name](run)
+            report = do(run)
             _say(
                 {"stage": name, "seconds": report.seconds, "tables": {each.table: each.rows for each in report.tables}}
             )
