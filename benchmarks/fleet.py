@@ -1,7 +1,7 @@
 """The pipeline over generated fleets: `python -m benchmarks.fleet`.
 
-Seven sections: all stages up to the scores; allocate beside a plain trial; ten million queues; beside RocketMQ's own classes in a JVM; how time and
-memory grow with the rows; one core against two; and a month of snapshots.
+Seven sections: all stages up to the scores; allocate beside a plain trial; ten million queues; beside RocketMQ's own
+classes in a JVM; how time and memory grow with the rows; one core against two; and a month of snapshots.
 
 Memory is that of the driver's Java and of all Python processes together, looked at five times a second. Linux only.
 """

@@ -89,7 +89,8 @@ class Parts:
         warehouse, _ = self._ingested(self.queues or PLAIN_QUEUES)
         stages = names * (WARM + self.turns)
         job = replace(self._job(warehouse), stages=stages, strategies=PAIR)
-        ran = {name: [one for one in run_stages(job) if one.stage == name][WARM:] for name in names}
+        together = run_stages(job)
+        ran = {name: [one for one in together if one.stage == name][WARM:] for name in names}
         section = Section(("what", "seconds", "CPU seconds", "rows written", "rows/s", "peak, MB", "allocate / this"))
         cpu = {name: [one.cpu_seconds for one in its] for name, its in ran.items()}
         for name, its in ran.items():

@@ -53,7 +53,7 @@ def peer(name: str, run: StageRun) -> Callable[[StageRun], StageReport]:
     """The peer of that name; what it reads is made now, before anything is measured."""
     from rmqlb.pipeline.schemas import FLEET
 
-    groups = os.path.join(run.warehouse.folder, "_plain")
+    groups = os.path.join(run.warehouse.folder, "plain-groups")
     if not os.path.isdir(groups):
         run.warehouse.read(run.spark, FLEET).repartition(_FILES).write.parquet(groups)
     return PEERS[name]
@@ -64,7 +64,7 @@ def _trial(run: StageRun) -> StageReport:
     from rmqlb.pipeline.schemas import FLEET
 
     began = time.monotonic()
-    groups, to = (os.path.join(run.warehouse.folder, name) for name in ("_plain", "_trial"))
+    groups, to = (os.path.join(run.warehouse.folder, name) for name in ("plain-groups", "plain-trial"))
     fleet_trial.write_trial(run.spark, groups, FLEET.ddl, to)
     return stage_report(TRIAL, time.monotonic() - began, {"rows": rows_in(to)})
 
@@ -75,7 +75,7 @@ def _duckdb(run: StageRun) -> StageReport:
     from rmqlb.model.stage import stage_report
 
     began = time.monotonic()
-    groups, to = (os.path.join(run.warehouse.folder, name) for name in ("_plain", "_duckdb"))
+    groups, to = (os.path.join(run.warehouse.folder, name) for name in ("plain-groups", "plain-duckdb"))
     shutil.rmtree(to, ignore_errors=True)
     os.makedirs(to)
     with duckdb.connect(config={"threads": 2}) as connection:

@@ -87,7 +87,7 @@ def _avg(index: Ints, queues: Ints, members: Ints) -> Ints:
     return np.where(index < long, index // (size + 1), extra + (index - long) // np.maximum(size, 1))
 
 
-def _by_circle(index: Ints, queues: Ints, members: Ints) -> Ints:
+def _by_circle(index: Ints, _: Ints, members: Ints) -> Ints:
     return index % members
 
 

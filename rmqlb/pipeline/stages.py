@@ -38,12 +38,15 @@ class StageRun:
         return self.plan.only.filter(self.warehouse.read(self.spark, table))
 
     def latest(self, *tables: Table) -> dict[str, DataFrame]:
-        """Tables of ingest, of each cluster's last snapshot, as far as they are looked at."""
+        """Tables of ingest, of each cluster's last snapshot, as far as they are looked at.
+
+        Which these are is asked first: then Spark reads no other night, which a join would have it do.
+        """
+        from rmqlb.pipeline.chosen_snapshots import of_snapshots
         from rmqlb.pipeline.ingest.ingest_stage import latest
 
-        key = list(schemas.SNAPSHOT)
-        chosen = latest(self.read(schemas.DOCUMENTS), self.plan.as_of).select(*key)
-        return {table.name: self.read(table).join(chosen, key, "left_semi") for table in tables}
+        chosen = latest(self.read(schemas.DOCUMENTS), self.plan.as_of).collect()
+        return {table.name: of_snapshots(self.read(table), chosen) for table in tables}
 
 
 def ingest(run: StageRun) -> StageReport:
@@ -71,51 +74,52 @@ def ingest(run: StageRun) -> StageReport:
 
 
 def allocate(run: StageRun) -> StageReport:
-    """The last snapshots → FLEET, ASSIGNMENTS and REFUSALS."""
-    from rmqlb.pipeline.groups.assignment_rows import assignments, refusals
-    from rmqlb.pipeline.groups.fleet import fleet
+    """The groups of the last snapshots → ASSIGNMENTS and REFUSALS, in one pass."""
+    from rmqlb.pipeline.groups.assignment_rows import PART, allocated, refusals_of
+    from rmqlb.pipeline.groups.fleet import judged, spread_out, work_of
 
-    topics, owners, offsets = schemas.TOPICS, schemas.OWNERS, schemas.OFFSETS
-    reads = (topics, schemas.GROUPS, schemas.PROCESSES, schemas.SUBSCRIPTIONS, owners, offsets)
     plan = run.plan
 
     def write(writing: Writing, made_from: Mapping[str, str]) -> None:
-        rows = fleet(run.latest(*reads), include_retry=plan.include_retry)
-        writing.replace(schemas.FLEET, rows, made_from)
-        groups = writing.read(run.spark, schemas.FLEET)
-        writing.replace(schemas.ASSIGNMENTS, assignments(groups, plan.strategies, plan.settings), made_from)
-        writing.replace(schemas.REFUSALS, refusals(groups, plan.strategies, plan.settings), made_from)
+        groups = judged(run.latest(schemas.FLEET)["fleet"], include_retry=plan.include_retry, only=plan.only)
+        spread = spread_out(groups, work_of(groups))
+        rows = allocated(spread, plan.strategies, plan.settings)
+        others = writing.replace_part(schemas.ASSIGNMENTS, rows, PART, made_from)
+        writing.replace(schemas.REFUSALS, refusals_of(others), made_from)
 
     asked = plan.digest("strategies", "settings_text", "as_of", "only", "include_retry")
-    return _stage(run, "allocate", (schemas.DOCUMENTS, *reads), asked, write)
+    return _stage(run, "allocate", (schemas.DOCUMENTS, schemas.FLEET), asked, write)
 
 
 def score(run: StageRun) -> StageReport:
     """ASSIGNMENTS → LOADS and SCORES."""
+    from rmqlb.pipeline.chosen_snapshots import of_snapshots
     from rmqlb.pipeline.groups.score_rows import loads, scores
 
     def write(writing: Writing, made_from: Mapping[str, str]) -> None:
-        owned, groups = run.read(schemas.ASSIGNMENTS), run.read(schemas.FLEET)
+        owned = run.read(schemas.ASSIGNMENTS)
+        groups = of_snapshots(run.read(schemas.FLEET), owned.select(*schemas.KEY).distinct().collect())
         writing.replace(schemas.LOADS, loads(owned, groups), made_from)
         writing.replace(schemas.SCORES, scores(owned, writing.read(run.spark, schemas.LOADS), groups), made_from)
 
-    return _stage(run, "score", (schemas.ASSIGNMENTS, schemas.FLEET), run.plan.digest("only"), write)
+    return _stage(run, "score", (schemas.ASSIGNMENTS,), run.plan.digest("only"), write)
 
 
 def what_if(run: StageRun) -> StageReport:
-    """FLEET → WHAT_IF, TOPICS → BROKER_LOSSES."""
+    """The groups of the last snapshots → WHAT_IF, TOPICS → BROKER_LOSSES."""
+    from rmqlb.pipeline.groups.fleet import judged
     from rmqlb.pipeline.groups.what_if_rows import broker_losses
     from rmqlb.pipeline.groups.what_if_rows import what_if as sweep
 
     plan = run.plan
 
     def write(writing: Writing, made_from: Mapping[str, str]) -> None:
-        rows = sweep(run.read(schemas.FLEET), plan.strategies, plan.settings, plan.consumers)
-        writing.replace(schemas.WHAT_IF, rows, made_from)
-        losses = broker_losses(run.latest(schemas.TOPICS)[schemas.TOPICS.name])
-        writing.replace(schemas.BROKER_LOSSES, losses, made_from)
+        last = run.latest(schemas.FLEET, schemas.TOPICS)
+        groups = judged(last["fleet"], include_retry=plan.include_retry, only=plan.only)
+        writing.replace(schemas.WHAT_IF, sweep(groups, plan.strategies, plan.settings, plan.consumers), made_from)
+        writing.replace(schemas.BROKER_LOSSES, broker_losses(last["topics"]), made_from)
 
-    asked = plan.digest("strategies", "settings_text", "as_of", "only", "consumers")
+    asked = plan.digest("strategies", "settings_text", "as_of", "only", "include_retry", "consumers")
     return _stage(run, "what-if", (schemas.FLEET, schemas.DOCUMENTS, schemas.TOPICS), asked, write)
 
 

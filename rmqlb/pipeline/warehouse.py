@@ -216,6 +216,27 @@ class Writing:
         self.written[table.name] = stored
         return stored.rows
 
+    def replace_part(self, table: Table, frame: DataFrame, part: str, made_from: Mapping[str, str]) -> DataFrame:
+        """Write the rows whose column `part` is false in place of a table, and come back with the others.
+
+        The frame is computed once. It has the table's columns and `part`, true or false; the others are there while
+        this block lasts.
+        """
+        aside = os.path.join(self._folder, f"{table.name}_parted", _folder(self.number))
+        kinds = {**table.columns, part: "boolean"}
+        rows = frame.select(*kinds)
+        written = _written(rows, (part, *table.partitions), aside, part)
+        own = os.path.join(aside, f"{part}=false")
+        os.makedirs(own, exist_ok=True)
+        os.makedirs(os.path.join(self._folder, table.name), exist_ok=True)
+        os.rename(own, os.path.join(self._folder, table.name, _folder(self.number)))
+        folders = (_folder(self.number),)
+        others = written["others"]
+        self.written[table.name] = Stored(folders, written["rows"] - others, dict(table.columns), dict(made_from))
+        if not others:
+            return frame.sparkSession.createDataFrame([], ddl(kinds))
+        return frame.sparkSession.read.schema(ddl(kinds)).parquet(aside)
+
     def add(self, table: Table, frame: DataFrame, instead_of: Collection[str] = ()) -> int:
         """Write rows beside those that are there, and come back with their number; a table that is not there is made.
 
@@ -244,9 +265,23 @@ class Writing:
 
     def _write(self, table: Table, frame: DataFrame, made_from: Mapping[str, str]) -> Stored:
         root, name = os.path.join(self._folder, table.name), _folder(self.number)
-        frame.select(*table.columns).write.partitionBy(*table.partitions).parquet(os.path.join(root, name))
-        stored = Stored((name,), 0, dict(table.columns), dict(made_from))
-        return msgspec.structs.replace(stored, rows=_read(frame.sparkSession, table, root, stored).count())
+        counts = _written(frame.select(*table.columns), table.partitions, os.path.join(root, name))
+        return Stored((name,), counts["rows"], dict(table.columns), dict(made_from))
+
+
+def _written(frame: DataFrame, partitions: tuple[str, ...], path: str, others: str | None = None) -> dict[str, int]:
+    """Write Parquet, and come back with the number of its `rows`, as Spark counted them while it wrote.
+
+    `others`: a column that is true or false; how many rows have it true.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as fn
+
+    seen = Observation()
+    counts = {"rows": fn.count(fn.lit(1)), **({} if others is None else {"others": fn.count_if(others)})}
+    counted = frame.observe(seen, *(count.alias(name) for name, count in counts.items()))
+    counted.write.partitionBy(*partitions).parquet(path)
+    return {name: int(seen.get.get(name, 0)) for name in counts}
 
 
 def _folder(number: int) -> str:

@@ -21,7 +21,7 @@ from rmqlb.engine.arrays.lanes import Bools
 from rmqlb.model.route import LOGICAL_PREFIX
 from rmqlb.pipeline.arrow import Batches, batch_of, names_of, null_unless, take_rows
 from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, is_vectorized
-from rmqlb.pipeline.groups.group_batch import GroupBatch, read_batch
+from rmqlb.pipeline.groups.group_batch import GroupBatch, in_slices, read_batch
 from rmqlb.pipeline.groups.plans_by_engine import changes_of, plans_by_engine
 from rmqlb.pipeline.groups.sweep import Cases, every_broker, every_group, queue_counts, roster, spreads
 from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP, KEY, SNAPSHOT, WHAT_IF
@@ -74,7 +74,7 @@ def _total(column: str) -> Column:
 
 def _sweep(strategies: Sequence[str], settings: Settings, consumers: int, batches: Batches) -> Batches:
     names = [full_name(name, settings) for name in strategies if is_vectorized(name, settings)]
-    for rows in batches:
+    for rows in in_slices(batches):
         batch = read_batch(rows)
         yield from _Swept(rows, batch, names, settings, consumers).results()
         if batch.sdks:
