@@ -189,7 +189,7 @@ SELECT h.cluster, h."group", h.strategy, count(DISTINCT topic)::INTEGER AS topic
         WHERE m.cluster = h.cluster AND m."group" = h."group" AND m.process = 1 AND list_contains(h.owners, m.clientId)
     ))::INTEGER AS queuesOfDuplicateClientIds,
     CASE WHEN count(lag) = count(*) THEN sum(lag)::BIGINT END AS lag, count(observed)::INTEGER AS observed,
-    count_if(list_sort(list_distinct(observed)) <> list_sort(h.owners))::INTEGER AS mismatches
+    (count(*) FILTER (list_sort(list_distinct(observed)) <> list_sort(h.owners)))::INTEGER AS mismatches
 FROM held AS h GROUP BY ALL;
 CREATE TABLE by_consumer AS
 SELECT cluster, "group", strategy, count(*)::INTEGER AS consumers, count_if(queues = 0)::INTEGER AS idle,

@@ -110,5 +110,5 @@ def test_one_process_that_is_not_javas_has_all_of_them_named() -> None:
 @pytest.mark.parametrize(("topics", "expected"), [([], 1), ([("T", [], [], None, None)], 2)])
 def test_a_row_weighs_what_it_holds(topics: list[Any], expected: int) -> None:
     assert weight(("g", None, 0, ["a"], None, topics, [])) == expected
-    known = ("T", [], [], [(0, 1), (1, 1)], [(0, ["a"])])
+    known: Any = ("T", [], [], [(0, 1), (1, 1)], [(0, ["a"])])
     assert weight(("g", None, 0, ["a"], None, topics, [known])) == expected + 4

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.row_filter import RowFilter
@@ -17,17 +18,23 @@ _QUEUES_A_PART = 1 << 16
 
 @dataclass(frozen=True)
 class Work:
-    """How many groups there are, how many queues they have, and how many the largest of them has."""
+    """What there is to allocate: cluster → its queues, and how many the largest group has."""
 
     groups: int
-    queues: int
+    clusters: Mapping[str, int]
     most: int
+
+    @property
+    def large(self) -> dict[str, int]:
+        """The clusters that are too large for a task → into how many each is to be spread."""
+        parts = {cluster: -(-queues // QUEUES_A_TASK) for cluster, queues in self.clusters.items()}
+        return {cluster: number for cluster, number in parts.items() if number > 1}
 
     @property
     def tasks(self) -> int:
         """Into how many the groups are to be spread; 0 to leave them as they are stored."""
-        is_small = self.queues <= 4 * QUEUES_A_TASK and self.most <= QUEUES_A_TASK
-        return 0 if is_small else -(-self.queues // QUEUES_A_TASK)
+        is_even = max(self.clusters.values(), default=0) <= 4 * QUEUES_A_TASK and self.most <= QUEUES_A_TASK
+        return 0 if is_even else -(-sum(self.clusters.values()) // QUEUES_A_TASK)
 
 
 def judged(fleet: DataFrame, *, include_retry: bool = False, only: RowFilter | None = None) -> DataFrame:
@@ -41,25 +48,40 @@ def judged(fleet: DataFrame, *, include_retry: bool = False, only: RowFilter | N
 
 
 def work_of(fleet: DataFrame) -> Work:
-    """What there is to do; no more than a number of each group is read."""
-    row = fleet.agg(fn.count("*"), fn.coalesce(fn.sum("queues"), fn.lit(0)), fn.coalesce(fn.max("queues"), fn.lit(0)))
-    return Work(*row.collect()[0])
+    """What there is to do; a row comes back for each cluster, and of each group no more than a number is read."""
+    of_cluster = fleet.groupBy("cluster").agg(fn.count("*"), fn.sum("queues"), fn.max("queues"))
+    rows = of_cluster.collect()
+    clusters = {row[0]: row[2] for row in rows}
+    return Work(sum(row[1] for row in rows), clusters, max((row[3] for row in rows), default=0))
 
 
 def spread_out(fleet: DataFrame, work: Work) -> DataFrame:
     """The same groups in as many tasks as their work asks for, those too large for one task split by topic.
 
     Who owns the queues of a topic depends on no other topic, so parts of a group are allocated like the whole. What is
-    counted over a group's topics together (`score`, `what-if`) is not the sum of its parts.
+    counted over a group's topics together (`score`, `what-if`) is not the sum of its parts. A small cluster stays in
+    one task, as each task writes a file for each of its clusters.
     """
     if not work.tasks:
         return fleet
     if work.most > QUEUES_A_TASK:
-        length = fn.size("topics")
-        size = fn.greatest(fn.lit(1), length * _QUEUES_A_PART / fn.col("queues")).cast("int")
-        at = fn.sequence(fn.lit(0), ((length - 1) / size).cast("int"))
-        parts = fn.transform(at, lambda part: fn.slice("topics", part * size + 1, size))
-        whole = fn.array("topics")
-        part = fn.explode(fn.when(fn.col("queues") > QUEUES_A_TASK, parts).otherwise(whole)).alias("topics")
-        fleet = fleet.select(*(name for name in fleet.columns if name != "topics"), part)
-    return fleet.repartition(work.tasks)
+        fleet = _by_topic(fleet)
+    part = fn.pmod(fn.xxhash64("group", fn.get("topics", fn.lit(0))["topic"]), _parts_of_cluster(work.large))
+    return fleet.repartition(work.tasks, "cluster", part)
+
+
+def _by_topic(fleet: DataFrame) -> DataFrame:
+    """Large groups in a row for some of their topics."""
+    length = fn.size("topics")
+    size = fn.greatest(fn.lit(1), length * _QUEUES_A_PART / fn.col("queues")).cast("int")
+    at = fn.sequence(fn.lit(0), ((length - 1) / size).cast("int"))
+    parts = fn.transform(at, lambda part: fn.slice("topics", part * size + 1, size))
+    each = fn.when(fn.col("queues") > QUEUES_A_TASK, parts).otherwise(fn.array("topics"))
+    return fleet.select(*(name for name in fleet.columns if name != "topics"), fn.explode(each).alias("topics"))
+
+
+def _parts_of_cluster(large: Mapping[str, int]) -> Column:
+    if not large:
+        return fn.lit(1)
+    literals = [fn.lit(value) for pair in large.items() for value in pair]
+    return fn.coalesce(fn.create_map(*literals)[fn.col("cluster")], fn.lit(1))
