@@ -24,6 +24,8 @@ from rmqlb.sources.atomic_file import replace_file
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from rmqlb.pipeline.spark.worked import Worked
+
 FORMAT, VERSION = "rmqlb/warehouse", 2
 _CONTENTS, _LOCK, _RUN = "tables.json", ".lock", "run"
 
@@ -216,26 +218,32 @@ class Writing:
         self.written[table.name] = stored
         return stored.rows
 
-    def replace_part(self, table: Table, frame: DataFrame, part: str, made_from: Mapping[str, str]) -> DataFrame:
+    def replace_part(self, table: Table, rows: Worked, part: str, made_from: Mapping[str, str]) -> DataFrame:
         """Write the rows whose column `part` is false in place of a table, and come back with the others.
 
-        The frame is computed once. It has the table's columns and `part`, true or false; the others are there while
-        this block lasts.
+        All are computed once. They have the table's columns and `part`, their first partition column; the others are
+        there while this block lasts. The processes that make the rows write them, as they reach this folder; a file
+        is moved into the table's folder only if its task ended well.
         """
-        aside = os.path.join(self._folder, f"{table.name}_parted", _folder(self.number))
-        kinds = {**table.columns, part: "boolean"}
-        rows = frame.select(*kinds)
-        written = _written(rows, (part, *table.partitions), aside, part)
-        own = os.path.join(aside, f"{part}=false")
-        os.makedirs(own, exist_ok=True)
-        os.makedirs(os.path.join(self._folder, table.name), exist_ok=True)
-        os.rename(own, os.path.join(self._folder, table.name, _folder(self.number)))
-        folders = (_folder(self.number),)
-        others = written["others"]
-        self.written[table.name] = Stored(folders, written["rows"] - others, dict(table.columns), dict(made_from))
-        if not others:
-            return frame.sparkSession.createDataFrame([], ddl(kinds))
-        return frame.sparkSession.read.schema(ddl(kinds)).parquet(aside)
+        from rmqlb.pipeline.spark.worked import partition_folder
+
+        aside = self.aside(f"{table.name}_parted")
+        root = os.path.join(self._folder, table.name, _folder(self.number))
+        number = {True: 0, False: 0}
+        own = partition_folder({part: False})
+        for file in rows.files(aside):
+            is_own = file["folder"].startswith(f"{own}/")
+            to = root if is_own else os.path.join(aside, "others")
+            place = os.path.join(to, file["folder"].removeprefix(f"{own}/"))
+            os.makedirs(place, exist_ok=True)
+            os.rename(os.path.join(aside, file["folder"], file["file"]), os.path.join(place, file["file"]))
+            number[is_own] += file["rows"]
+        os.makedirs(root, exist_ok=True)
+        stored = Stored((_folder(self.number),), number[True], dict(table.columns), dict(made_from))
+        self.written[table.name] = stored
+        if not number[False]:
+            return rows.of.sparkSession.createDataFrame([], rows.table.ddl)
+        return rows.of.sparkSession.read.schema(rows.table.ddl).parquet(os.path.join(aside, "others"))
 
     def add(self, table: Table, frame: DataFrame, instead_of: Collection[str] = ()) -> int:
         """Write rows beside those that are there, and come back with their number; a table that is not there is made.
@@ -265,23 +273,18 @@ class Writing:
 
     def _write(self, table: Table, frame: DataFrame, made_from: Mapping[str, str]) -> Stored:
         root, name = os.path.join(self._folder, table.name), _folder(self.number)
-        counts = _written(frame.select(*table.columns), table.partitions, os.path.join(root, name))
-        return Stored((name,), counts["rows"], dict(table.columns), dict(made_from))
+        rows = _written(frame.select(*table.columns), table.partitions, os.path.join(root, name))
+        return Stored((name,), rows, dict(table.columns), dict(made_from))
 
 
-def _written(frame: DataFrame, partitions: tuple[str, ...], path: str, others: str | None = None) -> dict[str, int]:
-    """Write Parquet, and come back with the number of its `rows`, as Spark counted them while it wrote.
-
-    `others`: a column that is true or false; how many rows have it true.
-    """
+def _written(frame: DataFrame, partitions: tuple[str, ...], path: str) -> int:
+    """Write Parquet, and come back with the number of its rows, as Spark counted them while it wrote."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as fn
 
     seen = Observation()
-    counts = {"rows": fn.count(fn.lit(1)), **({} if others is None else {"others": fn.count_if(others)})}
-    counted = frame.observe(seen, *(count.alias(name) for name, count in counts.items()))
-    counted.write.partitionBy(*partitions).parquet(path)
-    return {name: int(seen.get.get(name, 0)) for name in counts}
+    frame.observe(seen, fn.count(fn.lit(1)).alias("rows")).write.partitionBy(*partitions).parquet(path)
+    return int(seen.get.get("rows", 0))
 
 
 def _folder(number: int) -> str:

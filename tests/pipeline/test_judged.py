@@ -84,7 +84,7 @@ def test_a_group_too_large_for_a_task_is_allocated_by_topic_to_the_same_owners(s
     assert len(parts) == 6
     assert sum(parts) == 150
     strategies = ("AVG", "CONSISTENT_HASH")
-    whole, split = (assignments_of(allocated(some, strategies, Settings())) for some in (rows, spread))
+    whole, split = (assignments_of(allocated(some, strategies, Settings()).frame()) for some in (rows, spread))
     assert whole.count() == 2 * (150 * 2200 + 14)
     assert whole.exceptAll(split).isEmpty()
     assert split.exceptAll(whole).isEmpty()
