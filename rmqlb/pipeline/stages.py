@@ -107,7 +107,7 @@ def score(run: StageRun) -> StageReport:
 
 def what_if(run: StageRun) -> StageReport:
     """The groups of the last snapshots → WHAT_IF, TOPICS → BROKER_LOSSES."""
-    from rmqlb.pipeline.groups.fleet import judged
+    from rmqlb.pipeline.groups.fleet import judged, spread_out, work_of
     from rmqlb.pipeline.groups.what_if_rows import broker_losses
     from rmqlb.pipeline.groups.what_if_rows import what_if as sweep
 
@@ -116,6 +116,7 @@ def what_if(run: StageRun) -> StageReport:
     def write(writing: Writing, made_from: Mapping[str, str]) -> None:
         last = run.latest(schemas.FLEET, schemas.TOPICS)
         groups = judged(last["fleet"], include_retry=plan.include_retry, only=plan.only)
+        groups = spread_out(groups, work_of(groups), by_topic=False)
         writing.replace(schemas.WHAT_IF, sweep(groups, plan.strategies, plan.settings, plan.consumers), made_from)
         writing.replace(schemas.BROKER_LOSSES, broker_losses(last["topics"]), made_from)
 

@@ -212,9 +212,17 @@ class Writing:
         self.number = number
         self.written: dict[str, Stored] = {}
 
-    def replace(self, table: Table, frame: DataFrame, made_from: Mapping[str, str] | None = None) -> int:
-        """Write a table in place of what is there, and come back with its number of rows."""
-        stored = self._write(table, frame, made_from or {})
+    def replace(self, table: Table, rows: DataFrame | Worked, made_from: Mapping[str, str] | None = None) -> int:
+        """Write a table in place of what is there, and come back with its number of rows.
+
+        Rows that Python processes make are written by these, as they reach this folder.
+        """
+        from pyspark.sql import DataFrame
+
+        if isinstance(rows, DataFrame):
+            stored = self._write(table, rows, made_from or {})
+        else:
+            stored = self._moved(table, rows, {"": self._root(table)}, made_from or {})[""]
         self.written[table.name] = stored
         return stored.rows
 
@@ -227,23 +235,14 @@ class Writing:
         """
         from rmqlb.pipeline.spark.worked import partition_folder
 
-        aside = self.aside(f"{table.name}_parted")
-        root = os.path.join(self._folder, table.name, _folder(self.number))
-        number = {True: 0, False: 0}
-        own = partition_folder({part: False})
-        for file in rows.files(aside):
-            is_own = file["folder"].startswith(f"{own}/")
-            to = root if is_own else os.path.join(aside, "others")
-            place = os.path.join(to, file["folder"].removeprefix(f"{own}/"))
-            os.makedirs(place, exist_ok=True)
-            os.rename(os.path.join(aside, file["folder"], file["file"]), os.path.join(place, file["file"]))
-            number[is_own] += file["rows"]
-        os.makedirs(root, exist_ok=True)
-        stored = Stored((_folder(self.number),), number[True], dict(table.columns), dict(made_from))
-        self.written[table.name] = stored
-        if not number[False]:
+        own, others = (partition_folder({part: value}) for value in (False, True))
+        aside = os.path.join(self.aside(f"{table.name}_others"), others)
+        stored = self._moved(table, rows, {own: self._root(table), others: aside}, made_from)
+        self.written[table.name] = stored[own]
+        if not stored[others].rows:
             return rows.of.sparkSession.createDataFrame([], rows.table.ddl)
-        return rows.of.sparkSession.read.schema(rows.table.ddl).parquet(os.path.join(aside, "others"))
+        found = rows.of.sparkSession.read.schema(rows.table.ddl).parquet(os.path.dirname(aside))
+        return found.select(*rows.table.columns)
 
     def add(self, table: Table, frame: DataFrame, instead_of: Collection[str] = ()) -> int:
         """Write rows beside those that are there, and come back with their number; a table that is not there is made.
@@ -270,6 +269,26 @@ class Writing:
     def read(self, spark: SparkSession, table: Table) -> DataFrame:
         """The rows of a table that this block has written."""
         return _read(spark, table, os.path.join(self._folder, table.name), self.written[table.name])
+
+    def _root(self, table: Table) -> str:
+        return os.path.join(self._folder, table.name, _folder(self.number))
+
+    def _moved(
+        self, table: Table, rows: Worked, places: Mapping[str, str], made_from: Mapping[str, str]
+    ) -> dict[str, Stored]:
+        """Files that processes write aside; those of tasks that ended well are moved, by the folder they begin with."""
+        aside = self.aside(f"{table.name}_written")
+        number = dict.fromkeys(places, 0)
+        for place in places.values():
+            os.makedirs(place, exist_ok=True)
+        for file in rows.files(aside):
+            which = next(name for name in places if f"{file['folder']}/".startswith(f"{name}/" if name else ""))
+            to = os.path.join(places[which], file["folder"].removeprefix(which).lstrip("/"))
+            os.makedirs(to, exist_ok=True)
+            os.rename(os.path.join(aside, file["folder"], file["file"]), os.path.join(to, file["file"]))
+            number[which] += file["rows"]
+        folders, kinds = (_folder(self.number),), dict(table.columns)
+        return {which: Stored(folders, count, kinds, dict(made_from)) for which, count in number.items()}
 
     def _write(self, table: Table, frame: DataFrame, made_from: Mapping[str, str]) -> Stored:
         root, name = os.path.join(self._folder, table.name), _folder(self.number)

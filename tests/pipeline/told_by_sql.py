@@ -169,13 +169,14 @@ GROUP BY ALL;
 """
 
 _SCORES = r"""
+-- What most report; of equals what the first by client id does, in the order of code points.
 CREATE TABLE reported AS
 SELECT cluster, "group", arg_min(strategy, (-number, first)) AS strategy FROM (
     SELECT cluster, "group", CASE name
             WHEN 'AllocateMessageQueueAveragely' THEN 'AVG'
             WHEN 'AllocateMessageQueueAveragelyByCircle' THEN 'AVG_BY_CIRCLE'
             WHEN 'AllocateMessageQueueConsistentHash' THEN 'CONSISTENT_HASH'
-            ELSE name END AS strategy, count(*) AS number, min(utf16(clientId)) AS first
+            ELSE name END AS strategy, count(*) AS number, min(clientId) AS first
     FROM (
         SELECT cluster, "group", j->>'clientId' AS clientId, j->>'strategyClass' AS name
         FROM (SELECT cluster, "group", unnest(CAST(j->'reports' AS JSON[])) AS j FROM groups)

@@ -55,8 +55,8 @@ def work_of(fleet: DataFrame) -> Work:
     return Work(sum(row[1] for row in rows), clusters, max((row[3] for row in rows), default=0))
 
 
-def spread_out(fleet: DataFrame, work: Work) -> DataFrame:
-    """The same groups in as many tasks as their work asks for, those too large for one task split by topic.
+def spread_out(fleet: DataFrame, work: Work, *, by_topic: bool = True) -> DataFrame:
+    """The same groups in as many tasks as their work asks for, those too large for one task split by topic if asked.
 
     Who owns the queues of a topic depends on no other topic, so parts of a group are allocated like the whole. What is
     counted over a group's topics together (`score`, `what-if`) is not the sum of its parts. A small cluster stays in
@@ -64,7 +64,7 @@ def spread_out(fleet: DataFrame, work: Work) -> DataFrame:
     """
     if not work.tasks:
         return fleet
-    if work.most > QUEUES_A_TASK:
+    if by_topic and work.most > QUEUES_A_TASK:
         fleet = _by_topic(fleet)
     part = fn.pmod(fn.xxhash64("group", fn.get("topics", fn.lit(0))["topic"]), _parts_of_cluster(work.large))
     return fleet.repartition(work.tasks, "cluster", part)

@@ -83,8 +83,8 @@ def _write(step: Callable[[Batches], Batches], table: Table, folder: str, batche
                 file.flush()
     done = [(below, file.name, file.end()) for below, file in files.items()]
     schema = pa.schema([("folder", pa.string()), ("file", pa.string()), ("rows", pa.int64())])
-    arrays = [pa.array(column, field.type) for column, field in zip(zip(*done, strict=True), schema, strict=True)]
-    yield pa.RecordBatch.from_arrays(arrays or [pa.array([], field.type) for field in schema], schema=schema)
+    rows = [dict(zip(schema.names, values, strict=True)) for values in done]
+    yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
 def _by_partition(batch: pa.RecordBatch, partitions: Sequence[str]) -> list[tuple[str, pa.RecordBatch]]:
