@@ -34,13 +34,16 @@ HOLDS: Mapping[tuple[str, ...], Hold] = {
     ("nights", "jobs"): Hold(most=1.2),
     ("nights", "read_bytes"): Hold(most=1.2),
     ("nights", "rows"): Hold(most=1.2),
+    ("rows", "CPU"): Hold(most=1),
+    ("rows", "memory"): Hold(most=1),
     ("plain", "CPU"): Hold(most=1.3),
     ("plain", "seconds"): Hold(most=1.3),
 }
 """Of memory, the peak in units of 4 GiB; of kernels and of the stage, queues a second and core in units of RocketMQ's,
 the least over 64 queues × 16 members and up; of growth, seconds for the most rows in units of those for a tenth of
 them, a row each; of plain, allocate in units of the plain trial of the same run, by the clock and in CPU seconds; of
-nights, what the last night takes in units of the second."""
+nights, what the last night takes in units of the second; of rows, ten million queues under AVG and AVG_BY_CIRCLE in
+units of 40 CPU seconds and of 2 GB."""
 
 
 def broken(sections: Sequence[Section]) -> list[str]:

@@ -23,6 +23,8 @@ from benchmarks.measuring import MEGABYTE, Spread, ratio
 from benchmarks.sections import Section
 
 MOST_BYTES = 4 * 2**30
+PAIR_CPU_SECONDS, PAIR_BYTES = 40, 2_000_000_000
+"""What ten million queues may cost under AVG and AVG_BY_CIRCLE."""
 LONG = 300.0
 """Seconds after which a series takes no further turn."""
 
@@ -83,6 +85,9 @@ class Parts:
             runs = self._turns(replace(self._job(warehouse), stages=("allocate",), strategies=strategies))
             section.rows.append(_row(", ".join(strategies), [ran[0] for ran in runs]))
             peaks += runs
+            if strategies == PAIR:
+                section.ratios["rows", "CPU"] = Spread.of(ran[0].cpu_seconds / PAIR_CPU_SECONDS for ran in runs)
+                section.ratios["rows", "memory"] = Spread.of(ran[0].peak_bytes / PAIR_BYTES for ran in runs)
         section.ratios["memory", "rows"] = _memory(peaks)
         return section
 
