@@ -85,7 +85,7 @@ def allocate(run: StageRun) -> StageReport:
         spread = spread_out(groups, work_of(groups))
         rows = allocated(spread, plan.strategies, plan.settings)
         others = writing.replace_part(schemas.ASSIGNMENTS, rows, PART, made_from)
-        writing.replace(schemas.REFUSALS, refusals_of(others), made_from)
+        writing.replace(schemas.REFUSALS, None if others is None else refusals_of(others), made_from)
 
     asked = plan.digest("strategies", "settings_text", "as_of", "only", "include_retry")
     return _stage(run, "allocate", (schemas.DOCUMENTS, schemas.FLEET), asked, write)

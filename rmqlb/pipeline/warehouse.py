@@ -212,22 +212,25 @@ class Writing:
         self.number = number
         self.written: dict[str, Stored] = {}
 
-    def replace(self, table: Table, rows: DataFrame | Worked, made_from: Mapping[str, str] | None = None) -> int:
-        """Write a table in place of what is there, and come back with its number of rows.
+    def replace(self, table: Table, rows: DataFrame | Worked | None, made_from: Mapping[str, str] | None = None) -> int:
+        """Write a table in place of what is there, and come back with its number of rows; None is no rows.
 
         Rows that Python processes make are written by these, as they reach this folder.
         """
         from pyspark.sql import DataFrame
 
-        if isinstance(rows, DataFrame):
+        if rows is None:
+            os.makedirs(self._root(table))
+            stored = Stored((_folder(self.number),), 0, dict(table.columns), dict(made_from or {}))
+        elif isinstance(rows, DataFrame):
             stored = self._write(table, rows, made_from or {})
         else:
             stored = self._moved(table, rows, {"": self._root(table)}, made_from or {})[""]
         self.written[table.name] = stored
         return stored.rows
 
-    def replace_part(self, table: Table, rows: Worked, part: str, made_from: Mapping[str, str]) -> DataFrame:
-        """Write the rows whose column `part` is false in place of a table, and come back with the others.
+    def replace_part(self, table: Table, rows: Worked, part: str, made_from: Mapping[str, str]) -> DataFrame | None:
+        """Write the rows whose column `part` is false in place of a table, and come back with the others, if any.
 
         All are computed once. They have the table's columns and `part`, their first partition column; the others are
         there while this block lasts. The processes that make the rows write them, as they reach this folder; a file
@@ -240,7 +243,7 @@ class Writing:
         stored = self._moved(table, rows, {own: self._root(table), others: aside}, made_from)
         self.written[table.name] = stored[own]
         if not stored[others].rows:
-            return rows.of.sparkSession.createDataFrame([], rows.table.ddl)
+            return None
         found = rows.of.sparkSession.read.schema(rows.table.ddl).parquet(os.path.dirname(aside))
         return found.select(*rows.table.columns)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ODD = Table("odd", columns("other boolean, cluster string, date date, name string"), ("other", "cluster", "date"))
+OTHER = Table("other", columns("name string"))
 OWN = Table("own", columns("cluster string, date date, name string"), ("cluster", "date"))
 CLUSTERS = [
     "plain",
@@ -94,6 +95,7 @@ def test_a_table_and_the_others_are_written_in_one_pass(spark: SparkSession, tmp
     rows = Worked(spark.range(2, numPartitions=2).toDF("id"), step, ODD)
     with warehouse.writing() as writing:
         others = writing.replace_part(OWN, rows, "other", {"made": "from"})
+        assert others is not None
         theirs = [tuple(row) for row in others.collect()]
     expected = sorted([row[1:] for row in ROWS if not row[0]] * 2, key=str)
     found: list[Any] = [tuple(row) for row in warehouse.read(spark, OWN).collect()]
@@ -108,8 +110,9 @@ def test_a_table_and_the_others_are_written_in_one_pass(spark: SparkSession, tmp
 def test_without_rows_there_is_an_empty_table(spark: SparkSession, tmp_path: Path) -> None:
     warehouse = Warehouse(str(tmp_path / "wh"))
     with warehouse.writing() as writing:
-        others = writing.replace_part(OWN, Worked(spark.range(1).toDF("id"), nothing, ODD), "other", {})
-        assert others.collect() == []
-        assert others.columns == list(ODD.columns)
+        assert writing.replace_part(OWN, Worked(spark.range(1).toDF("id"), nothing, ODD), "other", {}) is None
+        writing.replace(OTHER, None, {"made": "from"})
+    assert warehouse.read(spark, OTHER).collect() == []
     assert warehouse.read(spark, OWN).collect() == []
-    assert warehouse.rows(OWN) == {"own": 0}
+    assert warehouse.rows(OWN, OTHER) == {"own": 0, "other": 0}
+    assert warehouse.is_made_from(OTHER, {"made": "from"})
