@@ -55,7 +55,9 @@ def rows_below(folder: Path) -> list[tuple[object, ...]]:
     import duckdb
 
     names = '"group", topic, brokerName, queueId, strategy, owner, owners'
-    return duckdb.sql(f"SELECT {names} FROM read_parquet('{folder}/**/*.parquet')").fetchall()
+    with duckdb.connect() as connection:
+        query = f"SELECT {names} FROM read_parquet('{folder}/**/*.parquet')"
+        return connection.execute(query).fetchall()
 
 
 def test_a_giant_group_and_nights_go_through_the_stages(tmp_path: Path) -> None:
