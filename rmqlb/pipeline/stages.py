@@ -126,13 +126,14 @@ def what_if(run: StageRun) -> StageReport:
 
 def producers(run: StageRun) -> StageReport:
     """TOPICS → SENDS and SEND_SHARES."""
-    from rmqlb.pipeline.producers.send_tables import write_sends
+    from rmqlb.pipeline.producers.send_tables import PARTITIONS, write_sends
 
     plan = run.plan
 
     def write(writing: Writing, made_from: Mapping[str, str]) -> None:
         topics = run.latest(schemas.TOPICS)[schemas.TOPICS.name]
-        write_sends(topics, plan.schedule, writing, made_from=made_from)
+        most = max(run.warehouse.rows(schemas.TOPICS)["topics"], 1)  # of shapes, some of which fail in several ways
+        write_sends(topics, plan.schedule, writing, made_from=made_from, partitions=min(PARTITIONS, most))
 
     asked = plan.digest("schedule_text", "as_of", "only")
     return _stage(run, "producers", (schemas.DOCUMENTS, schemas.TOPICS), asked, write)

@@ -66,7 +66,7 @@ def test_small_groups_stay_as_they_are_stored(spark: SparkSession) -> None:
 def test_many_queues_are_spread_over_tasks(spark: SparkSession) -> None:
     rows = judged(frame(spark, GROUPS))
     spread = spread_out(rows, Work(2, {"c": 5 * QUEUES_A_TASK}, 9))
-    assert spread.rdd.getNumPartitions() == 5
+    assert spread.rdd.getNumPartitions() == 10
     assert topics(spread) == topics(rows)
 
 

@@ -67,7 +67,8 @@ def spread_out(fleet: DataFrame, work: Work, *, by_topic: bool = True) -> DataFr
     if by_topic and work.most > QUEUES_A_TASK:
         fleet = _by_topic(fleet)
     part = fn.pmod(fn.xxhash64("group", fn.get("topics", fn.lit(0))["topic"]), _parts_of_cluster(work.large))
-    return fleet.repartition(work.tasks, "cluster", part)
+    # Parts go to tasks by their hash: with as many tasks as parts a third of the tasks would have nothing to do.
+    return fleet.repartition(2 * work.tasks, "cluster", part)
 
 
 def _by_topic(fleet: DataFrame) -> DataFrame:
