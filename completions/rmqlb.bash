@@ -406,8 +406,9 @@ _rmqlb_at_pipeline_generate() {
 
 _rmqlb_at_pipeline_ingest() {
     case $prev in
-        --cluster|-w|--warehouse|--conf) :; return ;;
+        --cluster|--conf) :; return ;;
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
@@ -423,9 +424,10 @@ _rmqlb_at_pipeline_ingest() {
 _rmqlb_at_pipeline_allocate() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --as-of|-w|--warehouse|--conf) :; return ;;
+        --as-of|--conf) :; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
@@ -438,8 +440,9 @@ _rmqlb_at_pipeline_allocate() {
 _rmqlb_at_pipeline_score() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        -w|--warehouse|--conf) :; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        --conf) :; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
@@ -451,9 +454,10 @@ _rmqlb_at_pipeline_score() {
 _rmqlb_at_pipeline_what_if() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --as-of|--consumers|-w|--warehouse|--conf) :; return ;;
+        --as-of|--consumers|--conf) :; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
@@ -466,10 +470,11 @@ _rmqlb_at_pipeline_what_if() {
 _rmqlb_at_pipeline_producers() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        --as-of|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|-w|--warehouse|--conf) :; return ;;
+        --as-of|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|--conf) :; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --latency-fault) _rmqlb_words on off; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
@@ -482,8 +487,9 @@ _rmqlb_at_pipeline_producers() {
 _rmqlb_at_pipeline_history() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
-        -w|--warehouse|--conf) :; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        --conf) :; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
@@ -494,8 +500,8 @@ _rmqlb_at_pipeline_history() {
 
 _rmqlb_at_pipeline_report() {
     case $prev in
-        --to) _rmqlb_folders; return ;;
-        --top|-w|--warehouse|--conf) :; return ;;
+        --to|-w|--warehouse) _rmqlb_folders; return ;;
+        --top|--conf) :; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
@@ -507,8 +513,8 @@ _rmqlb_at_pipeline_report() {
 
 _rmqlb_at_pipeline_run() {
     case $prev in
-        --cluster|--top|--as-of|--consumers|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|-w|--warehouse|--conf) :; return ;;
-        --to) _rmqlb_folders; return ;;
+        --cluster|--top|--as-of|--consumers|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|--conf) :; return ;;
+        --to|-w|--warehouse) _rmqlb_folders; return ;;
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
@@ -529,7 +535,8 @@ _rmqlb_at_pipeline_run() {
 
 _rmqlb_at_pipeline_compact() {
     case $prev in
-        --keep|-w|--warehouse|--conf) :; return ;;
+        --keep|--conf) :; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;

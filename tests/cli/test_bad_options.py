@@ -33,6 +33,7 @@ BY_METAVAR = {
     **dict.fromkeys(("CODE", "COMMAND", "FORMAT", "SHARE", "N..M"), "nonsense"),
     **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE|-", "DIR", "PATH…"), NOWHERE),
     "URL|FILE": "127.0.0.1:9876",
+    "DIR|URI": "s3a:nonsense",
     "IDS|@FILE|N": f"@{NOWHERE}",
     "file:PATH|env:NAME|keyring:SERVICE/USER": "nonsense",
     "BROKER[@FROM-TO][:KIND]": "broker-a@5s-1s",

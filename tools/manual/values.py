@@ -87,6 +87,7 @@ _BY_METAVAR: Mapping[str, Value] = {
     "KEY=GLOB": Value("beginnings", ("cluster=", "group=", "topic=", "date=")),
     "URL": Value("words", ("local[*]", "spark://", "sc://", "yarn", "k8s://")),
     "DIR": Value("folders"),
+    "DIR|URI": Value("folders"),
     "GROUP": Value("groups"),
     "TOPIC": Value("topics"),
     **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE", "URL|FILE|-", "PATH…"), Value("files")),

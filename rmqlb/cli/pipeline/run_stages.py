@@ -37,9 +37,11 @@ def run_stages(
     plan = plan_for(which, force=stage.force, **asked)
     terminal = Terminal(command or f"pipeline {stages[0]}", output)
     conf = parse_conf(stage.conf or ())
-    warehouse = _warehouse(stage.warehouse, must_be_there="ingest" not in stages)
+    place = _place(stage.warehouse)
+    warehouse = Warehouse(place)
     log_file = stage.log_file or _log_of(warehouse.folder)
     settings = SessionSettings(stage.master, conf, log_file, delta=warehouse.needs_spark)
+    _make_folder(warehouse, place, must_be_there="ingest" not in stages)
     done: list[StageReport] = []
     with terminal.progress(stages=True, verb="running") as progress:
         progress("on Spark", 0, 0)
@@ -71,14 +73,18 @@ def _session(warehouse: Warehouse, settings: SessionSettings, *, writes: bool) -
         yield spark
 
 
-def _warehouse(place: str | None, *, must_be_there: bool) -> Warehouse:
+def _place(place: str | None) -> str:
     if not place:
         raise UsageError(
             "no warehouse", hint="name its folder or URI with --warehouse, or set RMQLB_WAREHOUSE", code="no-warehouse"
         )
-    warehouse = Warehouse(place)
+    return place
+
+
+def _make_folder(warehouse: Warehouse, place: str, *, must_be_there: bool) -> None:
+    """Of a warehouse on this machine; what is at a URI only Spark can say."""
     if warehouse.needs_spark:
-        return warehouse
+        return
     if must_be_there and not os.path.isdir(warehouse.folder):
         raise DataError(
             f"there is no warehouse {place}", hint="rmqlb pipeline ingest makes one", code="table-not-found"
@@ -87,7 +93,6 @@ def _warehouse(place: str | None, *, must_be_there: bool) -> Warehouse:
         os.makedirs(warehouse.folder, exist_ok=True)
     except OSError as error:
         raise UsageError(f"--warehouse {place}: {error.strerror or error}", code="cannot-write") from None
-    return warehouse
 
 
 def _log_of(place: str) -> str:
