@@ -25,6 +25,7 @@ from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.errors import UsageError
 from rmqlb.model.group_size import MOST_ID_TRIALS, MOST_SIZE, SizeLimits
+from rmqlb.model.snapshot import close_names
 from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC, USUAL_SIZE, PipelinePlan
 from rmqlb.pipeline.producers.send_rows import DIES, LOAD, SendSchedule, check_schedule
 from rmqlb.pipeline.row_filter import parse_row_filter
@@ -83,7 +84,10 @@ def _size_limits(options: SizeOptions) -> SizeLimits:
 def _limit(text: str) -> tuple[str, float]:
     name, _, number = text.partition("=")
     if name not in LOSS_LIMITS:
-        raise UsageError(f"--limit {text}: there is no limit {name}", hint=f"one of {', '.join(LOSS_LIMITS)}")
+        raise UsageError(
+            f"--limit {text}: there is no limit {name}",
+            hint=close_names(name, LOSS_LIMITS) or f"one of {', '.join(LOSS_LIMITS)}",
+        )
     if not re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", number):
         raise UsageError(f"--limit {text}: expected LIMIT=NUMBER", hint="such as imbalance=1.5")
     return name, float(number)

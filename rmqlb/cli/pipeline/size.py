@@ -1,13 +1,14 @@
 """`rmqlb pipeline size`."""
 
 from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command
-from rmqlb.cli.pipeline.options import SizeOptions, StageOptions, StrategiesOptions
+from rmqlb.cli.pipeline.options import IncludeRetry, SizeOptions, StageOptions, StrategiesOptions
 
 
 @command
 def size(
     *,
     which: StrategiesOptions,
+    include_retry: IncludeRetry = False,
     sizes: SizeOptions,
     strategy_options: StrategyOptions,
     stage: StageOptions,
@@ -27,4 +28,4 @@ def size(
     """
     from rmqlb.cli.pipeline.run_stages import run_stages
 
-    run_stages(["size"], which, stage, output, strategies=strategy_options, sizes=sizes)
+    run_stages(["size"], which, stage, output, strategies=strategy_options, include_retry=include_retry, sizes=sizes)

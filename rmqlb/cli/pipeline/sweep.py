@@ -1,13 +1,14 @@
 """`rmqlb pipeline sweep`."""
 
 from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command
-from rmqlb.cli.pipeline.options import LossOptions, StageOptions, StrategiesOptions
+from rmqlb.cli.pipeline.options import IncludeRetry, LossOptions, StageOptions, StrategiesOptions
 
 
 @command
 def sweep(
     *,
     which: StrategiesOptions,
+    include_retry: IncludeRetry = False,
     losses: LossOptions,
     strategy_options: StrategyOptions,
     stage: StageOptions,
@@ -27,4 +28,4 @@ def sweep(
     """
     from rmqlb.cli.pipeline.run_stages import run_stages
 
-    run_stages(["sweep"], which, stage, output, strategies=strategy_options, losses=losses)
+    run_stages(["sweep"], which, stage, output, strategies=strategy_options, include_retry=include_retry, losses=losses)

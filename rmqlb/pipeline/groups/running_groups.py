@@ -24,7 +24,8 @@ from rmqlb.pipeline.spark.in_workers import in_workers
 
 Row = dict[str, Any]
 ADDRESSES = "map<string, map<bigint, string>>"
-_RUNNING = {**FLEET.columns, "runs": "string", "origin": "string", "addresses": ADDRESSES}
+_FLEET = {name: kind for name, kind in FLEET.columns.items() if name != "retryTopics"}
+_RUNNING = {**_FLEET, "runs": "string", "origin": "string", "addresses": ADDRESSES}
 
 
 class RunningGroup(Struct, frozen=True):
@@ -49,10 +50,10 @@ RowsOf = Callable[[RunningGroup], Iterator[Row]]
 
 
 def running_groups(fleet: DataFrame, scores: DataFrame, brokers: DataFrame | None = None) -> DataFrame:
-    """FLEET with the strategy that SCORES says each group runs, and, of BROKERS, the addresses of its own brokers."""
+    """Judged groups of FLEET with the strategy that SCORES says each runs, and, of BROKERS, the addresses of its own."""
     runs = scores.where("runs").groupBy(*GROUP_IN_SNAPSHOT).agg(fn.min(fn.struct("strategy", "origin")).alias("its"))
     found = fleet.join(runs, list(GROUP_IN_SNAPSHOT))
-    found = found.select(*FLEET.columns, fn.col("its.strategy").alias("runs"), "its.origin")
+    found = found.select(*_FLEET, fn.col("its.strategy").alias("runs"), "its.origin")
     if brokers is None:
         return found.withColumn("addresses", fn.lit(None).cast(ADDRESSES)).select(*_RUNNING)
     where = fn.map_from_entries(fn.collect_list(fn.struct("brokerName", "addresses"))).alias("addresses")
