@@ -50,7 +50,7 @@ RowsOf = Callable[[RunningGroup], Iterator[Row]]
 
 
 def running_groups(fleet: DataFrame, scores: DataFrame, brokers: DataFrame | None = None) -> DataFrame:
-    """Judged groups of FLEET with the strategy that SCORES says each runs, and, of BROKERS, the addresses of its own."""
+    """Judged groups of FLEET with the strategy that SCORES says each runs, and, of BROKERS, where its own are."""
     runs = scores.where("runs").groupBy(*GROUP_IN_SNAPSHOT).agg(fn.min(fn.struct("strategy", "origin")).alias("its"))
     found = fleet.join(runs, list(GROUP_IN_SNAPSHOT))
     found = found.select(*_FLEET, fn.col("its.strategy").alias("runs"), "its.origin")
