@@ -155,12 +155,12 @@ CLUSTERS = Table(
     "clusters",
     columns(
         "cluster string, date date, snapshot string, takenAt timestamp, revision string, newest timestamp, "
-        "snapshots int, untimed int, late int"
+        "firstDate date, snapshots int, untimed int, late int"
     ),
 )
 """A cluster: its last snapshot (`date`, `snapshot`, `takenAt`), whose `revision` changes when it is made of other
-documents; the `newest` time of any snapshot, how many `snapshots` have a time, how many are `untimed`. `late` changes
-whenever one comes that is not newer than all others, or one of before is replaced."""
+documents; the `newest` time and the `firstDate` of any snapshot, how many `snapshots` have a time, how many are
+`untimed`. `late` changes whenever one comes that is not newer than all others, or one of before is replaced."""
 
 # What the sweeps read: a group with all that is needed to allocate its queues, in one row.
 
@@ -386,11 +386,12 @@ for one consumer, `mostQueues` are the queues of its topic with the most."""
 CLUSTER_SUMMARY = Table(
     "cluster_summary",
     columns(
-        "cluster string, snapshots int, firstDate date, lastDate date, groups int, consumers bigint, queues bigint, "
-        "idle bigint, unassigned bigint"
+        "cluster string, snapshots int, firstDate date, lastDate date, judgedDate date, groups int, "
+        "consumers bigint, queues bigint, idle bigint, unassigned bigint"
     ),
 )
-"""A cluster: its snapshots, and its groups in the last of them that was scored, under the strategies that they run."""
+"""A cluster: its snapshots, and its groups in the last of them that was scored (of `judgedDate`), under the strategies
+that they run."""
 
 POP_GROUPS = Table(
     "pop_groups",

@@ -122,6 +122,10 @@ class Warehouse:
             finally:
                 self._storage.clean()
 
+    def reader_scripts(self, tables: Iterable[Table]) -> dict[str, str]:
+        """Scripts by which DuckDB and Spark SQL read these tables as they are now: file → its text."""
+        return self._storage.reader_scripts(self._storage.contents(), tables)
+
     def forget(self) -> None:
         """Remove files that no state of the last days needs, where the storage keeps such."""
         with self.held():

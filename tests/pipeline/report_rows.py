@@ -10,7 +10,9 @@ from rmqlb.pipeline.schemas import (
     BROKEN_LIMITS,
     BROKER_LOSSES,
     CHURN,
+    CLUSTERS,
     DOCUMENTS,
+    FILES,
     FLAPPING,
     LOADS,
     MOVES,
@@ -50,12 +52,17 @@ HOSTILE = (
 """Names that would run, steer, break or bury something."""
 
 
-def write(spark: SparkSession, warehouse: Warehouse, tables: Mapping[str, tuple[Table, Sequence[Row]]]) -> None:
+def write(
+    spark: SparkSession,
+    warehouse: Warehouse,
+    tables: Mapping[str, tuple[Table, Sequence[Row]]],
+    made_from: Mapping[str, str] | None = None,
+) -> None:
     """Write tables; a column that a row does not name is null."""
     with warehouse.writing() as writing:
         for table, rows in tables.values():
             values = [tuple(row.get(column) for column in table.columns) for row in rows]
-            writing.replace(table, spark.createDataFrame(values, table.ddl))
+            writing.replace(table, spark.createDataFrame(values, table.ddl), made_from)
 
 
 def score(group: str, strategy: str = "AVG", *, runs: bool = True, **figures: Any) -> Row:
@@ -90,7 +97,10 @@ def send(topic: str, lost: float, *, latency_fault: bool = False) -> Row:
 def fleet(*names: str) -> dict[str, tuple[Table, list[Row]]]:
     """A row or two of every table for each name; its group, topic, broker, client, scenario and file all bear it."""
     fleets = [_named(name) for name in names or ("order-svc",)]
-    return {key: (table, [row for one in fleets for row in one[key][1]]) for key, (table, _) in fleets[0].items()}
+    whole = {key: (table, [row for one in fleets for row in one[key][1]]) for key, (table, _) in fleets[0].items()}
+    taken = dt.datetime(2026, 3, 2, 1, 2, 3, tzinfo=dt.UTC)
+    last = {**KEY, "takenAt": taken, "newest": taken, "firstDate": DAY, "snapshots": 1, "untimed": 0}
+    return whole | {"clusters": (CLUSTERS, [last])}
 
 
 def _named(name: str) -> dict[str, tuple[Table, list[Row]]]:
@@ -126,6 +136,7 @@ def _named(name: str) -> dict[str, tuple[Table, list[Row]]]:
             DOCUMENTS,
             [{**KEY, "file": name, "position": 1, "takenAt": dt.datetime(2026, 3, 2, 1, 2, 3, tzinfo=dt.UTC)}],
         ),
+        "files": (FILES, [{"file": name, "documents": 1}]),
         "scores": (
             SCORES,
             [

@@ -84,10 +84,10 @@ def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
 
 def test_the_files_of_a_report(whole: tuple[ReportSummary, Path]) -> None:
     summary, folder = whole
-    names = sorted({*fleet(), "what_if_summary", "overview", "cluster_summary"} - {"documents"})
+    names = sorted({*fleet(), "what_if_summary", "overview", "cluster_summary"} - {"documents", "clusters", "files"})
     written = files(folder)
     assert sorted(written) == sorted(
-        ["index.html", "report.json", "duckdb.sql", "spark.sql"]
+        ["index.html", "report.json", "duckdb.sql", "spark.sql", "warehouse-duckdb.sql", "warehouse-spark.sql"]
         + [f"csv/{name}.csv" for name in names if name != "what_if"]
         + [f"parquet/{name}/part-00000.parquet" for name in names]
     )
@@ -176,7 +176,12 @@ def test_equal_tables_give_equal_bytes(
     backwards = {key: (table, rows[::-1]) for key, (table, rows) in fleet().items()}
     write(spark, warehouse, backwards)
     write_report(spark, warehouse, str(tmp_path / "report"))
-    assert files(tmp_path / "report") == files(whole[1])
+    ours, others = files(tmp_path / "report"), files(whole[1])
+    of_its_place = {name for name in ours if name.startswith("warehouse-")} | {"report.json"}
+    assert len(of_its_place) == 3
+    assert {name: text for name, text in ours.items() if name not in of_its_place} == {
+        name: text for name, text in others.items() if name not in of_its_place
+    }
 
 
 class Parts(HTMLParser):
@@ -305,23 +310,20 @@ def test_what_is_not_there_has_no_section(spark: SparkSession, warehouse: Wareho
     assert summary.facts == {"clusters": 0}
 
 
-def test_the_last_snapshot_of_each_cluster_is_what_is_shown(found: Found) -> None:
+def test_the_snapshot_that_was_scored_of_each_cluster_is_what_is_shown(
+    found: Found, spark: SparkSession, warehouse: Warehouse
+) -> None:
     west = {"cluster": "west", "snapshot": "s1"}
-    shown = found(
-        documents=[
-            {**KEY, "snapshot": "late", "takenAt": dt.datetime(2026, 3, 2, 9, tzinfo=dt.UTC)},
-            {**KEY, "snapshot": "z-early", "takenAt": dt.datetime(2026, 3, 2, 8, tzinfo=dt.UTC)},
-            {**KEY, "snapshot": "zz-unscored", "takenAt": dt.datetime(2026, 3, 3, 8, tzinfo=dt.UTC)},
-        ],
-        scores=[
-            {**score("now"), "snapshot": "late"},
-            {**score("before"), "snapshot": "z-early"},
-            {**score("other"), **west},
-        ],
-    )
+    unscored = {**KEY, "date": DAY + dt.timedelta(days=1), "snapshot": "zz-unscored", "snapshots": 2, "untimed": 1}
+    write(spark, warehouse, {"groups": (GROUPS, [{**KEY, "group": "of zz", "snapshot": "zz-unscored"}])})
+    shown = found(clusters=[unscored], scores=[{**score("now"), "snapshot": "late"}, {**score("other"), **west}])
     assert shown.worst is not None
-    assert shown.worst.totals.groups == 2
-    assert [(one.cluster, one.snapshots, one.groups) for one in shown.clusters] == [("east", 3, 1), ("west", None, 1)]
+    assert (shown.worst.totals.groups, shown.number_left_out) == (2, 0)
+    assert [(one.cluster, one.snapshots, one.judged_date, one.groups) for one in shown.clusters] == [
+        ("east", 3, DAY, 1),
+        ("west", None, DAY, 1),
+    ]
+    assert {fact.what: fact.value for fact in facts(shown)}["clusters out of date"] == 1
 
 
 def test_groups_are_ranked_by_each_fault_under_the_strategy_that_they_run(found: Found) -> None:
@@ -426,7 +428,8 @@ def test_groups_in_no_figure_have_their_reason_and_a_snapshot_of_one_file_is_nam
     refused = {**KEY, "group": "refused", "topic": "t", "strategy": "CONFIG", "reason": "no lists"}
     write(spark, warehouse, {"groups": (GROUPS, groups)})
     document = {**KEY, "file": "dumps/a.json", "position": 1}
-    shown = found(scores=[score("a")], refusals=[refused], documents=[document])
+    files = [{"file": "dumps/a.json", "documents": 1}]
+    shown = found(scores=[score("a")], refusals=[refused], documents=[document], files=files)
     assert [(one.group, one.left_out, one.code) for one in shown.left_out or ()] == [
         ("broadcast", "it is BROADCASTING", "broadcasting-group"),
         ("idle", "it subscribes to no topic that has a route", "no-route"),
@@ -436,6 +439,8 @@ def test_groups_in_no_figure_have_their_reason_and_a_snapshot_of_one_file_is_nam
     assert (shown.number_left_out, shown.files) == (4, {"east": "dumps/a.json"})
     both = found(scores=[score("a")], documents=[document, {**document, "position": 2}])
     assert both.files == {}
+    several = [{"file": "dumps/a.json", "documents": 2}]
+    assert found(scores=[score("a")], documents=[document], files=several).files == {}
     assert found(top=1, scores=[score("a")]).number_left_out == 4
 
 

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.pipeline.report.charts import Picture, Series, bars, days, histograms, lines, steps
-from rmqlb.pipeline.report.contents import Cluster, Figures, Quarantined, facts, sections, subtitle, to_do
+from rmqlb.pipeline.report.contents import Figures, Quarantined, facts, sections, subtitle, to_do, verdict
 from rmqlb.pipeline.report.page import Grid, Section, cell, page, said
+from rmqlb.pipeline.report.subject_clusters import Cluster
 from rmqlb.pipeline.report.subject_groups import GroupScore, Totals, Worst
 from rmqlb.pipeline.report.subject_history import Flapping, MovesDay, TrendDay
 from rmqlb.pipeline.report.subject_overview import LeftOut, codes_of, status_of
@@ -165,7 +166,7 @@ def test_one_day_alone_is_a_picture() -> None:
 
 
 def test_a_trend_of_unknown_imbalance_is_a_table_without_a_picture() -> None:
-    (trend, _) = sections(Figures(trend=(TrendDay("c", DAY, 3, None, None, None, 2),)))
+    (trend, _) = sections(Figures(trend=(TrendDay("c", DAY, "s", None, 3, None, None, None, 2),)))
     assert (trend.name, trend.pictures) == ("trend", ())
     assert [grid.rows[0][0] for grid in trend.grids] == ["c"]
 
@@ -177,17 +178,56 @@ def test_producers_that_could_not_be_simulated_are_not_said_to_lose_nothing() ->
 
 
 def test_the_subtitle_says_which_days() -> None:
-    def cluster(first: dt.date | None, last: dt.date | None) -> Cluster:
-        return Cluster("c", 1, first, last, None, None, None, None, None)
+    def cluster(last: dt.date | None, judged: dt.date | None) -> Cluster:
+        return Cluster("c", 1, None, last, judged, None, None, None, None, None)
 
     def shown(*clusters: Cluster) -> str:
         return subtitle(Figures(clusters=clusters))
 
     assert shown() == "No cluster was read."
-    assert shown(cluster(None, None)) == "1 cluster, snapshots of unknown date"
-    assert shown(cluster(DAY, DAY)) == "1 cluster, snapshots of 2026-03-02"
+    assert shown(cluster(None, None)) == "1 cluster, each by its last snapshot, of unknown date"
+    assert shown(cluster(DAY, DAY)) == "1 cluster, each by its last snapshot, of 2026-03-02"
     later = DAY + dt.timedelta(days=3)
-    assert shown(cluster(DAY, DAY), cluster(None, later)) == "2 clusters, snapshots of 2026-03-02 to 2026-03-05"
+    span = "2026-03-02 to 2026-03-05"
+    assert shown(cluster(later, DAY), cluster(later, None)) == f"2 clusters, each by its last snapshot, of {span}"
+
+
+def test_clusters_that_are_out_of_date_are_no_calm() -> None:
+    def cluster(name: str, age: int | None, judged: int | None) -> Cluster:
+        last, of_judged = (None if days is None else DAY - dt.timedelta(days=days) for days in (age, judged))
+        return Cluster(name, 1, None, last, of_judged, None, None, None, None, None)
+
+    of_two = Figures(clusters=(cluster("a", 0, 0), cluster("b", 1, None), cluster("c", None, None)))
+    assert {fact.what: fact.value for fact in facts(of_two)} == {"clusters": 3}
+    old = Figures(clusters=(cluster("a", 0, 1), cluster("b", 2, 2), cluster("c", 0, 0)))
+    assert [(fact.what, fact.value, fact.status) for fact in facts(old)][1:] == [("clusters out of date", 2, "warning")]
+    section = next(one for one in sections(old) if one.name == "clusters")
+    assert [row[:2] for row in section.grids[0].rows] == [("warning", "a"), ("warning", "b"), ("", "c")]
+    assert "2 clusters out of date" in section.seen[0]
+    assert "Also: clusters out of date 2." in " ".join(verdict(old).sentences)
+
+
+def test_the_verdict_is_no_wrong_calm() -> None:
+    def said_of(left_out: int = 0, **more: int) -> tuple[str, str]:
+        sample = found().worst
+        assert sample is not None
+        totals = replace(sample.totals, **{"groups": 5, "observed": 9, "wrong": 0, **more})
+        its = verdict(Figures(worst=replace(sample, totals=totals), number_left_out=left_out))
+        return its.status, " ".join(its.sentences)
+
+    quiet = dict.fromkeys(("idle", "imbalanced", "mismatches"), 0)
+    assert said_of(**quiet) == ("inOrder", "Each queue of 5 groups has one owner.")
+    assert said_of(**quiet, wrong=1) == (
+        "error",
+        "In 1 group of 5 there are queues unassigned or with duplicate owners.",
+    )
+    assert said_of(**{**quiet, "idle": 3}) == (
+        "warning",
+        "Each queue of 5 groups has one owner. Also: idle consumers 3.",
+    )
+    assert "That is predicted" in said_of(**quiet, observed=0)[1]
+    assert said_of(2, **quiet)[1].endswith("Of 2 groups left out nothing is said.")
+    assert said_of(**quiet, groups=0)[0] == verdict(Figures()).status == "warning"
 
 
 def test_figures_of_tables_that_are_not_there_are_not_at_the_top() -> None:

@@ -111,18 +111,20 @@ def clusters_with_more(clusters: DataFrame, heads: DataFrame, rows: int = 0) -> 
         "cluster",
         _last(),
         fn.col("takenAt").alias("newest"),
+        fn.col("date").alias("firstDate"),
         *_is_timed(),
         fn.coalesce(is_late.cast("int"), fn.lit(0)).alias("late"),
     )
     of_new = each.groupBy("cluster").agg(*_sums(), fn.max("late").alias("late"))
-    before = clusters.select("cluster", _last(), "newest", "snapshots", "untimed", "late")
+    before = clusters.select("cluster", _last(), "newest", "firstDate", "snapshots", "untimed", "late")
     both = in_few_parts(before.unionByName(of_new), rows)
     return _as_clusters(both.groupBy("cluster").agg(*_sums(), fn.sum("late").alias("late")))
 
 
 def clusters_anew(clusters: DataFrame, documents: DataFrame, changed: Collection[str]) -> DataFrame:
     """CLUSTERS of before and documents of some clusters → CLUSTERS of these; in the `changed` one was replaced."""
-    each = _snapshots(documents).select("cluster", _last(), fn.col("takenAt").alias("newest"), *_is_timed())
+    first = fn.col("date").alias("firstDate")
+    each = _snapshots(documents).select("cluster", _last(), fn.col("takenAt").alias("newest"), first, *_is_timed())
     late = clusters.select("cluster", "late")
     is_changed = fn.col("cluster").isin(list(changed)).cast("int")
     counted = each.groupBy("cluster").agg(*_sums()).join(late, "cluster", "left")
@@ -151,7 +153,8 @@ def _is_timed() -> tuple[Column, Column]:
 def _sums() -> tuple[Column, ...]:
     """The last is by date, then by time taken, what is unknown first; ties by snapshot id."""
     counts = (fn.sum(name).cast("int").alias(name) for name in ("snapshots", "untimed"))
-    return fn.max("last").alias("last"), fn.max("newest").alias("newest"), *counts
+    first = fn.min("firstDate").alias("firstDate")
+    return fn.max("last").alias("last"), fn.max("newest").alias("newest"), first, *counts
 
 
 def _as_clusters(rows: DataFrame) -> DataFrame:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from markupsafe import Markup
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.pipeline.report import overview_rows
 from rmqlb.pipeline.report import subject_changes as changes
+from rmqlb.pipeline.report import subject_clusters as of_clusters
 from rmqlb.pipeline.report import subject_groups as groups
 from rmqlb.pipeline.report import subject_history as history
 from rmqlb.pipeline.report import subject_overview as overview
@@ -22,28 +25,20 @@ from rmqlb.pipeline.report import subject_sends as sends
 from rmqlb.pipeline.report import subject_sizes as of_sizes
 from rmqlb.pipeline.report import subject_strategies as strategies
 from rmqlb.pipeline.report.codes import UNREAD_DOCUMENT
-from rmqlb.pipeline.report.frames import Asked, Row, Seen, Tables
-from rmqlb.pipeline.report.page import Fact, Section, Status, ToDo, counts, grid_of, names, said, words
-from rmqlb.pipeline.report.queries import OverviewRows, rows_query
+from rmqlb.pipeline.report.frames import Asked, Row, Tables
+from rmqlb.pipeline.report.page import Fact, Section, Status, ToDo, Verdict, counts, grid_of, names, said, words
+from rmqlb.pipeline.report.queries import (
+    DUPLICATE_OWNERS_EACH,
+    IDLE_EACH,
+    MISMATCHES_EACH,
+    OBSERVED_DUPLICATES_EACH,
+    OBSERVED_UNASSIGNED_EACH,
+    UNASSIGNED_EACH,
+    OverviewRows,
+    rows_query,
+)
 from rmqlb.pipeline.report.text import number_of
-from rmqlb.pipeline.schemas import DOCUMENTS, QUARANTINE, SCORES
-
-MOST_CLUSTERS = 200
-"""Clusters in the first table of the page."""
-
-
-class Cluster(Row, frozen=True):
-    """What is known of a cluster: its snapshots, and its groups in the last of them that was scored."""
-
-    cluster: str
-    snapshots: int | None
-    first_date: dt.date | None
-    last_date: dt.date | None
-    groups: int | None
-    consumers: int | None
-    queues: int | None
-    idle: int | None
-    unassigned: int | None
+from rmqlb.pipeline.schemas import QUARANTINE, SCORES
 
 
 class Quarantined(Row, frozen=True):
@@ -67,10 +62,11 @@ class Figures(Struct, frozen=True):
     """All that the page shows: None is a table that is not there, an empty tuple one without rows.
 
     `flaps`, `quarantined` and `number_left_out` count all rows, of which the page has the first; `files`: cluster → the
-    file that its last snapshot is, where one file is; `changed` is the table of what would change, in SQL.
+    file that its last snapshot is, where one file is; `changed` is the table of what would change, in SQL; `since`: the
+    first day that the page looks back to; `readers`: commands that open the warehouse itself.
     """
 
-    clusters: tuple[Cluster, ...] = ()
+    clusters: tuple[of_clusters.Cluster, ...] = ()
     worst: groups.Worst | None = None
     left_out: tuple[overview.LeftOut, ...] | None = None
     number_left_out: int = 0
@@ -100,12 +96,14 @@ class Figures(Struct, frozen=True):
     group_trends: tuple[history.GroupTrend, ...] | None = None
     quarantine: tuple[Quarantined, ...] | None = None
     quarantined: int = 0
+    since: dt.date | None = None
     tables: tuple[Exported, ...] = ()
+    readers: tuple[str, ...] = ()
 
 
 def figures(tables: Tables, top: int, exported: tuple[Exported, ...]) -> Figures:
     """All figures of the page; `top`: rows of each list. Most are asked for together, and answered by one job."""
-    asked, scores, runs = Asked(tables.spark), tables.last(SCORES), overview_rows.overview(tables)
+    asked, scores, runs = Asked(tables.spark), tables.whole(SCORES), overview_rows.overview(tables)
     quarantine = tables.whole(QUARANTINE)
     listed = None if quarantine is None else asked.first(Quarantined, quarantine, top, *_BY_FILE)
     worst = None if runs is None else groups.worst(asked, runs, top)
@@ -120,19 +118,20 @@ def figures(tables: Tables, top: int, exported: tuple[Exported, ...]) -> Figures
     ]
     by_pop = pop.pop(tables, asked, top)
     asked.answer()
-    found, of_clusters = worst() if worst else (None, ())
+    found, totals = worst() if worst else (None, ())
     trends = history.group_trends(tables, asked, [(one.cluster, one.group) for one in found.groups] if found else ())
     asked.answer()
     scored, refused = of_strategies() if of_strategies else (None, None)
     return Figures(
-        clusters=_clusters(tables, of_clusters),
+        clusters=of_clusters.clusters(tables, totals),
         worst=found,
-        number_left_out=sum(one.left_out for one in of_clusters),
+        number_left_out=sum(one.left_out for one in totals),
         strategies=scored,
         refused=refused,
         quarantine=None if listed is None else listed.rows,
         quarantined=tables.warehouse.rows(QUARANTINE).get(QUARANTINE.name, 0),
         group_trends=trends(),
+        since=tables.since,
         tables=exported,
         by_pop=by_pop(),
         **{name: value for part in parts for name, value in part().items()},
@@ -145,7 +144,7 @@ _BY_FILE = ("file", "position", "reason")
 def sections(found: Figures) -> tuple[Section, ...]:
     """All parts of the page."""
     return (
-        *_unless_none(_clusters_section, found.clusters or None),
+        *_unless_none(of_clusters.section, found.clusters or None),
         *_unless_none(overview.groups, found.worst),
         *_unless_none(overview.left_out, found.left_out, found.number_left_out),
         *_unless_none(pop.by_pop, found.by_pop),
@@ -161,13 +160,13 @@ def sections(found: Figures) -> tuple[Section, ...]:
         *_unless_none(of_sizes.group_sizes, found.size_totals, found.sizes),
         *_unless_none(of_sizes.single_losses, found.loss_totals, found.losses, found.broken_limits),
         *_unless_none(sends.producers, found.scenarios, found.send_totals, found.losing, found.broker_sends),
-        *_unless_none(history.moves, found.moves),
+        *_unless_none(history.moves, found.moves, found.since),
         *_unless_none(history.flapping, found.flapping, found.flaps),
-        *_unless_none(history.churn, found.churn),
-        *_unless_none(history.trend, found.trend),
-        *_unless_none(history.by_group, found.group_trends, groups.LISTS["groups"].query(_listed(found))),
+        *_unless_none(history.churn, found.churn, found.since),
+        *_unless_none(history.trend, found.trend, found.since),
+        *_unless_none(history.by_group, found.group_trends, groups.LISTS["groups"].query(_listed(found)), found.since),
         *_unless_none(_quarantine, found.quarantine, found.quarantined),
-        _tables(found.tables),
+        _tables(found.tables, found.readers),
     )
 
 
@@ -179,28 +178,22 @@ def _unless_none(make: Callable[..., Section], found: object, *more: object) -> 
     return () if found is None else (make(found, *more),)
 
 
-def subtitle(found: Figures) -> str:
-    """Of what and when the page tells, as HTML."""
-    dates = [date for one in found.clusters for date in (one.first_date, one.last_date) if date is not None]
-    if not found.clusters:
-        return said("No cluster was read.")
-    span = "unknown date"
-    if dates:
-        span = min(dates).isoformat() if min(dates) == max(dates) else f"{min(dates)} to {max(dates)}"
-    return said(f"{number_of(len(found.clusters), 'cluster')}, snapshots of {span}")
-
-
 def facts(found: Figures) -> tuple[Fact, ...]:
     """The figures at the top of the page: none stands there without a sign that ought to be 0 and is not."""
     shown = [_fact("clusters", len(found.clusters), rows_query("cluster_summary", "", ["cluster"]))]
+    if old := of_clusters.out_of_date(found.clusters):
+        shown.append(_bad("clusters out of date", old, "warning", of_clusters.OUT_OF_DATE))
     if found.worst is not None:
         totals = found.worst.totals
         shown += [
             _fact("groups", totals.groups, groups.LISTS["groups"].query()),
             *_observed(totals),
-            _sum("unassigned queues predicted", totals.unassigned, "unassigned", "error"),
-            _sum("queues with duplicate owners predicted", totals.duplicate_owners, "duplicateOwners", "error"),
-            _sum("idle consumers", totals.idle, "idle", "warning"),
+            _sum("unassigned queues predicted", totals.unassigned, "unassigned", "error", UNASSIGNED_EACH),
+            _sum(
+                *("queues with duplicate owners predicted", totals.duplicate_owners, "duplicateOwners", "error"),
+                DUPLICATE_OWNERS_EACH,
+            ),
+            _sum("idle consumers", totals.idle, "idle", "warning", IDLE_EACH),
             _bad("imbalanced groups", totals.imbalanced, "warning", groups.IMBALANCED_ROWS.query()),
         ]
     if found.left_out is not None:
@@ -215,10 +208,13 @@ def facts(found: Figures) -> tuple[Fact, ...]:
 
 def _observed(totals: groups.Totals) -> Iterator[Fact]:
     if totals.observed and totals.observed_unassigned is not None and totals.observed_duplicate_owners is not None:
-        yield _sum("unassigned queues observed", totals.observed_unassigned, "observedUnassigned", "error")
-        duplicates = totals.observed_duplicate_owners
-        yield _sum("queues with duplicate owners observed", duplicates, "observedDuplicateOwners", "error")
-        yield _sum("mismatches", totals.mismatches, "mismatches", "warning")
+        unassigned, duplicates = totals.observed_unassigned, totals.observed_duplicate_owners
+        yield _sum("unassigned queues observed", unassigned, "observedUnassigned", "error", OBSERVED_UNASSIGNED_EACH)
+        yield _sum(
+            *("queues with duplicate owners observed", duplicates, "observedDuplicateOwners", "error"),
+            OBSERVED_DUPLICATES_EACH,
+        )
+        yield _sum("mismatches", totals.mismatches, "mismatches", "warning", MISMATCHES_EACH)
 
 
 def _fact(what: str, number: int, query: str) -> Fact:
@@ -229,51 +225,45 @@ def _bad(what: str, number: int, status: Status, query: str, of: str = "count(*)
     return Fact(what, number, status if number else "inOrder", query, of)
 
 
-def _sum(what: str, number: int, column: str, status: Status) -> Fact:
-    """The sum of a column of OVERVIEW."""
-    return _bad(what, number, status, OverviewRows(f"{column} > 0", (f"-{column}",)).query(), f"sum({column})")
+def _sum(what: str, number: int, column: str, status: Status, each: str) -> Fact:
+    """The sum of a column of OVERVIEW; `each`: what it counts, one by one."""
+    fact = _bad(what, number, status, OverviewRows(f"{column} > 0", (f"-{column}",)).query(), f"sum({column})")
+    return replace(fact, each=each)
+
+
+def subtitle(found: Figures) -> Markup:
+    """Of what and when the page tells, as HTML."""
+    return of_clusters.subtitle(found.clusters)
+
+
+def verdict(found: Figures) -> Verdict:
+    """Whether each queue has one owner, what else there is, and of what nothing is known."""
+    costs = [fact for fact in facts(found) if fact.status == "warning"]
+    status, sentences = _of_owners(found.worst.totals if found.worst is not None else None)
+    if costs:
+        status = "warning" if status == "inOrder" else status
+        sentences.append(said(f"Also: {', '.join(f'{fact.what} {fact.value:,}' for fact in costs)}."))
+    if found.number_left_out:
+        sentences.append(said(f"Of {number_of(found.number_left_out, 'group')} left out nothing is said."))
+    return Verdict(status, tuple(sentences))
+
+
+def _of_owners(totals: groups.Totals | None) -> tuple[Status, list[Markup]]:
+    if totals is None or not totals.groups:
+        return "warning", [said("No group is judged: nothing here says whether queues have owners.")]
+    status: Status = "error" if totals.wrong else "inOrder"
+    sentences = [said(f"Each queue of {number_of(totals.groups, 'group')} has one owner.")]
+    if totals.wrong:
+        wrong = number_of(totals.wrong, "group")
+        sentences = [said(f"In {wrong} of {totals.groups:,} there are queues unassigned or with duplicate owners.")]
+    if not totals.observed:
+        sentences.append(said("That is predicted: the snapshots report no owners."))
+    return status, sentences
 
 
 def to_do(found: Figures) -> tuple[ToDo, ...]:
     """What to do first."""
     return overview.to_do(found.worst, (one.file for one in found.quarantine or ()), found.files)
-
-
-def _clusters(tables: Tables, scored: Sequence[groups.ClusterTotals]) -> tuple[Cluster, ...]:
-    of_groups = {one.cluster: one for one in scored if one.groups}
-    of_documents: dict[str, list[Seen]] = {name: [] for name in of_groups}
-    for one in tables.seen(DOCUMENTS):
-        of_documents.setdefault(one.cluster, []).append(one)
-    return tuple(_cluster(name, of_documents[name], of_groups.get(name)) for name in sorted(of_documents))
-
-
-def _cluster(name: str, seen: Sequence[Seen], scored: groups.ClusterTotals | None) -> Cluster:
-    dates = [one.date for one in seen if one.date is not None]
-    dates = dates or [one for one in (scored.scored_date if scored else None,) if one is not None]
-    known = (
-        (scored.groups, scored.consumers, scored.queues, scored.idle_known, scored.unassigned_known) if scored else ()
-    )
-    return Cluster(
-        name,
-        len({one.snapshot for one in seen}) or None,
-        min(dates, default=None),
-        max(dates, default=None),
-        *(known or (None,) * 5),
-    )
-
-
-def _clusters_section(found: tuple[Cluster, ...]) -> Section:
-    grid = grid_of(
-        "Each cluster, with the groups of its last snapshot under the strategies that they run",
-        found[:MOST_CLUSTERS],
-        names("cluster"),
-        counts("snapshots"),
-        words(("first", "first_date"), ("last", "last_date")),
-        counts("groups", "consumers", "queues", ("idle predicted", "idle"), ("unassigned predicted", "unassigned")),
-        query=rows_query("cluster_summary", "", ["cluster"], min(len(found), MOST_CLUSTERS)),
-    )
-    seen = "Queues are counted once for each group that reads them, consumers once for each group they are in."
-    return Section("clusters", "Clusters", (said(seen),), grids=(grid,))
 
 
 def _quarantine(found: tuple[Quarantined, ...], number: int) -> Section:
@@ -300,7 +290,7 @@ def _quarantine(found: tuple[Quarantined, ...], number: int) -> Section:
     )
 
 
-def _tables(found: tuple[Exported, ...]) -> Section:
+def _tables(found: tuple[Exported, ...], readers: Sequence[str]) -> Section:
     grid = grid_of(
         "Tables beside this page: Parquet of all, CSV of those that a spreadsheet opens",
         found,
@@ -313,5 +303,9 @@ def _tables(found: tuple[Exported, ...]) -> Section:
             "Every figure above comes from these. A query of this page is run in DuckDB and in Spark SQL as it stands."
         ),
         said("In the folder of this page: duckdb -init duckdb.sql, or spark-sql -i spark.sql --master local."),
+        said(
+            "The whole warehouse, down to each queue, in the same state: {}. What no longer holds says so.",
+            " or ".join(readers),
+        ),
     )
     return Section("tables", "The tables", seen, grids=(grid,))

@@ -19,17 +19,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.arrow import arrow_schema
-from rmqlb.pipeline.report.contents import Cluster, Exported
+from rmqlb.pipeline.report.contents import Exported
 from rmqlb.pipeline.report.frames import Tables, count_if, one_job, sums
 from rmqlb.pipeline.report.overview_rows import overview
 from rmqlb.pipeline.report.parquet_bytes import COLUMNS, parquet_bytes
+from rmqlb.pipeline.report.subject_clusters import Cluster
 from rmqlb.pipeline.report.subject_pop import pop_groups
 from rmqlb.pipeline.schemas import (
+    CHURN,
     CLUSTER_SUMMARY,
     EXPORTED,
     KEY,
+    MOVES,
     OVERVIEW,
     POP_GROUPS,
+    TREND,
     WHAT_IF,
     WHAT_IF_SUMMARY,
     Table,
@@ -42,6 +46,8 @@ SPREADSHEET_ROWS = 1_048_575
 """Rows below a header that the common spreadsheets open."""
 
 _IN_PARQUET_ONLY = (WHAT_IF,)
+_BY_DAY = (MOVES, CHURN, TREND)
+"""Tables of which the report has the days that its page looks back."""
 
 
 def export(
@@ -90,7 +96,7 @@ def _frame(tables: Tables, table: Table, clusters: Sequence[Cluster]) -> DataFra
     if table is WHAT_IF_SUMMARY:
         what_if = tables.whole(WHAT_IF)
         return None if what_if is None else summarise_what_if(what_if)
-    return tables.whole(table)
+    return tables.recent(table) if table in _BY_DAY else tables.whole(table)
 
 
 def _sorted(table: Table, frame: DataFrame) -> DataFrame:

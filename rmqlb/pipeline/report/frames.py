@@ -6,7 +6,7 @@ What a question may ask: a bounded number of rows, either the first of an order 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
@@ -17,25 +17,13 @@ from msgspec.structs import fields
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from rmqlb.pipeline.schemas import (
-    BROKER_LOSSES,
-    DOCUMENTS,
-    FLEET,
-    GROUPS,
-    REFUSALS,
-    SCORES,
-    SEND_SHARES,
-    SENDS,
-    SNAPSHOT,
-    TREND,
-    WHAT_IF,
-    Table,
-)
+from rmqlb.pipeline.schemas import CLUSTERS, KEY, SCORES, SNAPSHOT, Table
+from rmqlb.pipeline.storage.storage import Where
 from rmqlb.pipeline.warehouse import Warehouse
 
 _ADAPTIVE = "spark.sql.adaptive.enabled"
-_BY_SNAPSHOT = (DOCUMENTS, GROUPS, FLEET, SCORES, REFUSALS, WHAT_IF, BROKER_LOSSES, SENDS, SEND_SHARES, TREND)
-"""Tables of which it matters which snapshots they tell of."""
+LOOK_BACK = 92
+"""Days of history that a report looks back, so that an old warehouse costs no more than a young one."""
 _MOST_NAMED = 200
 """Snapshots that a filter names; of more a join is made."""
 
@@ -47,16 +35,23 @@ class Row(Struct, frozen=True, rename="camel"):
 Kind = TypeVar("Kind", bound=Row)
 
 
-class Seen(Row, frozen=True):
-    """A snapshot in a table: its rows, when it was taken (microseconds since 1970), its first file in DOCUMENTS."""
+class LastSnapshot(Row, frozen=True):
+    """A cluster's last snapshot that was ingested, and how many there were; `taken`: microseconds since 1970."""
 
-    of: str
     cluster: str
     date: dt.date | None
     snapshot: str
-    rows: int
     taken: int | None
-    file: str | None
+    first_date: dt.date | None
+    snapshots: int
+
+
+class Snapshot(Row, frozen=True):
+    """A snapshot by what names it."""
+
+    cluster: str
+    date: dt.date | None
+    snapshot: str
 
 
 @contextmanager
@@ -75,7 +70,7 @@ def one_job(spark: SparkSession) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables that a report reads, each listed once."""
+    """The tables that a report reads, each listed once: of each night's only those of the last snapshots."""
 
     spark: SparkSession
     warehouse: Warehouse
@@ -83,36 +78,44 @@ class Tables:
     _kept: list[DataFrame] = field(default_factory=list, init=False)
 
     def whole(self, table: Table) -> DataFrame | None:
-        """A table's rows; None when it is not there."""
-        if table.name not in self._frames:
-            there = self.warehouse.stored(table.name) is not None
-            self._frames[table.name] = self.warehouse.read(self.spark, table) if there else None
-        return self._frames[table.name]
+        """A table's rows; None when it is not there. The stages have rows of each cluster's last snapshot only."""
+        return self._read(table, None)
 
-    def last(self, table: Table) -> DataFrame | None:
-        """A table's rows of each cluster's last snapshot among those it tells of; None when it is not there."""
-        return self.rows_of(table, self.last_seen(table))
+    def judged(self, table: Table) -> DataFrame | None:
+        """A table of ingest, of the snapshots that the page is about; None when it is not there."""
+        chosen = self.snapshots
+        where = {name: {getattr(one, name) for one in chosen} for name in KEY}
+        frame = self._read(table, where)
+        return None if frame is None else of_snapshots(self.spark, frame, chosen)
 
-    def last_seen(self, table: Table) -> tuple[Seen, ...]:
-        """Each cluster's last snapshot of a table. What is unknown comes before all that is known."""
-        taken = {(one.cluster, one.snapshot): one.taken for one in self.seen(DOCUMENTS)}
+    def recent(self, table: Table) -> DataFrame | None:
+        """A table of history, of the days that the page looks back; None when it is not there."""
+        since = self.since
+        days = None if since is None else [since + dt.timedelta(days=day) for day in range(LOOK_BACK)]
+        return self._read(table, None if days is None else {"date": days})
 
-        def order(one: Seen) -> tuple[int, str, str]:
-            known = taken.get((one.cluster, one.snapshot))
-            return -1 if known is None else known, str(one.date or ""), one.snapshot
+    @property
+    def since(self) -> dt.date | None:
+        """The first day that the page looks back to; None when no snapshot has a date."""
+        dates = [one.date for one in self.clusters if one.date is not None]
+        return max(dates) - dt.timedelta(days=LOOK_BACK - 1) if dates else None
 
-        return tuple({one.cluster: one for one in sorted(self.seen(table), key=order)}.values())
+    @property
+    def clusters(self) -> tuple[LastSnapshot, ...]:
+        """Each cluster's last snapshot, as ingest knows it."""
+        return self._known[0]
 
-    def seen(self, table: Table) -> tuple[Seen, ...]:
-        """The snapshots that a table tells of."""
-        return self._seen.get(table.name, ())
+    @property
+    def scored(self) -> tuple[Snapshot, ...]:
+        """The snapshots in SCORES, one of a cluster."""
+        return self._known[1]
 
-    def rows_of(self, table: Table, chosen: Collection[Seen]) -> DataFrame | None:
-        """A table's rows of these snapshots; None when it is not there."""
-        frame = self.whole(table)
-        if frame is None or len(chosen) == len(self.seen(table)):
-            return frame
-        return of_snapshots(self.spark, frame, chosen)
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """The snapshots that the page is about: those that were scored, of other clusters the last."""
+        scored = {one.cluster: one for one in self.scored}
+        others = (convert_row(one, Snapshot) for one in self.clusters if one.cluster not in scored)
+        return (*scored.values(), *others)
 
     def made(self, name: str, make: Callable[[], DataFrame | None]) -> DataFrame | None:
         """A frame under a name, made once and kept in memory until `close`."""
@@ -129,27 +132,28 @@ class Tables:
         while self._kept:
             self._kept.pop().unpersist()
 
+    def _read(self, table: Table, where: Where | None) -> DataFrame | None:
+        if table.name not in self._frames:
+            there = self.warehouse.stored(table.name) is not None
+            self._frames[table.name] = self.warehouse.read(self.spark, table, where) if there else None
+        return self._frames[table.name]
+
     @cached_property
-    def _seen(self) -> Mapping[str, tuple[Seen, ...]]:
-        there = [(table, frame) for table in _BY_SNAPSHOT if (frame := self.whole(table)) is not None]
-        if not there:
-            return {}
-        every = reduce(DataFrame.unionAll, (_snapshots(table, frame) for table, frame in there))
-        found = every.groupBy("of", "cluster", "date", "snapshot").agg(
-            fn.count("*").alias("rows"), fn.max("taken").alias("taken"), fn.min("file").alias("file")
-        )
+    def _known(self) -> tuple[tuple[LastSnapshot, ...], tuple[Snapshot, ...]]:
         asked = Asked(self.spark)
-        answer = asked.rows(Seen, found)
+        clusters, scores = self.whole(CLUSTERS), self.whole(SCORES)
+        last = scored = None
+        if clusters is not None:
+            known = {"taken": fn.unix_micros("takenAt"), "snapshots": fn.expr("snapshots + untimed")}
+            last = asked.rows(LastSnapshot, clusters.withColumns(known))
+        if scores is not None:
+            scored = asked.rows(Snapshot, scores.select(*KEY).distinct())
         asked.answer()
-        of_all = sorted(answer.rows, key=lambda one: (one.cluster, str(one.date), one.snapshot))
-        return {table.name: tuple(one for one in of_all if one.of == table.name) for table, _ in there}
+        return last.by("cluster") if last else (), scored.by("cluster", "snapshot") if scored else ()
 
 
-def of_snapshots(spark: SparkSession, frame: DataFrame, chosen: Collection[Seen]) -> DataFrame:
-    """The rows of these snapshots; files of other days are not read."""
-    dates = {one.date for one in chosen}
-    in_days = fn.col("date").isin([fn.lit(day) for day in sorted(day for day in dates if day is not None)])
-    frame = frame.where(in_days | fn.col("date").isNull() if None in dates else in_days)
+def of_snapshots(spark: SparkSession, frame: DataFrame, chosen: Collection[Snapshot]) -> DataFrame:
+    """The rows of these snapshots, of a frame that has few others."""
     pairs = sorted({(one.cluster, one.snapshot) for one in chosen})
     if len(pairs) > _MOST_NAMED:
         return frame.join(spark.createDataFrame(pairs, "cluster string, snapshot string"), list(SNAPSHOT), "semi")
@@ -157,13 +161,6 @@ def of_snapshots(spark: SparkSession, frame: DataFrame, chosen: Collection[Seen]
         fn.struct(fn.lit(cluster).alias("cluster"), fn.lit(snapshot).alias("snapshot")) for cluster, snapshot in pairs
     ]
     return frame.where(fn.struct(*SNAPSHOT).isin(named))
-
-
-def _snapshots(table: Table, frame: DataFrame) -> DataFrame:
-    taken = fn.unix_micros("takenAt") if "takenAt" in table.columns else fn.lit(None).cast("bigint")
-    file = fn.col("file") if "file" in table.columns else fn.lit(None).cast("string")
-    key = (fn.lit(table.name).alias("of"), "cluster", "date", "snapshot")
-    return frame.select(*key, taken.alias("taken"), file.alias("file"))
 
 
 @dataclass

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.codes import NO_CONSUMER_ONLINE, NO_ROUTE, REFUSED
-from rmqlb.pipeline.report.frames import Seen, Tables
+from rmqlb.pipeline.report.frames import Tables
 from rmqlb.pipeline.schemas import FLEET, GROUP_IN_SNAPSHOT, GROUPS, OVERVIEW, REFUSALS, SCORES
 
 _NO_TOPIC = "it subscribes to no topic that has a route"
@@ -30,20 +30,12 @@ def overview(tables: Tables) -> DataFrame | None:
     return tables.made(OVERVIEW.name, lambda: _overview(tables))
 
 
-def judged(tables: Tables) -> tuple[Seen, ...]:
-    """The snapshots in GROUPS that the page is about: those that were scored, of other clusters the last."""
-    scored = {(one.cluster, one.snapshot) for one in tables.last_seen(SCORES)}
-    there = {one.cluster: one for one in tables.last_seen(GROUPS)}
-    there |= {one.cluster: one for one in tables.seen(GROUPS) if (one.cluster, one.snapshot) in scored}
-    return tuple(there.values())
-
-
 def _overview(tables: Tables) -> DataFrame | None:
-    scores = tables.last(SCORES)
+    scores = tables.whole(SCORES)
     if scores is None:
         return None
     parts = [_part(scores.where("runs"), "score", fn.struct("strategy", *_without("strategy")))]
-    fleet, groups, refusals = tables.last(FLEET), tables.rows_of(GROUPS, judged(tables)), tables.last(REFUSALS)
+    fleet, groups, refusals = tables.judged(FLEET), tables.judged(GROUPS), tables.whole(REFUSALS)
     if fleet is not None:
         facts = fn.struct(*(fn.expr(of).alias(name) for name, of in _OF_FLEET.items()))
         parts.append(_part(fleet.withColumn("seen", fn.expr(_SEEN)), "fleet", facts))

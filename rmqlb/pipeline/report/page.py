@@ -38,13 +38,17 @@ _SIDES = {"name": "t", "word": "w", "status": "w", "links": "l", "codes": "c", "
 
 
 class Fact(Struct, frozen=True):
-    """A figure at the top of the page; `query` gives the rows of which it is the `number`, both for SQL."""
+    """A figure at the top of the page; `query` gives the rows of which it is the `number`, both for SQL.
+
+    `each`: the query of what it counts, one by one, over the tables of the warehouse.
+    """
 
     what: str
     value: Value
     status: Status = ""
     query: str = ""
     number: str = "count(*)"
+    each: str = ""
 
 
 class Grid(Struct, frozen=True):
@@ -184,13 +188,24 @@ def _name(text: str) -> Markup:
     return Markup("<bdi{}>{}</bdi>").format(tooltip, cut)
 
 
+class Verdict(Struct, frozen=True):
+    """What the page comes to, made by `said`, and how bad that is."""
+
+    status: Status
+    sentences: tuple[str, ...]
+
+
 def page(
-    title: str, subtitle: str, facts: Sequence[Fact], sections: Sequence[Section], to_do: Sequence[ToDo] = ()
+    title: str,
+    subtitle: str,
+    facts: Sequence[Fact],
+    sections: Sequence[Section],
+    to_do: Sequence[ToDo] = (),
+    verdict: Verdict | None = None,
 ) -> str:
     """The whole page; `subtitle` is made by `said`, `facts` are the figures at its top."""
-    return _template().render(
-        title=title, subtitle=subtitle, facts=facts, sections=sections, to_do=to_do, policy=PAGE_POLICY
-    )
+    lead = {"title": title, "subtitle": subtitle, "verdict": verdict}
+    return _template().render(**lead, facts=facts, sections=sections, to_do=to_do, policy=PAGE_POLICY)
 
 
 @cache

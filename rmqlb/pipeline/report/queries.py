@@ -82,3 +82,26 @@ def _order(order: Sequence[str]) -> str:
         for one in order
     )
     return f"ORDER BY {', '.join(each)}" if order else ""
+
+
+def _of_running(table: str, names: str, where: str) -> str:
+    """What a table of the warehouse has of the groups of OVERVIEW, under the strategy that each runs."""
+    same = " AND ".join(f"{names}.{key} = o.{key}" for key in ("cluster", "snapshot", "group", "strategy"))
+    joined = f"{table} AS {names} JOIN overview AS o ON {same}"
+    return _joined((f"SELECT {names}.*", "FROM", joined, f"WHERE {where}"))
+
+
+UNASSIGNED_EACH = _of_running("assignments", "a", "a.owner IS NULL")
+DUPLICATE_OWNERS_EACH = _of_running("assignments", "a", "a.owners > 1")
+MISMATCHES_EACH = _of_running("assignments", "a", "a.mismatch")
+IDLE_EACH = _of_running("loads", "l", "l.queues = 0")
+_JUDGED = _joined(
+    (
+        "(q.cluster, q.snapshot, q.group, q.topic, q.brokerName, q.queueId) IN",
+        "(SELECT a.cluster, a.snapshot, a.group, a.topic, a.brokerName, a.queueId",
+        "FROM assignments AS a)",
+    )
+)
+_OBSERVED = ("SELECT q.*", "FROM owners AS q", f"WHERE {_JUDGED} AND")
+OBSERVED_UNASSIGNED_EACH = _joined((*_OBSERVED, "cardinality(q.ownersObserved) = 0"))
+OBSERVED_DUPLICATES_EACH = _joined((*_OBSERVED, "cardinality(array_distinct(q.ownersObserved)) > 1"))

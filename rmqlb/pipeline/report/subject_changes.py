@@ -123,7 +123,7 @@ OF_RUNNING = (
 
 def changes(tables: Tables, asked: Asked, runs: DataFrame | None, top: int) -> Callable[[], dict[str, Any]]:
     """The fields of `Figures` that come from WHAT_IF and BROKER_LOSSES; `runs`: None when nothing was scored."""
-    whole, losses = tables.last(WHAT_IF), tables.last(BROKER_LOSSES)
+    whole, losses = tables.whole(WHAT_IF), tables.whole(BROKER_LOSSES)
     what_if = None if whole is None else _of_running(whole, runs)
     summed = None if what_if is None else asked.rows(_Summed, _summed(what_if))
     gains = None if what_if is None else asked.first(GroupChange, _gains(what_if), top, *_BEST_GAIN)

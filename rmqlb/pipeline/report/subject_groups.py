@@ -35,12 +35,14 @@ _FAULTS = ("idle", "unassigned", "duplicateOwners", "mismatches")
 class Totals(Row, frozen=True):
     """All groups under the strategy that each runs.
 
-    `imbalanced`, `with_idle` and so on count groups; `surplus`: idle consumers of groups that have more consumers than
-    queues; `on_one_consumer`: groups with more than half of their lag waiting for one of several consumers. `observed`
-    counts queues; `observed_unassigned` and `observed_duplicate_owners` are None when FLEET is not there.
+    `imbalanced`, `with_idle` and so on count groups, `wrong` those with queues that not just one consumer has;
+    `surplus`: idle consumers of groups that have more consumers than queues; `on_one_consumer`: groups with more than
+    half of their lag waiting for one of several consumers. `observed` counts queues; `observed_unassigned` and
+    `observed_duplicate_owners` are None when FLEET is not there.
     """
 
     groups: int
+    wrong: int
     imbalanced: int
     with_idle: int
     idle: int
@@ -118,6 +120,8 @@ class ClusterTotals(Totals, frozen=True):
 
 
 DIFFERS = "mismatches > 0 OR observedUnassigned > 0 OR observedDuplicateOwners > 0"
+WRONG = "unassigned > 0 OR duplicateOwners > 0 OR observedUnassigned > 0 OR observedDuplicateOwners > 0"
+"""Groups with queues that not just one consumer has."""
 _WAITS = "consumers > 1 AND lagShare > 0.5"
 LISTS: Mapping[str, OverviewRows] = {
     "unassigned": OverviewRows("unassigned > 0 OR duplicateOwners > 0", ("-unassigned", "-duplicateOwners", "-lag")),
@@ -171,6 +175,7 @@ def _totals(groups: DataFrame) -> DataFrame:
     surplus = fn.greatest(fn.lit(0), fn.least(fn.col("idle"), fn.expr("consumers - queues")))
     return groups.groupBy("cluster").agg(
         count_if(fn.col("leftOut").isNull()).alias("groups"),
+        count_if(fn.expr(WRONG)).alias("wrong"),
         count_if(fn.col("imbalance") >= IMBALANCED).alias("imbalanced"),
         total(surplus).alias("surplus"),
         count_if(fn.expr(_WAITS)).alias("onOneConsumer"),

@@ -16,7 +16,7 @@ from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.charts import Picture, Series, bars_of, days, lines
 from rmqlb.pipeline.report.codes import FLAPPING_GROUP
-from rmqlb.pipeline.report.frames import Answer, Asked, Row, Seen, Tables, sums
+from rmqlb.pipeline.report.frames import Answer, Asked, Row, Tables, sums
 from rmqlb.pipeline.report.page import (
     Column,
     Grid,
@@ -32,10 +32,8 @@ from rmqlb.pipeline.report.page import (
 )
 from rmqlb.pipeline.report.queries import rows_query, sum_query
 from rmqlb.pipeline.report.text import capitalize_first, number_of, share_of
-from rmqlb.pipeline.schemas import CHURN, FLAPPING, MOVES, TREND
+from rmqlb.pipeline.schemas import CHURN, FLAPPING, KEY, MOVES, TREND
 
-MOST_DAYS = 400
-"""Days that the page looks back."""
 IN_TABLE = 31
 """Days of a table; the picture has more."""
 MOST_LINES = 6
@@ -73,10 +71,12 @@ class Flapping(Row, frozen=True):
 
 
 class TrendDay(Row, frozen=True):
-    """A cluster's groups as they were observed on a day: imbalance, idle consumers, unassigned queues."""
+    """A cluster's groups as a snapshot shows them: imbalance, idle consumers, unassigned queues."""
 
     cluster: str
     date: dt.date
+    snapshot: str
+    taken: int | None
     groups: int
     p50: float | None
     p90: float | None
@@ -91,6 +91,7 @@ class GroupNight(Row, frozen=True):
     group: str
     date: dt.date | None
     snapshot: str
+    taken: int | None
     imbalance: float | None
     lag: int | None
     idle: int | None
@@ -128,7 +129,7 @@ class _OfDay(Row, frozen=True):
 
 def history(tables: Tables, asked: Asked, top: int) -> Callable[[], dict[str, Any]]:
     """The fields of `Figures` that come from MOVES, FLAPPING, CHURN and TREND."""
-    whole = {table.name: tables.whole(table) for table in (MOVES, CHURN, FLAPPING)}
+    whole = {MOVES.name: tables.recent(MOVES), CHURN.name: tables.recent(CHURN), FLAPPING.name: tables.whole(FLAPPING)}
     by_day = _by_day(asked, {name: frame for name, frame in whole.items() if frame is not None})
     flapping = whole[FLAPPING.name]
     flaps = None if flapping is None else asked.first(Flapping, flapping.where("flaps"), top, *RESTLESS)
@@ -145,7 +146,7 @@ def history(tables: Tables, asked: Asked, top: int) -> Callable[[], dict[str, An
             figures["flapping"] = flaps.rows
             figures["flaps"] = sum(one.flaps or 0 for one in days_of)
         if nights is not None:
-            figures["trend"] = nights.by("cluster", "date")
+            figures["trend"] = _last_of_days(nights.rows)
         return figures
 
     return found
@@ -183,67 +184,71 @@ def _by_day(asked: Asked, whole: Mapping[str, DataFrame]) -> Answer[_OfDay] | No
 def _last_days(kind: type[Day], found: Sequence[_OfDay], table: str) -> tuple[Day, ...]:
     dated = [(one.date, one) for one in found if one.of == table and one.date is not None]
     names = [one.name for one in fields(kind) if one.name != "date"]
-    return tuple(kind(date, *(getattr(one, name) or 0 for name in names)) for date, one in dated[-MOST_DAYS:])
+    return tuple(kind(date, *(getattr(one, name) or 0 for name in names)) for date, one in dated)
 
 
-def _nights(tables: Tables) -> tuple[Seen, ...]:
-    """The last snapshot of each day and cluster, as far as the page looks back; of the clusters with most groups."""
-    last: dict[tuple[str, dt.date], Seen] = {}
-    for one in sorted(tables.seen(TREND), key=lambda one: (-1 if one.taken is None else one.taken, one.snapshot)):
-        if one.date is not None:
-            last[one.cluster, one.date] = one
-    most: dict[str, int] = {}
-    for (cluster, _), one in last.items():
-        most[cluster] = max(most.get(cluster, 0), one.rows)
-    few = sorted(most, key=lambda cluster: (-most[cluster], cluster))[:MOST_LINES]
-    days_of = sorted({date for cluster, date in last if cluster in few})[-MOST_DAYS:]
-    return tuple(one for (cluster, date), one in last.items() if cluster in few and date in set(days_of))
+_TAKEN = "unix_micros(takenAt)"
 
 
 def _trend(tables: Tables, asked: Asked) -> Answer[TrendDay] | None:
-    """The nights, each summed up over its groups."""
-    frame = tables.rows_of(TREND, _nights(tables))
+    """The snapshots, each summed up over its groups."""
+    frame = tables.recent(TREND)
     if frame is None:
         return None
-    by_day = (
+    by_snapshot = (
         frame.where("date IS NOT NULL")
-        .groupBy("cluster", "date")
+        .groupBy(*KEY)
         .agg(
+            fn.max(fn.expr(_TAKEN)).alias("taken"),
             fn.count("*").alias("groups"),
             fn.percentile("imbalance", 0.5).alias("p50"),
             fn.percentile("imbalance", 0.9).alias("p90"),
             *sums("idle", "unassigned"),
         )
     )
-    return asked.rows(TrendDay, by_day)
+    return asked.rows(TrendDay, by_snapshot)
+
+
+Night = TypeVar("Night", TrendDay, GroupNight)
+
+
+def _by_time(found: Sequence[Night]) -> list[Night]:
+    return sorted(found, key=lambda one: (-1 if one.taken is None else one.taken, one.snapshot))
+
+
+def _last_of_days(found: Sequence[TrendDay]) -> tuple[TrendDay, ...]:
+    """The last snapshot of each day and cluster; of many clusters those with the most groups."""
+    last = {(one.cluster, one.date): one for one in _by_time(found)}
+    most: dict[str, int] = {}
+    for one in last.values():
+        most[one.cluster] = max(most.get(one.cluster, 0), one.groups)
+    few = sorted(most, key=lambda cluster: (-most[cluster], cluster))[:MOST_LINES]
+    return tuple(last[key] for key in sorted(last) if key[0] in few)
 
 
 def group_trends(
     tables: Tables, asked: Asked, named: Sequence[tuple[str, str]]
 ) -> Callable[[], tuple[GroupTrend, ...] | None]:
     """Groups (cluster, name) night by night; None when TREND is not there or tells of none of them twice."""
-    frame = tables.whole(TREND)
+    frame = tables.recent(TREND)
     if frame is None or not named:
         return lambda: None
-    taken = {(one.cluster, one.snapshot): one.taken or -1 for one in tables.seen(TREND)}
-    newest = sorted({one.date for one in tables.seen(TREND) if one.date is not None})[-IN_TABLE:]
     is_one = [(fn.col("cluster") == cluster) & (fn.col("group") == group) for cluster, group in named]
-    of_these = frame.where(fn.col("date").isin([fn.lit(day) for day in newest])).where(reduce(or_, is_one))
-    answer = asked.rows(GroupNight, of_these)
+    answer = asked.rows(GroupNight, frame.where(reduce(or_, is_one)).withColumn("taken", fn.expr(_TAKEN)))
 
     def found() -> tuple[GroupTrend, ...] | None:
         nights: dict[tuple[str, str], dict[dt.date | None, GroupNight]] = {group: {} for group in named}
-        for one in sorted(answer.rows, key=lambda one: (taken.get((one.cluster, one.snapshot), -1), one.snapshot)):
+        for one in _by_time(answer.rows):
             nights[one.cluster, one.group][one.date] = one
         known = {group: sorted(its.values(), key=lambda one: str(one.date)) for group, its in nights.items()}
-        return tuple(GroupTrend(*group, tuple(its)) for group, its in known.items() if len(its) > 1) or None
+        return tuple(GroupTrend(*group, tuple(its[-IN_TABLE:])) for group, its in known.items() if len(its) > 1) or None
 
     return found
 
 
-def by_group(found: tuple[GroupTrend, ...], groups: str) -> Section:
+def by_group(found: tuple[GroupTrend, ...], groups: str, since: dt.date | None) -> Section:
     """The groups at the head of the page, night by night; `groups` is the query of these."""
-    listed = " ".join(("SELECT", "o.cluster, o.group", "FROM", f"({groups}) AS o"))
+    listed_groups = " ".join(("(t.cluster, t.group) IN", "(SELECT", "o.cluster, o.group", "FROM", f"({groups}) AS o)"))
 
     def ends(title: str, name: str) -> tuple[Column, ...]:
         make = counts if name != "imbalance" else decimals
@@ -259,7 +264,7 @@ def by_group(found: tuple[GroupTrend, ...], groups: str) -> Section:
         ends("lag", "lag"),
         ends("idle", "idle"),
         ends("unassigned", "unassigned"),
-        query=rows_query("trend", f"(t.cluster, t.group) IN ({listed})", ("cluster", "group", "date", "snapshot")),
+        query=rows_query("trend", _since(since, listed_groups), ("cluster", "group", "date", "snapshot")),
     )
     seen = (
         "The groups at the head of the list, as they were observed night by night; here the queues of their %RETRY% "
@@ -269,13 +274,18 @@ def by_group(found: tuple[GroupTrend, ...], groups: str) -> Section:
     return Section("group-trends", "Groups over time", (said(seen),), advice, grids=(grid,))
 
 
-def _days_grid(found: tuple[Day, ...], table: str, *parts: tuple[Column, ...]) -> Grid:
+def _since(since: dt.date | None, condition: str) -> str:
+    """The condition, for the days that the page looks back."""
+    return condition if since is None else f"date >= DATE '{since}' AND {condition}"
+
+
+def _days_grid(found: tuple[Day, ...], since: dt.date | None, table: str, *parts: tuple[Column, ...]) -> Grid:
     number = min(IN_TABLE, len(found))
     query = sum_query(
         table,
         ["date"],
         [(f"coalesce(sum({name}), 0)", name) for name in _SUMS[table]],
-        where="date IS NOT NULL" + (f" AND {_FIRST_SEEN}" if table == CHURN.name else ""),
+        where=_since(since, "date IS NOT NULL" + (f" AND {_FIRST_SEEN}" if table == CHURN.name else "")),
         order=["-date"],
         rows=number,
     )
@@ -283,7 +293,7 @@ def _days_grid(found: tuple[Day, ...], table: str, *parts: tuple[Column, ...]) -
     return grid_of(caption, found[: -IN_TABLE - 1 : -1], words(("day", "date")), *parts, query=query)
 
 
-def moves(found: tuple[MovesDay, ...]) -> Section:
+def moves(found: tuple[MovesDay, ...], since: dt.date | None) -> Section:
     """Queues with another owner than before, day by day."""
     name, title = "moves", "Queues moved per day"
     if not found:
@@ -306,6 +316,7 @@ def moves(found: tuple[MovesDay, ...]) -> Section:
     )
     grid = _days_grid(
         found,
+        since,
         MOVES.name,
         counts("observed", "moved"),
         shares(("of these", lambda one: share_of(one.moved, one.observed))),
@@ -352,7 +363,7 @@ def flapping(found: tuple[Flapping, ...], flaps: int) -> Section:
     return Section(name, title, (seen,), advice, (picture,), (grid,), (FLAPPING_GROUP,))
 
 
-def churn(found: tuple[ChurnDay, ...]) -> Section:
+def churn(found: tuple[ChurnDay, ...], since: dt.date | None) -> Section:
     """Processes that came and went, day by day."""
     name, title = "churn", "Processes that join and leave"
     if not found:
@@ -370,29 +381,25 @@ def churn(found: tuple[ChurnDay, ...]) -> Section:
         "give processes a client ID that a restart keeps where you can: a new one comes at another place in the sorted "
         "list, and moves the queues of others."
     )
-    return Section(name, title, (seen,), advice, (picture,), (_days_grid(found, CHURN.name, counts("joined", "left")),))
+    return Section(
+        name, title, (seen,), advice, (picture,), (_days_grid(found, since, CHURN.name, counts("joined", "left")),)
+    )
 
 
 _LAST_OF_DAY = (
     "(SELECT l.*, dense_rank() OVER (PARTITION BY l.cluster, l.date "
     "ORDER BY l.takenAt DESC NULLS LAST, l.snapshot DESC) AS nth FROM trend AS l)"
 )
-_TREND = sum_query(
-    _LAST_OF_DAY,
-    ["cluster", "date"],
-    [
-        ("count(*)", "groups"),
-        ("percentile_cont(0.5) WITHIN GROUP (ORDER BY imbalance)", "p50"),
-        ("percentile_cont(0.9) WITHIN GROUP (ORDER BY imbalance)", "p90"),
-        ("sum(idle)", "idle"),
-        ("sum(unassigned)", "unassigned"),
-    ],
-    where="nth = 1 AND date IS NOT NULL",
-    order=["cluster", "date"],
+_OF_TREND = (
+    ("count(*)", "groups"),
+    ("percentile_cont(0.5) WITHIN GROUP (ORDER BY imbalance)", "p50"),
+    ("percentile_cont(0.9) WITHIN GROUP (ORDER BY imbalance)", "p90"),
+    ("sum(idle)", "idle"),
+    ("sum(unassigned)", "unassigned"),
 )
 
 
-def trend(found: tuple[TrendDay, ...]) -> Section:
+def trend(found: tuple[TrendDay, ...], since: dt.date | None) -> Section:
     """Imbalance of observed ownership, for each cluster over time."""
     name, title = "trend", "Imbalance over time"
     if not found:
@@ -400,6 +407,7 @@ def trend(found: tuple[TrendDay, ...]) -> Section:
     clusters = [(cluster, list(its)) for cluster, its in groupby(found, key=lambda one: one.cluster)]
     drawn = [(cluster, [(one.date, one.p90) for one in its if one.p90 is not None]) for cluster, its in clusters]
     known = [(cluster, points) for cluster, points in drawn if points]
+    last = _since(since, "nth = 1 AND date IS NOT NULL")
     picture = Picture(name, title, "Lines: p90 of the imbalance of groups, for each cluster over time.")
     grid = grid_of(
         "Each cluster on its first and on its last day; of many clusters the six with the most groups",
@@ -410,7 +418,7 @@ def trend(found: tuple[TrendDay, ...]) -> Section:
         decimals(("p50 then", lambda pair: pair[0].p50), ("now", lambda pair: pair[1].p50)),
         decimals(("p90 then", lambda pair: pair[0].p90), ("now", lambda pair: pair[1].p90)),
         counts(("idle then", lambda pair: pair[0].idle), ("now", lambda pair: pair[1].idle)),
-        query=_TREND,
+        query=sum_query(_LAST_OF_DAY, ["cluster", "date"], _OF_TREND, where=last, order=["cluster", "date"]),
     )
     seen = said("Of observed owners, not of predicted ones; p90: one group in ten is at least so imbalanced.")
     advice = (

@@ -32,7 +32,7 @@ from rmqlb.pipeline.report.queries import OverviewRows
 from rmqlb.pipeline.report.subject_groups import LISTS, GroupScore, Worst, idle_code
 from rmqlb.pipeline.report.subject_strategies import IMBALANCED
 from rmqlb.pipeline.report.text import number_of
-from rmqlb.pipeline.schemas import DOCUMENTS, GROUPS, SCORES
+from rmqlb.pipeline.schemas import DOCUMENTS, FILES, GROUPS, SNAPSHOT
 
 MOST_TO_DO = 3
 
@@ -46,11 +46,12 @@ class LeftOut(Row, frozen=True):
     code: str | None
 
 
-class FileDocuments(Row, frozen=True):
-    """How many documents of a file were read."""
+class OneFile(Row, frozen=True):
+    """A file that is the whole of a cluster's snapshot, and how many documents are in it."""
 
     file: str
-    documents: int
+    cluster: str
+    documents: int | None
 
 
 # -- reading the tables ------------------------------------------------------------------------------------------------
@@ -62,29 +63,34 @@ LEFT_OUT = OverviewRows("leftOut IS NOT NULL", ())
 def beginning(tables: Tables, asked: Asked, runs: DataFrame, top: int) -> Callable[[], dict[str, Any]]:
     """The fields of `Figures` about groups that are left out of OVERVIEW, and the files to look at again."""
     left = asked.first(LeftOut, runs.where(LEFT_OUT.where), top, *LEFT_OUT.columns)
-    has_groups = tables.whole(GROUPS) is not None
-    last = _files(tables)
-    alone = None
-    if last:
-        documents = tables.warehouse.read_or_empty(tables.spark, DOCUMENTS).where(fn.col("file").isin([*last.values()]))
-        alone = asked.rows(FileDocuments, documents.groupBy("file").agg(fn.count("*").alias("documents")))
+    has_groups, files = tables.judged(GROUPS) is not None, _files(tables)
+    alone = None if files is None else asked.rows(OneFile, files)
 
     def found() -> dict[str, Any]:
-        single = {one.file for one in (alone.rows if alone else ()) if one.documents == 1}
-        figures: dict[str, Any] = {"files": {cluster: file for cluster, file in last.items() if file in single}}
-        return figures | ({"left_out": left.rows} if has_groups else {})
+        single = {one.cluster: one.file for one in (alone.by("cluster") if alone else ()) if one.documents == 1}
+        return {"files": single} | ({"left_out": left.rows} if has_groups else {})
 
     return found
 
 
-def _files(tables: Tables) -> dict[str, str]:
-    """Cluster → the file that its last scored snapshot is, where it is of one document."""
-    scored = {(one.cluster, one.snapshot) for one in tables.last_seen(SCORES)}
-    its = [one for one in tables.seen(DOCUMENTS) if (one.cluster, one.snapshot) in scored and one.rows == 1]
-    return {one.cluster: one.file for one in its[:_MOST_FILES] if one.file is not None}
-
-
-_MOST_FILES = 200
+def _files(tables: Tables) -> DataFrame | None:
+    """The files that are a whole snapshot each, with what FILES says of them."""
+    documents, files = tables.judged(DOCUMENTS), tables.whole(FILES)
+    if documents is None or files is None:
+        return None
+    whole = documents.groupBy(*SNAPSHOT).agg(fn.count("*").alias("number"), fn.min("file").alias("file"))
+    of_one = whole.where("number = 1").select("file", "cluster", fn.lit(None).cast("int").alias("documents"))
+    said = files.select("file", fn.lit(None).cast("string").alias("cluster"), "documents")
+    found = (
+        of_one.unionByName(said)
+        .groupBy("file")
+        .agg(
+            fn.max("cluster").alias("cluster"),
+            fn.count("cluster").alias("clusters"),
+            fn.max("documents").alias("documents"),
+        )
+    )
+    return found.where("clusters = 1")
 
 
 # -- what to do first --------------------------------------------------------------------------------------------------

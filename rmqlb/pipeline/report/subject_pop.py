@@ -8,8 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.codes import POP_CONSUMPTION
-from rmqlb.pipeline.report.frames import Asked, Row, Tables, of_snapshots
-from rmqlb.pipeline.report.overview_rows import judged
+from rmqlb.pipeline.report.frames import Asked, Row, Tables
 from rmqlb.pipeline.report.page import Section, counts, grid_of, names, said, words
 from rmqlb.pipeline.report.queries import rows_query
 from rmqlb.pipeline.schemas import POP_GROUPS, POP_QUEUES
@@ -36,25 +35,21 @@ class PopGroup(Row, frozen=True):
 
 def pop_groups(tables: Tables) -> DataFrame | None:
     """Rows of POP_GROUPS, of the last snapshots; None when there are no tables of them."""
-    queues, last = tables.whole(POP_QUEUES), judged(tables)
-    if queues is None or not last:
+    queues = tables.judged(POP_QUEUES)
+    if queues is None:
         return None
     readers, is_known = fn.size("consumers"), fn.col("consumers").isNotNull()
     nums = fn.array_join("popShareQueueNums", ", ")
     nums = fn.when(fn.size("popShareQueueNums") > 0, nums)
     share = fn.when(fn.col("assumedPopShare"), fn.concat(nums, fn.lit(" (assumed)"))).otherwise(nums)
-    found = (
-        of_snapshots(tables.spark, queues, last)
-        .groupBy("cluster", "group", "topic")
-        .agg(
-            fn.first("strategy").alias("strategy"),
-            fn.first(share).alias("share"),
-            fn.when(fn.bool_or(is_known), fn.size(fn.array_distinct(fn.flatten(fn.collect_list("consumers"))))).alias(
-                "consumers"
-            ),
-            fn.min(fn.when(is_known, readers)).alias("fewest"),
-            fn.when(fn.bool_or(is_known), fn.count_if(readers == 0)).alias("unread"),
-        )
+    found = queues.groupBy("cluster", "group", "topic").agg(
+        fn.first("strategy").alias("strategy"),
+        fn.first(share).alias("share"),
+        fn.when(fn.bool_or(is_known), fn.size(fn.array_distinct(fn.flatten(fn.collect_list("consumers"))))).alias(
+            "consumers"
+        ),
+        fn.min(fn.when(is_known, readers)).alias("fewest"),
+        fn.when(fn.bool_or(is_known), fn.count_if(readers == 0)).alias("unread"),
     )
     return found.select(*POP_GROUPS.columns)
 

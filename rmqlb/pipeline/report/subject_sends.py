@@ -73,7 +73,7 @@ class BrokerSends(Row, frozen=True):
 
 def sends(tables: Tables, asked: Asked, top: int) -> Callable[[], dict[str, Any]]:
     """The fields of `Figures` that come from SENDS and SEND_SHARES."""
-    topics, of_brokers = tables.last(SENDS), tables.last(SEND_SHARES)
+    topics, of_brokers = tables.whole(SENDS), tables.whole(SEND_SHARES)
     scenarios = losing = brokers = None
     if topics is not None:
         scenarios = asked.rows(Scenario, _scenarios(topics))

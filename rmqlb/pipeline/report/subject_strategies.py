@@ -67,7 +67,7 @@ def strategy_scores(
         *sums("idle", "unassigned"),
         fn.array(*bins).alias("bins"),
     )
-    answer, refusals = asked.rows(StrategyScores, found), tables.last(REFUSALS)
+    answer, refusals = asked.rows(StrategyScores, found), tables.whole(REFUSALS)
     if refusals is None:
         return lambda: (answer.by("strategy"), None)
     refused = asked.rows(Refused, refusals.groupBy("strategy").agg(fn.count("*").alias("refused")))

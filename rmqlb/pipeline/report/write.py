@@ -14,11 +14,11 @@ from rmqlb.errors import DataError
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.pipeline.by_cluster import short
 from rmqlb.pipeline.report.atomic_folder import atomic_folder
-from rmqlb.pipeline.report.contents import Exported, facts, figures, sections, subtitle, to_do
+from rmqlb.pipeline.report.contents import Exported, facts, figures, sections, subtitle, to_do, verdict
 from rmqlb.pipeline.report.export import SPREADSHEET_ROWS, export
 from rmqlb.pipeline.report.frames import Tables
 from rmqlb.pipeline.report.page import page
-from rmqlb.pipeline.report.views import view_scripts
+from rmqlb.pipeline.report.views import reader_commands, view_scripts
 from rmqlb.pipeline.schemas import ALL, EXPORTED, FILES, FLEET
 from rmqlb.version import __version__
 
@@ -89,11 +89,13 @@ def _written(tables: Tables, folder: str, made_from: str, top: int, most_rows: i
     with atomic_folder(folder, CONTENTS) as aside:
         found = figures(tables, top, ())
         exported = export(tables, found.clusters, aside, most_rows)
-        found = msgspec.structs.replace(found, tables=exported)
+        scripts = view_scripts([table.name for table in exported], tables.warehouse)
+        found = msgspec.structs.replace(found, tables=exported, readers=reader_commands(scripts))
         shown = facts(found)
         numbers = {fact.what: fact.value for fact in shown if isinstance(fact.value, int)}
-        _write(os.path.join(aside, PAGE), page("Fleet report", subtitle(found), shown, sections(found), to_do(found)))
-        for name, text in view_scripts([table.name for table in exported]).items():
+        whole = page("Fleet report", subtitle(found), shown, sections(found), to_do(found), verdict(found))
+        _write(os.path.join(aside, PAGE), whole)
+        for name, text in scripts.items():
             _write(os.path.join(aside, name), text)
         entries = {table.name: _TableEntry(table.rows, table.in_csv) for table in exported}
         contents = _Contents("rmqlb/pipeline-report", FORMAT_VERSION, made_from, numbers, entries)
@@ -103,8 +105,8 @@ def _written(tables: Tables, folder: str, made_from: str, top: int, most_rows: i
 
 
 def _made_from(warehouse: Warehouse, top: int, most_rows: int) -> str:
-    """A text that differs when the page would: of a warehouse that was made anew too, by what its tables come from."""
-    stored = [(name, its.version, its.rows, its.made_from) for name in _READ if (its := warehouse.stored(name))]
+    """A text that differs when the report would: of a warehouse made anew too, by what its tables come from."""
+    stored = [(name, warehouse.stored(name)) for name in _READ]
     return short(__version__, warehouse.folder, top, most_rows, stored)
 
 

@@ -9,7 +9,7 @@ it is Delta Lake's own: a reader needs nothing of ours.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from rmqlb.pipeline.schemas import Table
 from rmqlb.pipeline.storage.claims import Claimed, claimed
 from rmqlb.pipeline.storage.contents import VERSION, Contents, Stored
 from rmqlb.pipeline.storage.files import spark_files
+from rmqlb.pipeline.storage.reader_scripts import delta_scripts
 from rmqlb.pipeline.storage.storage import Rows, Where, rows_where
 
 if TYPE_CHECKING:
@@ -168,6 +169,10 @@ class DeltaTables:
         # A commit of the same application and number is void when there is one already: two never publish one run.
         self._commit(PUBLISHED, frame, "append", {"txnAppId": "rmqlb", "txnVersion": str(contents.last)})
         self._contents = contents
+
+    def reader_scripts(self, contents: Contents, tables: Iterable[Table]) -> dict[str, str]:
+        """The versions that are shown."""
+        return delta_scripts(self.place, contents, tables)
 
     def clean(self) -> None:
         """What is aside, of whomever; versions that no run has published are seen by nobody."""

@@ -12,7 +12,7 @@ import dataclasses
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -23,6 +23,7 @@ from rmqlb.decoding import decode
 from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline.schemas import Table, ddl
 from rmqlb.pipeline.storage.contents import FORMAT, VERSION, Contents, Stored
+from rmqlb.pipeline.storage.reader_scripts import folder_scripts
 from rmqlb.pipeline.storage.storage import Rows, Where, rows_where
 from rmqlb.sources.atomic_file import replace_file
 
@@ -192,6 +193,10 @@ class LocalFolder:
             replace_file(os.path.join(self.place, _CONTENTS), body.decode())
         except OSError as error:
             raise self._unwritable(error) from None
+
+    def reader_scripts(self, contents: Contents, tables: Iterable[Table]) -> dict[str, str]:
+        """Views of the folders that count, which hold while the warehouse is as it is."""
+        return folder_scripts(self.place, contents, tables)
 
     def clean(self) -> None:
         """Folders of ours that no table names, or that one has dropped; nothing else in the folder is touched."""

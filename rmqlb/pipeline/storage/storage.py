@@ -7,7 +7,7 @@ the only one that writes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -76,6 +76,9 @@ class Storage(Protocol):
 
     def publish(self, contents: Contents, written: Collection[str]) -> None:
         """Show these contents, of which the tables named were written; all of them or none."""
+
+    def reader_scripts(self, contents: Contents, tables: Iterable[Table]) -> dict[str, str]:
+        """Scripts by which DuckDB and Spark SQL read these tables as they are shown: file → its text."""
 
     def clean(self) -> None:
         """Remove what a run left aside, this one or one that was killed. Only for the one that holds the place."""
