@@ -101,7 +101,7 @@ class Taker:
         kept = only.filter(fresh.observe(told, fn.count(fn.lit(1)).alias("fresh")))
         written = self._writing.add(DOCUMENTS, kept, gone)
         number = told.get["fresh"]
-        if written == read.documents:
+        if written == read.documents and read.all_rows_count:
             rows, empty = read.rows, frozenset(table.name for table in ROWS if not read.counts[table.name])
         else:
             rows = aside(self._writing, "_chosen", steps.semi(read.rows, only.filter(fresh), "doc"))
@@ -134,7 +134,8 @@ class Taker:
         together = self._together(old.unionByName(added))
         snapshots = only.filter(fresh.filter("kind = 'snapshot'"))
         gone, changed = self._replaced(read, snapshots, documents, new)
-        if number == read.documents and only == RowFilter() and not together.counts["failed"]:
+        all_is_taken = number == read.documents and only == RowFilter() and read.all_rows_count
+        if all_is_taken and not together.counts["failed"]:
             of_pieces = fn.col("piece").isNotNull() | fn.coalesce(fn.col("head.kind") == "pieces", fn.lit(False))  # noqa: FBT003
             choice = _Choice(read.rows.filter(~of_pieces).unionByName(together.rows), old.unionByName(added))
             made = {name: (read.counts[name] or 0) + (together.counts[name] or 0) for name in MADE}

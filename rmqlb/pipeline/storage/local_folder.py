@@ -34,7 +34,7 @@ _MIGRATED = 2
 """The format of before, in which a run's number was that of its folder only."""
 _ROWS_A_FILE = 4_000_000
 _UNKNOWN_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-_MOST_FOLDERS = 32
+MOST_FOLDERS = 32
 """Of a table that has no partitions: it is read as a whole, and a small file costs as much as many rows."""
 
 
@@ -133,7 +133,7 @@ class LocalFolder:
         self, table: Table, frame: DataFrame, run: int, before: Stored | None, instead_of: Collection[str]
     ) -> tuple[Stored, int]:
         """In a folder of the run; of the folders of before, the rows of these snapshots are named as left out."""
-        if before is not None and not table.partitions and len(before.folders) >= _MOST_FOLDERS:
+        if before is not None and not table.partitions and len(before.folders) >= MOST_FOLDERS:
             return self._add_in_one(table, frame, run, before, instead_of)
         more = self.replace(table, frame, run)
         if before is None:
