@@ -1,7 +1,8 @@
 """The pipeline over generated fleets: `python -m benchmarks.fleet`.
 
-Six sections: all stages up to the scores; ten million queues; beside RocketMQ's own classes in a JVM; how time and
-memory grow with the rows; one core against two; and a month of snapshots.
+Nine sections: all stages up to the scores; allocate beside a plain trial and DuckDB; ten million queues; beside
+RocketMQ's own classes in a JVM; how time and memory grow with the rows; one giant group; one core against two; a month
+of snapshots at once; and a month of them night by night.
 
 Memory is that of the driver's Java and of all Python processes together, looked at five times a second. Linux only.
 """
@@ -29,10 +30,20 @@ HOLDS: Mapping[tuple[str, ...], Hold] = {
     ("stage", "CONSISTENT_HASH"): Hold(least=1),
     ("kernels", "others"): Hold(least=0.1),
     ("growth",): Hold(most=1.5),
+    ("memory", "giant"): Hold(most=1),
+    ("nights", "jobs"): Hold(most=1.2),
+    ("nights", "read_bytes"): Hold(most=1.2),
+    ("nights", "rows"): Hold(most=1.2),
+    ("rows", "CPU"): Hold(most=1),
+    ("rows", "memory"): Hold(most=1),
+    ("plain", "CPU"): Hold(most=1.3),
+    ("plain", "seconds"): Hold(most=1.3),
 }
 """Of memory, the peak in units of 4 GiB; of kernels and of the stage, queues a second and core in units of RocketMQ's,
 the least over 64 queues × 16 members and up; of growth, seconds for the most rows in units of those for a tenth of
-them, a row each."""
+them, a row each; of plain, allocate in units of the plain trial of the same run, by the clock and in CPU seconds; of
+nights, what the last night takes in units of the second; of rows, ten million queues under AVG and AVG_BY_CIRCLE in
+units of 40 CPU seconds and of 2 GB."""
 
 
 def broken(sections: Sequence[Section]) -> list[str]:
@@ -42,10 +53,12 @@ def broken(sections: Sequence[Section]) -> list[str]:
 
 def main() -> None:
     """Measure, print the tables, and with `--check` end with 1 when a hold is broken or was not measured."""
-    names = ("stages", "rows", "jvm", "growth", "cores", "history")
+    names = ("stages", "plain", "rows", "jvm", "growth", "giant", "cores", "history", "nights")
     parser = parser_of("benchmarks.fleet", __doc__, names, turns=3)
     parser.add_argument("--queues", type=int, metavar="N", help="of the fleet in each section (default: the section's)")
-    parser.add_argument("--days", type=int, default=30, metavar="N", help="of history (default: %(default)s)")
+    parser.add_argument(
+        "--days", type=int, default=30, metavar="N", help="of history and nights (default: %(default)s)"
+    )
     parser.add_argument("--strategy", action="append", choices=WITH_CLASS, help="of jvm; repeatable; default: all")
     parser.add_argument("--run", type=float, default=2.0, metavar="S", help="seconds of a JVM loop in a turn")
     parser.add_argument("--conf", action="append", metavar="K=V", help="of Spark; repeatable")

@@ -91,12 +91,13 @@ class Stage:
 
     def rate(self, strategy: str) -> float:
         """Queues a second and core, the writing of the table ASSIGNMENTS included."""
-        from rmqlb.pipeline.groups.assignment_rows import assignments
+        from rmqlb.pipeline.groups.assignment_rows import PART, allocated
         from rmqlb.pipeline.schemas import ASSIGNMENTS
 
         start = perf_counter()
         with self._warehouse.writing() as writing:
-            rows = writing.replace(ASSIGNMENTS, assignments(self._groups, (strategy,), SETTINGS))
+            writing.replace_part(ASSIGNMENTS, allocated(self._groups, (strategy,), SETTINGS), PART, {})
+            rows = writing.written[ASSIGNMENTS.name].rows
         return rows / (perf_counter() - start) / CORES
 
 

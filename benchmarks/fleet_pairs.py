@@ -44,7 +44,7 @@ def groups_of_one_size(queues: int, members: int, rows: int) -> pa.Table:
 
 
 def _group(random: Random, number: int, queues: int, members: int) -> dict[str, Any]:
-    runs = [{"brokerName": f"r{i % 3 + 1}@broker-{i}", "queues": queues // 4} for i in range(4)]
+    runs: list[dict[str, Any]] = [{"brokerName": f"r{i % 3 + 1}@broker-{i}", "queues": queues // 4} for i in range(4)]
     ids = [f"10.100.{random.randrange(256)}.{i}@{random.randrange(300, 65536)}#{i}" for i in range(members)]
     topic = {"topic": f"OrderEvents-{number}", "subscribe": sorted(runs, key=lambda run: str(run["brokerName"]))}
     return {
@@ -52,8 +52,10 @@ def _group(random: Random, number: int, queues: int, members: int) -> dict[str, 
         "date": None,
         "snapshot": "synthetic",
         "group": f"order-svc-{number}",
+        "queues": sum(run["queues"] for run in runs),
         "clientIds": sort_client_ids(ids),
         "topics": [{**topic, "absent": None, "lags": None, "owners": None}],
+        "retryTopics": [],
     }
 
 

@@ -15,17 +15,26 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 
 from benchmarks import fleet_jvm
+from benchmarks.fleet_inputs import STAGE_NAMES, nights_of, put_night, write_giant
+from benchmarks.fleet_peers import DUCKDB, TRIAL
 from benchmarks.fleet_run import MASTER, Job, Ran, run_stages, stage_named
 from benchmarks.fleet_strategies import ALL
 from benchmarks.measuring import MEGABYTE, Spread, ratio
 from benchmarks.sections import Section
 
 MOST_BYTES = 4 * 2**30
+PAIR_CPU_SECONDS, PAIR_BYTES = 40, 2_000_000_000
+"""What ten million queues may cost under AVG and AVG_BY_CIRCLE."""
 LONG = 300.0
 """Seconds after which a series takes no further turn."""
 
 FIRST = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-STAGE_QUEUES, ROW_QUEUES, JVM_QUEUES, HISTORY_QUEUES = 2_000_000, 10_000_000, 2_000_000, 50_000
+PAIR = ("AVG", "AVG_BY_CIRCLE")
+STAGE_QUEUES, ROW_QUEUES, JVM_QUEUES, HISTORY_QUEUES, PLAIN_QUEUES = 2_000_000, 10_000_000, 2_000_000, 50_000, 270_000
+GIANT_TOPICS, GIANT_QUEUES, GIANT_CONSUMERS = 10_000, 256, 64
+NIGHT_QUEUES = 5_000
+WARM = 2
+"""Turns in one session before those that count."""
 SIZES = ((64, 16), (256, 64), (1024, 256))
 _TABLES = ("allocate", "score")
 
@@ -72,11 +81,32 @@ class Parts:
         if ingested is not None:
             section.rows.append(_row("before it: ingest", [ingested]))
         peaks = []
-        for strategies in (("AVG", "AVG_BY_CIRCLE"), ("CONSISTENT_HASH",), FIRST):
+        for strategies in (PAIR, ("CONSISTENT_HASH",), FIRST):
             runs = self._turns(replace(self._job(warehouse), stages=("allocate",), strategies=strategies))
             section.rows.append(_row(", ".join(strategies), [ran[0] for ran in runs]))
             peaks += runs
+            if strategies == PAIR:
+                section.ratios["rows", "CPU"] = Spread.of(ran[0].cpu_seconds / PAIR_CPU_SECONDS for ran in runs)
+                section.ratios["rows", "memory"] = Spread.of(ran[0].peak_bytes / PAIR_BYTES for ran in runs)
         section.ratios["memory", "rows"] = _memory(peaks)
+        return section
+
+    def plain(self) -> Section:
+        """AVG and AVG_BY_CIRCLE beside the plain trial and DuckDB, in turns, in one session that is warm."""
+        names = ("allocate", TRIAL, DUCKDB)
+        warehouse, _ = self._ingested(self.queues or PLAIN_QUEUES)
+        stages = names * (WARM + self.turns)
+        job = replace(self._job(warehouse), stages=stages, strategies=PAIR)
+        together = run_stages(job)
+        ran = {name: [one for one in together if one.stage == name][WARM:] for name in names}
+        section = Section(("what", "seconds", "CPU seconds", "rows written", "rows/s", "peak, MB", "allocate / this"))
+        cpu = {name: [one.cpu_seconds for one in its] for name, its in ran.items()}
+        for name, its in ran.items():
+            times = ratio(cpu["allocate"], cpu[name])
+            section.rows.append((*_row(name, its), "" if name == "allocate" else times))
+        section.ratios["plain", "CPU"] = ratio(cpu["allocate"], cpu[TRIAL])
+        seconds = ([one.seconds for one in ran[name]] for name in ("allocate", TRIAL))
+        section.ratios["plain", "seconds"] = ratio(*seconds)
         return section
 
     def growth(self) -> Section:
@@ -116,6 +146,44 @@ class Parts:
                 its = [stage_named(stages, name) for stages in runs]
                 _, seconds, cpu, rows, _, peak = _row(name, its)
                 section.rows.append((name, master, seconds, cpu, rows, peak, _times(one, its)))
+        return section
+
+    def giant(self) -> Section:
+        """One group of 10,000 topics with 256 queues each and 64 consumers: `--queues` makes the topics fewer."""
+        topics = max((self.queues or GIANT_TOPICS * GIANT_QUEUES) // GIANT_QUEUES, 1)
+        dumps = os.path.join(self.folder, f"giant-{topics}")
+        if not os.path.isdir(dumps):
+            write_giant(dumps, topics, GIANT_QUEUES, GIANT_CONSUMERS)
+        stages = ("ingest", "allocate", "score", "what-if")
+        warehouse = os.path.join(self.folder, "giant")
+        job = replace(self._job(warehouse), stages=stages, strategies=PAIR, inputs=(dumps,))
+        runs = self._turns(job, anew=True)
+        section = Section(("stage", "seconds", "CPU seconds", "rows written", "rows/s", "peak, MB"))
+        for name in stages:
+            section.rows.append(_row(name, [stage_named(ran, name) for ran in runs]))
+        section.ratios["memory", "giant"] = _memory(runs)
+        return section
+
+    def nights(self) -> Section:
+        """All stages night by night, each with the files of one night more; the last beside the second."""
+        fleet = self._fleet(self.queues or NIGHT_QUEUES, observed=True, days=self.days)
+        warehouse, inputs = (os.path.join(self.folder, name) for name in ("nights", "nights-input"))
+        for folder in (warehouse, inputs):
+            shutil.rmtree(folder, ignore_errors=True)
+        job = replace(self._job(warehouse), stages=tuple(STAGE_NAMES), strategies=PAIR, inputs=(inputs,), force=False)
+        ran: list[list[Ran]] = []
+        for night in nights_of(fleet):
+            put_night(fleet, night, inputs)
+            ran.append(run_stages(job))
+        section = Section(("stage", "night", "jobs", "read, MB", "rows written", "CPU seconds"))
+        for name in job.stages:
+            for number in (2, len(ran)):
+                one = stage_named(ran[number - 1], name)
+                read = f"{one.read_bytes / MEGABYTE:,.1f}"
+                section.rows.append((name, number, one.jobs, read, f"{one.rows:,}", _seconds(one.cpu_seconds)))
+        for what in ("jobs", "read_bytes", "rows"):
+            second, last = (sum(getattr(one, what) for one in ran[number]) for number in (1, -1))
+            section.ratios["nights", what] = Spread.of([last / max(second, 1)])
         return section
 
     def history(self) -> Section:
@@ -205,11 +273,15 @@ def _row(name: str, ran: Sequence[Ran]) -> tuple[object, ...]:
     return (
         name,
         seconds,
-        f"{Spread.of(one.cpu_seconds for one in ran).median:,.0f}",
+        _seconds(Spread.of(one.cpu_seconds for one in ran).median),
         f"{rows:,}",
         f"{rows / seconds.median:,.0f}",
         f"{max(one.peak_bytes for one in ran) / MEGABYTE:,.0f}",
     )
+
+
+def _seconds(median: float) -> str:
+    return f"{median:,.0f}" if median >= 10 else f"{median:.1f}"
 
 
 def _together(ran: Sequence[Ran]) -> Ran:

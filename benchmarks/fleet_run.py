@@ -13,10 +13,13 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.installation import ROOT
 from benchmarks.process_tree import Watch, look, peak
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CONF: Mapping[str, str] = {"spark.driver.memory": "2g"}
 """What keeps driver and Python processes below 4 GiB together; it is rmqlb's own default."""
@@ -30,12 +33,13 @@ class Job:
 
     Attributes:
         warehouse: its folder.
-        stages: their names.
+        stages: their names; those of `fleet_peers.PEERS` do the work of allocate in another way, for comparison.
         strategies: those that are compared.
         inputs: what `ingest` reads.
         master: of the session.
         conf: Spark's settings.
         log_file: of Spark.
+        force: stages that have nothing to do do it all the same.
     """
 
     warehouse: str
@@ -45,6 +49,7 @@ class Job:
     master: str = MASTER
     conf: Mapping[str, str] = field(default_factory=lambda: dict(CONF))
     log_file: str = ""
+    force: bool = True
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,8 @@ class Ran:
         cpu_seconds: of all processes.
         peak_bytes: resident, of all processes together.
         tables: table → rows written.
+        jobs: of Spark.
+        read_bytes: by Spark's tasks.
     """
 
     stage: str
@@ -64,6 +71,8 @@ class Ran:
     cpu_seconds: float
     peak_bytes: int
     tables: Mapping[str, int]
+    jobs: int = 0
+    read_bytes: int = 0
 
     @property
     def rows(self) -> int:
@@ -91,7 +100,9 @@ def run_stages(job: Job) -> list[Ran]:
             now, said = look(process.pid), json.loads(line)
             if "seconds" in said:
                 cpu = now.cpu_seconds - since.cpu_seconds
-                ran.append(Ran(said["stage"], said["seconds"], cpu, peak(watch.looks, since, now), said["tables"]))
+                most = peak(watch.looks, since, now)
+                counted = said["jobs"], said["readBytes"]
+                ran.append(Ran(said["stage"], said["seconds"], cpu, most, said["tables"], *counted))
             since = now
     if process.returncode != 0 or len(ran) != len(job.stages):
         raise RuntimeError(f"the stages {', '.join(job.stages)} ended with {process.returncode}")
@@ -100,6 +111,7 @@ def run_stages(job: Job) -> list[Ran]:
 
 def main() -> None:
     """Run the job that is the one argument."""
+    from benchmarks.fleet_peers import peer
     from benchmarks.fleet_strategies import SETTINGS
     from rmqlb.pipeline.pipeline_plan import PipelinePlan
     from rmqlb.pipeline.spark.session import spark_session
@@ -110,15 +122,27 @@ def main() -> None:
     job = Job(**json.loads(sys.argv[1]))
     os.makedirs(job.warehouse, exist_ok=True)
     settings = SessionSettings(job.master, job.conf, job.log_file or os.path.join(job.warehouse, "spark.log"))
-    plan = PipelinePlan(inputs=tuple(job.inputs), strategies=tuple(job.strategies), settings=SETTINGS, force=True)
+    plan = PipelinePlan(inputs=tuple(job.inputs), strategies=tuple(job.strategies), settings=SETTINGS, force=job.force)
     with spark_session(settings) as spark:
         run = StageRun(spark, Warehouse(job.warehouse), plan)
         for name in job.stages:
+            do = STAGES.get(name) or peer(name, run)
+            jobs, read = _counted(spark)
             _say({"stage": name})
-            report = STAGES[name](run)
-            _say(
-                {"stage": name, "seconds": report.seconds, "tables": {each.table: each.rows for each in report.tables}}
-            )
+            report = do(run)
+            tables = {each.table: each.rows for each in report.tables} if report.state == "written" else {}
+            jobs_now, read_now = _counted(spark)
+            counted = {"jobs": jobs_now - jobs, "readBytes": read_now - read}
+            _say({"stage": name, "seconds": report.seconds, "tables": tables, **counted})
+
+
+def _counted(spark: SparkSession) -> tuple[int, int]:
+    """The jobs that have begun so far, and the bytes that tasks have read; Java hears of a task's end a little late."""
+    context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 - Python has no such counters
+    context.listenerBus().waitUntilEmpty()
+    executors = context.statusStore().executorList(False)  # noqa: FBT003 - Java's argument
+    read = sum(executors.apply(place).totalInputBytes() for place in range(executors.size()))
+    return int(context.dagScheduler().numTotalJobs()), int(read)
 
 
 def _say(what: Mapping[str, Any]) -> None:

@@ -464,7 +464,7 @@ _rmqlb_at_pipeline_what_if() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --consumers --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --only --as-of --strategy --include-retry --consumers --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_pipeline_producers() {

@@ -926,6 +926,7 @@ complete -c rmqlb -n '__rmqlb_at pipeline score' -l help-all -d 'Show all option
 complete -c rmqlb -n '__rmqlb_at pipeline what-if' -l only -r -f -a '\'cluster=\' \'group=\' \'topic=\' \'date=\'' -d 'Only this cluster=, group=, topic= or date=; repeatable'
 complete -c rmqlb -n '__rmqlb_at pipeline what-if' -l as-of -r -f -d 'Each cluster\'s last snapshot up to this day; default its last one'
 complete -c rmqlb -n '__rmqlb_at pipeline what-if' -l strategy -r -f -a 'AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL' -d 'Or FILE.py:NAME, which is run; repeatable; default: those without settings'
+complete -c rmqlb -n '__rmqlb_at pipeline what-if' -l include-retry -d 'The groups\' %RETRY% topics too'
 complete -c rmqlb -n '__rmqlb_at pipeline what-if' -l consumers -r -f -d 'How many consumers more and fewer'
 complete -c rmqlb -n '__rmqlb_at pipeline what-if' -l strategy-option -r -f -a '\'virtual-nodes=\' \'idc=\' \'queues=\' \'inner=\' \'broker-zone=\' \'client-zone=\' \'host=\' \'pin=\'' -d 'A setting of a strategy, as virtual-nodes=20; repeatable'
 complete -c rmqlb -n '__rmqlb_at pipeline what-if' -s w -l warehouse -r -f -a '(__fish_complete_directories)' -d 'A folder that all of Spark\'s machines see, or a URI: hdfs://, s3a://, gs://, abfss://'

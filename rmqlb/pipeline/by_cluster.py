@@ -7,7 +7,7 @@ cluster of which nothing has changed keeps its rows untouched, whatever has come
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -98,16 +98,6 @@ class LastSnapshot:
     date: date | None
     snapshot: str
     token: str
-
-
-def of_snapshots(chosen: Mapping[str, LastSnapshot], clusters: Collection[str]) -> Where:
-    """Where the rows of these clusters' last snapshots are."""
-    its = [last for name, last in chosen.items() if name in clusters]
-    return {
-        "cluster": frozenset(clusters),
-        "date": frozenset(last.date for last in its),
-        "snapshot": frozenset(last.snapshot for last in its),
-    }
 
 
 def _tokens(made_from: Mapping[str, str], asked: str) -> dict[str, str] | None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _EXPECTED = "cluster=GLOB, group=GLOB, topic=GLOB or date=YYYY-MM-DD"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -40,13 +40,15 @@ class RowFilter:
         from pyspark.sql import functions as fn
 
         for name in ("cluster", "group", "topic"):
-            globs: tuple[str, ...] = getattr(self, name)
-            if globs and name in frame.columns:
-                column = fn.col(name)
-                frame = frame.filter(reduce(or_, (column.rlike(_java_pattern(glob)) for glob in globs)))
+            if getattr(self, name) and name in frame.columns:
+                frame = frame.filter(self.matches(name, fn.col(name)))
         if self.date and "date" in frame.columns:
             frame = frame.filter(fn.col("date").isin([fn.lit(day) for day in self.date]))
         return frame
+
+    def matches(self, name: str, column: Column) -> Column:
+        """Whether a column's text fits one of the patterns for `cluster`, `group` or `topic`, of which there is one."""
+        return reduce(or_, (column.rlike(_java_pattern(glob)) for glob in getattr(self, name)))
 
 
 def parse_row_filter(texts: Iterable[str]) -> RowFilter:

@@ -162,19 +162,23 @@ CLUSTERS = Table(
 documents; the `newest` time of any snapshot, how many `snapshots` have a time, how many are `untimed`. `late` changes
 whenever one comes that is not newer than all others, or one of before is replaced."""
 
-INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, PROCESSES, SUBSCRIPTIONS, OWNERS, OFFSETS, POP_QUEUES)
+# What the sweeps read: a group with all that is needed to allocate its queues, in one row.
 
-# What lies between ingest and the sweeps: a group with all that is needed to allocate its queues, in one row.
-
+_GROUP_TOPICS = (
+    f"array<struct<topic: string, subscribe: {RUNS}, absent: array<string>, "
+    "lags: array<struct<place: int, lag: bigint>>, owners: array<struct<place: int, owners: array<string>>>>>"
+)
 FLEET = table(
     "fleet",
-    "group string, strategy string, clientIds array<string>, sdks array<struct<name: string, assumed: boolean>>, "
-    f"topics array<struct<topic: string, subscribe: {RUNS}, absent: array<string>, "
-    "lags: array<struct<place: int, lag: bigint>>, owners: array<struct<place: int, owners: array<string>>>>>",
+    "group string, strategy string, queues bigint, clientIds array<string>, "
+    f"sdks array<struct<name: string, assumed: boolean>>, topics {_GROUP_TOPICS}, retryTopics {_GROUP_TOPICS}",
 )
-"""`strategy`: what the consumers report, or null; `clientIds`: in the order of Java's clients, duplicates kept. `sdks`:
-the client library of each of them, and whether it is assumed; null when all are known to be Java's. `topics` is sorted
-by name; `lags` and `owners` name only the queues of which something is known."""
+"""A group whose queues are its clients' to allocate, with the topics that have a route. `strategy`: what the consumers
+report, or null; `clientIds`: in the order of Java's clients, duplicates kept. `sdks`: the client library of each of
+them, and whether it is assumed; null when all are known to be Java's. `topics` is sorted by name, and has `queues` in
+all; the group's `%RETRY%` topics stand apart. `lags` and `owners` name only the queues of which something is known."""
+
+INGESTED = (DOCUMENTS, TOPICS, QUEUES, BROKERS, GROUPS, PROCESSES, SUBSCRIPTIONS, OWNERS, OFFSETS, POP_QUEUES, FLEET)
 
 # What the sweeps write.
 
@@ -304,7 +308,7 @@ at how many `moments`; whether it was ever BROADCASTING; and its processes as th
 SO_FAR = (QUEUES_SO_FAR, GROUPS_SO_FAR)
 WRITTEN_BY: Mapping[str, tuple[Table, ...]] = {
     "ingest": (*INGESTED, QUARANTINE, FILES, CLUSTERS),
-    "allocate": (FLEET, ASSIGNMENTS, REFUSALS),
+    "allocate": (ASSIGNMENTS, REFUSALS),
     "score": (LOADS, SCORES),
     "what-if": (WHAT_IF, BROKER_LOSSES),
     "producers": (SENDS, SEND_SHARES),

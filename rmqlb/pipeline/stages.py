@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from rmqlb.model.finding import info
 from rmqlb.model.stage import StageReport, StageState, stage_report
 from rmqlb.pipeline import schemas
-from rmqlb.pipeline.by_cluster import LastSnapshot, Part, of_snapshots, part_to_make, short, tokens_of
+from rmqlb.pipeline.by_cluster import LastSnapshot, Part, part_to_make, short, tokens_of
+from rmqlb.pipeline.chosen_snapshots import of_snapshots, partitions
 from rmqlb.pipeline.pipeline_plan import PipelinePlan
 from rmqlb.pipeline.schemas import Table
 from rmqlb.pipeline.storage.storage import Where
@@ -61,8 +62,8 @@ class StageRun:
         self, last: Mapping[str, LastSnapshot], clusters: Collection[str], *tables: Table
     ) -> dict[str, DataFrame]:
         """Tables of ingest, of these clusters' last snapshots; of others nothing is read."""
-        where = of_snapshots(last, clusters)
-        return {table.name: self.read(table, where) for table in tables}
+        chosen = {name: last[name] for name in clusters if name in last}
+        return {table.name: of_snapshots(self.read(table, partitions(chosen)), chosen) for table in tables}
 
 
 def ingest(run: StageRun) -> StageReport:
@@ -91,22 +92,20 @@ def ingest(run: StageRun) -> StageReport:
 
 
 def allocate(run: StageRun) -> StageReport:
-    """The last snapshots → FLEET, ASSIGNMENTS and REFUSALS."""
-    from rmqlb.pipeline.groups.assignment_rows import assignments, refusals
-    from rmqlb.pipeline.groups.fleet import fleet
+    """The groups of the last snapshots → ASSIGNMENTS and REFUSALS, in one pass."""
+    from rmqlb.pipeline.groups.assignment_rows import PART, allocated, refusals_of
+    from rmqlb.pipeline.groups.fleet import judged, spread_out, work_of
 
-    topics, owners, offsets = schemas.TOPICS, schemas.OWNERS, schemas.OFFSETS
-    reads = (topics, schemas.GROUPS, schemas.PROCESSES, schemas.SUBSCRIPTIONS, owners, offsets)
     plan = run.plan
     last = run.last_snapshots()
 
     def write(writing: Writing, part: Part) -> None:
-        rows = fleet(run.of_last(last, part.clusters, *reads), include_retry=plan.include_retry)
-        writing.replace(schemas.FLEET, rows, part.made_from, part.where)
-        groups = writing.read(run.spark, schemas.FLEET, {"cluster": part.clusters})
-        rows = assignments(groups, plan.strategies, plan.settings)
-        writing.replace(schemas.ASSIGNMENTS, rows, part.made_from, part.where)
-        writing.replace(schemas.REFUSALS, refusals(groups, plan.strategies, plan.settings), part.made_from, part.where)
+        fleet = run.of_last(last, part.clusters, schemas.FLEET)[schemas.FLEET.name]
+        groups = judged(fleet, include_retry=plan.include_retry, only=plan.only)
+        rows = allocated(spread_out(groups, work_of(groups)), plan.strategies, plan.settings)
+        others = writing.replace_part(schemas.ASSIGNMENTS, rows, PART, part.made_from, part.where)
+        refused = None if others is None else refusals_of(others)
+        writing.replace(schemas.REFUSALS, refused, part.made_from, part.where)
 
     asked = plan.digest("strategies", "settings_text", "as_of", "only", "include_retry")
     return _stage(run, "allocate", {name: its.token for name, its in last.items()}, asked, write)
@@ -118,7 +117,9 @@ def score(run: StageRun) -> StageReport:
 
     def write(writing: Writing, part: Part) -> None:
         its: Where = {"cluster": part.clusters}
-        owned, groups = run.read(schemas.ASSIGNMENTS, its), run.read(schemas.FLEET, its)
+        owned = run.read(schemas.ASSIGNMENTS, its)
+        chosen = {row["cluster"]: row for row in owned.select(*schemas.KEY).distinct().collect()}
+        groups = of_snapshots(run.read(schemas.FLEET, partitions(chosen)), chosen)
         writing.replace(schemas.LOADS, loads(owned, groups), part.made_from, part.where)
         made = writing.read(run.spark, schemas.LOADS, its)
         writing.replace(schemas.SCORES, scores(owned, made, groups), part.made_from, part.where)
@@ -129,7 +130,8 @@ def score(run: StageRun) -> StageReport:
 
 
 def what_if(run: StageRun) -> StageReport:
-    """FLEET → WHAT_IF, TOPICS → BROKER_LOSSES."""
+    """The groups of the last snapshots → WHAT_IF, TOPICS → BROKER_LOSSES."""
+    from rmqlb.pipeline.groups.fleet import judged, spread_out, work_of
     from rmqlb.pipeline.groups.what_if_rows import broker_losses
     from rmqlb.pipeline.groups.what_if_rows import what_if as sweep
 
@@ -137,30 +139,33 @@ def what_if(run: StageRun) -> StageReport:
     last = run.last_snapshots()
 
     def write(writing: Writing, part: Part) -> None:
-        groups = run.read(schemas.FLEET, {"cluster": part.clusters})
+        tables = run.of_last(last, part.clusters, schemas.FLEET, schemas.TOPICS)
+        groups = judged(tables["fleet"], include_retry=plan.include_retry, only=plan.only)
+        groups = spread_out(groups, work_of(groups), by_topic=False)
         rows = sweep(groups, plan.strategies, plan.settings, plan.consumers)
         writing.replace(schemas.WHAT_IF, rows, part.made_from, part.where)
-        topics = run.of_last(last, part.clusters, schemas.TOPICS)[schemas.TOPICS.name]
-        writing.replace(schemas.BROKER_LOSSES, broker_losses(topics), part.made_from, part.where)
+        writing.replace(schemas.BROKER_LOSSES, broker_losses(tables["topics"]), part.made_from, part.where)
 
-    run.warehouse.read(run.spark, schemas.FLEET)
-    of_fleet = tokens_of(run.warehouse, schemas.FLEET, "allocate")
-    of_topics = {name: its.token for name, its in last.items()}
-    tokens = {name: short(of_fleet.get(name), of_topics.get(name)) for name in {*of_fleet, *of_topics}}
-    asked = plan.digest("strategies", "settings_text", "as_of", "only", "consumers")
-    return _stage(run, "what-if", tokens, asked, write)
+    asked = plan.digest("strategies", "settings_text", "as_of", "only", "include_retry", "consumers")
+    return _stage(run, "what-if", {name: its.token for name, its in last.items()}, asked, write)
 
 
 def producers(run: StageRun) -> StageReport:
     """TOPICS → SENDS and SEND_SHARES."""
-    from rmqlb.pipeline.producers.send_tables import write_sends
+    from rmqlb.pipeline.producers.send_tables import PARTITIONS, write_sends
 
     plan = run.plan
     last = run.last_snapshots()
 
     def write(writing: Writing, part: Part) -> None:
         topics = run.of_last(last, part.clusters, schemas.TOPICS)[schemas.TOPICS.name]
-        write_sends(topics, plan.schedule, writing, made_from=part.made_from, where=part.where)
+        most = max(run.warehouse.rows(schemas.TOPICS)["topics"], 1)  # of shapes, some of which fail in several ways
+        write_sends(
+            *(topics, plan.schedule, writing),
+            made_from=part.made_from,
+            where=part.where,
+            partitions=min(PARTITIONS, most),
+        )
 
     asked = plan.digest("schedule_text", "as_of", "only")
     return _stage(run, "producers", {name: its.token for name, its in last.items()}, asked, write)

@@ -21,10 +21,12 @@ from rmqlb.pipeline.schemas import MIGRATED, WRITTEN_BY, Table
 from rmqlb.pipeline.storage.contents import Contents, Stored
 from rmqlb.pipeline.storage.delta_tables import DeltaTables
 from rmqlb.pipeline.storage.local_folder import LocalFolder
-from rmqlb.pipeline.storage.storage import Storage, Where, is_uri
+from rmqlb.pipeline.storage.storage import Rows, Storage, Where, is_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from rmqlb.pipeline.spark.worked import Worked
 
 
 class Warehouse:
@@ -157,20 +159,32 @@ class Writing:
         self.written: dict[str, Stored] = {}
 
     def replace(
-        self, table: Table, frame: DataFrame, made_from: Mapping[str, str] | None = None, where: Where | None = None
+        self, table: Table, rows: Rows | None, made_from: Mapping[str, str] | None = None, where: Where | None = None
     ) -> int:
-        """Write a table in place of what is there, and come back with the number of rows written.
+        """Write a table in place of what is there, and come back with the number of rows written; None is no rows.
 
         `where`: only rows of before with these values give way, all others stay. `made_from` is of the whole table.
         """
         before = None if where is None else self._warehouse.stored(table.name)
         if where is None or before is None:
-            stored = self._storage.replace(table, frame, self.number)
-            rows = stored.rows
+            stored = self._storage.replace(table, rows, self.number)
+            number = stored.rows
         else:
-            stored, rows = self._storage.put(table, frame, self.number, before, where)
+            stored, number = self._storage.put(table, rows, self.number, before, where)
         self.written[table.name] = replace(stored, made_from=dict(made_from or {}))
-        return rows
+        return number
+
+    def replace_part(
+        self, table: Table, rows: Worked, part: str, made_from: Mapping[str, str], where: Where | None = None
+    ) -> DataFrame | None:
+        """`replace` with the rows whose column `part` is false, and come back with the others, if there are any.
+
+        All are computed once. They have the table's columns and `part`, their first partition column; the others are
+        there while this block lasts.
+        """
+        these, others = self._storage.in_two(rows, part, self.number)
+        self.replace(table, these, made_from, where)
+        return others()
 
     def add(self, table: Table, frame: DataFrame, instead_of: Collection[str] = (), *, empty: bool = False) -> int:
         """Write rows beside those that are there, and come back with their number; a table that is not there is made.
@@ -181,7 +195,7 @@ class Writing:
         before = self._warehouse.stored(table.name)
         if empty and not instead_of:
             if before is None:
-                self.written[table.name] = self._storage.nothing(table, frame, self.number)
+                self.written[table.name] = self._storage.replace(table, None, self.number)
             return 0
         if before is not None and before.columns != dict(table.columns):
             return self._migrate(table, frame, instead_of)

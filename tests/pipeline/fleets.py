@@ -26,9 +26,11 @@ FLEET_SCHEMA = pa.schema(
         ("snapshot", pa.string()),
         ("group", pa.string()),
         ("strategy", pa.string()),
+        ("queues", pa.int64()),
         ("clientIds", pa.list_(pa.string())),
         ("sdks", pa.list_(pa.struct([("name", pa.string()), ("assumed", pa.bool_())]))),
         ("topics", pa.list_(TOPIC)),
+        ("retryTopics", pa.list_(TOPIC)),
     ]
 )
 
@@ -65,9 +67,11 @@ def _row(group: Group, cluster: str, day: date | None) -> dict[str, Any]:
         "snapshot": "s1",
         "group": group.group,
         "strategy": group.strategy,
+        "queues": sum(number for topic in group.topics for number in topic.brokers.values()),
         "clientIds": list(group.members),
         "sdks": [{"name": group.sdks.get(i, "java"), "assumed": False} for i in group.members] if group.sdks else None,
         "topics": [_topic(topic) for topic in group.topics],
+        "retryTopics": [],
     }
 
 

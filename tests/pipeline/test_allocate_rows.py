@@ -21,8 +21,9 @@ from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import QueueData, TopicRouteData
-from rmqlb.pipeline.groups.assignment_rows import assignment_batches, refusal_batches
+from rmqlb.pipeline.groups.assignment_rows import PART, allocated_batches
 from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC
+from rmqlb.pipeline.schemas import ASSIGNMENTS, REFUSALS, Table
 
 from .fleets import Group, Topic, fleet_rows
 
@@ -138,9 +139,13 @@ def expected(fleet: list[Group], strategy: str, with_: Settings) -> tuple[list[A
     return sorted(rows, key=repr), refused
 
 
-def written(step: Any, fleet: list[Group], strategy: str, with_: Settings) -> list[Any]:
-    batches: Iterator[Any] = step((strategy,), with_, iter([fleet_rows(fleet)]))
-    return [tuple(row.values())[3:] for batch in batches for row in batch.to_pylist()]
+def written(table: Table, fleet: list[Group], strategy: str, with_: Settings) -> list[Any]:
+    """Rows of a table, from the group's name on."""
+    batches: Iterator[Any] = allocated_batches((strategy,), with_, iter([fleet_rows(fleet)]))
+    rows = [row for batch in batches for row in batch.to_pylist() if row[PART] == (table is REFUSALS)]
+    if table is REFUSALS:
+        rows = [{**row, "reason": row["owner"]} for row in rows]
+    return [tuple(row[name] for name in table.columns)[3:] for row in rows]
 
 
 @pytest.mark.parametrize("with_", SETTINGS, ids=("all", "pins", "none", "lists"))
@@ -149,14 +154,14 @@ def written(step: Any, fleet: list[Group], strategy: str, with_: Settings) -> li
 @given(fleet=fleets())
 def test_every_cell_is_the_engines(strategy: str, with_: Settings, fleet: list[Group]) -> None:
     rows, refused = expected(fleet, strategy, with_)
-    assert sorted(written(assignment_batches, fleet, strategy, with_), key=repr) == rows
-    assert written(refusal_batches, fleet, strategy, with_) == refused
+    assert sorted(written(ASSIGNMENTS, fleet, strategy, with_), key=repr) == rows
+    assert written(REFUSALS, fleet, strategy, with_) == refused
 
 
 def test_a_config_entry_without_a_topic_is_meant_for_each() -> None:
     fleet = [Group("g", ["x"], [Topic("T0", {"a": 1}), Topic("T1", {"a": 2})])]
     config = Settings(config={"x": [MessageQueue(EVERY_TOPIC, "a", 1)]})
-    rows = [(row[1], row[3], row[5]) for row in written(assignment_batches, fleet, "CONFIG", config)]
+    rows = [(row[1], row[3], row[5]) for row in written(ASSIGNMENTS, fleet, "CONFIG", config)]
     assert rows == [("T0", 0, None), ("T0", 1, "x"), ("T1", 0, None), ("T1", 1, "x")]
 
 
@@ -175,11 +180,11 @@ def test_a_strategy_that_a_user_wrote_goes_to_executors_as_its_text(fleet: list[
     name = "circle (rules.py)"
     fleet = [replace(fleet[0], sdks={})]
     own = pickle.loads(pickle.dumps(Settings(custom={name: FromFile(CIRCLE, "rules.py", "circle", STRATEGY)})))
-    ours = written(assignment_batches, fleet, name, own)
-    javas = written(assignment_batches, fleet, "AVG_BY_CIRCLE", Settings())
+    ours = written(ASSIGNMENTS, fleet, name, own)
+    javas = written(ASSIGNMENTS, fleet, "AVG_BY_CIRCLE", Settings())
     assert [(*row[:4], *row[5:]) for row in ours] == [(*row[:4], *row[5:]) for row in javas]
     assert {row[4] for row in ours} <= {name}
-    for row in written(refusal_batches, fleet, name, own):
+    for row in written(REFUSALS, fleet, name, own):
         assert row[3] == "ValueError: nothing to share (rules.py:5)"
 
 
@@ -191,9 +196,9 @@ def test_a_ring_of_a_fleet_has_a_million_entries_at_the_most() -> None:
     """The same bound and the same words as for one group; without CONSISTENT_HASH no ring is made."""
     fleet = [Group("g0", members_of(2), [Topic("T", {"a": 1})]), Group("g1", members_of(12), [Topic("T", {"a": 1})])]
     large = Settings(virtual_nodes=83_334)
-    assert len(written(assignment_batches, fleet, "AVG", large)) == 2
+    assert len(written(ASSIGNMENTS, fleet, "AVG", large)) == 2
     with pytest.raises(UsageError, match="12 consumers would have 1000008 entries on the ring") as raised:
-        written(assignment_batches, fleet, "CONSISTENT_HASH", large)
+        written(ASSIGNMENTS, fleet, "CONSISTENT_HASH", large)
     assert raised.value.code == "ring-too-large"
     assert raised.value.hint == "for so many consumers, at most --strategy-option virtual-nodes=83333"
 
@@ -201,6 +206,6 @@ def test_a_ring_of_a_fleet_has_a_million_entries_at_the_most() -> None:
 def test_the_rings_of_a_batch_have_twenty_million_entries_at_the_most() -> None:
     fleet = [Group(f"g{number}", members_of(10), [Topic("T", {"a": 1})]) for number in range(21)]
     with pytest.raises(UsageError, match="210 consumers of a batch of groups would have 21000000 entries") as raised:
-        written(assignment_batches, fleet, "CONSISTENT_HASH", Settings(virtual_nodes=100_000))
+        written(ASSIGNMENTS, fleet, "CONSISTENT_HASH", Settings(virtual_nodes=100_000))
     assert raised.value.code == "ring-too-large"
     assert "arrow.maxRecordsPerBatch" in str(raised.value.hint)

@@ -185,7 +185,7 @@ def ran(seconds: float, megabytes: int = 100, stage: str = "allocate") -> Ran:
 
 def test_a_row_is_over_the_turns() -> None:
     assert fleet_parts._row("allocate", [ran(1, 100), ran(4, 90), ran(2, 80)])[1:] == (
-        *(Spread(2, 1, 4), "4", "1,000", "500", "100"),
+        *(Spread(2, 1, 4), "4.0", "1,000", "500", "100"),
     )
 
 

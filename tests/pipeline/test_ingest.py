@@ -83,6 +83,9 @@ def test_a_snapshot_becomes_these_rows(spark: SparkSession, warehouse: Warehouse
         "owners": [(*key, "g", "T", "a", 7, None, []), (*key, "g", "T", "b", 0, 2, ["y"])],
         "offsets": [(*key, "g", "T", "b", 0, 2, 9, 4, 5, None)],
         "pop_queues": [],
+        "fleet": [
+            (*key, "g", "AVG", 3, ["x", "y"], [("java", True)] * 2, [("T", run, ["x"], [(2, 5)], [(2, ["y"])])], [])
+        ],
         "quarantine": [],
     }
     found = {name: rows(spark, warehouse, name) for name in TABLES}

@@ -15,7 +15,7 @@ from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.assignment.balance import counts, spread
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import QueueData, TopicRouteData
-from rmqlb.pipeline.groups.assignment_rows import assignments, refusals
+from rmqlb.pipeline.groups.assignment_rows import allocated, assignments_of, refusals_of
 from rmqlb.pipeline.groups.score_rows import loads, scores
 from rmqlb.pipeline.schemas import FLEET
 
@@ -104,7 +104,7 @@ def refused(group: Group, strategy: str) -> bool:
 
 
 def test_every_load_is_the_judges(rows: DataFrame, groups: list[Group]) -> None:
-    found = loads(assignments(rows, STRATEGIES, SETTINGS), rows)
+    found = loads(assignments_of(allocated(rows, STRATEGIES, SETTINGS).frame()), rows)
     got = [(*row[3:12], round(row[12], 9)) for row in found.collect()]
     wanted = [row for g in groups for s in STRATEGIES if not refused(g, s) for row in expected_loads(g, full_name(s))]
     partly = {g.group for g in groups if refused(g, "MACHINE_ROOM")}
@@ -113,7 +113,7 @@ def test_every_load_is_the_judges(rows: DataFrame, groups: list[Group]) -> None:
 
 
 def test_every_score_is_the_judges(rows: DataFrame, groups: list[Group]) -> None:
-    dealt = assignments(rows, STRATEGIES, SETTINGS)
+    dealt = assignments_of(allocated(rows, STRATEGIES, SETTINGS).frame())
     found = {(row["group"], row["strategy"]): row for row in scores(dealt, loads(dealt, rows), rows).collect()}
     compared = 0
     for group in groups:
@@ -149,7 +149,7 @@ def test_every_score_is_the_judges(rows: DataFrame, groups: list[Group]) -> None
 
 
 def test_refusals_carry_the_clients_own_words(rows: DataFrame, groups: list[Group]) -> None:
-    found = refusals(rows, STRATEGIES, SETTINGS).collect()
+    found = refusals_of(allocated(rows, STRATEGIES, SETTINGS).frame()).collect()
     java = [g for g in groups if not g.sdks]
     pairs = [(g.group, t.topic) for g in java for t in g.topics if g.members and "r@c" in t.brokers]
     theirs = [row for row in found if row["group"] in {g.group for g in java}]
@@ -175,7 +175,7 @@ def test_what_a_group_runs_is_reported_or_shown_or_assumed(spark: SparkSession) 
         owned("own", strategy="TheirOwnStrategy"),
     ]
     rows = frame(spark, groups)
-    dealt = assignments(rows, WITHOUT_SETTINGS, Settings())
+    dealt = assignments_of(allocated(rows, WITHOUT_SETTINGS, Settings()).frame())
     found = scores(dealt, loads(dealt, rows), rows).where("runs").collect()
     assert {(row["group"], row["strategy"], row["origin"]) for row in found} == {
         ("reports", "AVG_BY_CIRCLE", "reported"),
@@ -189,6 +189,6 @@ def test_what_a_group_runs_is_reported_or_shown_or_assumed(spark: SparkSession) 
 def test_the_first_ids_bias_adds_up_over_topics(spark: SparkSession) -> None:
     many = Group("g", ("x", "y"), [Topic(f"T{index}", {"a": 1}) for index in range(10)])
     rows = frame(spark, [many])
-    dealt = assignments(rows, ("AVG",), Settings())
+    dealt = assignments_of(allocated(rows, ("AVG",), Settings()).frame())
     [row] = scores(dealt, loads(dealt, rows), rows).collect()
     assert (row["firstIdBias"], row["imbalance"], row["idle"], row["topics"]) == (5.0, 2.0, 1, 10)

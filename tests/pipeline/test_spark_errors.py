@@ -15,7 +15,7 @@ from pyspark.errors import PySparkRuntimeError
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.user_functions import STRATEGY, FromFile
 from rmqlb.errors import DataError, DocumentError, EndpointError, RmqlbError, UsageError
-from rmqlb.pipeline.groups.assignment_rows import assignments
+from rmqlb.pipeline.groups.assignment_rows import allocated
 from rmqlb.pipeline.schemas import FLEET
 from rmqlb.pipeline.spark.in_workers import in_workers
 from rmqlb.pipeline.spark.spark_errors import plain_error, plain_errors
@@ -104,7 +104,7 @@ def test_a_mistake_in_a_users_strategy_keeps_its_code_and_hint(
 ) -> None:
     strategy = FromFile(RULES.format(missing=missing), "rules.py", "nothing", STRATEGY)
     fleet = spark.createDataFrame(fleet_rows([Group("g", ["x"], [Topic("T", {"a": 1})])]).to_pylist(), FLEET.ddl)
-    error = failure(assignments(fleet, [strategy.title], Settings(custom={strategy.title: strategy})).collect)
+    error = failure(allocated(fleet, [strategy.title], Settings(custom={strategy.title: strategy})).frame().collect)
     assert type(error) is kind
     assert (error.message, error.code, error.hint) == (message, code, hint)
 

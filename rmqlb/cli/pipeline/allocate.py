@@ -15,7 +15,7 @@ def allocate(
 ) -> None:
     """Predict the owner of every queue of every group under every strategy.
 
-    Reads what ingest wrote; writes the tables fleet, assignments and refusals.
+    Reads what ingest wrote; writes the tables assignments and refusals.
 
     Examples:
       rmqlb pipeline allocate -w warehouse

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
 
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
@@ -17,43 +18,68 @@ from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.pipeline.arrow import Batches, batch_of, names_of, null_unless, take_rows
 from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, is_vectorized
 from rmqlb.pipeline.groups.by_engine import PairAllocation, allocate_by_engine
-from rmqlb.pipeline.groups.group_batch import GroupBatch, read_batch
+from rmqlb.pipeline.groups.group_batch import GroupBatch, in_slices, read_batch
 from rmqlb.pipeline.schemas import ASSIGNMENTS, GROUP, REFUSALS, Table
-from rmqlb.pipeline.spark.in_workers import in_workers
+from rmqlb.pipeline.spark.worked import Worked
 
 _Parts = Iterator[dict[str, Any]]
-_PartsOf = Callable[[GroupBatch, BatchAllocator, str, Settings], _Parts]
+
+PART = "isRefusal"
+ALLOCATED = Table("allocated", {**ASSIGNMENTS.columns, PART: "boolean"}, (PART, *ASSIGNMENTS.partitions))
+"""Rows of ASSIGNMENTS, and of REFUSALS: these have the reason as `owner`, and nulls where REFUSALS has no column."""
 
 
-def assignments(fleet: DataFrame, strategies: Sequence[str], settings: Settings) -> DataFrame:
-    """FLEET → ASSIGNMENTS: the owners of all queues; a pair whose clients refuse a strategy has none."""
-    return in_workers(fleet, partial(assignment_batches, strategies, settings), ASSIGNMENTS.ddl)
+def allocated(fleet: DataFrame, strategies: Sequence[str], settings: Settings) -> Worked:
+    """FLEET → ALLOCATED: the rows of ASSIGNMENTS and of REFUSALS, made in one pass."""
+    return Worked(fleet, partial(allocated_batches, tuple(strategies), settings), ALLOCATED)
 
 
-def refusals(fleet: DataFrame, strategies: Sequence[str], settings: Settings) -> DataFrame:
-    """FLEET → REFUSALS: the pairs whose clients throw under a strategy."""
-    return in_workers(fleet, partial(refusal_batches, strategies, settings), REFUSALS.ddl)
+def assignments_of(rows: DataFrame) -> DataFrame:
+    """ALLOCATED → ASSIGNMENTS: the owners of all queues; a pair whose clients refuse a strategy has none."""
+    return rows.where(~fn.col(PART)).select(*ASSIGNMENTS.columns)
 
 
-def _under_each(
-    parts_of: _PartsOf, table: Table, strategies: Sequence[str], settings: Settings, batches: Batches
-) -> Batches:
-    """Rows of the table, strategy by strategy, from columns about pairs, which name each by its number in the batch.
+def refusals_of(rows: DataFrame) -> DataFrame:
+    """ALLOCATED → REFUSALS: the pairs whose clients throw under a strategy."""
+    reason = fn.col("owner").alias("reason")
+    return rows.where(PART).select(*GROUP, "topic", "strategy", reason).select(*REFUSALS.columns)
 
-    Pairs that arrays compute come before those that the engine does.
-    """
-    for rows in batches:
+
+def allocated_batches(strategies: Sequence[str], settings: Settings, batches: Batches) -> Batches:
+    """Rows of ALLOCATED, some groups at a time, strategy by strategy; pairs that arrays compute come first."""
+    for rows in in_slices(batches):
         batch = read_batch(rows)
         allocator = BatchAllocator(batch, settings)
+        whole = _Whole(rows, batch)
         for strategy in strategies:
-            for columns in parts_of(batch, allocator, strategy, settings):
-                pairs = columns.pop("pair")
-                of_pairs = {
-                    **take_rows(rows, GROUP, batch.group_of[pairs]),
-                    "topic": pa.array(batch.topics, pa.string()).take(pa.array(pairs)),
-                    "strategy": pa.repeat(full_name(strategy, settings), len(pairs)),
-                }
-                yield batch_of({**of_pairs, **columns}, table)
+            name = full_name(strategy, settings)
+            for columns in _owners(batch, allocator, strategy, settings):
+                yield whole.rows(columns, name, is_refusal=False)
+            refused = _reasons(batch, allocator, strategy, settings)
+            if len(refused["pair"]):
+                yield whole.rows(refused, name, is_refusal=True)
+
+
+class _Whole:
+    """Rows of ALLOCATED from columns about pairs, which name each by its number in the batch."""
+
+    def __init__(self, rows: pa.RecordBatch, batch: GroupBatch) -> None:
+        self._rows = rows
+        self._group_of = batch.group_of
+        self._topics = pa.array(batch.topics, pa.string())
+
+    def rows(self, columns: dict[str, Any], strategy: str, *, is_refusal: bool) -> pa.RecordBatch:
+        """The columns, and those that follow from the pair; what is not among them is null."""
+        pairs = columns.pop("pair")
+        known = {
+            **take_rows(self._rows, GROUP, self._group_of[pairs]),
+            "topic": self._topics.take(pa.array(pairs)),
+            "strategy": pa.repeat(strategy, len(pairs)),
+            PART: pa.repeat(is_refusal, len(pairs)),
+            **columns,
+        }
+        unknown = {name: pa.nulls(len(pairs)) for name in ALLOCATED.columns if name not in known}
+        return batch_of({**known, **unknown}, ALLOCATED)
 
 
 def _owners(batch: GroupBatch, allocator: BatchAllocator, strategy: str, settings: Settings) -> _Parts:
@@ -66,7 +92,7 @@ def _owners(batch: GroupBatch, allocator: BatchAllocator, strategy: str, setting
         yield _by_engine(batch, strategy, settings, np.flatnonzero(~java).tolist())
 
 
-def _reasons(batch: GroupBatch, allocator: BatchAllocator, strategy: str, settings: Settings) -> _Parts:
+def _reasons(batch: GroupBatch, allocator: BatchAllocator, strategy: str, settings: Settings) -> dict[str, Any]:
     refused: Sequence[int] | None = None
     java = batch.is_java(full_name(strategy, settings))[batch.group_of]
     if strategy == "CONFIG":
@@ -76,11 +102,7 @@ def _reasons(batch: GroupBatch, allocator: BatchAllocator, strategy: str, settin
     # The text is the engine's; a setting that is missing makes all pairs refuse, so it is asked for those only.
     found = [pair for pair in allocate_by_engine(batch, strategy, settings, refused) if pair.reason is not None]
     reasons = pa.array([pair.reason for pair in found], pa.string())
-    yield {"pair": np.array([pair.pair for pair in found], np.int64), "reason": reasons}
-
-
-assignment_batches = partial(_under_each, _owners, ASSIGNMENTS)
-refusal_batches = partial(_under_each, _reasons, REFUSALS)
+    return {"pair": np.array([pair.pair for pair in found], np.int64), "owner": reasons}
 
 
 def _vectorized(batch: GroupBatch, allocator: BatchAllocator, strategy: str, among: Bools) -> dict[str, Any]:

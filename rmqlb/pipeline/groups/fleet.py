@@ -1,72 +1,88 @@
-"""The fleet: each group with everything that decides who owns its queues, in one row: sweeps need no join."""
+"""FLEET as a sweep looks at it: the groups that are judged, with the topics that are, and in how many parts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from rmqlb.engine.allocate.sdks import JAVA, SDKS
-from rmqlb.model.group import RETRY_PREFIX
-from rmqlb.pipeline.schemas import FLEET, GROUP, GROUP_IN_SNAPSHOT, SNAPSHOT
+from rmqlb.pipeline.row_filter import RowFilter
 
-_PAIR = (*GROUP_IN_SNAPSHOT, "topic")
-
-
-def fleet(tables: Mapping[str, DataFrame], *, include_retry: bool = False) -> DataFrame:
-    """TOPICS, GROUPS, PROCESSES, SUBSCRIPTIONS, OWNERS and OFFSETS, by name, → FLEET: groups that allocate queues."""
-    subscriptions = tables["subscriptions"].where(fn.col("hasRoute"))
-    if not include_retry:
-        subscriptions = subscriptions.where(~fn.col("topic").startswith(RETRY_PREFIX))
-    topics = tables["topics"].select(*SNAPSHOT, "topic", "subscribe")
-    known = _known(tables["offsets"], tables["owners"])
-    pairs = subscriptions.select(*_PAIR, "absent").join(topics, [*SNAPSHOT, "topic"]).join(known, list(_PAIR), "left")
-    by_group = pairs.groupBy(*GROUP_IN_SNAPSHOT).agg(
-        fn.sort_array(fn.collect_list(fn.struct("topic", "subscribe", "absent", "lags", "owners"))).alias("topics")
-    )
-    groups = tables["groups"].where(fn.col("problem").isNull()).select(*GROUP, "strategy")
-    return (
-        groups.join(_consumers(tables["processes"]), list(GROUP_IN_SNAPSHOT), "left")
-        .join(by_group, list(GROUP_IN_SNAPSHOT))
-        .withColumn("clientIds", fn.coalesce("clientIds", fn.array().cast("array<string>")))
-        .select(*FLEET.columns)
-    )
+QUEUES_A_TASK = 1 << 18
+"""What one task allocates: some seconds' work, so that none is long in the end, and a cluster's cores get some each."""
+_QUEUES_A_PART = 1 << 16
+"""Of a group that is too large for one task, where its topics are of one size."""
 
 
-def _consumers(processes: DataFrame) -> DataFrame:
-    """Client ids in the order of Java's clients, and the library of each."""
-    of_each = fn.struct("place", "clientId", sdk_of_process().alias("sdk"))
-    placed = processes.groupBy(*GROUP_IN_SNAPSHOT).agg(fn.sort_array(fn.collect_list(of_each)).alias("placed"))
-    is_other = fn.exists("placed", lambda its: (its["sdk"]["name"] != JAVA.name) | its["sdk"]["assumed"])
-    sdks = fn.when(is_other, fn.col("placed.sdk"))
-    return placed.select(*GROUP_IN_SNAPSHOT, fn.col("placed.clientId").alias("clientIds"), sdks.alias("sdks"))
+@dataclass(frozen=True)
+class Work:
+    """What there is to allocate: cluster → its queues, and how many the largest group has."""
+
+    groups: int
+    clusters: Mapping[str, int]
+    most: int
+
+    @property
+    def large(self) -> dict[str, int]:
+        """The clusters that are too large for a task → into how many each is to be spread."""
+        parts = {cluster: -(-queues // QUEUES_A_TASK) for cluster, queues in self.clusters.items()}
+        return {cluster: number for cluster, number in parts.items() if number > 1}
+
+    @property
+    def tasks(self) -> int:
+        """Into how many the groups are to be spread; 0 to leave them as they are stored."""
+        is_even = max(self.clusters.values(), default=0) <= 4 * QUEUES_A_TASK and self.most <= QUEUES_A_TASK
+        return 0 if is_even else -(-sum(self.clusters.values()) // QUEUES_A_TASK)
 
 
-def sdk_of_process() -> Column:
-    """The library of a row of PROCESSES, and whether it is assumed, as `engine.allocate.sdks.sdk_of_connection`."""
-    language, version = fn.coalesce("language", fn.lit("")), fn.coalesce("version", fn.lit(""))
-    name, known = fn.lit(JAVA.name), fn.lit(False)  # noqa: FBT003 - a literal
-    for sdk in SDKS.values():
-        name = fn.when(language.isin(*sdk.languages, *sdk.shells), sdk.name).otherwise(name)
-        is_known = language.isin(*sdk.languages)
-        known |= is_known & version.isin("", *sdk.reports) if sdk.reports else is_known
-    return fn.struct(name.alias("name"), (~known).alias("assumed"))
+def judged(fleet: DataFrame, *, include_retry: bool = False, only: RowFilter | None = None) -> DataFrame:
+    """Rows of FLEET with the topics that are looked at, without the groups that have none of them."""
+    if include_retry:
+        fleet = fleet.withColumn("topics", fn.concat("retryTopics", "topics"))
+    if only is not None and only.topic:
+        fits = fn.filter("topics", lambda topic: only.matches("topic", topic["topic"]))
+        fleet = fleet.withColumn("topics", fits)
+    return fleet.where(fn.size("topics") > 0).drop("retryTopics")
 
 
-def _known(offsets: DataFrame, owners: DataFrame) -> DataFrame:
-    """What is known of single queues of a pair; both tables go through one grouping."""
-    placed = fn.col("place").isNotNull()
-    lags = offsets.where(placed & fn.col("lag").isNotNull()).select(
-        *_PAIR, fn.struct("place", "lag").alias("lagged"), fn.lit(None).alias("owned")
-    )
-    held = owners.where(placed).select(
-        *_PAIR,
-        fn.lit(None).alias("lagged"),
-        fn.struct("place", fn.col("ownersObserved").alias("owners")).alias("owned"),
-    )
-    return (
-        lags.unionByName(held)
-        .groupBy(*_PAIR)
-        .agg(fn.collect_list("lagged").alias("lags"), fn.collect_list("owned").alias("owners"))
-    )
+def work_of(fleet: DataFrame) -> Work:
+    """What there is to do; a row comes back for each cluster, and of each group no more than a number is read."""
+    of_cluster = fleet.groupBy("cluster").agg(fn.count("*"), fn.sum("queues"), fn.max("queues"))
+    rows = of_cluster.collect()
+    clusters = {row[0]: row[2] for row in rows}
+    return Work(sum(row[1] for row in rows), clusters, max((row[3] for row in rows), default=0))
+
+
+def spread_out(fleet: DataFrame, work: Work, *, by_topic: bool = True) -> DataFrame:
+    """The same groups in as many tasks as their work asks for, those too large for one task split by topic if asked.
+
+    Who owns the queues of a topic depends on no other topic, so parts of a group are allocated like the whole. What is
+    counted over a group's topics together (`score`, `what-if`) is not the sum of its parts. A small cluster stays in
+    one task, as each task writes a file for each of its clusters.
+    """
+    if not work.tasks:
+        return fleet
+    if by_topic and work.most > QUEUES_A_TASK:
+        fleet = _by_topic(fleet)
+    part = fn.pmod(fn.xxhash64("group", fn.get("topics", fn.lit(0))["topic"]), _parts_of_cluster(work.large))
+    # Parts go to tasks by their hash: with as many tasks as parts a third of the tasks would have nothing to do.
+    return fleet.repartition(2 * work.tasks, "cluster", part)
+
+
+def _by_topic(fleet: DataFrame) -> DataFrame:
+    """Large groups in a row for some of their topics."""
+    length = fn.size("topics")
+    size = fn.greatest(fn.lit(1), length * _QUEUES_A_PART / fn.col("queues")).cast("int")
+    at = fn.sequence(fn.lit(0), ((length - 1) / size).cast("int"))
+    parts = fn.transform(at, lambda part: fn.slice("topics", part * size + 1, size))
+    each = fn.when(fn.col("queues") > QUEUES_A_TASK, parts).otherwise(fn.array("topics"))
+    return fleet.select(*(name for name in fleet.columns if name != "topics"), fn.explode(each).alias("topics"))
+
+
+def _parts_of_cluster(large: Mapping[str, int]) -> Column:
+    if not large:
+        return fn.lit(1)
+    literals = [fn.lit(value) for pair in large.items() for value in pair]
+    return fn.coalesce(fn.create_map(*literals)[fn.col("cluster")], fn.lit(1))

@@ -17,6 +17,10 @@ import pyarrow as pa
 from rmqlb.engine.allocate.sdks import JAVA, SDKS
 from rmqlb.engine.arrays.lanes import Bools, Ints
 from rmqlb.engine.arrays.ragged import numbers, offsets, starts
+from rmqlb.pipeline.arrow import Batches
+
+QUEUES_A_SLICE = 1 << 17
+"""What is allocated at once: some ten arrays of so many numbers, and a row of Arrow for each."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,21 @@ class GroupBatch:
         """The client ids, by number, of the members at these places; −1 stays."""
         ids: Ints = np.append(self.ids, -1)[places]
         return ids
+
+
+def in_slices(batches: Batches, queues: int = QUEUES_A_SLICE) -> Batches:
+    """The batches in slices of whole groups with no more queues than these, but where one group has more itself.
+
+    A group that was split by topic says in each part how many queues it has in all, and is a slice by itself.
+    """
+    for batch in batches:
+        ends = np.cumsum(_ints(batch.column("queues")))
+        begin = 0
+        while begin < batch.num_rows:
+            before = int(ends[begin - 1]) if begin else 0
+            end = max(begin + 1, int(np.searchsorted(ends, before + queues, side="right")))
+            yield batch.slice(begin, end - begin)
+            begin = end
 
 
 def read_batch(batch: pa.RecordBatch) -> GroupBatch:

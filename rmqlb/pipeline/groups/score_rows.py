@@ -59,23 +59,35 @@ def scores(assignments: DataFrame, loads: DataFrame, fleet: DataFrame) -> DataFr
 
 def _queues(assignments: DataFrame, loads: DataFrame) -> DataFrame:
     """What is counted by queue: a queue with several owners has a row for each of them."""
-    shared = loads.where(fn.col("processes") > 1).select(
-        *_UNDER, fn.col("clientId").alias("owner"), fn.lit(1).alias("isShared")
-    )
-    rows = assignments.join(fn.broadcast(shared), [*_UNDER, "owner"], "left")
     one = fn.when(fn.col("owners") > 1, 1 / fn.col("owners")).otherwise(fn.lit(1.0))
     lag = fn.round(fn.sum(fn.col("lag") * one)).cast("bigint")
-    queue = fn.struct(*QUEUE)
-    return rows.groupBy(*GROUP, "strategy").agg(
+    counted = assignments.groupBy(*GROUP, "strategy").agg(
         fn.count_distinct("topic").cast("int").alias("topics"),
         _count(one).alias("queues"),
         _count(fn.when(fn.col("owner").isNull(), one)).alias("unassigned"),
         _count(fn.when(fn.col("owners") > 1, one)).alias("duplicateOwners"),
-        fn.size(fn.collect_set(fn.when(fn.col("isShared") == 1, queue))).alias("queuesOfDuplicateClientIds"),
         fn.when(_all_known("lag"), lag).alias("lag"),
         _count(fn.when(fn.col("mismatch").isNotNull(), one)).alias("observed"),
         _count(fn.when(fn.col("mismatch"), one)).alias("mismatches"),
     )
+    shared = _of_duplicate_ids(assignments, loads)
+    number = fn.coalesce("queuesOfDuplicateClientIds", fn.lit(0)).cast("int")
+    return counted.join(shared, list(_UNDER), "left").withColumn("queuesOfDuplicateClientIds", number)
+
+
+def _of_duplicate_ids(assignments: DataFrame, loads: DataFrame) -> DataFrame:
+    """How many queues are owned by ids that several processes have.
+
+    What such ids own is added up, and what was so counted more than once is taken off: of all rows of ASSIGNMENTS only
+    those of queues with several owners, of which there are few, are joined.
+    """
+    shared = loads.where(fn.col("processes") > 1).select(*_UNDER, fn.col("clientId").alias("owner"), "queues")
+    several = assignments.where(fn.col("owners") > 1).select(*_UNDER, "owner", fn.struct(*QUEUE).alias("queue"))
+    joined = several.join(shared.drop("queues"), [*_UNDER, "owner"])
+    again = joined.groupBy(*_UNDER).agg((fn.count("*") - fn.count_distinct("queue")).alias("again"))
+    owned = shared.groupBy(*_UNDER).agg(fn.sum("queues").alias("owned")).join(again, list(_UNDER), "left")
+    number = fn.col("owned") - fn.coalesce("again", fn.lit(0))
+    return owned.select(*_UNDER, number.alias("queuesOfDuplicateClientIds"))
 
 
 def _members(loads: DataFrame) -> DataFrame:

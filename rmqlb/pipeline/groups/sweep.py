@@ -5,6 +5,7 @@ A *case* is one group after one change. Its pairs are parts of the batch: other 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,9 @@ from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import LOGICAL_PREFIX
 from rmqlb.pipeline.arrow import null_unless
 from rmqlb.pipeline.groups.group_batch import GroupBatch
+
+ROWS_AT_ONCE = 1 << 20
+"""Queues of cases that are looked at together, where one case does not have more."""
 
 
 @dataclass(frozen=True)
@@ -99,15 +103,23 @@ def every_group(pairs: Pairs, groups: int) -> Cases:
     return Cases(np.arange(groups), pairs, pairs.groups, np.zeros(groups, np.int64))
 
 
-def every_broker(batch: GroupBatch, pairs: Pairs) -> tuple[Cases, Ints]:
+def every_broker(batch: GroupBatch, pairs: Pairs) -> Iterator[tuple[Cases, Ints]]:
     """A case for each group and broker that has queues of it, without the broker; and each case's broker by number.
 
-    The logical brokers of static topics are none: no machine bears their name, and their queues follow none.
+    Some cases at a time: together they have almost as often all queues as there are brokers. The logical brokers of
+    static topics are none: no machine bears their name, and their queues follow none.
     """
     width = len(batch.brokers) + 1
     is_real = np.array([not name.startswith(LOGICAL_PREFIX) for name in batch.brokers], np.bool_)[batch.broker_of]
     of_group = batch.group_of[batch.pair_of]
     groups, brokers = np.divmod(np.unique(of_group[is_real] * width + batch.broker_of[is_real]), width)
+    sizes = np.bincount(of_group, minlength=batch.groups)[groups]
+    for some in np.split(np.arange(len(groups)), np.flatnonzero(np.diff(np.cumsum(sizes) // ROWS_AT_ONCE)) + 1):
+        yield _without(batch, pairs, groups[some], brokers[some]), brokers[some]
+
+
+def _without(batch: GroupBatch, pairs: Pairs, groups: Ints, brokers: Ints) -> Cases:
+    """Each of the groups without the broker beside it."""
     pairs_of_group = np.bincount(batch.group_of, minlength=batch.groups)
     pair = elements(pairs_of_group, groups)
     case = numbers(pairs_of_group[groups])
@@ -116,7 +128,7 @@ def every_broker(batch: GroupBatch, pairs: Pairs) -> tuple[Cases, Ints]:
     left = np.bincount(numbers(batch.queues[pair])[stays], minlength=len(pair))
     removed = np.bincount(case_of_row[~stays], minlength=len(groups))
     part = Pairs(left, pairs.groups[pair], pairs.members, row[stays], pairs.places, pairs.owners)
-    return Cases(groups, part, case, removed), brokers
+    return Cases(groups, part, case, removed)
 
 
 def queue_counts(batch: GroupBatch, cases: Cases, before: Ints, after: Ints) -> dict[str, Any]:

@@ -21,60 +21,57 @@ from rmqlb.engine.arrays.lanes import Bools
 from rmqlb.model.route import LOGICAL_PREFIX
 from rmqlb.pipeline.arrow import Batches, batch_of, names_of, null_unless, take_rows
 from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, is_vectorized
-from rmqlb.pipeline.groups.group_batch import GroupBatch, read_batch
+from rmqlb.pipeline.groups.group_batch import GroupBatch, in_slices, read_batch
 from rmqlb.pipeline.groups.plans_by_engine import changes_of, plans_by_engine
 from rmqlb.pipeline.groups.sweep import Cases, every_broker, every_group, queue_counts, roster, spreads
-from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP, KEY, SNAPSHOT, WHAT_IF
-from rmqlb.pipeline.spark.in_workers import in_workers
+from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP, KEY, WHAT_IF
+from rmqlb.pipeline.spark.worked import Worked
 
 
-def what_if(fleet: DataFrame, strategies: Sequence[str], settings: Settings, consumers: int = 2) -> DataFrame:
+def what_if(fleet: DataFrame, strategies: Sequence[str], settings: Settings, consumers: int = 2) -> Worked:
     """FLEET → WHAT_IF: every group after every change.
 
     Members are taken from the end of the sorted list. Where a broker is lost, the queues of static topics stay.
     Strategies that are not vectorized and pairs that refuse one are left out.
     """
-    return in_workers(fleet, partial(_sweep, tuple(strategies), settings, consumers), WHAT_IF.ddl)
+    return Worked(fleet, partial(_sweep, tuple(strategies), settings, consumers), WHAT_IF)
 
 
 def broker_losses(topics: DataFrame) -> DataFrame:
     """TOPICS → BROKER_LOSSES: what each topic has left when a broker is lost; static topics have no row."""
-    reads = _by_broker(topics, "subscribe").withColumnRenamed("queues", "reads")
-    writes = _by_broker(topics, "publish").withColumnRenamed("queues", "writes")
-    both = reads.join(writes, [*SNAPSHOT, "topic", "brokerName"], "full")
-    total = topics.select(*KEY, "topic", _total("subscribe").alias("allReads"), _total("publish").alias("allWrites"))
-    none = fn.lit(0)
+    none = fn.array().cast("array<string>")
+    reads, writes = (fn.coalesce(f"{name}.brokerName", none) for name in ("subscribe", "publish"))
+    each = topics.select(
+        *KEY, "topic", "subscribe", "publish", fn.explode(fn.array_union(reads, writes)).alias("broker")
+    )
     return (
-        both.where(~fn.startswith("brokerName", fn.lit(LOGICAL_PREFIX)))
-        .join(total, [*SNAPSHOT, "topic"])
+        each.where(~fn.startswith("broker", fn.lit(LOGICAL_PREFIX)))
         .select(
             *KEY,
-            "brokerName",
+            fn.col("broker").alias("brokerName"),
             "topic",
-            fn.col("allReads").alias("readableQueuesBefore"),
-            (fn.col("allReads") - fn.coalesce("reads", none)).cast("int").alias("readableQueuesAfter"),
-            fn.col("allWrites").alias("writableQueuesBefore"),
-            (fn.col("allWrites") - fn.coalesce("writes", none)).cast("int").alias("writableQueuesAfter"),
+            _total("subscribe").alias("readableQueuesBefore"),
+            _left("subscribe").alias("readableQueuesAfter"),
+            _total("publish").alias("writableQueuesBefore"),
+            _left("publish").alias("writableQueuesAfter"),
         )
         .select(*BROKER_LOSSES.columns)
     )
 
 
-def _by_broker(topics: DataFrame, column: str) -> DataFrame:
-    runs = topics.select(*SNAPSHOT, "topic", fn.explode(column).alias("run"))
-    return runs.groupBy(*SNAPSHOT, "topic", fn.col("run.brokerName").alias("brokerName")).agg(
-        fn.sum("run.queues").cast("int").alias("queues")
-    )
-
-
-def _total(column: str) -> Column:
+def _total(column: str | Column) -> Column:
     """Queues in all runs; null when the list is not known."""
     return fn.aggregate(column, fn.lit(0), lambda total, run: total + run["queues"])
 
 
+def _left(column: str) -> Column:
+    """Queues in the runs of other brokers; null when the list is not known."""
+    return _total(fn.filter(column, lambda run: run["brokerName"] != fn.col("broker")))
+
+
 def _sweep(strategies: Sequence[str], settings: Settings, consumers: int, batches: Batches) -> Batches:
     names = [full_name(name, settings) for name in strategies if is_vectorized(name, settings)]
-    for rows in batches:
+    for rows in in_slices(batches):
         batch = read_batch(rows)
         yield from _Swept(rows, batch, names, settings, consumers).results()
         if batch.sdks:
@@ -101,14 +98,14 @@ class _Swept:
 
     def results(self) -> Batches:
         real = self._roster.real()
-        brokers, lost = every_broker(self._batch, self._now.pairs)
         for name in self._strategies:
             for change in self._changes:
                 pairs = among(self._allocator.pairs, self._roster.present(change))
                 subject = pa.repeat(f"{change:+d}", self._batch.groups)
                 cases = every_group(pairs, self._batch.groups)
                 yield self._case(name, name, "consumers", subject, cases, real >= -change)
-            yield self._case(name, name, "broker-lost", names_of(self._batch.brokers, lost), brokers)
+            for brokers, lost in every_broker(self._batch, self._now.pairs):
+                yield self._case(name, name, "broker-lost", names_of(self._batch.brokers, lost), brokers)
             for other in self._strategies:
                 if other != name:
                     subject = pa.repeat(other, self._batch.groups)

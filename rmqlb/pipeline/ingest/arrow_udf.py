@@ -22,9 +22,10 @@ from rmqlb.errors import DocumentError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.pipeline.arrow import Batches, arrow_schema
 from rmqlb.pipeline.ingest.document_ids import FileDocument, cluster_name, digest, reason_of, snapshot_id
+from rmqlb.pipeline.ingest.fleet_rows import weight
 from rmqlb.pipeline.ingest.input_files import PathLabels, path_labels
 from rmqlb.pipeline.ingest.snapshot_rows import rows_of
-from rmqlb.pipeline.schemas import FILES, INGESTED, KEY, Table, columns, struct
+from rmqlb.pipeline.schemas import FILES, FLEET, INGESTED, KEY, Table, columns, struct
 from rmqlb.sources.dump.read_document import LARGEST_FILE, Document, merge, split_documents
 from rmqlb.sources.formats.limits import too_large
 
@@ -62,7 +63,7 @@ READ = {
     **{table.name: struct({name: kind for name, kind in table.columns.items() if name not in KEY}) for table in ROWS},
 }
 READ_DOCUMENT, QUARANTINED = "read", "quarantined"
-_SLICE = 16_384
+_SLICE, _BYTES = 16_384, 16 << 20
 _Key = Mapping[str, Any]
 
 
@@ -190,8 +191,23 @@ def _merged(out: _Out, snapshot: str, rows: list[dict[str, Any]]) -> Batches:
 
 def _rows(out: _Out, key: _Key, snapshot: ClusterSnapshot) -> Batches:
     for table, rows in rows_of(snapshot):
-        while some := list(islice(rows, _SLICE)):
+        parts = _by_weight(rows) if table is FLEET else iter(lambda: list(islice(rows, _SLICE)), [])  # noqa: B023
+        for some in parts:
             yield out.batch(table.name, key, some)
+
+
+def _by_weight(rows: Iterator[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    """Rows of FLEET in slices: a large group is one by itself."""
+    some: list[tuple[Any, ...]] = []
+    holds = 0
+    for row in rows:
+        some.append(row)
+        holds += weight(row)
+        if holds >= _SLICE:
+            yield some
+            some, holds = [], 0
+    if some:
+        yield some
 
 
 class _Out:
@@ -224,7 +240,8 @@ class _Out:
         """The batches, small ones put together."""
         for batch in batches:
             self._waiting.append(batch)
-            if sum(waiting.num_rows for waiting in self._waiting) >= _SLICE or len(self._waiting) >= 256:
+            rows, size = (sum(getattr(one, name) for one in self._waiting) for name in ("num_rows", "nbytes"))
+            if rows >= _SLICE or size >= _BYTES or len(self._waiting) >= 256:
                 yield from self.rest()
 
     def rest(self) -> Batches:

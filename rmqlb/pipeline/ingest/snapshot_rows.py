@@ -25,8 +25,10 @@ from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.pipeline.ingest.fleet_rows import fleet_row
 from rmqlb.pipeline.schemas import (
     BROKERS,
+    FLEET,
     GROUPS,
     OFFSETS,
     OWNERS,
@@ -63,6 +65,8 @@ def rows_of(snapshot: ClusterSnapshot) -> Iterator[tuple[Table, Iterator[Row]]]:
     yield OWNERS, (row for group in groups for row in _owner_rows(group, places))
     yield OFFSETS, (row for group in groups for row in _offset_rows(group, places))
     yield POP_QUEUES, (row for group in groups for row in _pop_rows(group, snapshot))
+    whole = (_fleet_row(group, snapshot, subscribe, places) for group in groups)
+    yield FLEET, (row for row in whole if row is not None)
 
 
 def runs(queues: Iterable[MessageQueue]) -> Runs | None:
@@ -155,7 +159,6 @@ def _broker_rows(snapshot: ClusterSnapshot) -> list[Row]:
 
 def _group_row(group: ConsumerGroup) -> Row:
     ids = group.client_ids
-    strategies = Counter(reported_strategies(group).values())
     return (
         group.group,
         group.consume_type,
@@ -163,8 +166,8 @@ def _group_row(group: ConsumerGroup) -> Row:
         group.consume_from_where,
         None if ids is None else len(ids),
         group.has_split_view,
-        strategies.most_common(1)[0][0] if strategies else None,
-        len(strategies) > 1,
+        _strategy(group),
+        len(set(reported_strategies(group).values())) > 1,
         *_problem(group),
     )
 
@@ -183,15 +186,41 @@ def _problem(group: ConsumerGroup) -> tuple[str | None, str | None]:
     return refusal.message, refusal.code
 
 
-def _process_rows(group: ConsumerGroup) -> Iterator[Row]:
-    strategies = reported_strategies(group)
+def _fleet_row(
+    group: ConsumerGroup, snapshot: ClusterSnapshot, subscribe: Mapping[str, Runs], places: Mapping[str, _Places]
+) -> Row | None:
+    """None for a group whose queues are not its clients' to allocate, or of which no topic has a route."""
+    if _problem(group) != (None, None):
+        return None
+    counted = set(rebalanced_members(group))
+    absent = {topic: ids for _, topic, _, ids in _subscription_rows(group, snapshot)}
+    processes = [
+        (client_id, connection.language, connection.version)
+        for client_id, connection in _processes(group)
+        if client_id in counted
+    ]
+    return fleet_row(group, _strategy(group), processes, absent, subscribe, places)
+
+
+def _strategy(group: ConsumerGroup) -> str | None:
+    """What most of its consumers report, the first by client id of equals."""
+    strategies = Counter(reported_strategies(group).values())
+    return strategies.most_common(1)[0][0] if strategies else None
+
+
+def _processes(group: ConsumerGroup) -> Iterator[tuple[str, Connection]]:
+    """Each process: its client id and its connection, in the clients' order."""
     connections = _connections(group)
     nth: dict[str, int] = {}
-    for place, client_id in enumerate(group.client_ids or ()):
+    for client_id in group.client_ids or ():
         index = nth[client_id] = nth.get(client_id, -1) + 1
         connection = connections[client_id][index]
-        if connection.language is None:
-            connection = group.connection_of[client_id]
+        yield client_id, group.connection_of[client_id] if connection.language is None else connection
+
+
+def _process_rows(group: ConsumerGroup) -> Iterator[Row]:
+    strategies = reported_strategies(group)
+    for place, (client_id, connection) in enumerate(_processes(group)):
         report = group.reports.get(client_id)
         yield (
             group.group,

@@ -150,7 +150,12 @@ def _submitted_session(settings: SessionSettings) -> Iterator[SparkSession]:
 
 @contextmanager
 def _own_session(settings: SessionSettings) -> Iterator[SparkSession]:
-    """On a Java process of our own, which pyspark starts."""
+    """On a Java process of our own, which pyspark starts.
+
+    `SparkSession.builder` alone would start it too, with our terminal as its output and in our process group, takes no
+    gateway, and keeps to itself the process that is to end. So the process is pyspark's `launch_gateway`, which lets
+    these be said; the session on it is the builder's.
+    """
     with TemporaryDirectory(prefix="rmqlb-spark-", ignore_cleanup_errors=True) as folder:
         environ = launch_environ(os.environ, folder)
         master_must_answer(settings.master)

@@ -89,6 +89,8 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "2048",
         "spark.sql.adaptive.enabled": "true",
+        # Tables are divided by cluster and date. Without this Spark sorts all rows by them before it writes any.
+        "spark.sql.maxConcurrentOutputFileWriters": "32",
         **({"spark.sql.shuffle.partitions": str(2 * _cores(settings.master))} if is_local(settings.master) else {}),
         **(_DELTA_CONF if settings.delta else {}),
         **settings.conf,

@@ -9,7 +9,7 @@ it is Delta Lake's own: a reader needs nothing of ours.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
@@ -22,10 +22,12 @@ from rmqlb.pipeline.schemas import Table
 from rmqlb.pipeline.storage.claims import Claimed, claimed
 from rmqlb.pipeline.storage.contents import VERSION, Contents, Stored
 from rmqlb.pipeline.storage.files import spark_files
-from rmqlb.pipeline.storage.storage import Where, rows_where
+from rmqlb.pipeline.storage.storage import Rows, Where, rows_where
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from rmqlb.pipeline.spark.worked import Worked
 
 PUBLISHED = Table(
     "_published",
@@ -67,6 +69,7 @@ class DeltaTables:
         self._contents: Contents | None = None
         self._claim: Claimed | None = None
         self._writer = uuid4().hex
+        self._on_disk: list[DataFrame] = []
 
     def use(self, spark: SparkSession) -> None:
         """The session by which all is reached."""
@@ -99,22 +102,29 @@ class DeltaTables:
             version = f"version {stored.table_version} of {self._path(table)}"
             raise DataError(f"{version} is gone, but table {table.name} needs it: {error.getCondition()}") from None
 
-    def replace(self, table: Table, frame: DataFrame, run: int) -> Stored:
+    def in_two(self, rows: Worked, part: str, run: int) -> tuple[Rows, Callable[[], DataFrame | None]]:  # noqa: ARG002
+        """From Spark's own disks, where they are until `clean`."""
+        from pyspark import StorageLevel
+
+        both = rows.frame().persist(StorageLevel.DISK_ONLY)
+        self._on_disk.append(both)
+        others = both.where(both[part])
+        return both.where(~both[part]), lambda: None if others.isEmpty() else others
+
+    def replace(self, table: Table, rows: Rows | None, run: int) -> Stored:
         """All rows of a new version."""
-        rows, version = self._commit(table, frame, "overwrite")
-        return Stored((), rows, dict(table.columns), run=run, table_version=version)
+        number, version = self._commit(table, self._frame(table, rows), "overwrite")
+        return Stored((), number, dict(table.columns), run=run, table_version=version)
 
-    def nothing(self, table: Table, frame: DataFrame, run: int) -> Stored:
-        """A version without rows."""
-        return self.replace(table, frame, run)
-
-    def put(self, table: Table, frame: DataFrame, run: int, before: Stored, where: Where) -> tuple[Stored, int]:
+    def put(self, table: Table, rows: Rows | None, run: int, before: Stored, where: Where) -> tuple[Stored, int]:
         """Versions upon the one that is shown: one without the rows that give way, one with the new rows."""
         base = self._go_back(table, before)
         gone = self._delete(table, where)
-        rows, version = self._commit(table, frame, "append", base=base + bool(gone))
-        now = Stored((), before.rows - gone + rows, dict(table.columns), run=run, table_version=version)
-        return now, rows
+        if rows is None:
+            return Stored((), before.rows - gone, dict(table.columns), run=run, table_version=base + bool(gone)), 0
+        number, version = self._commit(table, self._frame(table, rows), "append", base=base + bool(gone))
+        now = Stored((), before.rows - gone + number, dict(table.columns), run=run, table_version=version)
+        return now, number
 
     def add(
         self, table: Table, frame: DataFrame, run: int, before: Stored | None, instead_of: Collection[str]
@@ -166,6 +176,8 @@ class DeltaTables:
 
     def clean(self) -> None:
         """What is aside, of whomever; versions that no run has published are seen by nobody."""
+        while self._on_disk:
+            self._on_disk.pop().unpersist()
         spark_files(self._spark).remove_all(f"{self.place}/_aside")
 
     def forget(self, contents: Contents) -> None:
@@ -182,6 +194,16 @@ class DeltaTables:
         if self._session is None:
             raise RuntimeError("a warehouse at a URI is asked before it has a session")
         return self._session
+
+    def _frame(self, table: Table, rows: Rows | None) -> DataFrame:
+        """The rows as Spark's: whether the processes that make them reach this place, only Spark knows."""
+        from rmqlb.pipeline.spark.worked import Worked, Written
+
+        if rows is None:
+            return self._spark.createDataFrame([], table.ddl)
+        if isinstance(rows, Written):
+            raise TypeError("files are written only where the processes reach the tables")
+        return rows.frame() if isinstance(rows, Worked) else rows
 
     def _path(self, table: Table) -> str:
         return f"{self.place}/{table.name}"

@@ -12,7 +12,7 @@ import dataclasses
 import fcntl
 import os
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -23,11 +23,13 @@ from rmqlb.decoding import decode
 from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline.schemas import Table, ddl
 from rmqlb.pipeline.storage.contents import FORMAT, VERSION, Contents, Stored
-from rmqlb.pipeline.storage.storage import Where, rows_where
+from rmqlb.pipeline.storage.storage import Rows, Where, rows_where
 from rmqlb.sources.atomic_file import replace_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from rmqlb.pipeline.spark.worked import Worked, Written
 
 _CONTENTS, _LOCK, _RUN = "tables.json", ".lock", "run"
 _MIGRATED = 2
@@ -106,26 +108,39 @@ class LocalFolder:
             frame = frame.filter(~gone)
         return frame.select(*stored.columns)
 
-    def replace(self, table: Table, frame: DataFrame, run: int) -> Stored:
-        """In a folder of the run."""
+    def in_two(self, rows: Worked, part: str, run: int) -> tuple[Rows, Callable[[], DataFrame | None]]:
+        """From files that the processes write aside: those of the others stay there until `clean`."""
+        from rmqlb.pipeline.spark.worked import partition_folder
+
+        both = self._written(rows, run)
+        no, yes = (partition_folder({part: value}) for value in (False, True))
+
+        def others() -> DataFrame | None:
+            those, folder = both.below(yes), self._aside(f"{rows.table.name}_others", run)
+            if not those.rows:
+                return None
+            those.move(os.path.join(folder, yes))
+            return rows.of.sparkSession.read.schema(rows.table.ddl).parquet(_url(folder))
+
+        return both.below(no), others
+
+    def replace(self, table: Table, rows: Rows | None, run: int) -> Stored:
+        """In a folder of the run; no rows need none."""
+        if rows is None:
+            return Stored((), 0, dict(table.columns), run=run)
         folder = _folder(run)
-        rows = self._write(table, frame, folder)
-        return Stored((folder,), rows, dict(table.columns), run=run)
+        return Stored((folder,), self._write(table, rows, run), dict(table.columns), run=run)
 
-    def nothing(self, table: Table, frame: DataFrame, run: int) -> Stored:  # noqa: ARG002 - no job for no rows
-        """Without a folder."""
-        return Stored((), 0, dict(table.columns), run=run)
-
-    def put(self, table: Table, frame: DataFrame, run: int, before: Stored, where: Where) -> tuple[Stored, int]:
+    def put(self, table: Table, rows: Rows | None, run: int, before: Stored, where: Where) -> tuple[Stored, int]:
         """In a folder of the run; of the folders of before, these partitions are named as dropped."""
         other = where.keys() - set(table.partitions)
         if other:
             raise ValueError(f"table {table.name} has no folders by {', '.join(sorted(other))}")
-        more = self.replace(table, frame, run)
+        more = self.replace(table, rows, run)
         kept = self._without(table, before, where)
-        folders, rows = (*kept.folders, *more.folders), kept.rows + more.rows
+        folders, number = (*kept.folders, *more.folders), kept.rows + more.rows
         return (
-            msgspec.structs.replace(more, folders=folders, rows=rows, left_out=kept.left_out, dropped=kept.dropped),
+            msgspec.structs.replace(more, folders=folders, rows=number, left_out=kept.left_out, dropped=kept.dropped),
             more.rows,
         )
 
@@ -168,7 +183,7 @@ class LocalFolder:
 
     def aside(self, name: str, run: int) -> str:
         """A folder beside those of the tables."""
-        return _url(os.path.join(self.place, name, _folder(run)))
+        return _url(self._aside(name, run))
 
     def publish(self, contents: Contents, written: Collection[str]) -> None:  # noqa: ARG002 - the file names all
         """By one rename."""
@@ -227,15 +242,29 @@ class LocalFolder:
                 dropped[folder] = tuple(sorted(gone | dropped_before))
         return msgspec.structs.replace(before, folders=tuple(folders), rows=rows, left_out=left_out, dropped=dropped)
 
-    def _write(self, table: Table, frame: DataFrame, folder: str) -> int:
+    def _write(self, table: Table, rows: Rows, run: int) -> int:
         """Write rows, and come back with their number, as the write itself counted them."""
         from pyspark.sql import Observation
         from pyspark.sql import functions as fn
 
-        written, path = Observation(), _url(os.path.join(self.place, table.name, folder))
-        counted = frame.select(*table.columns).observe(written, fn.count(fn.lit(1)).alias("rows"))
-        counted.write.partitionBy(*table.partitions).parquet(path)
-        return int(written.get["rows"])
+        from rmqlb.pipeline.spark.worked import Worked, Written
+
+        path = os.path.join(self.place, table.name, _folder(run))
+        if isinstance(rows, Worked):
+            rows = self._written(rows, run)
+        if isinstance(rows, Written):
+            return rows.move(path)
+        written = Observation()
+        counted = rows.select(*table.columns).observe(written, fn.count(fn.lit(1)).alias("rows"))
+        counted.write.partitionBy(*table.partitions).parquet(_url(path))
+        return int(written.get.get("rows", 0))
+
+    def _written(self, rows: Worked, run: int) -> Written:
+        """Files that the processes which make the rows write aside; of tasks that failed there may be others."""
+        return rows.write(self._aside(f"{rows.table.name}_written", run))
+
+    def _aside(self, name: str, run: int) -> str:
+        return os.path.join(self.place, name, _folder(run))
 
     def _unwritable(self, error: OSError) -> DataError:
         return DataError(f"cannot write to {self.place}: {error.strerror or error}", hint="choose another --warehouse")

@@ -7,9 +7,9 @@ the only one that writes.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rmqlb.errors import UsageError
 from rmqlb.pipeline.schemas import Table
@@ -18,6 +18,10 @@ from rmqlb.pipeline.storage.contents import Contents, Stored
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from rmqlb.pipeline.spark.worked import Worked, Written
+
+Rows: TypeAlias = "DataFrame | Worked | Written"
+"""What can be written: rows of Spark's, rows that Python processes make, or files that these have made."""
 Where = Mapping[str, Collection[Any]]
 """Column → the values that are meant (None: unknown)."""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")
@@ -47,13 +51,13 @@ class Storage(Protocol):
     def read(self, spark: SparkSession, table: Table, stored: Stored, where: Where | None = None) -> DataFrame:
         """A table's rows as they were stored, with the columns that it has there; a DataError when they are gone."""
 
-    def replace(self, table: Table, frame: DataFrame, run: int) -> Stored:
-        """Write a table's rows in place of what is there."""
+    def in_two(self, rows: Worked, part: str, run: int) -> tuple[Rows, Callable[[], DataFrame | None]]:
+        """The rows whose column `part` is false, to be written next, and then the others, if any; computed once."""
 
-    def nothing(self, table: Table, frame: DataFrame, run: int) -> Stored:
-        """Make a table without rows; the frame has none."""
+    def replace(self, table: Table, rows: Rows | None, run: int) -> Stored:
+        """Write a table's rows in place of what is there; None is no rows."""
 
-    def put(self, table: Table, frame: DataFrame, run: int, before: Stored, where: Where) -> tuple[Stored, int]:
+    def put(self, table: Table, rows: Rows | None, run: int, before: Stored, where: Where) -> tuple[Stored, int]:
         """Write rows beside those of before, less those with these values, and come back with how many were written."""
 
     def add(

@@ -40,7 +40,7 @@ class Story:
         return Warehouse(self.place, self.spark)
 
     def numbers(self, *values: int) -> DataFrame:
-        return self.spark.createDataFrame([(value,) for value in values], OTHERS.ddl)
+        return self.spark.createDataFrame([(value,) for value in values], OTHERS.ddl).coalesce(1)
 
     def things(self, *rows: tuple[str, date | None, str, str]) -> DataFrame:
         return self.spark.createDataFrame(list(rows), THINGS.ddl)
@@ -233,12 +233,13 @@ class Story:
     def added_often(self) -> Any:
         """Files of a table that is read as a whole, and of what says which tables there are, do not pile up."""
         table = Table("often", {"number": "int"})
-        delta_tables.MOST_COMMITS = local_folder.MOST_FOLDERS = 4
+        usual, delta_tables.MOST_COMMITS, local_folder.MOST_FOLDERS = delta_tables.MOST_COMMITS, 4, 4
         found = []
         for number in range(12):
             with self.warehouse().writing() as writing:
                 writing.add(table, self.numbers(number))
             found.append(len(self.warehouse().read(self.spark, table).inputFiles()))
+        delta_tables.MOST_COMMITS = local_folder.MOST_FOLDERS = usual
         rows = sorted(row["number"] for row in self.warehouse().read(self.spark, table).collect())
         published = (
             [] if self.is_folder else self.spark.read.format("delta").load(f"{self.place}/_published").inputFiles()
