@@ -386,7 +386,7 @@ _rmqlb_at_pipeline() {
     esac
     case $cur in
         -*) _rmqlb_words --help --help-all ;;
-        *) _rmqlb_words generate ingest allocate score what-if producers history report run compact ;;
+        *) _rmqlb_words generate ingest allocate score what-if size sweep producers history report run compact ;;
     esac
 }
 
@@ -467,6 +467,39 @@ _rmqlb_at_pipeline_what_if() {
     _rmqlb_words --only --as-of --strategy --include-retry --consumers --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
+_rmqlb_at_pipeline_size() {
+    case $prev in
+        --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
+        --as-of|--max-imbalance|--survive|--id-trials|--conf) :; return ;;
+        --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
+        --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        --log-file) _rmqlb_files; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words stages; return ;;
+        --color) _rmqlb_words auto always never; return ;;
+    esac
+    _rmqlb_words --only --as-of --strategy --include-retry --max-imbalance --no-idle --survive --survive-broker --id-trials --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
+}
+
+_rmqlb_at_pipeline_sweep() {
+    case $prev in
+        --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
+        --as-of|--conf) :; return ;;
+        --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --limit) _rmqlb_beginnings 'unassigned=' 'duplicateOwners=' 'imbalance=' 'idle=' 'minConsumers=' 'movedOnConsumerLoss=' 'movedOnBrokerLoss='; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
+        -w|--warehouse) _rmqlb_folders; return ;;
+        --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
+        --log-file) _rmqlb_files; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        --section) _rmqlb_words stages; return ;;
+        --color) _rmqlb_words auto always never; return ;;
+    esac
+    _rmqlb_words --only --as-of --strategy --include-retry --limit --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
+}
+
 _rmqlb_at_pipeline_producers() {
     case $prev in
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
@@ -513,10 +546,11 @@ _rmqlb_at_pipeline_report() {
 
 _rmqlb_at_pipeline_run() {
     case $prev in
-        --cluster|--top|--as-of|--consumers|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|--conf) :; return ;;
+        --cluster|--top|--as-of|--consumers|--max-imbalance|--survive|--id-trials|--fail|--rate|--for|--threads|--send-retries|--send-timeout|--trials|--seed|--conf) :; return ;;
         --to|-w|--warehouse) _rmqlb_folders; return ;;
         --only) _rmqlb_beginnings 'cluster=' 'group=' 'topic=' 'date='; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
+        --limit) _rmqlb_beginnings 'unassigned=' 'duplicateOwners=' 'imbalance=' 'idle=' 'minConsumers=' 'movedOnConsumerLoss=' 'movedOnBrokerLoss='; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
@@ -528,7 +562,7 @@ _rmqlb_at_pipeline_run() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --strategy-option --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
+        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --max-imbalance --no-idle --survive --survive-broker --id-trials --limit --strategy-option --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -708,6 +742,8 @@ _rmqlb() {
             'pipeline/allocate') path='pipeline allocate' ;;
             'pipeline/score') path='pipeline score' ;;
             'pipeline/what-if') path='pipeline what-if' ;;
+            'pipeline/size') path='pipeline size' ;;
+            'pipeline/sweep') path='pipeline sweep' ;;
             'pipeline/producers') path='pipeline producers' ;;
             'pipeline/history') path='pipeline history' ;;
             'pipeline/report') path='pipeline report' ;;
@@ -752,6 +788,8 @@ _rmqlb() {
         'pipeline allocate') _rmqlb_at_pipeline_allocate ;;
         'pipeline score') _rmqlb_at_pipeline_score ;;
         'pipeline what-if') _rmqlb_at_pipeline_what_if ;;
+        'pipeline size') _rmqlb_at_pipeline_size ;;
+        'pipeline sweep') _rmqlb_at_pipeline_sweep ;;
         'pipeline producers') _rmqlb_at_pipeline_producers ;;
         'pipeline history') _rmqlb_at_pipeline_history ;;
         'pipeline report') _rmqlb_at_pipeline_report ;;

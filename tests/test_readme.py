@@ -59,10 +59,27 @@ HELD_BY = {
         "tests/cli/test_proxy.py",
         "def test_a_context_names_the_proxies_of_its_cluster",
     ),
+    "rmqlb pipeline run -w /shared/warehouse": (
+        "tests/pipeline/test_settings.py",
+        "def test_the_lines_of_the_page_are_what_a_session_takes",
+    ),
+    **dict.fromkeys(
+        ("python3 -m venv env", "env/bin/venv-pack", "--conf spark.archives=rmqlb-env.tar.gz"),
+        ("tests/pipeline/test_session.py", "def test_executors_run_the_python_of_an_archive"),
+    ),
+    **dict.fromkeys(
+        ("export HADOOP_CONF_DIR", "kinit", "export RMQLB_SPARK_MASTER="),
+        ("rmqlb/cli/pipeline/options.py", "RMQLB_SPARK_MASTER"),
+    ),
+    "pip install 'rmqlb[connect]'": ("pyproject.toml", "connect = ["),
+    **dict.fromkeys(
+        ("cd rmqlb-report", "duckdb -init duckdb.sql", "SELECT * FROM overview AS t"),
+        ("tests/pipeline/test_report_numbers.py", "def test_views_of_the_tables_are_made_by_the_files_beside_the_page"),
+    ),
     "python -m pytest -q --figures": ("tests/conftest.py", "--figures"),
 }
 """How a line that no test of this file runs begins → the file that runs it, or that it runs, and what stands there."""
-OF_OTHERS = {"--figures", "--sample", "--strict", "--value", "--warnings"}
+OF_OTHERS = {"--archives", "--figures", "--sample", "--strict", "--value", "--warnings"}
 """Options of other programs that pages name."""
 PICTURE = (
     "simulate-rebalance -s examples/cluster.json --group order-svc --topic Skewed --event 'broker-up broker-c:3@10s'"

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from rmqlb.views.json_schema import Result
 
-_STAGES = ("run", "ingest", "allocate", "score", "what-if", "producers", "history", "report", "compact")
+_STAGES = (
+    "run",
+    "ingest",
+    "allocate",
+    "score",
+    "what-if",
+    "size",
+    "sweep",
+    "producers",
+    "history",
+    "report",
+    "compact",
+)
 _LISTING = ("add", "list", "use", "remove")
 
 RESULTS = (

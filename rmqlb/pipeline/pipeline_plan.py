@@ -8,9 +8,14 @@ from datetime import date
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.model.group_size import SizeLimits
 from rmqlb.pipeline.producers.send_rows import SendSchedule
 from rmqlb.pipeline.row_filter import RowFilter
 
+USUAL_SIZE = SizeLimits(max_imbalance=1.1, no_idle=True)
+"""What is asked of a size when nothing is said, as in `size-group`."""
+USUAL_LOSS_LIMITS = (("unassigned", 0.0), ("duplicateOwners", 0.0), ("minConsumers", 1.0), ("imbalance", 2.0))
+"""Limits of groups in the built-in policy of `sweep-failures`, as far as a fleet's tables decide them."""
 EVERY_TOPIC = "*"
 """What stands for a topic's name in a CONFIG list whose entries are meant for each topic."""
 
@@ -26,6 +31,9 @@ class PipelinePlan:
         as_of: the last date that counts; None for all. Of each cluster the last snapshot is looked at.
         include_retry: the groups' %RETRY% topics too.
         consumers: how many consumers more or fewer a what-if goes.
+        size_limits: what a group of the right size keeps to.
+        id_trials: sets of client IDs that are tried where IDs decide.
+        loss_limits: limits of groups, with what they allow, that are held against each loss.
         report_to: None for `rmqlb-report` in the current folder.
         top: how many rows the report's lists have.
         keep_days: how many days of snapshots a compacted warehouse keeps; None for all.
@@ -41,6 +49,9 @@ class PipelinePlan:
     only: RowFilter = field(default_factory=RowFilter)
     include_retry: bool = False
     consumers: int = 2
+    size_limits: SizeLimits = USUAL_SIZE
+    id_trials: int = 20
+    loss_limits: tuple[tuple[str, float], ...] = USUAL_LOSS_LIMITS
     schedule: SendSchedule = SendSchedule()
     schedule_text: str = ""
     report_to: str | None = None

@@ -231,6 +231,37 @@ BROKER_LOSSES = table(
 )
 """What a topic has left when a broker is lost."""
 
+SIZES = table(
+    "sizes",
+    "group string, strategy string, origin string, sdk string, queues int, consumers int, satisfied boolean, "
+    "fails string, fewest int, nextFewer int, nextMore int, imbalance double, idle int, share double, problem string, "
+    "code string",
+)
+"""How many consumers a group should have under the strategy that it runs, as `size-group` finds it: `fewest` is the
+least number that keeps all limits, null when none does up to the queues of its largest topic; `nextFewer` and
+`nextMore` are the numbers that do next to the one that it has, null when none was found. `satisfied` and `fails` (the
+limits that do not hold) are about the consumers that it has, null when there are none; `imbalance` and `idle` are those
+of `fewest`, or of the size that comes nearest; `share` is the share of sets of client IDs for which all holds there. A
+group that cannot be sized has a `problem` and mostly its `code`."""
+
+WORST_LOSSES = table(
+    "worst_losses",
+    "group string, strategy string, origin string, sdk string, consumers int, queues int, losses int, broken int, "
+    "unassigned int, unassignedBy string, imbalance double, imbalanceBy string, idle int, idleBy string, moved int, "
+    "movedBy string, problem string, code string",
+)
+"""A group over every single loss, as `sweep-failures --at-once 1` tries them: the largest of each figure, and which
+loss makes it so (`consumer NAME`, `broker NAME`, `master NAME`, `host ADDRESS`; null when no loss makes it larger).
+`losses` take something of the group; `broken` of them break a limit that holds without them. A group that cannot be
+swept has a `problem` and mostly its `code`."""
+
+BROKEN_LIMITS = table(
+    "broken_limits",
+    "group string, strategy string, limitName string, bound double, value double, kind string, name string, losses int",
+)
+"""A limit that a single loss breaks: `value` is what it comes to, `losses` how many losses are alike, of which `kind`
+and `name` are one; both are null, and `losses` 0, for a limit that is broken while nothing is lost."""
+
 SENDS = table(
     "sends",
     "topic string, scenario string, latencyFault boolean, trials int, messages double, attempts double, "
@@ -311,6 +342,8 @@ WRITTEN_BY: Mapping[str, tuple[Table, ...]] = {
     "allocate": (ASSIGNMENTS, REFUSALS),
     "score": (LOADS, SCORES),
     "what-if": (WHAT_IF, BROKER_LOSSES),
+    "size": (SIZES,),
+    "sweep": (WORST_LOSSES, BROKEN_LIMITS),
     "producers": (SENDS, SEND_SHARES),
     "history": (*HISTORY, *SO_FAR),
 }
@@ -337,13 +370,53 @@ WHAT_IF_SUMMARY = table(
 """WHAT_IF summed over the groups under a strategy; `maxQueuesPerConsumerAfter` is the largest; `lagMoved` is that of
 the groups whose lag is known, `lagUnknown` the number of the others."""
 
+OVERVIEW = table(
+    "overview",
+    "group string, strategy string, origin string, sdk string, topics int, consumers int, queues int, idle int, "
+    "unassigned int, duplicateOwners int, maxQueuesPerConsumer int, meanQueuesPerConsumer double, imbalance double, "
+    "lag bigint, maxLagPerConsumer bigint, lagShare double, firstIdBias double, observed int, mismatches int, "
+    "observedUnassigned int, observedDuplicateOwners int, mostQueues int, hasDuplicateClientIds boolean, "
+    "mixedSubscriptions boolean, hasSplitView boolean, mixedStrategies boolean, mixedSdks boolean, leftOut string, "
+    "code string",
+)
+"""A group in one line, under the strategy that it runs. `leftOut` says why a group is in no figure, and `code` is the
+code of that; both are null for all others, and for it nearly all else is. `lagShare` is the part of its lag that waits
+for one consumer, `mostQueues` are the queues of its topic with the most."""
+
+CLUSTER_SUMMARY = Table(
+    "cluster_summary",
+    columns(
+        "cluster string, snapshots int, firstDate date, lastDate date, groups int, consumers bigint, queues bigint, "
+        "idle bigint, unassigned bigint"
+    ),
+)
+"""A cluster: its snapshots, and its groups in the last of them that was scored, under the strategies that they run."""
+
+POP_GROUPS = Table(
+    "pop_groups",
+    columns(
+        "cluster string, group string, topic string, strategy string, share string, consumers int, fewest int, "
+        "unread bigint"
+    ),
+)
+"""POP_QUEUES of the last snapshots, summed up. `share` is popShareQueueNum, `fewest` of how many consumers may read a
+queue at least, `unread` how many queues no consumer may read."""
+
+DERIVED = (OVERVIEW, CLUSTER_SUMMARY, POP_GROUPS, WHAT_IF_SUMMARY)
+"""What the report itself makes of the warehouse's tables."""
 EXPORTED = (
+    OVERVIEW,
+    CLUSTER_SUMMARY,
+    POP_GROUPS,
     SCORES,
     LOADS,
     REFUSALS,
     WHAT_IF,
     WHAT_IF_SUMMARY,
     BROKER_LOSSES,
+    SIZES,
+    WORST_LOSSES,
+    BROKEN_LIMITS,
     SENDS,
     SEND_SHARES,
     MOVES,

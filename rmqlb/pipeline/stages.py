@@ -65,6 +65,20 @@ class StageRun:
         chosen = {name: last[name] for name in clusters if name in last}
         return {table.name: of_snapshots(self.read(table, partitions(chosen)), chosen) for table in tables}
 
+    def scored(self, clusters: Collection[str], *tables: Table) -> tuple[dict[str, DataFrame], DataFrame]:
+        """Tables of ingest of the snapshots of these clusters that were scored (of others, the last), and SCORES."""
+        scores = self.read(schemas.SCORES, {"cluster": clusters})
+        rows = scores.select(*schemas.KEY).distinct().collect()
+        known = {row["cluster"]: LastSnapshot(row["date"], row["snapshot"], "") for row in rows}
+        return self.of_last({**self.last_snapshots(), **known}, clusters, *tables), scores
+
+    def scored_tokens(self) -> dict[str, str]:
+        """Cluster → a text that changes with its scores and with its last snapshot."""
+        self.warehouse.read(self.spark, schemas.SCORES)
+        scores = tokens_of(self.warehouse, schemas.SCORES, "score")
+        last = {name: its.token for name, its in self.last_snapshots().items()}
+        return {name: short(scores.get(name), last.get(name)) for name in {*scores, *last}}
+
 
 def ingest(run: StageRun) -> StageReport:
     """Snapshots and routes → the tables of `schemas.INGESTED`, and what could not be read → QUARANTINE."""
@@ -150,6 +164,41 @@ def what_if(run: StageRun) -> StageReport:
     return _stage(run, "what-if", {name: its.token for name, its in last.items()}, asked, write)
 
 
+def size(run: StageRun) -> StageReport:
+    """FLEET under the strategies that SCORES says it runs → SIZES."""
+    from rmqlb.pipeline.groups.fleet import judged
+    from rmqlb.pipeline.groups.group_sizes import sizes
+
+    plan = run.plan
+
+    def write(writing: Writing, part: Part) -> None:
+        its, scores = run.scored(part.clusters, schemas.FLEET, schemas.GROUPS)
+        fleet = judged(its["fleet"], include_retry=plan.include_retry, only=plan.only)
+        rows = sizes(fleet, scores, its["groups"], plan.size_limits, plan.id_trials, plan.settings)
+        writing.replace(schemas.SIZES, rows, part.made_from, part.where)
+
+    asked = plan.digest("size_limits", "id_trials", "settings_text", "as_of", "only", "include_retry")
+    return _stage(run, "size", run.scored_tokens(), asked, write)
+
+
+def sweep(run: StageRun) -> StageReport:
+    """FLEET under the strategies that SCORES says it runs, and BROKERS → WORST_LOSSES and BROKEN_LIMITS."""
+    from rmqlb.pipeline.groups.fleet import judged
+    from rmqlb.pipeline.groups.group_losses import write_losses
+    from rmqlb.pipeline.groups.running_groups import running_groups
+
+    plan = run.plan
+
+    def write(writing: Writing, part: Part) -> None:
+        its, scores = run.scored(part.clusters, schemas.FLEET, schemas.GROUPS, schemas.BROKERS)
+        fleet = judged(its["fleet"], include_retry=plan.include_retry, only=plan.only)
+        running, limits = running_groups(fleet, scores, its["brokers"]), dict(plan.loss_limits)
+        write_losses(running, its["groups"], limits, plan.settings, writing, part.made_from, part.where)
+
+    asked = plan.digest("loss_limits", "settings_text", "as_of", "only", "include_retry")
+    return _stage(run, "sweep", run.scored_tokens(), asked, write)
+
+
 def producers(run: StageRun) -> StageReport:
     """TOPICS → SENDS and SEND_SHARES."""
     from rmqlb.pipeline.producers.send_tables import PARTITIONS, write_sends
@@ -207,6 +256,8 @@ STAGES: Mapping[str, Callable[[StageRun], StageReport]] = {
     "allocate": allocate,
     "score": score,
     "what-if": what_if,
+    "size": size,
+    "sweep": sweep,
     "producers": producers,
     "history": history,
     "report": report,

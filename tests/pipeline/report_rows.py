@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rmqlb.pipeline.schemas import (
+    BROKEN_LIMITS,
     BROKER_LOSSES,
     CHURN,
     DOCUMENTS,
@@ -18,8 +19,10 @@ from rmqlb.pipeline.schemas import (
     SCORES,
     SEND_SHARES,
     SENDS,
+    SIZES,
     TREND,
     WHAT_IF,
+    WORST_LOSSES,
     Table,
 )
 
@@ -104,6 +107,20 @@ def _named(name: str) -> dict[str, tuple[Table, list[Row]]]:
     seen = {"processes": 4, "queues": 8, **even, "lag": 9}
     loss = {"brokerName": name, "topic": name, "readableQueuesBefore": 8, "readableQueuesAfter": 4}
     counts = {"moved": 9, "returns": 4, "queues": 3, "days": 2, "movedPerDay": 4.5, "flaps": True}
+    sized = {"strategy": "AVG", "sdk": "java", "queues": 8, "consumers": 3, "satisfied": False, "fewest": 1}
+    sized |= {"nextFewer": 2, "nextMore": 4}
+    sized |= {"fails": "max-imbalance", "imbalance": 1.0, "idle": 0}
+    lost = {"strategy": "AVG", "losses": 5, "broken": 2, "unassigned": 8, "imbalance": 2.5, "idle": 0, "moved": 6}
+    lost |= {"imbalanceBy": f"broker {name}", "movedBy": f"consumer {name}"}
+    broken = {
+        "strategy": "AVG",
+        "limitName": "unassigned",
+        "bound": 0.0,
+        "value": 8.0,
+        "kind": "consumer",
+        "name": name,
+    }
+    broken |= {"losses": 2}
     return {
         "documents": (
             DOCUMENTS,
@@ -139,6 +156,9 @@ def _named(name: str) -> dict[str, tuple[Table, list[Row]]]:
             ],
         ),
         "broker_losses": (BROKER_LOSSES, [{**KEY, **loss, "writableQueuesBefore": 8, "writableQueuesAfter": 0}]),
+        "sizes": (SIZES, [{**KEY, "group": name, **sized}]),
+        "worst_losses": (WORST_LOSSES, [{**KEY, "group": name, **lost}]),
+        "broken_limits": (BROKEN_LIMITS, [{**KEY, "group": name, **broken}]),
         "sends": (SENDS, [{**send(name, 4.0), "scenario": name}, {**send("calm", 0.0), "scenario": name}]),
         "send_shares": (SEND_SHARES, [{**KEY, "topic": name, **share}]),
         "moves": (

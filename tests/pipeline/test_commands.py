@@ -87,7 +87,7 @@ def test_run_does_every_stage_and_says_what_it_wrote(ran: tuple[Path, dict[str, 
     must_fit(printed)
     stages = printed["data"]["stages"]
     assert [stage["stage"] for stage in stages] == [
-        *("ingest", "allocate", "score", "what-if", "producers", "history", "report")
+        *("ingest", "allocate", "score", "what-if", "size", "sweep", "producers", "history", "report")
     ]
     counts = stages[0]["counts"]
     assert counts["quarantined"] == FLEET.bad_files
@@ -165,6 +165,10 @@ def test_a_stage_asks_for_the_one_before_it(tmp_path: Path) -> None:
         (("ingest", "x", "-w", "s3a:bucket/wh"), 2, "error: --warehouse s3a:bucket/wh: neither a folder nor a URI"),
         (("compact", "-w", ".", "--keep", "soon"), 2, "error: --keep soon: not a number of days"),
         (("ingest", "nothing-here", "-w", "w"), 4, "error: "),
+        (("sweep", "-w", "w", "--limit", "color=1"), 2, "error: --limit color=1: there is no limit color"),
+        (("sweep", "-w", "w", "--limit", "idle=no"), 2, "error: --limit idle=no: expected LIMIT=NUMBER"),
+        (("size", "-w", "w", "--max-imbalance", "0.5"), 2, "error: --max-imbalance 0.5: 1 is perfectly even"),
+        (("size", "-w", "w", "--survive", "-1"), 2, "error: --survive -1: "),
         (("run", "-w", ".", "--only", "color=red"), 2, "error: --only color=red: expected "),
         (("run", "-w", ".", "--as-of", "yesterday"), 2, "error: --as-of yesterday: not a date"),
         (("run", "-w", ".", "--strategy", "MACHINE_ROOM_NEARBY"), 2, "error: --strategy MACHINE_ROOM_NEARBY-AVG: "),

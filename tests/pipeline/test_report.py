@@ -84,10 +84,10 @@ def whole(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tupl
 
 def test_the_files_of_a_report(whole: tuple[ReportSummary, Path]) -> None:
     summary, folder = whole
-    names = sorted({*fleet(), "what_if_summary"} - {"documents"})
+    names = sorted({*fleet(), "what_if_summary", "overview", "cluster_summary"} - {"documents"})
     written = files(folder)
     assert sorted(written) == sorted(
-        ["index.html", "report.json"]
+        ["index.html", "report.json", "duckdb.sql", "spark.sql"]
         + [f"csv/{name}.csv" for name in names if name != "what_if"]
         + [f"parquet/{name}/part-00000.parquet" for name in names]
     )
@@ -145,8 +145,9 @@ def test_a_table_beyond_a_spreadsheet_is_parquet_only(
     spark: SparkSession, warehouse: Warehouse, tmp_path: Path
 ) -> None:
     write(spark, warehouse, {"scores": (SCORES, [score("a"), score("b")]), "trend": fleet()["trend"]})
-    exported = export(Tables(spark, warehouse), str(tmp_path), most_rows=1)
-    assert [(table.name, table.rows, table.in_csv) for table in exported] == [("scores", 2, False), ("trend", 2, False)]
+    exported = export(Tables(spark, warehouse), (), str(tmp_path), most_rows=1)
+    written = [("overview", 2, False), ("scores", 2, False), ("trend", 2, False)]
+    assert [(table.name, table.rows, table.in_csv) for table in exported] == written
     assert pq.read_table(str(tmp_path / "parquet" / "scores")).num_rows == 2
     assert os.listdir(tmp_path / "csv") == []
 
@@ -222,11 +223,14 @@ def test_the_page_has_a_section_for_every_table_and_stands_alone(whole: tuple[Re
         "Under another strategy",
         "With more or fewer consumers",
         "The broker whose loss costs most",
+        "How many consumers a group should have",
+        "Limits that a single loss breaks",
         "Producers while brokers fail",
         "Queues moved per day",
         "Flapping groups",
         "Processes that join and leave",
         "Imbalance over time",
+        "Groups over time",
         "Documents that could not be read",
         "The tables",
     ):
@@ -289,7 +293,7 @@ def test_tables_without_rows_say_nothing_in_one_line(spark: SparkSession, wareho
     summary = write_report(spark, warehouse, str(tmp_path / "report"))
     page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     assert set(summary.facts.values()) == {0}
-    assert page.count("<p>Nothing: ") == 14
+    assert page.count("<p>Nothing: ") == 16
     assert "<svg" not in page
 
 
@@ -423,7 +427,7 @@ def test_groups_in_no_figure_have_their_reason_and_a_snapshot_of_one_file_is_nam
     write(spark, warehouse, {"groups": (GROUPS, groups)})
     document = {**KEY, "file": "dumps/a.json", "position": 1}
     shown = found(scores=[score("a")], refusals=[refused], documents=[document])
-    assert [(one.group, one.reason, one.code) for one in shown.left_out or ()] == [
+    assert [(one.group, one.left_out, one.code) for one in shown.left_out or ()] == [
         ("broadcast", "it is BROADCASTING", "broadcasting-group"),
         ("idle", "it subscribes to no topic that has a route", "no-route"),
         ("offline", "no broker lists a consumer of it", "no-consumer-online"),
@@ -483,10 +487,11 @@ def test_imbalance_is_counted_in_bins_for_each_strategy(found: Found) -> None:
     )
     assert shown.strategies is not None
     avg, config = shown.strategies
-    assert (avg.strategy, avg.groups, avg.running, avg.balanced, avg.refused) == ("AVG", 5, 5, 3, 0)
+    assert (avg.strategy, avg.groups, avg.running, avg.balanced) == ("AVG", 5, 5, 3)
     assert avg.bins == (1, 1, 1, 0, 0, 1, 1)
     assert (avg.p50, avg.max) == (1.25, 5.0)
-    assert (config.groups, config.running, config.balanced, config.p50, config.refused) == (1, 0, 0, None, 1)
+    assert (config.groups, config.running, config.balanced, config.p50) == (1, 0, 0, None)
+    assert [(one.strategy, one.refused) for one in shown.refused or ()] == [("CONFIG", 1)]
 
 
 def test_other_strategies_are_held_against_the_one_that_runs(found: Found) -> None:

@@ -18,12 +18,13 @@ from msgspec.structs import replace
 
 from rmqlb.pipeline.report.charts import Picture, Series, bars, days, histograms, lines, steps
 from rmqlb.pipeline.report.contents import Cluster, Figures, Quarantined, facts, sections, subtitle, to_do
-from rmqlb.pipeline.report.page import Fact, Grid, Section, cell, page, said
+from rmqlb.pipeline.report.page import Grid, Section, cell, page, said
 from rmqlb.pipeline.report.subject_groups import GroupScore, Totals, Worst
 from rmqlb.pipeline.report.subject_history import Flapping, MovesDay, TrendDay
 from rmqlb.pipeline.report.subject_overview import LeftOut, codes_of, status_of
 from rmqlb.pipeline.report.subject_pop import PopGroup
 from rmqlb.pipeline.report.subject_sends import Scenario
+from rmqlb.pipeline.report.subject_sizes import GroupLosses, GroupSizeRow, LossTotals, SizeTotals
 from rmqlb.views.explanations import explanations
 from tests.pipeline.report_rows import DAY, HOSTILE
 
@@ -190,7 +191,7 @@ def test_the_subtitle_says_which_days() -> None:
 
 
 def test_figures_of_tables_that_are_not_there_are_not_at_the_top() -> None:
-    assert facts(Figures()) == (Fact("clusters", 0),)
+    assert [(fact.what, fact.value) for fact in facts(Figures())] == [("clusters", 0)]
 
 
 def group(name: str, **figures: Any) -> GroupScore:
@@ -357,7 +358,7 @@ def test_groups_left_out_are_named_with_their_reason() -> None:
     section = next(one for one in sections(shown) if one.name == "left-out")
     assert section.seen == ("8 groups of the snapshots in no figure of this page. The list has the first 1.",)
     assert section.grids[0].rows == (("east", "b<r>oadcast", "it is BROADCASTING", "broadcasting-group"),)
-    assert Fact("groups left out", 8) in facts(shown)
+    assert ("groups left out", 8) in [(fact.what, fact.value) for fact in facts(shown)]
     assert "left-out" not in {one.name for one in sections(found())}
     nothing = replace(found(), left_out=())
     assert "Nothing: every group" in next(one for one in sections(nothing) if one.name == "left-out").seen[0]
@@ -372,6 +373,24 @@ def test_a_figure_that_ought_to_be_nothing_and_is_not_has_a_sign() -> None:
     neutral = {"clusters", "groups", "groups left out"}
     assert {fact.what for fact in facts(bad) if not fact.status} == neutral
     assert {fact.status for fact in facts(bad) if fact.what not in neutral} == {"error", "warning"}
-    assert 'aria-label="error">✗</span> 1' in page("T", said("s"), facts(bad), ())
+    assert 'aria-label="error">✗</span> 1' in page("T", said("s"), [replace(fact, query="") for fact in facts(bad)], ())
     good = Figures(worst=found().worst, flapping=(), quarantine=())
     assert {fact.status for fact in facts(good) if fact.what not in neutral} == {"inOrder"}
+
+
+def test_a_figure_that_no_loss_makes_worse_is_not_unknown() -> None:
+    lost = GroupLosses("east", "g", "AVG", 5, 1, 8, 1.0, None, 0, 0, None)
+    shown = sections(Figures(loss_totals=LossTotals(3, 1, 1), losses=(lost,)))[0]
+    assert shown.seen == ("In 1 group of 3 a limit is broken as soon as one consumer, broker, master or host is lost.",)
+    assert shown.grids[0].rows[0][6:] == (1.0, "no loss", 0, 0, "no loss")
+
+
+def test_what_is_said_of_sizes_agrees_with_their_number() -> None:
+    row = GroupSizeRow("east", "g", "AVG", "java", 8, 0, None, 1, None, 1)
+    (shown, _) = sections(Figures(size_totals=SizeTotals(9, 2, 0), sizes=(row,)))
+    assert shown.seen == ("2 groups of 9 should have another number of consumers.",)
+    assert shown.grids[0].rows[0][-1] == "no consumer"
+    (shown, _) = sections(Figures(size_totals=SizeTotals(9, 2, 1), sizes=(row,)))
+    assert shown.seen[0].endswith("; in 1 group any number up to the queues of the largest topic breaks a limit.")
+    (shown, _) = sections(Figures(size_totals=SizeTotals(9, 0, 0)))
+    assert shown.seen == ("Nothing: every group&#39;s number of consumers keeps the limits.",)

@@ -171,6 +171,39 @@ def test_a_cluster_gives_what_local_gives_with_our_code_sent_there(
     assert done.said["rmqlb"].endswith("rmqlb.zip/rmqlb/__init__.py")
 
 
+def test_executors_run_the_python_of_an_archive(tmp_path: Path, standalone_cluster: StandaloneCluster) -> None:
+    (tmp_path / "env" / "bin").mkdir(parents=True)
+    python = tmp_path / "env" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nFROM_ARCHIVE="$0" exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    shutil.make_archive(str(tmp_path / "rmqlb-env"), "gztar", tmp_path / "env")
+    job = (
+        "def step(batches):\n"
+        "    import os, pyarrow\n"
+        "    yield pyarrow.RecordBatch.from_pydict({'python': [os.environ.get('FROM_ARCHIVE')]})\n"
+        "say(python=spark.range(1).mapInArrow(step, 'python string').collect()[0].python)\n"
+    )
+    conf = {
+        "spark.archives": f"{tmp_path / 'rmqlb-env.tar.gz'}#environment",
+        "spark.pyspark.python": "./environment/bin/python",
+        "spark.executor.memory": "512m",
+    }
+    done = scripts.run(tmp_path, job, standalone_cluster.master, conf=conf)
+    assert (done.code, done.terminal, done.left) == (0, "", [])
+    assert done.said == {"python": "./environment/bin/python"}
+
+
+def test_settings_of_spark_defaults_are_read(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.rmqlb.secret from-the-file\n")
+    done = scripts.run(
+        tmp_path,
+        "say(found=spark.sparkContext.getConf().get('spark.rmqlb.secret'))",
+        changes={"SPARK_CONF_DIR": str(tmp_path / "conf")},
+    )
+    assert done.said == {"found": "from-the-file"}
+
+
 def test_spark_submit_brings_its_own_java_and_master(tmp_path: Path, standalone_cluster: StandaloneCluster) -> None:
     program = scripts.command(tmp_path, JOB, "local[*]", {"spark.executor.memory": "512m"})[1:]
     submit = [f"{spark_home()}/bin/spark-submit", "--master", standalone_cluster.master, "--driver-memory", "600m"]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from pathlib import Path
+
 import pytest
 
+import rmqlb
 from rmqlb.errors import UsageError
 from rmqlb.pipeline.spark.settings import (
     SessionSettings,
@@ -98,3 +103,19 @@ def test_what_results_depend_on_is_always_set(kind: type) -> None:
     conf = kind(SessionSettings("sc://a"))
     assert conf["spark.sql.session.timeZone"] == "UTC"
     assert conf["spark.sql.ansi.enabled"] == "true"
+
+
+def test_the_lines_of_the_page_are_what_a_session_takes() -> None:
+    page = (Path(rmqlb.__file__).parent.parent / "docs" / "pipeline.md").read_text(encoding="utf-8")
+    lines = re.findall(
+        r"^rmqlb pipeline run -w /shared/warehouse .*--master.*$", page.replace("\\\n", ""), re.MULTILINE
+    )
+    masters = []
+    for words in map(shlex.split, lines):
+        after = [(word, words[at + 1]) for at, word in enumerate(words[:-1])]
+        (master,) = (value for word, value in after if word == "--master")
+        conf = parse_conf(value for word, value in after if word == "--conf")
+        assert SessionSettings(master, conf).conf["spark.pyspark.python"] == "./environment/bin/python"
+        assert conf["spark.archives"] == "rmqlb-env.tar.gz#environment"
+        masters.append(master.partition(":")[0])
+    assert masters == ["spark", "yarn", "k8s"]

@@ -18,6 +18,7 @@ from rmqlb.cli.common.sections import sections_of
 from rmqlb.cli.common.strategy_options import KEYS
 from rmqlb.cli.common.strategy_options import OPTION as STRATEGY_OPTION
 from rmqlb.cli.main import COMMANDS
+from rmqlb.cli.pipeline.options import LOSS_LIMITS
 from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES
@@ -84,6 +85,7 @@ _BY_METAVAR: Mapping[str, Value] = {
     "VERSION": Value("words", tuple(".".join(map(str, profile.since)) for profile in PROFILES)),
     "'VERB WHO@TIME'": Value("beginnings", tuple(f"{verb} " for verb in VERBS)),
     "NAME=TIME": Value("beginnings", tuple(f"{name}=" for name in TIMER_NAMES)),
+    "LIMIT=N": Value("beginnings", tuple(f"{name}=" for name in LOSS_LIMITS)),
     "KEY=GLOB": Value("beginnings", ("cluster=", "group=", "topic=", "date=")),
     "URL": Value("words", ("local[*]", "spark://", "sc://", "yarn", "k8s://")),
     "DIR": Value("folders"),

@@ -19,6 +19,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", re.IGNORECASE)
 _BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 _MOST_BYTES = 1 << 40
+_LARGEST_IMBALANCE = 1000
 _DAY = r"(?a)\d{4}-\d{2}-\d{2}"
 
 
@@ -115,6 +116,17 @@ def share(text: str, option: str) -> float:
     value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
     if not 0 < value <= 1:
         raise UsageError(f"{option} {text}: not a share", hint="write 80% or 0.8, at most 100%")
+    return value
+
+
+def imbalance(text: str, option: str) -> float:
+    """Most queues of a consumer over the mean."""
+    match = re.fullmatch(r"\d{1,4}(?:\.\d{1,9})?", text.strip())
+    value = float(match[0]) if match else -1.0
+    if match and value < 1:
+        raise UsageError(f"{option} {text}: 1 is perfectly even, and less cannot be", hint="write 1.1")
+    if not 1 <= value <= _LARGEST_IMBALANCE:
+        raise UsageError(f"{option} {text}: not a number from 1 to {_LARGEST_IMBALANCE}", hint="write 1.1")
     return value
 
 

@@ -12,6 +12,18 @@ warehouse_option = panel("Warehouse")
 spark_option = panel("Spark")
 which_option = panel("What to look at")
 producers_option = panel("Producers")
+size_option = panel("Size")
+loss_option = panel("Losses")
+LOSS_LIMITS = (
+    "unassigned",
+    "duplicateOwners",
+    "imbalance",
+    "idle",
+    "minConsumers",
+    "movedOnConsumerLoss",
+    "movedOnBrokerLoss",
+)
+"""What may be a limit of losses."""
 ReportFolder = Annotated[
     str | None, Option("--to", metavar="DIR", help="The report's folder; default: rmqlb-report, here.")
 ]
@@ -74,6 +86,33 @@ class StrategiesOptions(AsOfOptions, frozen=True):
         list[str] | None,
         which_option(
             metavar="STRATEGY", help="Or FILE.py:NAME, which is run; repeatable; default: those without settings."
+        ),
+    ] = None
+
+
+class SizeOptions(Struct, frozen=True):
+    """What a group of the right size keeps to."""
+
+    max_imbalance: Annotated[
+        str | None,
+        size_option(metavar="X", help="Most queues of a consumer over the mean, at most; 1 is perfectly even."),
+    ] = None
+    no_idle: Annotated[bool, size_option("--no-idle", help="Every consumer has a queue.")] = False
+    survive: Annotated[str, size_option(metavar="K", help="The same after any K consumers, or fewer, are lost.")] = "0"
+    survive_broker: Annotated[bool, size_option("--survive-broker", help="The same after any one broker is lost.")] = (
+        False
+    )
+    id_trials: Annotated[str, size_option(metavar="N", help="Sets of client IDs to try, where these decide.")] = "20"
+
+
+class LossOptions(Struct, frozen=True):
+    """What is held against each loss."""
+
+    limit: Annotated[
+        list[str] | None,
+        loss_option(
+            metavar="LIMIT=N",
+            help=f"{', '.join(LOSS_LIMITS)}; repeatable; default: those of sweep-failures.",
         ),
     ] = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,11 +12,21 @@ from rmqlb.cli.common import producer_values as send_values
 from rmqlb.cli.common.options import StrategyOptions
 from rmqlb.cli.common.parse import must_differ
 from rmqlb.cli.common.strategies import Strategies
-from rmqlb.cli.pipeline.options import AsOfOptions, OnlyOptions, ScheduleOptions, StrategiesOptions
+from rmqlb.cli.pipeline.options import (
+    LOSS_LIMITS,
+    AsOfOptions,
+    LossOptions,
+    OnlyOptions,
+    ScheduleOptions,
+    SizeOptions,
+    StrategiesOptions,
+)
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.errors import UsageError
-from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC, PipelinePlan
+from rmqlb.model.group_size import MOST_ID_TRIALS, MOST_SIZE, SizeLimits
+from rmqlb.model.snapshot import close_names
+from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC, USUAL_SIZE, PipelinePlan
 from rmqlb.pipeline.producers.send_rows import DIES, LOAD, SendSchedule, check_schedule
 from rmqlb.pipeline.row_filter import parse_row_filter
 
@@ -23,7 +34,12 @@ _MOST_TRIALS = 100_000
 
 
 def plan_for(
-    which: OnlyOptions, strategies: StrategyOptions | None = None, schedule: ScheduleOptions | None = None, **rest: Any
+    which: OnlyOptions,
+    strategies: StrategyOptions | None = None,
+    schedule: ScheduleOptions | None = None,
+    sizes: SizeOptions | None = None,
+    losses: LossOptions | None = None,
+    **rest: Any,
 ) -> PipelinePlan:
     """The plan; `rest` are further attributes of it."""
     if isinstance(which, AsOfOptions) and which.as_of is not None:
@@ -32,6 +48,11 @@ def plan_for(
         rest |= _strategies(which, strategies)
     if schedule is not None:
         rest |= {"schedule": _schedule(schedule), "schedule_text": repr(schedule)}
+    if sizes is not None:
+        trials = amounts.count(sizes.id_trials, "--id-trials", most=MOST_ID_TRIALS)
+        rest |= {"size_limits": _size_limits(sizes), "id_trials": trials}
+    if losses is not None and losses.limit:
+        rest["loss_limits"] = tuple(_limit(text) for text in losses.limit)
     return PipelinePlan(only=parse_row_filter(which.only or ()), **rest)
 
 
@@ -49,6 +70,27 @@ def _strategies(which: StrategiesOptions, options: StrategyOptions) -> dict[str,
     asked.must_apply(reported=False)
     own = asked.settings_for([EVERY_TOPIC])
     return {"strategies": names, "settings": own, "settings_text": repr((options, own.config, asked.sources))}
+
+
+def _size_limits(options: SizeOptions) -> SizeLimits:
+    """Where nothing is asked of a size but to survive, what is usual."""
+    imbalance = None if options.max_imbalance is None else amounts.imbalance(options.max_imbalance, "--max-imbalance")
+    survive = amounts.count(options.survive, "--survive", least=0, most=MOST_SIZE - 1)
+    usual = imbalance is None and not options.no_idle
+    limits = USUAL_SIZE if usual else SizeLimits(max_imbalance=imbalance, no_idle=options.no_idle)
+    return replace(limits, survive=survive, survive_broker=options.survive_broker)
+
+
+def _limit(text: str) -> tuple[str, float]:
+    name, _, number = text.partition("=")
+    if name not in LOSS_LIMITS:
+        raise UsageError(
+            f"--limit {text}: there is no limit {name}",
+            hint=close_names(name, LOSS_LIMITS) or f"one of {', '.join(LOSS_LIMITS)}",
+        )
+    if not re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", number):
+        raise UsageError(f"--limit {text}: expected LIMIT=NUMBER", hint="such as imbalance=1.5")
+    return name, float(number)
 
 
 def _schedule(options: ScheduleOptions) -> SendSchedule:

@@ -7,8 +7,10 @@ from typer import Argument, Option
 from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command
 from rmqlb.cli.pipeline.options import (
     IncludeRetry,
+    LossOptions,
     ReportFolder,
     ScheduleOptions,
+    SizeOptions,
     StageOptions,
     StrategiesOptions,
     Top,
@@ -29,6 +31,8 @@ def run(
     which: StrategiesOptions,
     include_retry: IncludeRetry = False,
     consumers: Annotated[int, which_option(min=0, max=64, help="What-if: how many consumers more and fewer.")] = 2,
+    sizes: SizeOptions,
+    losses: LossOptions,
     strategy_options: StrategyOptions,
     schedule: ScheduleOptions,
     stage: StageOptions,
@@ -56,6 +60,8 @@ def run(
         command="pipeline run",
         strategies=strategy_options,
         schedule=schedule,
+        sizes=sizes,
+        losses=losses,
         inputs=tuple(paths or ()),
         cluster=cluster,
         report_to=to,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from msgspec import Struct
 
 from rmqlb.cli.common import amounts
@@ -15,7 +13,6 @@ from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group_size import MOST_ID_TRIALS, MOST_QUEUES_PER_BROKER, MOST_SIZE, SizeLimits
 
 _USUAL_IMBALANCE, _USUAL_UTILISATION = 1.1, 0.8
-_LARGEST_IMBALANCE = 1000
 _ALL = "all"
 
 
@@ -59,7 +56,9 @@ def asked_of(
         )
     utilisation = limits.max_utilisation
     found = SizeLimits(
-        max_imbalance=None if limits.max_imbalance is None else _imbalance(limits.max_imbalance),
+        max_imbalance=None
+        if limits.max_imbalance is None
+        else amounts.imbalance(limits.max_imbalance, "--max-imbalance"),
         no_idle=limits.no_idle,
         max_utilisation=amounts.share(utilisation, "--max-utilisation")
         if utilisation is not None
@@ -92,16 +91,6 @@ def strategies_of(sizes: WhichSizesOptions, strategies: Strategies) -> tuple[str
     for text in sizes.strategy or ():
         found += WITHOUT_SETTINGS if text.lower() == _ALL else [strategies.name(text)]
     return tuple(dict.fromkeys(found))
-
-
-def _imbalance(text: str) -> float:
-    match = re.fullmatch(r"\d{1,4}(?:\.\d{1,9})?", text.strip())
-    value = float(match[0]) if match else -1.0
-    if match and value < 1:
-        raise UsageError(f"--max-imbalance {text}: 1 is perfectly even, and less cannot be", hint="write 1.1")
-    if not 1 <= value <= _LARGEST_IMBALANCE:
-        raise UsageError(f"--max-imbalance {text}: not a number from 1 to {_LARGEST_IMBALANCE}", hint="write 1.1")
-    return value
 
 
 def _with_usual(limits: SizeLimits) -> tuple[SizeLimits, tuple[Finding, ...]]:

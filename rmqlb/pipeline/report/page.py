@@ -21,36 +21,42 @@ from rmqlb.views.formats.text import fit_for_xml
 from rmqlb.views.group.picture import PAGE_POLICY
 from rmqlb.views.report import duration, percent
 
-Kind = Literal["name", "word", "count", "figure", "signed", "share", "ms", "status", "links", "codes"]
+Kind = Literal["name", "word", "count", "figure", "signed", "share", "ms", "status", "links", "codes", "line"]
 """What a column holds: names from the data, words of ours, whole numbers, numbers with two digits after the point,
-numbers with their sign, fractions, milliseconds, how bad something is, sections as (anchor, words), or codes with
-commas between."""
+numbers with their sign, fractions, milliseconds, how bad something is, sections as (anchor, words), codes with
+commas between, or numbers one after the other as a small picture."""
 Status = Literal["error", "warning", "inOrder", ""]
 """How bad a figure or a group is; empty says nothing of it."""
 Links = tuple[tuple[str, str], ...]
-Value = str | int | float | Links | None
+Value = str | int | float | Links | tuple[float | None, ...] | None
 Column = tuple[str, Kind, str | Callable[[Any], Any]]
 """A column's title, its kind, and the field of a row that it shows, or what makes its cells of a row."""
 _LONGEST = 48
 """Characters of a name in a table."""
-_SIDES = {"name": "t", "word": "w", "status": "w", "links": "l", "codes": "l"}
+_SIDES = {"name": "t", "word": "w", "status": "w", "links": "l", "codes": "c", "line": "w"}
 """Kind → class of its cells; those of numbers are `n`."""
 
 
 class Fact(Struct, frozen=True):
-    """A figure at the top of the page."""
+    """A figure at the top of the page; `query` gives the rows of which it is the `number`, both for SQL."""
 
     what: str
     value: Value
     status: Status = ""
+    query: str = ""
+    number: str = "count(*)"
 
 
 class Grid(Struct, frozen=True):
-    """A table of the page; `rows` have a cell for each of `columns` (title, kind), None where it is unknown."""
+    """A table of the page; `rows` have a cell for each of `columns` (title, kind), None where it is unknown.
+
+    `queries` give the rows from which the table is, over the tables beside the page.
+    """
 
     caption: str
     columns: tuple[tuple[str, Kind], ...]
     rows: tuple[tuple[Value, ...], ...]
+    queries: tuple[str, ...] = ()
 
 
 class Section(Struct, frozen=True):
@@ -91,7 +97,9 @@ names, words, counts = partial(columns, "name"), partial(columns, "word"), parti
 decimals, shares = partial(columns, "figure"), partial(columns, "share")
 
 
-def grid_of(caption: str, rows: Iterable[Any], *parts: Sequence[Column]) -> Grid:
+def grid_of(
+    caption: str, rows: Iterable[Any], *parts: Sequence[Column], query: str = "", queries: tuple[str, ...] = ()
+) -> Grid:
     """A table of values; dates as text.
 
     >>> grid_of("Days", [dt.date(2026, 1, 2)], words(("day", lambda date: date)), counts("year")).rows
@@ -100,7 +108,9 @@ def grid_of(caption: str, rows: Iterable[Any], *parts: Sequence[Column]) -> Grid
     every = [column for part in parts for column in part]
     found = ((value_of(row, of) for _, _, of in every) for row in rows)
     cells = (tuple(one.isoformat() if isinstance(one, dt.date) else one for one in row) for row in found)
-    return Grid(caption, tuple((title, kind) for title, kind, _ in every), tuple(cells))
+    return Grid(
+        caption, tuple((title, kind) for title, kind, _ in every), tuple(cells), queries or tuple(filter(None, [query]))
+    )
 
 
 def said(sentence: str, *values: Value) -> Markup:
@@ -117,7 +127,7 @@ def cell(value: Value, kind: Kind) -> str:
     if value is None:
         return "?"
     if isinstance(value, tuple):
-        return Markup(", ").join(Markup('<a href="#{}">{}</a>').format(*link) for link in value)
+        return line(value) if kind == "line" else _links(value)  # type: ignore[arg-type]
     if isinstance(value, str):
         if kind == "status":
             return sign_of(value)
@@ -130,6 +140,29 @@ def cell(value: Value, kind: Kind) -> str:
     if isinstance(value, int):
         return f"{value:{sign},d}"
     return f"{value:{sign},.0f}" if kind == "count" else f"{value:{sign},.2f}"
+
+
+def _links(links: Links) -> Markup:
+    return Markup(", ").join(Markup('<a href="#{}">{}</a>').format(*link) for link in links)
+
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+def line(numbers: Sequence[float | None]) -> Markup:
+    """Numbers as a row of blocks from the smallest to the largest; a screen reader says the first and the last.
+
+    >>> print(line([1, 2, None, 4]))
+    <span class="line" role="img" aria-label="from 1.00 to 4.00, at most 4.00">▁▃·█</span>
+    """
+    known = [number for number in numbers if number is not None]
+    if not known:
+        return Markup("?")
+    low, high = min(known), max(known)
+    step = (high - low) / (len(_BLOCKS) - 1) or 1
+    drawn = "".join("·" if number is None else _BLOCKS[int((number - low) / step)] for number in numbers)
+    said = f"from {known[0]:,.2f} to {known[-1]:,.2f}, at most {high:,.2f}"
+    return Markup('<span class="line" role="img" aria-label="{}">{}</span>').format(said, drawn)
 
 
 def sign_of(status: str) -> Markup:

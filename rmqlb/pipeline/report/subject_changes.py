@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, Window
+from msgspec.structs import fields
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.charts import IN_PICTURE, Picture, Series, bars_of, steps
-from rmqlb.pipeline.report.frames import Row, Tables, count_if, down, first, rows, sums
-from rmqlb.pipeline.report.page import Section, counts, grid_of, names, said, shares, words
+from rmqlb.pipeline.report.frames import Asked, Row, Tables, convert_row, count_if, sums
+from rmqlb.pipeline.report.page import Grid, Section, counts, grid_of, names, said, shares, words
+from rmqlb.pipeline.report.queries import rows_query, sum_query
 from rmqlb.pipeline.report.text import number_of, share_of
-from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP_IN_SNAPSHOT, KEY, WHAT_IF
+from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP_IN_SNAPSHOT, WHAT_IF
 
 _UNDER = (*GROUP_IN_SNAPSHOT, "strategy")
 MOST_SUBJECTS = 200
@@ -78,17 +81,73 @@ class BrokerLoss(Row, frozen=True):
     without_read: int | None
 
 
-def changes(tables: Tables, runs: DataFrame | None, top: int) -> dict[str, Any]:
+class _Summed(Row, frozen=True):
+    """What a kind of change does to all groups; only what names the change is known of the first five."""
+
+    change: str
+    cluster: str | None
+    strategy: str | None
+    subject: str | None
+    strategy_after: str | None
+    groups: int
+    touched_groups: int
+    better: int
+    same: int
+    worse: int
+    queues: int | None
+    moved: int | None
+    removed: int | None
+    lag_moved: int | None
+    idle_before: int | None
+    idle_after: int | None
+    unassigned_after: int | None
+
+
+class _Stopped(Row, frozen=True):
+    """Topics that have queues on a broker, and those that would have no other."""
+
+    cluster: str
+    broker_name: str
+    topics: int
+    without_write: int
+    without_read: int
+
+
+ALL_ROWS = "what_if"
+OF_RUNNING = (
+    "(SELECT w.*, o.maxQueuesPerConsumer AS maxQueuesPerConsumerBefore FROM what_if AS w JOIN overview AS o "
+    "ON w.cluster = o.cluster AND w.snapshot = o.snapshot AND w.group = o.group AND w.strategy = o.strategy)"
+)
+"""Rows about the strategy that a group runs, with what its busiest consumer holds now."""
+
+
+def changes(tables: Tables, asked: Asked, runs: DataFrame | None, top: int) -> Callable[[], dict[str, Any]]:
     """The fields of `Figures` that come from WHAT_IF and BROKER_LOSSES; `runs`: None when nothing was scored."""
     whole, losses = tables.last(WHAT_IF), tables.last(BROKER_LOSSES)
     what_if = None if whole is None else _of_running(whole, runs)
-    found: dict[str, Any] = {}
-    if what_if is not None:
-        found |= _strategies(what_if.where("change = 'strategy' and strategyAfter <> strategy"), top)
-        found["consumer_changes"] = _consumers(what_if.where("change = 'consumers'"))
-    if what_if is not None or losses is not None:
-        found["brokers"] = _brokers(tables, what_if, losses, top)
+    summed = None if what_if is None else asked.rows(_Summed, _summed(what_if))
+    gains = None if what_if is None else asked.first(GroupChange, _gains(what_if), top, *_BEST_GAIN)
+    stopped = None if losses is None else asked.rows(_Stopped, _stopped(losses))
+
+    def found() -> dict[str, Any]:
+        of = _by_change(summed.rows if summed else ())
+        figures: dict[str, Any] = {"changed": ALL_ROWS if runs is None else OF_RUNNING}
+        if gains is not None:
+            ordered = sorted(of["strategy"], key=lambda one: one.strategy_after or "")
+            figures["strategy_changes"] = tuple(convert_row(one, StrategyChange) for one in ordered)
+            figures["gains"] = gains.rows
+            by_number = sorted(of["consumers"], key=lambda one: (one.strategy or "", *_subject(one)))
+            figures["consumer_changes"] = tuple(convert_row(one, ConsumerChange) for one in by_number[:MOST_SUBJECTS])
+        if summed is not None or stopped is not None:
+            figures["brokers"] = _brokers(of["broker-lost"], stopped.rows if stopped else (), top)
+        return figures
+
     return found
+
+
+def _by_change(found: Sequence[_Summed]) -> dict[str, list[_Summed]]:
+    kinds = ("strategy", "consumers", "broker-lost")
+    return {kind: [one for one in found if one.change == kind] for kind in kinds}
 
 
 def _of_running(what_if: DataFrame, runs: DataFrame | None) -> DataFrame:
@@ -100,59 +159,114 @@ def _of_running(what_if: DataFrame, runs: DataFrame | None) -> DataFrame:
     )
 
 
-def _strategies(what_if: DataFrame, top: int) -> dict[str, Any]:
-    gain = fn.expr("maxQueuesPerConsumerBefore - maxQueuesPerConsumerAfter")
-    whole = what_if.withColumns(
-        {"gain": gain, "queues": fn.col("queuesBefore"), "consumers": fn.col("consumersBefore")}
+_GAIN = "maxQueuesPerConsumerBefore - maxQueuesPerConsumerAfter"
+_OTHER = "change = 'strategy' AND strategyAfter <> strategy"
+_BEST_GAIN = ("-gain", "moved", "cluster", "group")
+
+
+def _summed(what_if: DataFrame) -> DataFrame:
+    """All kinds of changes by what names them, in one grouping."""
+
+    def only(change: str, name: str) -> Column:
+        return fn.when(fn.expr(change), fn.col(name)).alias(name)
+
+    gain = fn.expr(_GAIN)
+    keys = (
+        "change",
+        only("change = 'broker-lost'", "cluster"),
+        only("change = 'consumers'", "strategy"),
+        only("change <> 'strategy'", "subject"),
+        only("change = 'strategy'", "strategyAfter"),
     )
-    summary = whole.groupBy("strategyAfter").agg(
-        fn.count("*").alias("groups"),
-        count_if(gain > 0).alias("better"),
-        count_if(gain == 0).alias("same"),
-        count_if(gain < 0).alias("worse"),
-        *sums("queues", "moved", "idleBefore", "idleAfter"),
-    )
-    by_group = Window.partitionBy(*KEY, "group").orderBy(down("gain"), "moved", "strategyAfter")
-    best = whole.where(gain > 0).withColumn("nth", fn.row_number().over(by_group)).where("nth = 1")
-    return {
-        "strategy_changes": rows(StrategyChange, summary.orderBy("strategyAfter")),
-        "gains": first(GroupChange, best, top, down("gain"), "moved", "cluster", "group"),
-    }
-
-
-def _consumers(what_if: DataFrame) -> tuple[ConsumerChange, ...]:
-    found = what_if.groupBy("strategy", "subject").agg(
-        fn.count("*").alias("groups"), fn.sum("queuesBefore").alias("queues"), *sums("moved", "idleBefore", "idleAfter")
-    )
-    return first(ConsumerChange, found, MOST_SUBJECTS, "strategy", fn.expr("try_cast(subject as int)"), "subject")
-
-
-def _brokers(tables: Tables, what_if: DataFrame | None, losses: DataFrame | None, top: int) -> tuple[BrokerLoss, ...]:
-    if what_if is None:
-        what_if = tables.spark.createDataFrame([], WHAT_IF.ddl)
-    if losses is None:
-        losses = tables.spark.createDataFrame([], BROKER_LOSSES.ddl)
-    groups = (
-        what_if.where("change = 'broker-lost'")
-        .groupBy("cluster", fn.col("subject").alias("brokerName"))
+    return (
+        what_if.where(f"change <> 'strategy' OR ({_OTHER})")
+        .groupBy(*keys)
         .agg(
-            count_if(fn.expr("moved > 0 or removed > 0")).alias("groups"),
-            *sums("moved", "removed", "lagMoved", "idleAfter", "unassignedAfter"),
+            fn.count("*").alias("groups"),
+            count_if(fn.expr("moved > 0 or removed > 0")).alias("touchedGroups"),
+            count_if(gain > 0).alias("better"),
+            count_if(gain == 0).alias("same"),
+            count_if(gain < 0).alias("worse"),
+            fn.sum("queuesBefore").alias("queues"),
+            *sums("moved", "removed", "lagMoved", "idleBefore", "idleAfter", "unassignedAfter"),
         )
     )
-    topics = losses.groupBy("cluster", "brokerName").agg(
+
+
+def _gains(what_if: DataFrame) -> DataFrame:
+    """Each group under the other strategy that suits it best, if any does."""
+    whole = what_if.where(_OTHER).withColumns(
+        {"gain": fn.expr(_GAIN), "queues": fn.col("queuesBefore"), "consumers": fn.col("consumersBefore")}
+    )
+    rest = [one.encode_name for one in fields(GroupChange) if one.encode_name not in _RANKED + _OF_GROUP]
+    best = fn.min(fn.struct((-fn.col("gain")).alias("rank"), "moved", "strategyAfter", "gain", *rest)).alias("best")
+    return whole.where("gain > 0").groupBy(*GROUP_IN_SNAPSHOT).agg(best).select("cluster", "group", "best.*")
+
+
+_OF_GROUP, _RANKED = ("cluster", "group"), ("gain", "moved", "strategyAfter")
+
+
+def _stopped(losses: DataFrame) -> DataFrame:
+    return losses.groupBy("cluster", "brokerName").agg(
         fn.count("*").alias("topics"),
         count_if(fn.expr("writableQueuesBefore > 0 and writableQueuesAfter = 0")).alias("withoutWrite"),
         count_if(fn.expr("readableQueuesBefore > 0 and readableQueuesAfter = 0")).alias("withoutRead"),
     )
-    found = groups.join(topics, ["cluster", "brokerName"], "full").withColumn(
-        "touched", fn.expr("coalesce(moved, 0) + coalesce(removed, 0)")
+
+
+class _Unknown:
+    """What is not known of a broker: the table is not there."""
+
+    touched_groups = moved = removed = lag_moved = idle_after = unassigned_after = None
+    topics = without_write = without_read = None
+
+
+def _loss(key: tuple[str, str], moved: _Summed | None, stopped: _Stopped | None) -> BrokerLoss:
+    groups, topics = moved or _Unknown, stopped or _Unknown
+    return BrokerLoss(
+        cluster=key[0],
+        broker_name=key[1],
+        groups=groups.touched_groups,
+        moved=groups.moved,
+        removed=groups.removed,
+        lag_moved=groups.lag_moved,
+        idle_after=groups.idle_after,
+        unassigned_after=groups.unassigned_after,
+        topics=topics.topics,
+        without_write=topics.without_write,
+        without_read=topics.without_read,
     )
-    order = (down("withoutWrite"), down("touched"), down("lagMoved"), "cluster", "brokerName")
-    return first(BrokerLoss, found, top, *order)
 
 
-def other_strategies(found: tuple[StrategyChange, ...], gains: tuple[GroupChange, ...]) -> Section:
+def _brokers(moved: Sequence[_Summed], stopped: Sequence[_Stopped], top: int) -> tuple[BrokerLoss, ...]:
+    """Both by broker; those that stop most topics first, then those that touch most queues."""
+    of_groups = {(one.cluster or "", one.subject or ""): one for one in moved}
+    of_topics = {(one.cluster, one.broker_name): one for one in stopped}
+    found = [_loss(key, of_groups.get(key), of_topics.get(key)) for key in sorted({*of_groups, *of_topics})]
+
+    def order(one: BrokerLoss) -> tuple[float, ...]:
+        lag = -1 if one.lag_moved is None else one.lag_moved
+        return -(-1 if one.without_write is None else one.without_write), -(one.moved or 0) - (one.removed or 0), -lag
+
+    return tuple(sorted(found, key=order)[:top])
+
+
+_SIDES = (("better", ">"), ("same", "="), ("worse", "<"))
+_SUMMED = (
+    ("sum(queuesBefore)", "queues"),
+    ("sum(moved)", "moved"),
+    ("sum(idleBefore)", "idleBefore"),
+    ("sum(idleAfter)", "idleAfter"),
+)
+_GAINS = (
+    "(SELECT w.*, row_number() OVER (PARTITION BY w.cluster, w.snapshot, w.group ORDER BY w.gain DESC, w.moved, "
+    "w.strategyAfter) AS nth FROM (SELECT g.*, g.queuesBefore AS queues, g.consumersBefore AS consumers, "
+    "g.maxQueuesPerConsumerBefore - g.maxQueuesPerConsumerAfter AS gain FROM {changed} AS g "
+    "WHERE g.change = 'strategy' AND g.strategyAfter <> g.strategy) AS w WHERE w.gain > 0)"
+)
+
+
+def other_strategies(found: tuple[StrategyChange, ...], gains: tuple[GroupChange, ...], changed: str) -> Section:
     """The groups if they ran other strategies."""
     name, title = "strategies", "Under another strategy"
     if not found:
@@ -177,15 +291,38 @@ def other_strategies(found: tuple[StrategyChange, ...], gains: tuple[GroupChange
         counts(("fewer", "better"), ("as many", "same"), ("more", "worse")),
         "groups, by what their busiest consumer would get",
     )
-    summary = grid_of(
+    advice = (
+        "change all consumers of a group at once, in a quiet hour: while two strategies run side by side, some queues "
+        "have duplicate owners and some are unassigned. rmqlb plan-rebalance shows each move."
+    )
+    grids = _by_strategy(found, changed), _gaining(gains, changed)
+    return Section(name, title, tuple(seen), advice, (picture,), grids)
+
+
+def _by_strategy(found: tuple[StrategyChange, ...], changed: str) -> Grid:
+    return grid_of(
         "All groups that do not run a strategy, if they did",
         found,
         words(("strategy", "strategy_after")),
         counts("groups", "better", "same", "worse", ("queues moved", "moved")),
         shares(("of all", lambda one: share_of(one.moved, one.queues))),
         counts(("idle now", "idle_before"), ("idle then", "idle_after")),
+        query=sum_query(
+            changed,
+            ["strategyAfter"],
+            [
+                ("count(*)", "groups"),
+                *((f"sum(CASE WHEN {_GAIN} {sign} 0 THEN 1 ELSE 0 END)", name) for name, sign in _SIDES),
+                *_SUMMED,
+            ],
+            where=_OTHER,
+            order=["strategyAfter"],
+        ),
     )
-    gaining = grid_of(
+
+
+def _gaining(gains: tuple[GroupChange, ...], changed: str) -> Grid:
+    return grid_of(
         "Groups that gain most, each under the strategy that suits it best",
         gains,
         names("cluster", "group"),
@@ -198,15 +335,11 @@ def other_strategies(found: tuple[StrategyChange, ...], gains: tuple[GroupChange
             "moved",
         ),
         counts(("idle then", "idle_after")),
+        query=rows_query(_GAINS.format(changed=changed), "nth = 1", _BEST_GAIN, len(gains)),
     )
-    advice = (
-        "change all consumers of a group at once, in a quiet hour: while two strategies run side by side, some queues "
-        "have duplicate owners and some are unassigned. rmqlb plan-rebalance shows each move."
-    )
-    return Section(name, title, tuple(seen), advice, (picture,), (summary, gaining))
 
 
-def other_consumers(found: tuple[ConsumerChange, ...]) -> Section:
+def other_consumers(found: tuple[ConsumerChange, ...], changed: str) -> Section:
     """The groups with more or fewer consumers."""
     name, title = "consumers", "With more or fewer consumers"
     if not found:
@@ -229,20 +362,52 @@ def other_consumers(found: tuple[ConsumerChange, ...]) -> Section:
         counts("groups", "queues", "moved"),
         shares(("of all", lambda one: moved[one.strategy, one.subject])),
         counts(("idle now", "idle_before"), ("idle then", "idle_after")),
+        query=sum_query(
+            changed,
+            ["strategy", "subject"],
+            [("count(*)", "groups"), *_SUMMED],
+            where="change = 'consumers'",
+            order=["strategy", "CAST(subject AS INT)", "subject"],
+        ),
     )
     seen = "What every deployment, scale-out and crash costs: queues that move stop for a moment and may repeat."
     advice = "where consumers come and go often, choose a strategy with a low line: fewer queues move."
     return Section(name, title, (said(seen),), advice, (picture,), (grid,))
 
 
-def _subject(one: ConsumerChange) -> tuple[int, str]:
+def _subject(one: ConsumerChange | _Summed) -> tuple[int, str]:
     try:
-        return int(one.subject), one.subject
+        return int(one.subject or ""), one.subject or ""
     except ValueError:
-        return 0, one.subject
+        return 0, one.subject or ""
 
 
-def lost_brokers(found: tuple[BrokerLoss, ...]) -> Section:
+_BY_BROKER = (
+    ("sum(CASE WHEN moved > 0 OR removed > 0 THEN 1 ELSE 0 END)", "groups"),
+    ("sum(moved)", "moved"),
+    ("sum(removed)", "removed"),
+    ("sum(lagMoved)", "lagMoved"),
+    ("sum(idleAfter)", "idleAfter"),
+    ("sum(unassignedAfter)", "unassignedAfter"),
+)
+_BY_TOPIC = (
+    ("count(*)", "topics"),
+    ("sum(CASE WHEN writableQueuesBefore > 0 AND writableQueuesAfter = 0 THEN 1 ELSE 0 END)", "withoutWrite"),
+    ("sum(CASE WHEN readableQueuesBefore > 0 AND readableQueuesAfter = 0 THEN 1 ELSE 0 END)", "withoutRead"),
+)
+
+
+def _broker_queries(changed: str, tables: Sequence[str]) -> tuple[str, ...]:
+    """Of the groups and of the topics, where the tables are there."""
+    named, key = "change = 'broker-lost'", ["cluster", "subject"]
+    both = {
+        "what_if": sum_query(changed, key, _BY_BROKER, where=named, order=key),
+        "broker_losses": sum_query("broker_losses", ["cluster", "brokerName"], _BY_TOPIC, order=["cluster"]),
+    }
+    return tuple(query for table, query in both.items() if table in tables)
+
+
+def lost_brokers(found: tuple[BrokerLoss, ...], changed: str, tables: Sequence[str]) -> Section:
     """The groups and topics without one of the brokers."""
     name, title = "brokers", "The broker whose loss costs most"
     if not found:
@@ -269,5 +434,6 @@ def lost_brokers(found: tuple[BrokerLoss, ...]) -> Section:
         names("cluster", ("broker", "broker_name")),
         counts("topics", ("no writable queue", "without_write"), ("no readable queue", "without_read"), "groups"),
         counts("removed", "moved", "lag_moved", ("idle then", "idle_after"), ("unassigned then", "unassigned_after")),
+        queries=_broker_queries(changed, tables),
     )
     return Section(name, title, (seen,), advice, tuple(pictures), (grid,))

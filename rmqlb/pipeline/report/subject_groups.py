@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
 from msgspec import Struct
-from pyspark.sql import Column, DataFrame, Window
+from msgspec.structs import fields
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.charts import Picture, bars_of
@@ -17,11 +22,11 @@ from rmqlb.pipeline.report.codes import (
     UNEVEN_LAG,
     PageCode,
 )
-from rmqlb.pipeline.report.frames import Row, Tables, count_if, down, first, rows, sums, total
+from rmqlb.pipeline.report.frames import Asked, Row, count_if, sums, total
 from rmqlb.pipeline.report.page import Section, columns, counts, decimals, grid_of, names, said, shares, words
+from rmqlb.pipeline.report.queries import OverviewRows
 from rmqlb.pipeline.report.subject_strategies import IMBALANCED
 from rmqlb.pipeline.report.text import capitalize_first, number_of
-from rmqlb.pipeline.schemas import FLEET, GROUP_IN_SNAPSHOT, GROUPS, KEY
 
 _WHO = (*names("cluster", "group"), *words("strategy"))
 _FAULTS = ("idle", "unassigned", "duplicateOwners", "mismatches")
@@ -100,75 +105,83 @@ class Worst(Struct, frozen=True):
     groups: tuple[GroupScore, ...] = ()  # of all, those with the most queues without one owner first
 
 
-def running(scores: DataFrame) -> DataFrame:
-    """Rows of SCORES under the strategy that each group runs, one a group."""
-    place = fn.row_number().over(Window.partitionBy(*KEY, "group").orderBy("strategy"))
-    return scores.where("runs").withColumn("nth", place).where("nth = 1").drop("nth")
+class ClusterTotals(Totals, frozen=True):
+    """The same of a cluster, with what its groups have together; `left_out` are groups that no figure counts."""
+
+    cluster: str
+    scored_date: dt.date | None
+    consumers: int | None
+    queues: int | None
+    unassigned_known: int | None
+    idle_known: int | None
+    left_out: int
 
 
-def worst(tables: Tables, runs: DataFrame, top: int) -> Worst:
-    """The first groups by each fault; `runs`: as `running` gives them."""
-    share = fn.try_divide("maxLagPerConsumer", "lag")
-    excess = fn.expr("maxQueuesPerConsumer - meanQueuesPerConsumer")
-    groups = _with_causes(tables, runs).withColumns({"lagShare": fn.when(fn.col("lag") > 0, share), "excess": excess})
-    waits = fn.expr("consumers > 1 and lagShare > 0.5")
-    totals = groups.agg(
-        fn.count("*").alias("groups"),
+DIFFERS = "mismatches > 0 OR observedUnassigned > 0 OR observedDuplicateOwners > 0"
+_WAITS = "consumers > 1 AND lagShare > 0.5"
+LISTS: Mapping[str, OverviewRows] = {
+    "unassigned": OverviewRows("unassigned > 0 OR duplicateOwners > 0", ("-unassigned", "-duplicateOwners", "-lag")),
+    # With fewer queues than consumers imbalance only says that some are idle, which has a section of its own.
+    "imbalanced": OverviewRows(
+        "imbalance > 1 AND queues >= consumers", ("-imbalance", "-maxQueuesPerConsumer - meanQueuesPerConsumer")
+    ),
+    "idle": OverviewRows("idle > 0", ("-idle",)),
+    "one_consumer": OverviewRows(_WAITS, ("-maxLagPerConsumer", "-lagShare")),
+    "mismatches": OverviewRows(DIFFERS, ("-observedUnassigned", "-observedDuplicateOwners", "-mismatches", "-lag")),
+    "groups": OverviewRows(
+        "leftOut IS NULL",
+        (
+            *("-observedUnassigned", "-unassigned", "-observedDuplicateOwners", "-duplicateOwners"),
+            *("-mismatches", "-idle", "-imbalance", "-lag"),
+        ),
+    ),
+}
+"""The lists of `Worst`: which rows of OVERVIEW, in which order."""
+IMBALANCED_ROWS = OverviewRows(f"imbalance >= {IMBALANCED}", ("-imbalance",))
+
+
+def worst(asked: Asked, groups: DataFrame, top: int) -> Callable[[], tuple[Worst, tuple[ClusterTotals, ...]]]:
+    """The first groups by each fault, and the sums by cluster; `groups`: rows of OVERVIEW."""
+    of_each = asked.rows(ClusterTotals, _totals(groups))
+    lists = {
+        name: asked.first(GroupScore, groups.where(its.where).where("leftOut IS NULL"), top, *its.columns)
+        for name, its in LISTS.items()
+    }
+
+    def found() -> tuple[Worst, tuple[ClusterTotals, ...]]:
+        clusters = of_each.by("cluster")
+        return Worst(totals_of(clusters), **{name: answer.rows for name, answer in lists.items()}), clusters
+
+    return found
+
+
+def totals_of(clusters: Sequence[ClusterTotals]) -> Totals:
+    """What all clusters have together."""
+    names = [one.name for one in fields(Totals)]
+    found: dict[str, Any] = {name: _known_sum(getattr(each, name) for each in clusters) for name in names}
+    return Totals(**{name: number if "observed_" in name else number or 0 for name, number in found.items()})
+
+
+def _known_sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _totals(groups: DataFrame) -> DataFrame:
+    surplus = fn.greatest(fn.lit(0), fn.least(fn.col("idle"), fn.expr("consumers - queues")))
+    return groups.groupBy("cluster").agg(
+        count_if(fn.col("leftOut").isNull()).alias("groups"),
         count_if(fn.col("imbalance") >= IMBALANCED).alias("imbalanced"),
-        total(fn.greatest(fn.lit(0), fn.least(fn.col("idle"), fn.expr("consumers - queues")))).alias("surplus"),
-        count_if(waits).alias("onOneConsumer"),
+        total(surplus).alias("surplus"),
+        count_if(fn.expr(_WAITS)).alias("onOneConsumer"),
         *(count_if(fn.col(name) > 0).alias(f"with{name[0].upper()}{name[1:]}") for name in _FAULTS),
         *(total(name).alias(name) for name in (*_FAULTS, "observed")),
-        *sums("observedUnassigned", "observedDuplicateOwners"),
+        *sums("observedUnassigned", "observedDuplicateOwners", "consumers", "queues"),
+        fn.sum("unassigned").alias("unassignedKnown"),
+        fn.sum("idle").alias("idleKnown"),
+        fn.max(fn.when(fn.col("leftOut").isNull(), fn.col("date"))).alias("scoredDate"),
+        count_if(fn.col("leftOut").isNotNull()).alias("leftOut"),
     )
-
-    def named(condition: str | Column, *order: str) -> tuple[GroupScore, ...]:
-        return first(GroupScore, groups.where(condition), top, *map(down, order), "cluster", "group")
-
-    differs = "mismatches > 0 or observedUnassigned > 0 or observedDuplicateOwners > 0"
-    return Worst(
-        totals=rows(Totals, totals)[0],
-        unassigned=named("unassigned > 0 or duplicateOwners > 0", "unassigned", "duplicateOwners", "lag"),
-        # With fewer queues than consumers imbalance only says that some are idle, which has a section of its own.
-        imbalanced=named("imbalance > 1 and queues >= consumers", "imbalance", "excess"),
-        idle=named("idle > 0", "idle"),
-        one_consumer=named(waits, "maxLagPerConsumer", "lagShare"),
-        mismatches=named(differs, "observedUnassigned", "observedDuplicateOwners", "mismatches", "lag"),
-        groups=named(
-            "true",
-            *("observedUnassigned", "unassigned", "observedDuplicateOwners", "duplicateOwners"),
-            *("mismatches", "idle", "imbalance", "lag"),
-        ),
-    )
-
-
-_OF_FLEET = {
-    "seen": "flatten(transform(filter(topics, t -> t.owners is not null), t -> t.owners))",
-    "mostQueues": "array_max(transform(topics, t -> aggregate(t.subscribe, 0, (sum, run) -> sum + run.queues)))",
-    "hasDuplicateClientIds": "size(clientIds) > size(array_distinct(clientIds))",
-    "mixedSubscriptions": "exists(topics, t -> size(t.absent) > 0)",
-}
-_OBSERVED = {
-    "observedUnassigned": "if(size(seen) > 0, size(filter(seen, q -> size(q.owners) = 0)), null)",
-    "observedDuplicateOwners": "if(size(seen) > 0, size(filter(seen, q -> size(array_distinct(q.owners)) > 1)), null)",
-}
-_OF_GROUPS = ("hasSplitView", "mixedStrategies")
-
-
-def _with_causes(tables: Tables, runs: DataFrame) -> DataFrame:
-    """Groups with how many of their queues have no observed owner, and several, and what may be the cause of that."""
-    fleet, groups = tables.last(FLEET), tables.whole(GROUPS)
-    names = [*(name for name in _OF_FLEET if name != "seen"), *_OBSERVED]
-    if fleet is None:
-        unknown = {name: fn.lit(None).cast("boolean" if name.startswith(("has", "mixed")) else "int") for name in names}
-        found = runs.withColumns(unknown)
-    else:
-        facts = fleet.withColumns({name: fn.expr(of) for name, of in _OF_FLEET.items()})
-        facts = facts.withColumns({name: fn.expr(of) for name, of in _OBSERVED.items()})
-        found = runs.join(facts.select(*GROUP_IN_SNAPSHOT, *names), list(GROUP_IN_SNAPSHOT), "left")
-    if groups is None:
-        return found.withColumns({name: fn.lit(None).cast("boolean") for name in _OF_GROUPS})
-    return found.join(groups.select(*GROUP_IN_SNAPSHOT, *_OF_GROUPS), list(GROUP_IN_SNAPSHOT), "left")
 
 
 def unassigned(found: Worst) -> Section:
@@ -190,6 +203,7 @@ def unassigned(found: Worst) -> Section:
         found.unassigned,
         _WHO,
         counts("consumers", "queues", "unassigned", "duplicate_owners", "lag"),
+        query=LISTS["unassigned"].query(len(found.unassigned)),
     )
     seen = (
         f"Under the strategy that each group runs, {number_of(totals.unassigned, 'queue')} in "
@@ -225,6 +239,7 @@ def mismatches(found: Worst) -> Section:
         words(("known", "origin")),
         counts("consumers", "observed", "mismatches", ("unassigned", "observed_unassigned")),
         counts(("duplicate owners", "observed_duplicate_owners"), "lag"),
+        query=LISTS["mismatches"].query(len(found.mismatches)),
     )
     advice = (
         "look again: after a rebalance it is gone. For what stays, look for consumers that hang, that run another "
@@ -262,6 +277,7 @@ def imbalanced(found: Worst) -> Section:
         counts("topics", "consumers", "queues", ("max", "max_queues_per_consumer")),
         decimals(("mean", "mean_queues_per_consumer"), "imbalance"),
         columns("signed", ("first id", "first_id_bias")),
+        query=LISTS["imbalanced"].query(len(found.imbalanced)),
     )
     advice = (
         "look at the column “first id”, the queues that the first client ID has beyond the mean. AVG and "
@@ -287,7 +303,11 @@ def idle(found: Worst) -> Section:
         "consumers",
     )
     grid = grid_of(
-        "Groups with the most idle consumers first", found.idle, _WHO, counts("topics", "queues", "consumers", "idle")
+        "Groups with the most idle consumers first",
+        found.idle,
+        _WHO,
+        counts("topics", "queues", "consumers", "idle"),
+        query=LISTS["idle"].query(len(found.idle)),
     )
     seen = (
         f"{capitalize_first(number_of(totals.idle, 'consumer'))} in {number_of(totals.with_idle, 'group')} get no "
@@ -319,6 +339,7 @@ def one_consumer(found: Worst) -> Section:
         _WHO,
         counts("consumers", "queues", "lag", ("of one", "max_lag_per_consumer")),
         shares(("share", "lag_share")),
+        query=LISTS["one_consumer"].query(len(found.one_consumer)),
     )
     seen = (
         f"In {number_of(totals.on_one_consumer, 'group')} of {totals.groups:,} more than half of the messages that "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Literal
 
@@ -19,8 +19,6 @@ from rmqlb.pipeline.report.codes import (
     MIXED_SDKS,
     MIXED_STRATEGIES,
     NO_CONSUMER_ONLINE,
-    NO_ROUTE,
-    REFUSED,
     SPLIT_CONSUMER_VIEW,
     SUBSCRIPTION_MISMATCH,
     UNASSIGNED_QUEUES,
@@ -28,16 +26,15 @@ from rmqlb.pipeline.report.codes import (
     UNREAD_DOCUMENT,
     PageCode,
 )
-from rmqlb.pipeline.report.frames import Row, Tables, first
+from rmqlb.pipeline.report.frames import Asked, Row, Tables
 from rmqlb.pipeline.report.page import Section, Status, ToDo, columns, counts, decimals, grid_of, names, said
-from rmqlb.pipeline.report.subject_groups import GroupScore, Worst, idle_code
+from rmqlb.pipeline.report.queries import OverviewRows
+from rmqlb.pipeline.report.subject_groups import LISTS, GroupScore, Worst, idle_code
 from rmqlb.pipeline.report.subject_strategies import IMBALANCED
 from rmqlb.pipeline.report.text import number_of
-from rmqlb.pipeline.schemas import DOCUMENTS, GROUP_IN_SNAPSHOT, GROUPS, REFUSALS, SNAPSHOT
+from rmqlb.pipeline.schemas import DOCUMENTS, GROUPS, SCORES
 
 MOST_TO_DO = 3
-_NO_TOPIC = "it subscribes to no topic that has a route"
-_NO_CONSUMER = "no broker lists a consumer of it"
 
 
 class LeftOut(Row, frozen=True):
@@ -45,53 +42,49 @@ class LeftOut(Row, frozen=True):
 
     cluster: str
     group: str
-    reason: str | None
+    left_out: str | None
     code: str | None
 
 
-class SnapshotFile(Row, frozen=True):
-    """The file that is a cluster's last snapshot, where one file is."""
+class FileDocuments(Row, frozen=True):
+    """How many documents of a file were read."""
 
-    cluster: str
-    file: str | None
+    file: str
+    documents: int
 
 
 # -- reading the tables ------------------------------------------------------------------------------------------------
 
 
-def beginning(tables: Tables, runs: DataFrame, top: int) -> dict[str, Any]:
-    """The fields of `Figures` about groups of the snapshots without a row in `runs`, and the files to look at again."""
-    found: dict[str, Any] = {"files": _files(tables, runs)}
-    groups = tables.last(GROUPS)
-    if groups is None:
-        return found
-    left = groups.join(runs.select(*GROUP_IN_SNAPSHOT), list(GROUP_IN_SNAPSHOT), "left_anti")
-    refused = tables.warehouse.read_or_empty(tables.spark, REFUSALS)
-    refused = refused.groupBy(*GROUP_IN_SNAPSHOT).agg(fn.min("reason").alias("refused"))
-    left = left.join(refused, list(GROUP_IN_SNAPSHOT), "left")
-    refusal, offline = fn.col("refused").isNotNull(), fn.col("processes") == 0
-    of_neither = fn.when(refusal, fn.col("refused")).when(offline, _NO_CONSUMER).otherwise(_NO_TOPIC)
-    its_code = fn.when(refusal, REFUSED).when(offline, NO_CONSUMER_ONLINE).otherwise(NO_ROUTE)
-    has_problem = fn.col("problem").isNotNull()
-    left = left.withColumns(
-        {
-            "reason": fn.when(has_problem, fn.col("problem")).otherwise(of_neither),
-            "code": fn.when(has_problem, fn.col("problemCode")).otherwise(its_code),
-        }
-    )
-    return found | {"left_out": first(LeftOut, left, top, "cluster", "group"), "number_left_out": left.count()}
+LEFT_OUT = OverviewRows("leftOut IS NOT NULL", ())
 
 
-def _files(tables: Tables, runs: DataFrame) -> dict[str, str]:
-    documents = tables.warehouse.read_or_empty(tables.spark, DOCUMENTS)
-    alone = documents.groupBy("file").agg(fn.count("*").alias("documents")).where("documents = 1").select("file")
-    last = documents.join(runs.select(*SNAPSHOT).distinct(), list(SNAPSHOT), "left_semi")
-    last = last.groupBy("cluster").agg(fn.count("*").alias("n"), fn.first("file").alias("file")).where("n = 1")
-    found = first(SnapshotFile, last.join(alone, "file"), _MOST_FILES, "cluster")
-    return {one.cluster: one.file for one in found if one.file is not None}
+def beginning(tables: Tables, asked: Asked, runs: DataFrame, top: int) -> Callable[[], dict[str, Any]]:
+    """The fields of `Figures` about groups that are left out of OVERVIEW, and the files to look at again."""
+    left = asked.first(LeftOut, runs.where(LEFT_OUT.where), top, *LEFT_OUT.columns)
+    has_groups = tables.whole(GROUPS) is not None
+    last = _files(tables)
+    alone = None
+    if last:
+        documents = tables.warehouse.read_or_empty(tables.spark, DOCUMENTS).where(fn.col("file").isin([*last.values()]))
+        alone = asked.rows(FileDocuments, documents.groupBy("file").agg(fn.count("*").alias("documents")))
+
+    def found() -> dict[str, Any]:
+        single = {one.file for one in (alone.rows if alone else ()) if one.documents == 1}
+        figures: dict[str, Any] = {"files": {cluster: file for cluster, file in last.items() if file in single}}
+        return figures | ({"left_out": left.rows} if has_groups else {})
+
+    return found
 
 
-_MOST_FILES = 10_000
+def _files(tables: Tables) -> dict[str, str]:
+    """Cluster → the file that its last scored snapshot is, where it is of one document."""
+    scored = {(one.cluster, one.snapshot) for one in tables.last_seen(SCORES)}
+    its = [one for one in tables.seen(DOCUMENTS) if (one.cluster, one.snapshot) in scored and one.rows == 1]
+    return {one.cluster: one.file for one in its[:_MOST_FILES] if one.file is not None}
+
+
+_MOST_FILES = 200
 
 
 # -- what to do first --------------------------------------------------------------------------------------------------
@@ -184,7 +177,7 @@ def _command(command: str, file: str | None, group: str | None = None) -> str:
 
 # -- sections ----------------------------------------------------------------------------------------------------------
 
-LISTS: tuple[tuple[Literal["unassigned", "mismatches", "imbalanced", "idle", "one_consumer"], str, str], ...] = (
+_LINKS: tuple[tuple[Literal["unassigned", "mismatches", "imbalanced", "idle", "one_consumer"], str, str], ...] = (
     ("unassigned", "unassigned", "unassigned"),
     ("mismatches", "mismatches", "mismatches"),
     ("imbalanced", "imbalanced", "imbalance"),
@@ -197,7 +190,7 @@ LISTS: tuple[tuple[Literal["unassigned", "mismatches", "imbalanced", "idle", "on
 def groups(found: Worst) -> Section:
     """The groups in a line each, the worst first."""
     listed: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for name, section, text in LISTS:
+    for name, section, text in _LINKS:
         for one in getattr(found, name):
             listed.setdefault((one.cluster, one.group), []).append((section, text))
     shown, whole = len(found.groups), found.totals.groups
@@ -213,8 +206,9 @@ def groups(found: Worst) -> Section:
         ),
         counts(("duplicate owners", lambda one: _more(one.duplicate_owners, one.observed_duplicate_owners)), "idle"),
         decimals("imbalance"),
+        query=LISTS["groups"].query(len(found.groups)),
     )
-    rest = "" if shown == whole else f", of which the list has the first {shown:,}; the table scores has all"
+    rest = "" if shown == whole else f", of which the list has the first {shown:,}; the table overview has all"
     return Section("groups", "Groups", (said(f"{number_of(whole, 'group')}{rest}."),), grids=(grid,))
 
 
@@ -263,7 +257,13 @@ def left_out(found: tuple[LeftOut, ...], number: int) -> Section:
     name, title = "left-out", "Groups left out"
     if not number:
         return Section(name, title, (said("Nothing: every group of the snapshots is judged."),))
-    grid = grid_of("By cluster and name", found, names("cluster", "group", "reason"), columns("codes", "code"))
+    grid = grid_of(
+        "By cluster and name",
+        found,
+        names("cluster", "group", ("reason", "left_out")),
+        columns("codes", "code"),
+        query=LEFT_OUT.query(len(found)),
+    )
     more = "" if len(found) == number else f" The list has the first {len(found):,}."
     seen = f"{number_of(number, 'group')} of the snapshots in no figure of this page.{more}"
     return Section(name, title, (said(seen),), grids=(grid,))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -9,8 +11,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.charts import IN_PICTURE, Picture, Series, bars
-from rmqlb.pipeline.report.frames import Row, Tables, count_if, down, first, rows, sums
+from rmqlb.pipeline.report.frames import Asked, Row, Tables, count_if, sums
 from rmqlb.pipeline.report.page import Grid, Section, columns, counts, decimals, grid_of, names, said, shares, words
+from rmqlb.pipeline.report.queries import rows_query, sum_query
 from rmqlb.pipeline.report.text import share_of
 from rmqlb.pipeline.schemas import SEND_SHARES, SENDS
 
@@ -68,37 +71,83 @@ class BrokerSends(Row, frozen=True):
     share: float | None
 
 
-def sends(tables: Tables, top: int) -> dict[str, Any]:
+def sends(tables: Tables, asked: Asked, top: int) -> Callable[[], dict[str, Any]]:
     """The fields of `Figures` that come from SENDS and SEND_SHARES."""
-    found: dict[str, Any] = {}
     topics, of_brokers = tables.last(SENDS), tables.last(SEND_SHARES)
+    scenarios = losing = brokers = None
     if topics is not None:
-        scenarios = _scenarios(topics)
-        found["send_totals"] = rows(SendTotals, scenarios.agg(*sums("messages", "lost")))[0]
-        worst = (down("lostShare"), down("retries"), *_CASE)
-        found["scenarios"] = first(Scenario, scenarios, MOST_SCENARIOS, *worst)
-        order = (down("lost"), down("losingTrials"), "cluster", "topic", *_CASE)
-        found["losing"] = first(TopicSends, topics.where("lost > 0"), top, *order)
+        scenarios = asked.rows(Scenario, _scenarios(topics))
+        losing = asked.first(TopicSends, topics.where("lost > 0"), top, *_MOST_LOST)
     if of_brokers is not None:
-        order = (down("failures"), down("attempts"), "cluster", "brokerName", *_CASE)
-        found["broker_sends"] = first(BrokerSends, _brokers(of_brokers), top, *order)
+        brokers = asked.first(BrokerSends, _brokers(of_brokers), top, *_MOST_FAILED)
+
+    def found() -> dict[str, Any]:
+        figures: dict[str, Any] = {}
+        if scenarios is not None and losing is not None:
+            every = sorted(scenarios.by("-retries", *_CASE_FIELDS), key=_lost_share)
+            figures["scenarios"] = tuple(every[:MOST_SCENARIOS])
+            figures["send_totals"] = SendTotals(_sum(every, "messages"), _sum(every, "lost"))
+            figures["losing"] = losing.rows
+        if brokers is not None:
+            figures["broker_sends"] = brokers.rows
+        return figures
+
     return found
 
 
+_MOST_LOST = ("-lost", "-losingTrials", "cluster", "topic", *_CASE)
+_MOST_FAILED = ("-failures", "-attempts", "cluster", "brokerName", *_CASE)
+_CASE_FIELDS = ("scenario", "latency_fault")
+
+
+def _lost_share(one: Scenario) -> float:
+    """The largest first, unknown last."""
+    share = share_of(one.lost, one.messages)
+    return 1.0 if share is None else -share
+
+
+def _sum(found: Sequence[Scenario], name: str) -> float | None:
+    known = [value for one in found if (value := getattr(one, name)) is not None]
+    return math.fsum(known) if known else None
+
+
 def _scenarios(topics: DataFrame) -> DataFrame:
-    found = topics.groupBy(*_CASE).agg(
+    return topics.groupBy(*_CASE).agg(
         fn.count("*").alias("topics"),
         count_if(fn.col("lost") > 0).alias("losing"),
         *sums("messages", "retries", "lost"),
         fn.max("longestSendMs").alias("longestSendMs"),
     )
-    return found.withColumn("lostShare", fn.try_divide("lost", "messages"))
 
 
 def _brokers(of_brokers: DataFrame) -> DataFrame:
     brokers = of_brokers.groupBy("cluster", "brokerName", *_CASE).agg(*sums("attempts", "failures"))
     everywhere = fn.sum("attempts").over(Window.partitionBy("cluster", *_CASE))
     return brokers.withColumn("share", fn.try_divide(fn.col("attempts"), everywhere))
+
+
+_BY_SCENARIO = sum_query(
+    "sends",
+    _CASE,
+    [
+        ("count(*)", "topics"),
+        ("sum(CASE WHEN lost > 0 THEN 1 ELSE 0 END)", "losing"),
+        ("sum(messages)", "messages"),
+        ("sum(retries)", "retries"),
+        ("sum(lost)", "lost"),
+        ("max(longestSendMs)", "longestSendMs"),
+    ],
+)
+_SCENARIOS = rows_query(
+    f"({_BY_SCENARIO})", "", ("-lost / nullif(messages, 0)", "-retries", *_CASE), rows=MOST_SCENARIOS
+)
+_BY_BROKER = sum_query(
+    "send_shares",
+    ("cluster", "brokerName", *_CASE),
+    [("sum(attempts)", "attempts"), ("sum(failures)", "failures")],
+)
+_OF_CLUSTER = "sum(b.attempts) OVER (PARTITION BY b.cluster, b.scenario, b.latencyFault)"
+_SHARES = f"(SELECT b.*, b.attempts / nullif({_OF_CLUSTER}, 0) AS share FROM ({_BY_BROKER}) AS b)"  # noqa: S608
 
 
 def _switch(one: Scenario | TopicSends | BrokerSends) -> str:
@@ -125,6 +174,7 @@ def producers(
         shares(("of all", lambda one: share_of(one.lost, one.messages))),
         decimals("retries"),
         columns("ms", ("longest send", "longest_send_ms")),
+        query=_SCENARIOS,
     )
     if not totals.messages:
         nothing = said("Nothing: no topic has a producer that can be simulated.")
@@ -166,6 +216,7 @@ def _losing_grid(losing: tuple[TopicSends, ...]) -> Grid:
         counts("messages"),
         decimals("lost", ("low", "lost_low"), ("high", "lost_high")),
         shares("losing_trials"),
+        query=rows_query("sends", "lost > 0", _MOST_LOST, len(losing)),
     )
 
 
@@ -179,4 +230,5 @@ def _brokers_grid(brokers: tuple[BrokerSends, ...]) -> Grid:
         shares("share"),
         decimals(("failed", "failures")),
         shares(("of attempts", lambda one: share_of(one.failures, one.attempts))),
+        query=rows_query(_SHARES, "", _MOST_FAILED, len(brokers)),
     )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.report.charts import Picture, Series, histograms
-from rmqlb.pipeline.report.frames import Row, Tables, count_if, rows, sums
+from rmqlb.pipeline.report.frames import Asked, Row, Tables, count_if, sums
 from rmqlb.pipeline.report.page import Section, counts, decimals, grid_of, said, shares, words
+from rmqlb.pipeline.report.queries import sum_query
 from rmqlb.pipeline.report.text import share_of
 from rmqlb.pipeline.schemas import REFUSALS
 from rmqlb.views.report import percent
@@ -27,8 +29,7 @@ _BINS = tuple(pairwise(IMBALANCE_BINS))
 class StrategyScores(Row, frozen=True):
     """All groups under one strategy.
 
-    `bins`: groups in each bin of `IMBALANCE_BINS`; `balanced`: groups up to `BALANCED`;
-    `refused`: (group, topic) pairs whose clients cannot run it, None when nobody noted them.
+    `bins`: groups in each bin of `IMBALANCE_BINS`; `balanced`: groups up to `BALANCED`.
     """
 
     strategy: str
@@ -40,12 +41,20 @@ class StrategyScores(Row, frozen=True):
     max: float | None
     idle: int | None
     unassigned: int | None
-    refused: int | None
     bins: tuple[int, ...]
 
 
-def strategy_scores(tables: Tables, scores: DataFrame) -> tuple[StrategyScores, ...]:
-    """SCORES summed up by strategy."""
+class Refused(Row, frozen=True):
+    """How many (group, topic) pairs refuse a strategy."""
+
+    strategy: str
+    refused: int
+
+
+def strategy_scores(
+    tables: Tables, asked: Asked, scores: DataFrame
+) -> Callable[[], tuple[tuple[StrategyScores, ...], tuple[Refused, ...] | None]]:
+    """SCORES summed up by strategy, and REFUSALS, None where nobody noted them."""
     imbalance = fn.col("imbalance")
     bins = [count_if((imbalance >= low) & (imbalance < high)) for low, high in _BINS]
     found = scores.groupBy("strategy").agg(
@@ -58,20 +67,38 @@ def strategy_scores(tables: Tables, scores: DataFrame) -> tuple[StrategyScores, 
         *sums("idle", "unassigned"),
         fn.array(*bins).alias("bins"),
     )
-    refusals = tables.last(REFUSALS)
+    answer, refusals = asked.rows(StrategyScores, found), tables.last(REFUSALS)
     if refusals is None:
-        found = found.withColumn("refused", fn.lit(None).cast("bigint"))
-    else:
-        refused = refusals.groupBy("strategy").agg(fn.count("*").alias("refused"))
-        found = found.join(fn.broadcast(refused), "strategy", "left").fillna(0, ["refused"])
-    return rows(StrategyScores, found.orderBy("strategy"))
+        return lambda: (answer.by("strategy"), None)
+    refused = asked.rows(Refused, refusals.groupBy("strategy").agg(fn.count("*").alias("refused")))
+    return lambda: (answer.by("strategy"), refused.rows)
 
 
-def strategies(found: tuple[StrategyScores, ...]) -> Section:
+_REFUSED = sum_query("refusals", ["strategy"], [("count(*)", "refused")], order=["strategy"])
+QUERY = sum_query(
+    "scores",
+    ["strategy"],
+    [
+        ("count(*)", "groups"),
+        ("sum(CASE WHEN runs THEN 1 ELSE 0 END)", "running"),
+        (f"sum(CASE WHEN imbalance <= {BALANCED} THEN 1 ELSE 0 END)", "balanced"),
+        ("percentile_cont(0.5) WITHIN GROUP (ORDER BY imbalance)", "p50"),
+        ("percentile_cont(0.9) WITHIN GROUP (ORDER BY imbalance)", "p90"),
+        ("max(imbalance)", "max"),
+        ("sum(idle)", "idle"),
+        ("sum(unassigned)", "unassigned"),
+    ],
+    order=["strategy"],
+)
+
+
+def strategies(found: tuple[StrategyScores, ...], refusals: tuple[Refused, ...] | None = None) -> Section:
     """A histogram of imbalance for each strategy."""
     name, title = "imbalance", "Imbalance under each strategy"
     if not found:
         return Section(name, title, (said("Nothing: no group was scored."),))
+    refused = {one.strategy: one.refused for one in refusals or ()}
+    none = None if refusals is None else 0
     best = max(found, key=lambda one: share_of(one.balanced, one.groups) or 0)
     share = percent(share_of(best.balanced, best.groups) or 0)
     seen = said(
@@ -93,7 +120,8 @@ def strategies(found: tuple[StrategyScores, ...]) -> Section:
         counts("groups", ("run it", "running")),
         shares((f"balanced (≤ {BALANCED:g})", lambda one: share_of(one.balanced, one.groups))),
         decimals("p50", "p90", "max"),
-        counts("idle", "unassigned", "refused"),
+        counts("idle", "unassigned", ("refused", lambda one: refused.get(one.strategy, none))),
+        queries=(QUERY,) if refusals is None else (QUERY, _REFUSED),
     )
     advice = (
         "choose a strategy for what it does to your groups, not by its name; every consumer of a group must run the "

@@ -1,9 +1,10 @@
-"""The report of a warehouse, written as a whole or not at all."""
+"""The report of a warehouse, written as a whole or not at all, and only when something has changed."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +18,7 @@ from rmqlb.pipeline.report.contents import Exported, facts, figures, sections, s
 from rmqlb.pipeline.report.export import SPREADSHEET_ROWS, export
 from rmqlb.pipeline.report.frames import Tables
 from rmqlb.pipeline.report.page import page
+from rmqlb.pipeline.report.views import view_scripts
 from rmqlb.pipeline.schemas import ALL, EXPORTED, FILES, FLEET
 from rmqlb.version import __version__
 
@@ -26,10 +28,11 @@ if TYPE_CHECKING:
     from rmqlb.pipeline.warehouse import Warehouse
 
 PAGE, CONTENTS = "index.html", "report.json"
-_READ = (*(table for table in ALL if table is not FILES), FLEET)
+_READ = tuple(dict.fromkeys(table.name for table in (*ALL, FLEET) if table is not FILES))
+"""The tables that the page depends on."""
 
 
-class ReportSummary(msgspec.Struct, frozen=True):
+class ReportSummary(msgspec.Struct, frozen=True, rename="camel"):
     """What a report holds: its page, the tables beside it, and the figures at the top of the page by their words."""
 
     page: str
@@ -38,19 +41,19 @@ class ReportSummary(msgspec.Struct, frozen=True):
     unchanged: bool = False
 
 
-class _Table(msgspec.Struct, frozen=True, rename="camel"):
+class _TableEntry(msgspec.Struct, frozen=True, rename="camel"):
     rows: int
     in_csv: bool
 
 
 class _Contents(msgspec.Struct, frozen=True, rename="camel"):
-    """`made_from` tells of which tables and of what else the report was made, so that the same is not made twice."""
+    """`made_from` is equal only when all is that decides what the report says."""
 
-    tables: dict[str, _Table]
-    facts: dict[str, int]
+    schema: str
+    format_version: str
     made_from: str
-    schema: str = "rmqlb/pipeline-report"
-    format_version: str = FORMAT_VERSION
+    facts: dict[str, int]
+    tables: dict[str, _TableEntry]
 
 
 def write_report(
@@ -64,43 +67,55 @@ def write_report(
 ) -> ReportSummary:
     """Write `index.html`, `csv/`, `parquet/` and `report.json` into a folder, in place of an earlier report.
 
-    One that was made of the same tables in the same way stays as it is, unless `force` says otherwise.
-
-    The folder is of this machine, seen by all of Spark's machines. `top`: rows in each list of the page; tables with
-    more than `most_rows` are written as Parquet only.
+    One that was made of just this stays as it is, unless `force` is set. The folder is of this machine. `top`: rows in
+    each list of the page; tables with more than `most_rows` are written as Parquet only.
 
     Raises:
         DataError: the warehouse has none of the tables, or the folder cannot be written.
         UsageError: the folder holds something else, or another process writes there.
     """
-    tables = Tables(spark, warehouse)
     if not {table.name for table in EXPORTED} & set(warehouse.names()):
         raise DataError(f"{warehouse.folder} has no tables to report on", hint="make them first: rmqlb pipeline run")
-    made_from = short(warehouse.folder, warehouse.versions(*_READ), top, most_rows, __version__)
+    made_from = _made_from(warehouse, top, most_rows)
     there = None if force else _there(folder)
     if there is not None and there.made_from == made_from:
-        tables_there = tuple(Exported(name, its.rows, its.in_csv) for name, its in there.tables.items())
-        return ReportSummary(os.path.join(folder, PAGE), tables_there, there.facts, unchanged=True)
+        exported = tuple(Exported(name, one.rows, one.in_csv) for name, one in there.tables.items())
+        return ReportSummary(os.path.join(folder, PAGE), exported, there.facts, unchanged=True)
+    with closing(Tables(spark, warehouse)) as tables:
+        return _written(tables, folder, made_from, top, most_rows)
+
+
+def _written(tables: Tables, folder: str, made_from: str, top: int, most_rows: int) -> ReportSummary:
     with atomic_folder(folder, CONTENTS) as aside:
-        exported = export(tables, aside, most_rows)
-        found = figures(tables, top, exported)
+        found = figures(tables, top, ())
+        exported = export(tables, found.clusters, aside, most_rows)
+        found = msgspec.structs.replace(found, tables=exported)
         shown = facts(found)
-        _write(os.path.join(aside, PAGE), page("Fleet report", subtitle(found), shown, sections(found), to_do(found)))
         numbers = {fact.what: fact.value for fact in shown if isinstance(fact.value, int)}
-        its = {table.name: _Table(table.rows, table.in_csv) for table in exported}
-        body = msgspec.json.format(msgspec.json.encode(_Contents(its, numbers, made_from)), indent=2)
-        _write(os.path.join(aside, CONTENTS), body.decode() + "\n")
+        _write(os.path.join(aside, PAGE), page("Fleet report", subtitle(found), shown, sections(found), to_do(found)))
+        for name, text in view_scripts([table.name for table in exported]).items():
+            _write(os.path.join(aside, name), text)
+        entries = {table.name: _TableEntry(table.rows, table.in_csv) for table in exported}
+        contents = _Contents("rmqlb/pipeline-report", FORMAT_VERSION, made_from, numbers, entries)
+        body = msgspec.json.format(msgspec.json.encode(contents), indent=2).decode()
+        _write(os.path.join(aside, CONTENTS), body + "\n")
     return ReportSummary(os.path.join(folder, PAGE), exported, numbers)
 
 
+def _made_from(warehouse: Warehouse, top: int, most_rows: int) -> str:
+    """A text that differs when the page would: of a warehouse that was made anew too, by what its tables come from."""
+    stored = [(name, its.version, its.rows, its.made_from) for name in _READ if (its := warehouse.stored(name))]
+    return short(__version__, warehouse.folder, top, most_rows, stored)
+
+
 def _there(folder: str) -> _Contents | None:
-    """What the report that is there says of itself; None when there is none, or an earlier version wrote it."""
+    """What an earlier report says of itself; None when there is none as this version writes it."""
     try:
         with open(os.path.join(folder, CONTENTS), "rb") as file:
-            contents = decode(file.read(), _Contents)
+            found = decode(file.read(), _Contents)
     except (OSError, msgspec.DecodeError):
         return None
-    return contents if os.path.isfile(os.path.join(folder, PAGE)) else None
+    return found if os.path.isfile(os.path.join(folder, PAGE)) else None
 
 
 def _write(path: str, text: str) -> None:
