@@ -20,6 +20,8 @@ import pyspark
 
 from tests.support import maven
 
+from .quick_java import QUICK_JAVA
+
 ROOT = Path(__file__).parent.parent.parent
 DELTA, SPARK, HADOOP = "4.4.0", "4.2.1", "3.4.1"
 """Of Delta Lake's jars, of the pyspark that they go with, and of HDFS."""
@@ -105,7 +107,8 @@ def said(program: str, *arguments: str, conf: Mapping[str, str] | None = None, c
 
 def _conf(conf: Mapping[str, str]) -> dict[str, str]:
     jars = [*delta_jars(), *(conf.get("spark.jars") or "").split(",")]
-    return {**_LOOPBACK, "spark.driver.memory": "1g", **conf, "spark.jars": ",".join(filter(None, jars))}
+    quick = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": QUICK_JAVA}
+    return {**_LOOPBACK, **quick, **conf, "spark.jars": ",".join(filter(None, jars))}
 
 
 @contextmanager

@@ -233,9 +233,9 @@ class Story:
     def added_often(self) -> Any:
         """Files of a table that is read as a whole, and of what says which tables there are, do not pile up."""
         table = Table("often", {"number": "int"})
-        usual, delta_tables.MOST_COMMITS, local_folder.MOST_FOLDERS = delta_tables.MOST_COMMITS, 4, 4
+        usual, delta_tables.MOST_COMMITS, local_folder.MOST_FOLDERS = delta_tables.MOST_COMMITS, 3, 3
         found = []
-        for number in range(12):
+        for number in range(7):
             with self.warehouse().writing() as writing:
                 writing.add(table, self.numbers(number))
             found.append(len(self.warehouse().read(self.spark, table).inputFiles()))
