@@ -19,7 +19,7 @@ from pathlib import Path
 
 from rmqlb.pipeline.spark.session import launch_environ
 
-START_DEADLINE = 90.0
+START_DEADLINE = 300.0
 POLL = 0.1
 _LOG4J2 = """\
 rootLogger.level = info
