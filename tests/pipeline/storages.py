@@ -25,6 +25,7 @@ from typing import Any
 import pyspark
 
 from tests.support import maven
+from tests.support.pages import DOCS, blocks
 
 from .quick_java import QUICK_JAVA
 
@@ -222,21 +223,16 @@ def _hadoop_version(packages: Path) -> str:
     return jar.stem.removeprefix("hadoop-client-api-")
 
 
-_EXECUTORS = """\
-python3 -m venv env && env/bin/pip install -q numpy pyarrow msgspec pyyaml venv-pack
-env/bin/venv-pack -q -p env -o rmqlb-env.tar.gz
-"""
-
-
 def python_archive() -> Path:
-    """A Python for executors in an archive, as docs/pipeline.md says, made once and kept in the user's cache."""
-    digest = hashlib.sha256(f"{sys.executable} {sys.version} {_EXECUTORS}".encode()).hexdigest()[:12]
+    """A Python for executors in an archive, by the lines of docs/pipeline.md, made once and kept in the user's cache."""
+    (lines,) = (block for block in blocks(DOCS / "pipeline.md", "sh") if "env/bin/venv-pack" in block)
+    digest = hashlib.sha256(f"{sys.executable} {sys.version} {lines}".encode()).hexdigest()[:12]
     archive = maven.cache() / "executors" / digest / "rmqlb-env.tar.gz"
     if not archive.is_file():
         archive.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
-            lines = _EXECUTORS.replace("python3", shlex.quote(sys.executable), 1)
-            maven.run(["sh", "-e", "-c", f"cd {shlex.quote(scratch)}\n{lines}"])
+            ours = lines.replace("python3", shlex.quote(sys.executable), 1)
+            maven.run(["sh", "-e", "-c", f"cd {shlex.quote(scratch)}\n{ours}"])
             Path(scratch, archive.name).rename(archive)
     return archive
 
