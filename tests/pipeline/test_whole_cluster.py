@@ -33,7 +33,7 @@ from .spark_servers import StandaloneCluster, connect_server_process, standalone
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-DEADLINE = 900.0
+DEADLINE = 3600.0
 LOCAL = "local[2]"
 OF_HISTORY = ("sessions", "moves", "flapping", "churn", "trend")
 NIGHTS = (("night-1",), ("night-1", "night-2"))
@@ -284,8 +284,8 @@ def started(place: Place, folder: Path, *nights: str) -> Iterator[subprocess.Pop
 
 def is_writing(place: Place, *tables: str) -> bool:
     """One of the tables has a version that is not shown."""
+    now = newest(place.uri, tables, place.reader)  # first: what is shown by then, was committed before
     known = shown(place.uri, place.reader)
-    now = newest(place.uri, tables, place.reader)
     return any(now[name] > known[name] for name in tables)
 
 
@@ -294,4 +294,4 @@ def until(condition: Callable[[], bool], running: subprocess.Popen[bytes]) -> No
     while not condition():
         assert running.poll() is None, "it ended before"
         assert time.monotonic() < end, "it never came true"
-        time.sleep(0.1)
+        time.sleep(0.2)
