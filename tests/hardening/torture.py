@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import builtins
 import errno
+import importlib
 import io
 import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -31,6 +33,8 @@ _PIECE = 16_384
 """A disk takes no more at once, so that a file has several writes."""
 _MOST = 60
 """More runs than this of one kind mean that none of them came to its end."""
+_NO_STEP = 0
+"""The step at which nothing fails."""
 MARK = 77
 """A child's own exit code: the run had fewer steps."""
 REBALANCE = ("simulate-rebalance", "-s", EXAMPLE, "-g", "bill-svc", "--event", "leave #0@5s")
@@ -48,6 +52,8 @@ WRITING: dict[str, tuple[str, ...]] = {
 CALLING = {"fetch-routes --to": 67, "simulate-rebalance --svg": 1511}
 """Those that are also interrupted at calls → at each how-manieth."""
 TARGET = "config.yaml"
+MODULES = "modules"
+"""The file with the names of what a command has imported."""
 
 
 class Outcome(Struct, frozen=True):
@@ -189,6 +195,8 @@ def _run(
             code = end.code
         finally:
             sys.setprofile(None)
+        if step == _NO_STEP:
+            (folder.parent / MODULES).write_text("\n".join(sys.modules))
         if code in (0, None):
             code = 0 if steps.count >= step else MARK
     except BaseException:  # noqa: BLE001 - as the interpreter would end
@@ -226,8 +234,21 @@ def main() -> None:
         stride = CALLING[name]
         _until_the_end(folder, name, "Ctrl-C at a call", range(2, _MOST * stride, stride), count_calls, _interrupted)
         return
+    _import_for(folder, name)
     for fault, act in WRITE_FAULTS.items():
         _until_the_end(folder, name, fault, range(1, _MOST), count_writes, act)
+
+
+def _import_for(folder: Path, name: str) -> None:
+    """Import what a run imports, so that none of the forks has to: it is most of what they would do."""
+    outcome = attempt(folder, name, "none", _NO_STEP, lambda _: None, lambda: None)
+    if outcome.content != "new":
+        raise AssertionError(outcome.stderr)
+    modules = folder.parent / MODULES
+    for module in modules.read_text().split():
+        with suppress(ImportError):
+            importlib.import_module(module)
+    modules.unlink()
 
 
 def _until_the_end(

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 FLEET = FleetShape(clusters=1, brokers=3, topics=8, groups=12, days=365, faults=0, odd_names=0, other_clients=0)
 MOST = 1.2
-NAMES = ("ingest", "allocate", "score", "what-if", "producers", "history")
+NAMES = ("ingest", "allocate", "score", "what-if", "size", "sweep", "producers", "history")
 
 
 @pytest.fixture(scope="module")

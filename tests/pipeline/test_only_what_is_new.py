@@ -170,7 +170,7 @@ def test_files_at_urls_are_known_by_name_size_and_time_too(
     assert warehouse.rows(schemas.FILES) == {"files": 2}
 
 
-SWEEPS = ("allocate", "score", "what-if", "producers")
+SWEEPS = ("allocate", "score", "what-if", "size", "sweep", "producers")
 SWEPT = [table for name in SWEEPS for table in schemas.WRITTEN_BY[name] if table is not schemas.REFUSALS]
 
 

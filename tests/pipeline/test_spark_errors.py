@@ -14,7 +14,7 @@ from pyspark.errors import PySparkRuntimeError
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.user_functions import STRATEGY, FromFile
-from rmqlb.errors import DataError, DocumentError, RmqlbError, UsageError
+from rmqlb.errors import DataError, DocumentError, EndpointError, RmqlbError, UsageError
 from rmqlb.pipeline.groups.assignment_rows import allocated
 from rmqlb.pipeline.schemas import FLEET
 from rmqlb.pipeline.spark.in_workers import in_workers
@@ -145,6 +145,52 @@ def test_memory_that_ran_out_is_said_with_sparks_reason(words: str) -> None:
     error = plain_error(PySparkRuntimeError(f"An error occurred.\n{words}\n\tat x.Y"), "spark.log")
     assert error is not None
     assert error.message == "Spark ran out of memory: Java heap space"
+
+
+NO_KEY = "software.amazon.awssdk.core.exception.SdkClientException: x: No AWS Credentials provided by Simple"
+
+
+@pytest.mark.parametrize(
+    ("words", "kind", "message"),
+    [
+        (
+            "java.net.UnknownHostException: no-such-host.invalid",
+            EndpointError,
+            "no-such-host.invalid: there is no host of this name",
+        ),
+        (
+            "java.nio.file.AccessDeniedException: s3a://b/wh/_writers/7b.json:: getFileStatus on s3a://b: S3Exception: null",
+            UsageError,
+            "s3a://b/wh: permission denied",
+        ),
+        ("java.nio.file.AccessDeniedException: /data/wh", UsageError, "/data/wh: permission denied"),
+        (
+            f"java.nio.file.AccessDeniedException: s3a://b/wh/_writers/7b.json: NoAuthWithAWSException: {NO_KEY}",
+            EndpointError,
+            "the storage does not accept the credentials, or there are none",
+        ),
+        (
+            'AccessControlException: Permission denied: user=ops, access=WRITE, inode="/wh":hdfs:supergroup:drwxr-xr-x',
+            UsageError,
+            "/wh: user ops has no permission to WRITE",
+        ),
+        (
+            "NoSuchBucketException: The specified bucket does not exist (Service: S3)",
+            DataError,
+            "there is no such bucket",
+        ),
+        (
+            'UnsupportedFileSystemException: No FileSystem for scheme "foo"',
+            UsageError,
+            "Spark knows no storage with the scheme foo",
+        ),
+    ],
+)
+def test_what_a_storage_refuses_is_said_without_our_own_files(words: str, kind: type[RmqlbError], message: str) -> None:
+    error = plain_error(
+        PySparkRuntimeError(f"An error occurred while calling o1.create.\n: {words}\n\tat x.Y"), "spark.log"
+    )
+    assert (type(error), error and error.message) == (kind, message)
 
 
 def test_a_worker_that_dies_is_said(spark: SparkSession) -> None:

@@ -21,8 +21,9 @@ def strict(schema: Any) -> Any:
     return {**inner, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else inner
 
 
+@cache
 def schema_of(name: str) -> dict[str, Any]:
-    """The schema as `rmqlb schema` prints it."""
+    """The schema as `rmqlb schema` prints it; it is shared, and not to be changed."""
     result = result_of(name)
     assert result is not None, f"{name} is not in {[each.name for each in RESULTS]}"
     return json_schema(result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from inspect import cleandoc
 
 import typer
@@ -69,8 +70,9 @@ class CommandPage(Struct, frozen=True):
             yield from command.all()
 
 
+@cache
 def command_tree() -> CommandPage:
-    """The program with all its commands."""
+    """The program with all its commands; made once, which takes a tenth of a second and more."""
     return _page(typer.main.get_command(app), ())
 
 

@@ -22,7 +22,7 @@ def allocate(
 
       rmqlb pipeline allocate -w warehouse --strategy AVG --strategy CONSISTENT_HASH --only cluster=east
 
-    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
+    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 master or storage cannot be reached.
     """
     from rmqlb.cli.pipeline.run_stages import run_stages
 

@@ -25,7 +25,7 @@ def compact(
 
       rmqlb pipeline compact -w warehouse --keep 90d
 
-    Exit codes: 0 done, 2 usage, 4 data is contradictory, 5 the master cannot be reached.
+    Exit codes: 0 done, 2 usage, 4 data is contradictory, 5 master or storage cannot be reached.
     """
     from rmqlb.cli.common import amounts
     from rmqlb.cli.pipeline.run_stages import run_stages

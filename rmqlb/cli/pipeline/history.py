@@ -14,7 +14,7 @@ def history(*, which: OnlyOptions, stage: StageOptions, output: OutputOptions) -
     Examples:
       rmqlb pipeline history -w warehouse --only cluster=east
 
-    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
+    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 master or storage cannot be reached.
     """
     from rmqlb.cli.pipeline.run_stages import run_stages
 

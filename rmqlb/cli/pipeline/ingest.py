@@ -34,7 +34,7 @@ def ingest(
 
       rmqlb pipeline ingest -w warehouse --cluster east 'east/2026-11-*.json.gz'
 
-    Exit codes: 0 done, 2 usage, 4 nothing is there to read, 5 the master cannot be reached.
+    Exit codes: 0 done, 2 usage, 4 nothing is there to read, 5 master or storage cannot be reached.
     """
     from rmqlb.cli.pipeline.run_stages import run_stages
 

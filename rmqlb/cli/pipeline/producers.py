@@ -15,7 +15,7 @@ def producers(*, which: AsOfOptions, schedule: ScheduleOptions, stage: StageOpti
 
       rmqlb pipeline producers -w warehouse --fail 'broker-b@30s-' --rate 100 --for 2m --trials 1000
 
-    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
+    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 master or storage cannot be reached.
     """
     from rmqlb.cli.pipeline.run_stages import run_stages
 

@@ -17,7 +17,7 @@ def report(
     Examples:
       rmqlb pipeline report -w warehouse --to report
 
-    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
+    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 master or storage cannot be reached.
     """
     from rmqlb.cli.pipeline.run_stages import run_stages
 

@@ -47,7 +47,7 @@ def run(
 
       rmqlb pipeline run -w warehouse --only cluster=east --consumers 3 -o json
 
-    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
+    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 master or storage cannot be reached.
     """
     from rmqlb.cli.pipeline.run_stages import run_stages
     from rmqlb.pipeline.stages import STAGES

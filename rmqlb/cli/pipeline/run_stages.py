@@ -17,6 +17,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.stage import StageReport
 from rmqlb.pipeline.spark.progress import stage_progress
+from rmqlb.pipeline.spark.reachable import storage_must_answer
 from rmqlb.pipeline.spark.session import spark_session
 from rmqlb.pipeline.spark.settings import SessionSettings, parse_conf
 from rmqlb.pipeline.stages import READ_ONLY, STAGES, UPKEEP, StageRun
@@ -66,6 +67,8 @@ def _session(warehouse: Warehouse, settings: SessionSettings, *, writes: bool) -
     with ExitStack() as stack:
         if writes and not warehouse.needs_spark:
             stack.enter_context(warehouse.held())
+        elif warehouse.needs_spark and not settings.master.startswith("sc://"):
+            storage_must_answer(warehouse.folder, settings.conf)
         spark = stack.enter_context(spark_session(settings))
         warehouse.use(spark)
         if writes and warehouse.needs_spark:

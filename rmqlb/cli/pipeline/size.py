@@ -24,7 +24,7 @@ def size(
 
       rmqlb pipeline size -w warehouse --max-imbalance 1.25 --survive 1 --survive-broker
 
-    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
+    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 master or storage cannot be reached.
     """
     from rmqlb.cli.pipeline.run_stages import run_stages
 

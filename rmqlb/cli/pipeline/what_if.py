@@ -23,7 +23,7 @@ def what_if(
     Examples:
       rmqlb pipeline what-if -w warehouse --consumers 3
 
-    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 the master cannot be reached.
+    Exit codes: 0 done, 2 usage, 4 a table is not there or data is contradictory, 5 master or storage cannot be reached.
     """
     from rmqlb.cli.pipeline.run_stages import run_stages
 

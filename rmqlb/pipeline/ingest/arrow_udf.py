@@ -43,7 +43,8 @@ HEAD = columns(
     "file string, position int, documents int, hash string, bytes bigint, outcome string, reason string, kind string, "
     "takenAt timestamp, topics int, groups int"
 )
-"""A document: the so many-th (`position`) of its file's `documents`. `outcome`: read or quarantined."""
+"""A document: the so many-th (`position`) of its file's `documents`. `outcome`: read or quarantined; the latter has a
+`kind` only where it failed half-way, so that there are rows of it."""
 
 _MADE = columns("topics int, groups int, reason string")
 """How many topics and groups a snapshot announces; `reason` when its pieces cannot be merged."""
@@ -136,6 +137,7 @@ def _document(out: _Out, given: FileDocument, counts: dict[str, int]) -> Batches
     hash_, doc, labels = given.hash, uuid4().hex, given.labels
     place = {"file": given.file, "position": given.position, "hash": hash_}
     head: dict[str, Any] = {**place, "documents": given.documents, "bytes": len(given.body)}
+    kind = None
     try:
         read = given.read()
         day = labels.date if read.taken_at is None else read.taken_at.date()
@@ -144,6 +146,7 @@ def _document(out: _Out, given: FileDocument, counts: dict[str, int]) -> Batches
         # Pieces are merged later; here they are only tried, so that a bad one is rejected by itself.
         for batch in _rows(out, key, read.snapshot):
             if read.kind == "snapshot":
+                kind = read.kind
                 yield batch
         if read.kind == "snapshot":
             yield out.one("made", key, _counts(read))
@@ -151,7 +154,7 @@ def _document(out: _Out, given: FileDocument, counts: dict[str, int]) -> Batches
             told = {name: getattr(labels, name) for name in ("cluster", "date", "topic", "group")}
             yield out.one("piece", key, {**place, **told, "body": given.body})
     except Exception as error:  # noqa: BLE001 - whatever it is, the other documents are read
-        yield _rejected(out, head, error, counts)
+        yield _rejected(out, {**head, "kind": kind}, error, counts)
         return
     yield out.one("head", key, {**head, **_said(read)})
 

@@ -57,6 +57,11 @@ class Read:
         return int(self.counts["snapshots"] + self.counts["pieces"])
 
     @property
+    def all_rows_count(self) -> bool:
+        """No row is of a document that failed half-way."""
+        return not self.counts["halfWay"]
+
+    @property
     def dates(self) -> Where | None:
         """Where the warehouse has these documents if it has them; None when that is everywhere."""
         days: set[date | None] = set()
@@ -111,6 +116,7 @@ def _counts() -> Iterator[Column]:
     yield fn.sum("file.documents").alias("inFiles")
     yield fn.count("head").alias("documents")
     yield fn.count_if(head["outcome"] == QUARANTINED).alias("quarantined")
+    yield fn.count_if((head["outcome"] == QUARANTINED) & head["kind"].isNotNull()).alias("halfWay")
     yield fn.count_if(is_snapshot).alias("snapshots")
     yield fn.count("piece").alias("pieces")
     for kind, where, day in (

@@ -75,7 +75,7 @@ class Taker:
         if read.documents:
             return self._take(read, new, only)
         self._writing.add(DOCUMENTS, no_rows(self._spark, DOCUMENTS), empty=True)
-        return Taken(no_rows(self._spark, PIECES), 0, 0, empty=_ALL_EMPTY, made=dict.fromkeys(MADE, 0))
+        return Taken(read.rows.limit(0), 0, 0, empty=_ALL_EMPTY, made=dict.fromkeys(MADE, 0))
 
     def _documents(self, read: Read) -> DataFrame | None:
         """Those of the warehouse that may be the same as what was read; None when there are none."""
@@ -101,7 +101,7 @@ class Taker:
         kept = only.filter(fresh.observe(told, fn.count(fn.lit(1)).alias("fresh")))
         written = self._writing.add(DOCUMENTS, kept, gone)
         number = told.get["fresh"]
-        if written == read.documents and not read.counts["quarantined"]:  # a bad document has left some of its rows
+        if written == read.documents and read.all_rows_count:
             rows, empty = read.rows, frozenset(table.name for table in ROWS if not read.counts[table.name])
         else:
             rows = aside(self._writing, "_chosen", steps.semi(read.rows, only.filter(fresh), "doc"))
@@ -134,8 +134,8 @@ class Taker:
         together = self._together(old.unionByName(added))
         snapshots = only.filter(fresh.filter("kind = 'snapshot'"))
         gone, changed = self._replaced(read, snapshots, documents, new)
-        is_whole = number == read.documents and not read.counts["quarantined"] and not together.counts["failed"]
-        if is_whole and only == RowFilter():
+        all_is_taken = number == read.documents and only == RowFilter() and read.all_rows_count
+        if all_is_taken and not together.counts["failed"]:
             of_pieces = fn.col("piece").isNotNull() | fn.coalesce(fn.col("head.kind") == "pieces", fn.lit(False))  # noqa: FBT003
             choice = _Choice(read.rows.filter(~of_pieces).unionByName(together.rows), old.unionByName(added))
             made = {name: (read.counts[name] or 0) + (together.counts[name] or 0) for name in MADE}

@@ -10,7 +10,6 @@ import logging
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -21,9 +20,10 @@ from importlib.util import find_spec
 from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING, Any
 
-from rmqlb.errors import EndpointError, RmqlbError, UsageError
+from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.pipeline.spark.in_workers import package_zip
 from rmqlb.pipeline.spark.java import find_java, java_home
+from rmqlb.pipeline.spark.reachable import master_must_answer
 from rmqlb.pipeline.spark.settings import (
     DEFAULT_MASTER,
     SUBMITTED,
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-_CONNECT_SECONDS = 5.0
 _STOP_SECONDS = 15.0
 _COMPLAINT = re.compile(
     r"^(?:Exception in thread \S+ |Error: )?(.*(?:Exception|[Ee]rror(?! occurred during)|Invalid|Could not).*)$",
@@ -159,7 +158,7 @@ def _own_session(settings: SessionSettings) -> Iterator[SparkSession]:
     """
     with TemporaryDirectory(prefix="rmqlb-spark-", ignore_cleanup_errors=True) as folder:
         environ = launch_environ(os.environ, folder)
-        _must_answer(settings.master)
+        master_must_answer(settings.master)
         from pyspark import SparkConf
 
         named = settings.conf.get("spark.pyspark.python") or environ.get("PYSPARK_PYTHON")
@@ -242,25 +241,6 @@ def _new_log(log_file: str) -> IO[bytes]:
         raise UsageError(
             f"{log_file}: Spark's log cannot be written: {error.strerror}", hint=hint, code="cannot-write"
         ) from None
-
-
-def _must_answer(master: str) -> None:
-    """One address of a spark:// master listens; Spark itself would take a minute to notice that none does."""
-    faults: list[str] = []
-    for address in master.removeprefix("spark://").split(",") if master.startswith("spark://") else ():
-        host, _, port = address.rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
-        except ValueError:
-            raise UsageError(f"--master {master}: not HOST:PORT: {address}", hint="such as spark://host:7077") from None
-        except (OSError, OverflowError) as error:
-            faults.append(f"{getattr(error, 'strerror', None) or error}")
-        else:
-            return
-    if faults:
-        hint = "is it running, and does its page show this very spark:// address?"
-        text = f"{master}: cannot reach the Spark master: {'; '.join(faults)}"
-        raise EndpointError(text, hint=hint, code="unreachable")
 
 
 def _send_package(spark: SparkSession, folder: str) -> None:

@@ -44,8 +44,37 @@ _KNOWN: tuple[tuple[str, str, str, type[RmqlbError]], ...] = (
         "check who may write there",
         UsageError,
     ),
+    (
+        r'Permission denied: user=([^,\s]+), access=(\w+), inode="([^"]+)"',
+        "{2}: user {0} has no permission to {1}",
+        "check who may read and write there",
+        UsageError,
+    ),
     (r"(\S+?):? \(?Permission denied\)?", "{0}: permission denied", "check who may read and write there", UsageError),
-    (r"AccessDeniedException: (\S+)", "{0}: permission denied", "check who may read and write there", UsageError),
+    (
+        r"InvalidAccessKeyId|SignatureDoesNotMatch|NoAuthWithAWSException|SIMPLE authentication|No valid credentials",
+        "the storage does not accept the credentials, or there are none",
+        "they are Hadoop's own: a Kerberos ticket, core-site.xml, an instance role, or --conf spark.hadoop.fs.s3a.…",
+        EndpointError,
+    ),
+    (
+        r"AccessDeniedException: (\S+?)(?:/_(?:writers|aside|published)\S*?)?:*(?=\s|$)",
+        "{0}: permission denied",
+        "check who may read and write there, and the credentials",
+        UsageError,
+    ),
+    (
+        r"The specified bucket does not exist|UnknownStoreException",
+        "there is no such bucket",
+        "make it first, or check its name and the endpoint",
+        DataError,
+    ),
+    (
+        r"UnknownHostException: ([\w.\-]+)",
+        "{0}: there is no host of this name",
+        "check the URI, and Hadoop's own settings",
+        EndpointError,
+    ),
     (r"(?:java\.lang\.|Spark)OutOfMemoryError: ([^\n]+)", "Spark ran out of memory: {0}", _MORE_MEMORY, RmqlbError),
     (
         r"Insufficient (driver|executor) memory: \D*(\d+) must be at least (\d+)",

@@ -48,6 +48,8 @@ PUBLISHED = Table(
 """A table as a run left it; of each `name` the row of the highest `run` holds. `lastChange` is the last run that
 changed the table's rows, `writer` names the process."""
 
+MOST_COMMITS = 32
+"""After so many to a table that is read as a whole, its small files are put together: a later night costs no more."""
 _FOLDERS = frozenset({"date"})
 """Of a table's partitions those that are folders here: a cluster's night is too small for a file of its own."""
 _ABSENT = {"DELTA_TABLE_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_MISSING_DELTA_TABLE", "PATH_NOT_FOUND"}
@@ -118,7 +120,7 @@ class DeltaTables:
     def put(self, table: Table, rows: Rows | None, run: int, before: Stored, where: Where) -> tuple[Stored, int]:
         """Versions upon the one that is shown: one without the rows that give way, one with the new rows."""
         base = self._go_back(table, before)
-        gone = self._delete(table, " AND ".join(_condition(name, values) for name, values in where.items()))
+        gone = self._delete(table, where)
         if rows is None:
             return Stored((), before.rows - gone, dict(table.columns), run=run, table_version=base + bool(gone)), 0
         number, version = self._commit(table, self._frame(table, rows), "append", base=base + bool(gone))
@@ -133,18 +135,19 @@ class DeltaTables:
             stored = self.replace(table, frame, run)
             return stored, stored.rows
         base = self._go_back(table, before)
-        gone = self._delete(table, _condition("snapshot", instead_of)) if instead_of else 0
+        gone = self._delete(table, {"snapshot": instead_of})
         rows, version = self._commit(table, frame, "append", base=base + bool(gone))
         if not rows and not gone:
             return before, 0
+        if not table.partitions and version // MOST_COMMITS > base // MOST_COMMITS:
+            version = self._optimize(table)
         now = Stored((), before.rows - gone + rows, dict(table.columns), run=run, table_version=version)
         return now, rows
 
     def compact(self, spark: SparkSession, table: Table, run: int, before: Stored) -> Stored:  # noqa: ARG002 - no new run
         """By OPTIMIZE, which makes a version of the same rows in larger files, where there are several small ones."""
         base = self._go_back(table, before)
-        self._sql(f"OPTIMIZE {self._name(table)}")
-        version = int(self._head(table)["version"])
+        version = self._optimize(table)
         return before if version == base == before.table_version else replace(before, table_version=version)
 
     def aside(self, name: str, run: int) -> str:
@@ -152,22 +155,24 @@ class DeltaTables:
         return f"{self.place}/_aside/{name}/{self._writer}-{run}"
 
     def publish(self, contents: Contents, written: Collection[str]) -> None:
-        """By one commit to `_published`, which another that has come first makes void."""
+        """By one commit to `_published`, which another that has come first makes void; now and then of all tables."""
         if not written:
             return
         if self._claim is not None:
             self._claim.must_hold(self.place)
+        anew = contents.last % MOST_COMMITS == 0
         at = datetime.now(UTC).replace(tzinfo=None)
         rows = [
             (
                 *(name, contents.last, stored.table_version, stored.rows, at, self._writer, VERSION),
                 *(stored.columns, stored.made_from, stored.run),
             )
-            for name, stored in ((name, contents.tables[name]) for name in written)
+            for name, stored in ((name, contents.tables[name]) for name in (contents.tables if anew else written))
         ]
         frame = self._spark.createDataFrame(rows, PUBLISHED.ddl).coalesce(1)
         # A commit of the same application and number is void when there is one already: two never publish one run.
-        self._commit(PUBLISHED, frame, "append", {"txnAppId": "rmqlb", "txnVersion": str(contents.last)})
+        void = {"txnAppId": "rmqlb", "txnVersion": str(contents.last)}
+        self._commit(PUBLISHED, frame, "overwrite" if anew else "append", void)
         self._contents = contents
 
     def reader_scripts(self, contents: Contents, tables: Iterable[Table]) -> dict[str, str]:
@@ -215,6 +220,11 @@ class DeltaTables:
     def _sql(self, text: str) -> list[Any]:
         return self._spark.sql(text).collect()
 
+    def _optimize(self, table: Table) -> int:
+        """Few files of many; the newest version afterwards."""
+        self._sql(f"OPTIMIZE {self._name(table)}")
+        return int(self._head(table)["version"])
+
     def _head(self, table: Table) -> Any:
         """The newest version, whether or not it is shown, and what was said of it when it was committed."""
         return self._sql(f"DESCRIBE HISTORY {self._name(table)} LIMIT 1")[0]
@@ -239,7 +249,11 @@ class DeltaTables:
             )
         return int(head["operationMetrics"].get("numOutputRows", 0)), int(head["version"])
 
-    def _delete(self, table: Table, condition: str) -> int:
+    def _delete(self, table: Table, where: Where) -> int:
+        """How many rows with these values there were."""
+        if not all(where.values()):
+            return 0
+        condition = " AND ".join(_condition(name, values) for name, values in where.items())
         return int(self._sql(f"DELETE FROM {self._name(table)} WHERE {condition}")[0][0])  # noqa: S608
 
     def _go_back(self, table: Table, shown: Stored) -> int:
@@ -285,11 +299,11 @@ class DeltaTables:
 
 
 def _condition(name: str, values: Collection[Any]) -> str:
-    """A column has one of these values, as SQL says it."""
+    """A column has one of these values, of which there are some, as SQL says it."""
     known = sorted(_literal(value) for value in values if value is not None)
     parts = [f"`{name}` IN ({', '.join(known)})"] if known else []
     parts += [f"`{name}` IS NULL"] if None in values else []
-    return f"({' OR '.join(parts or ['false'])})"
+    return f"({' OR '.join(parts)})"
 
 
 def _literal(value: Any) -> str:

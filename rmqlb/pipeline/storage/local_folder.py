@@ -24,6 +24,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline.schemas import Table, ddl
 from rmqlb.pipeline.storage.contents import FORMAT, VERSION, Contents, Stored
 from rmqlb.pipeline.storage.reader_scripts import folder_scripts
+from rmqlb.pipeline.storage.shared_folder import must_be_shared
 from rmqlb.pipeline.storage.storage import Rows, Where, rows_where
 from rmqlb.sources.atomic_file import replace_file
 
@@ -37,7 +38,7 @@ _MIGRATED = 2
 """The format of before, in which a run's number was that of its folder only."""
 _ROWS_A_FILE = 4_000_000
 _UNKNOWN_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-_MOST_FOLDERS = 32
+MOST_FOLDERS = 32
 """Of a table that has no partitions: it is read as a whole, and a small file costs as much as many rows."""
 
 
@@ -48,9 +49,12 @@ class LocalFolder:
 
     def __init__(self, folder: str) -> None:
         self.place = os.path.abspath(folder)
+        self._is_held = False
 
     def use(self, spark: SparkSession) -> None:
-        """Each frame has its own session, which is enough."""
+        """Each frame has its own session; before it writes, its machines must see this folder."""
+        if self._is_held:
+            must_be_shared(spark, self.place)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -69,8 +73,10 @@ class LocalFolder:
                     hint="wait for it, or use another --warehouse",
                     code="warehouse-busy",
                 ) from None
+            self._is_held = True
             yield
         finally:
+            self._is_held = False
             os.close(lock)
 
     def contents(self) -> Contents:
@@ -149,7 +155,7 @@ class LocalFolder:
         self, table: Table, frame: DataFrame, run: int, before: Stored | None, instead_of: Collection[str]
     ) -> tuple[Stored, int]:
         """In a folder of the run; of the folders of before, the rows of these snapshots are named as left out."""
-        if before is not None and not table.partitions and len(before.folders) >= _MOST_FOLDERS:
+        if before is not None and not table.partitions and len(before.folders) >= MOST_FOLDERS:
             return self._add_in_one(table, frame, run, before, instead_of)
         more = self.replace(table, frame, run)
         if before is None:

@@ -27,12 +27,14 @@ NAMES = ("5.5.0-stale-after-crash", "5.5.0-stale-after-leave", "5.5.0-orderly", 
 LITE_PULL = "5.5.0-lite-pull"
 FREEZES = ("5.5.0-freeze", "5.5.0-freeze-quiet", "5.5.0-freeze-short", "4.9.7-freeze")
 TRIALS = 200
+FEW = 100
+"""Where measured times are to lie within those of the trials: the fewer, the narrower."""
 
 
 @pytest.mark.parametrize("name", [*NAMES, *FREEZES, LITE_PULL])
 def test_what_java_clients_went_through_is_what_the_simulation_foretells(name: str) -> None:
     recording = saved(name)
-    comparisons = compared(recording, TRIALS)
+    comparisons = compared(recording, FEW)
     assert sum(len(each.changing) for each in comparisons) >= 20
     assert disagreements(comparisons) == []
 

@@ -206,7 +206,7 @@ def test_a_message_of_many_retries_that_meets_the_wrap_is_no_period(
     threads: int, latency_fault: bool, before: int
 ) -> None:
     everyone = tuple(Failure(name, Reaction("code", "SYSTEM_ERROR", 1)) for name in "ab")
-    scenario = SendScenario(messages=250, threads=threads, retries=40, latency_fault=latency_fault, failures=everyone)
+    scenario = SendScenario(messages=100, threads=threads, retries=40, latency_fault=latency_fault, failures=everyone)
     if latency_fault:
         scenario = replace(scenario, client_version="5.1.3")
     ends = []
