@@ -1,4 +1,4 @@
-"""Servers of Spark on loopback, from the installed pyspark: a standalone cluster, and Spark Connect.
+"""Servers of Spark on loopback, from the installed pyspark or another: a standalone cluster, and Spark Connect.
 
 Each runs under a small guard that reads a pipe from us and, when it closes, kills its whole process group, executors
 included: even a killed pytest leaves nothing behind. Ports are the system's choice, read from each server's log.
@@ -12,14 +12,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from rmqlb.pipeline.spark.session import launch_environ
 
-START_DEADLINE = 90.0
+START_DEADLINE = 300.0
 POLL = 0.1
 _LOG4J2 = """\
 rootLogger.level = info
@@ -40,15 +40,20 @@ os.killpg(0, signal.SIGKILL)
 
 @dataclass(frozen=True)
 class StandaloneCluster:
-    """A running master and its worker.
+    """A running master and its workers.
 
     Attributes:
         master: its `spark://` address.
-        folder: where the worker keeps its executors' folders and logs.
+        folder: where the first worker keeps its executors' folders and logs.
+        folders: those of all workers.
     """
 
     master: str
-    folder: Path
+    folders: tuple[Path, ...]
+
+    @property
+    def folder(self) -> Path:
+        return self.folders[0]
 
 
 @dataclass(frozen=True)
@@ -63,21 +68,29 @@ class ConnectServer:
 
 
 @contextmanager
-def standalone_processes(folder: Path) -> Iterator[StandaloneCluster]:
+def standalone_processes(
+    folder: Path, *, workers: int = 1, cores: int = 2, home: Path | None = None
+) -> Iterator[StandaloneCluster]:
+    """A master and workers of so many cores each; `home`: the folder of their Spark."""
     package = "org.apache.spark.deploy"
     here = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-    work = folder / "work"
-    with _server([f"{package}.master.Master", *here], folder, "master") as master_log:
-        address = _said(master_log, r"Starting Spark master at (spark://\S+)")
-        _said(master_log, r"I have been elected leader")
-        room = ["--cores", "2", "--memory", "1g", "--work-dir", str(work)]
-        with _server([f"{package}.worker.Worker", *here, *room, address], folder, "worker") as worker_log:
-            _said(worker_log, r"Successfully registered with master")
-            yield StandaloneCluster(address, work)
+    folders = [folder / ("work" if number == 0 else f"work-{number + 1}") for number in range(workers)]
+    with ExitStack() as stack:
+        log = stack.enter_context(_server([f"{package}.master.Master", *here], folder, "master", home))
+        address = _said(log, r"Starting Spark master at (spark://\S+)")
+        _said(log, r"I have been elected leader")
+        for work in folders:
+            room = ["--cores", str(cores), "--memory", "1g", "--work-dir", str(work)]
+            worker = [f"{package}.worker.Worker", *here, *room, address]
+            _said(stack.enter_context(_server(worker, folder, work.name, home)), r"Successfully registered with master")
+        yield StandaloneCluster(address, tuple(folders))
 
 
 @contextmanager
-def connect_server_process(folder: Path) -> Iterator[ConnectServer]:
+def connect_server_process(
+    folder: Path, *, more: Mapping[str, str] | None = None, home: Path | None = None
+) -> Iterator[ConnectServer]:
+    """A server in local mode; `more`: settings of Spark's, `home`: the folder of its Spark."""
     conf = {
         "spark.master": "local[2]",
         "spark.driver.memory": "1g",
@@ -88,17 +101,18 @@ def connect_server_process(folder: Path) -> Iterator[ConnectServer]:
         "spark.ui.enabled": "false",
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        **(more or {}),
     }
     settings = [argument for key, value in conf.items() for argument in ("--conf", f"{key}={value}")]
     program = ["org.apache.spark.deploy.SparkSubmit", *settings]
     program += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    with _server(program, folder, "connect") as log:
+    with _server(program, folder, "connect", home) as log:
         port = _said(log, r"Spark Connect server started at: \S*:(\d+)")
         yield ConnectServer(f"sc://localhost:{port}")
 
 
 @contextmanager
-def _server(program: list[str], folder: Path, name: str) -> Iterator[Path]:
+def _server(program: list[str], folder: Path, name: str, home: Path | None) -> Iterator[Path]:
     """Run one of Spark's programs, outside the reach of our own PYTHONPATH, and yield its log."""
     (folder / "conf").mkdir(exist_ok=True)
     (folder / "conf" / "log4j2.properties").write_text(_LOG4J2, encoding="utf-8")
@@ -107,6 +121,7 @@ def _server(program: list[str], folder: Path, name: str) -> Iterator[Path]:
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_LOCAL_DIRS": str(folder),
         "PYSPARK_PYTHON": sys.executable,
+        **({} if home is None else {"SPARK_HOME": str(home)}),
     }
     command = [f"{environ['SPARK_HOME']}/bin/spark-class", *program]
     log = folder / f"{name}.log"

@@ -156,6 +156,18 @@ def test_bad_documents_are_put_aside_among_good_ones(spark: SparkSession, wareho
     assert sizes["noise.bin"] == (digest(b"\xff\xfe\x00"), 3)
 
 
+def test_a_first_ingest_of_nothing_that_can_be_read_is_told_and_makes_empty_tables(
+    spark: SparkSession, warehouse: Warehouse, dumps: Path
+) -> None:
+    root = write(dumps, {"a.json": "{"})
+    assert counts(ingest(spark, warehouse, [root])) == (1, 0, 0, 1)
+    assert warehouse.rows(schemas.CLUSTERS, schemas.DOCUMENTS, schemas.QUARANTINE) == {
+        "clusters": 0,
+        "documents": 0,
+        "quarantine": 1,
+    }
+
+
 def test_a_document_that_was_put_aside_is_not_put_aside_twice(
     spark: SparkSession, warehouse: Warehouse, dumps: Path
 ) -> None:

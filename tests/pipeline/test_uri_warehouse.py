@@ -26,8 +26,8 @@ LOCAL = ("--master", "local[2]")
 
 @pytest.fixture(scope="module")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with storages.hdfs(tmp_path_factory.mktemp("hdfs")) as uri:
-        yield uri
+    with storages.hdfs(tmp_path_factory.mktemp("hdfs")) as running:
+        yield running.uri
 
 
 @pytest.fixture(

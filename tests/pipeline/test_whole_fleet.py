@@ -9,27 +9,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-from rmqlb.engine.assignment.assign import Members, assign, runnable
+from rmqlb.engine.assignment.assign import assign
 from rmqlb.engine.assignment.balance import spread
-from rmqlb.engine.assignment.consumers import rebalanced_members
-from rmqlb.engine.assignment.group_sdks import group_sdks
-from rmqlb.engine.assignment.pop_and_proxy import behind_proxy, must_be_listed, only_grpc, popped_topics
+from rmqlb.engine.assignment.pop_and_proxy import behind_proxy, only_grpc, popped_topics
 from rmqlb.engine.assignment.pop_topics import pop_topics, proxy_topics
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.errors import DataError
-from rmqlb.model.group import BROADCASTING, CONSUME_POP, RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.group import BROADCASTING, CONSUME_POP
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.pipeline_plan import PipelinePlan
 from rmqlb.pipeline.stages import STAGES, StageRun
 from rmqlb.pipeline.synthetic.generate import generate
 from rmqlb.pipeline.synthetic.shape import FleetShape
 from rmqlb.pipeline.warehouse import Warehouse
-from rmqlb.sources.dump.source import DumpSource
 from tests.generate.faults import put_faults
+from tests.pipeline import by_the_engine
+from tests.pipeline.by_the_engine import last_snapshots, planned, told
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,36 +57,7 @@ def run(spark: SparkSession, fleet: Path, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(scope="module")
 def snapshots(fleet: Path) -> dict[str, ClusterSnapshot]:
     """Cluster → its last night's snapshot."""
-    last = {}
-    for path in sorted(fleet.glob("cluster=*/date=*/*.json.gz")):
-        last[path.parts[-3].removeprefix("cluster=")] = DumpSource(str(path)).fetch(Wanted())
-    return last
-
-
-def planned(snapshot: ClusterSnapshot) -> dict[str, tuple[ConsumerGroup, tuple[str, ...], list[Any]]]:
-    """Group → itself, its members and its routes, of the groups that rebalance and have a topic with a route."""
-    found = {}
-    for name, group in snapshot.groups.items():
-        try:
-            members = rebalanced_members(group)
-            must_be_listed(group)
-        except DataError:
-            continue
-        topics = [topic for topic in group.topics or () if not topic.startswith(RETRY_PREFIX)]
-        routes = [snapshot.routes[topic].route for topic in topics if topic in snapshot.routes]
-        if routes:
-            found[name] = (group, members, routes)
-    return found
-
-
-def told(group: ConsumerGroup, members: tuple[str, ...], strategy: str) -> Members:
-    """The members, each with its own client library."""
-    sdks = group_sdks(group, members)
-    return Members(members, strategy, subscribed=subscribed(group), sdk=sdks.usual, sdk_of=sdks.sdk_of)
-
-
-def subscribed(group: ConsumerGroup) -> dict[str, frozenset[str]]:
-    return {i: report.topics for i, report in group.reports.items() if report.topics is not None}
+    return last_snapshots(fleet.glob("cluster=*/date=*/*.json.gz"))
 
 
 def test_every_owner_of_every_group_is_the_engines(run: StageRun, snapshots: dict[str, ClusterSnapshot]) -> None:
@@ -100,16 +68,9 @@ def test_every_owner_of_every_group_is_the_engines(run: StageRun, snapshots: dic
         if row["owner"] is not None:
             owners.add(row["owner"])
     compared = 0
-    for cluster, snapshot in snapshots.items():
-        for name, (group, members, routes) in planned(snapshot).items():
-            for strategy in WITHOUT_SETTINGS:
-                under = told(group, members, strategy)
-                if not runnable((strategy,), under):
-                    continue
-                dealt = [assign(route, under) for route in routes]
-                expected = {queue: set(owners) for one in dealt for queue, owners in one.owners.items()}
-                assert owned.pop((cluster, name, strategy), {}) == expected, (cluster, name, strategy)
-                compared += 1
+    for key, expected in by_the_engine.owners(snapshots):
+        assert owned.pop(key, {}) == expected, key
+        compared += 1
     assert not owned
     assert compared > GROUPS
 

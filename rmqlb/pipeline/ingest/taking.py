@@ -75,7 +75,7 @@ class Taker:
         if read.documents:
             return self._take(read, new, only)
         self._writing.add(DOCUMENTS, no_rows(self._spark, DOCUMENTS), empty=True)
-        return Taken(no_rows(self._spark, PIECES), 0, 0, empty=_ALL_EMPTY, made=dict.fromkeys(MADE, 0))
+        return Taken(read.rows.limit(0), 0, 0, empty=_ALL_EMPTY, made=dict.fromkeys(MADE, 0))
 
     def _documents(self, read: Read) -> DataFrame | None:
         """Those of the warehouse that may be the same as what was read; None when there are none."""

@@ -23,6 +23,7 @@ from rmqlb.decoding import decode
 from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline.schemas import Table, ddl
 from rmqlb.pipeline.storage.contents import FORMAT, VERSION, Contents, Stored
+from rmqlb.pipeline.storage.shared_folder import must_be_shared
 from rmqlb.pipeline.storage.storage import Rows, Where, rows_where
 from rmqlb.sources.atomic_file import replace_file
 
@@ -47,9 +48,12 @@ class LocalFolder:
 
     def __init__(self, folder: str) -> None:
         self.place = os.path.abspath(folder)
+        self._is_held = False
 
     def use(self, spark: SparkSession) -> None:
-        """Each frame has its own session, which is enough."""
+        """Each frame has its own session; before it writes, its machines must see this folder."""
+        if self._is_held:
+            must_be_shared(spark, self.place)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -68,8 +72,10 @@ class LocalFolder:
                     hint="wait for it, or use another --warehouse",
                     code="warehouse-busy",
                 ) from None
+            self._is_held = True
             yield
         finally:
+            self._is_held = False
             os.close(lock)
 
     def contents(self) -> Contents:
