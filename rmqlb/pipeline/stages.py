@@ -208,7 +208,7 @@ def producers(run: StageRun) -> StageReport:
 
     def write(writing: Writing, part: Part) -> None:
         topics = run.of_last(last, part.clusters, schemas.TOPICS)[schemas.TOPICS.name]
-        most = max(run.warehouse.rows(schemas.TOPICS)["topics"], 1)  # of shapes, some of which fail in several ways
+        most = max(topics.count(), 1)  # of shapes, some of which fail in several ways
         write_sends(
             *(topics, plan.schedule, writing),
             made_from=part.made_from,
