@@ -26,7 +26,19 @@ from rmqlb.pipeline.report import subject_sizes as of_sizes
 from rmqlb.pipeline.report import subject_strategies as strategies
 from rmqlb.pipeline.report.codes import UNREAD_DOCUMENT
 from rmqlb.pipeline.report.frames import Asked, Row, Tables
-from rmqlb.pipeline.report.page import Fact, Section, Status, ToDo, Verdict, counts, grid_of, names, said, words
+from rmqlb.pipeline.report.page import (
+    Fact,
+    Section,
+    Status,
+    ToDo,
+    Verdict,
+    columns,
+    counts,
+    grid_of,
+    names,
+    said,
+    words,
+)
 from rmqlb.pipeline.report.queries import (
     DUPLICATE_OWNERS_EACH,
     IDLE_EACH,
@@ -282,7 +294,7 @@ def _quarantine(found: tuple[Quarantined, ...], number: int) -> Section:
                 found,
                 names("file"),
                 counts(("document", "position"), "bytes"),
-                names("reason"),
+                columns("text", "reason"),
                 query=rows_query("quarantine", "", _BY_FILE, len(found)),
             ),
         ),

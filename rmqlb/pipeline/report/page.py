@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Literal
@@ -21,19 +21,19 @@ from rmqlb.views.formats.text import fit_for_xml
 from rmqlb.views.group.picture import PAGE_POLICY
 from rmqlb.views.report import duration, percent
 
-Kind = Literal["name", "word", "count", "figure", "signed", "share", "ms", "status", "links", "codes", "line"]
-"""What a column holds: names from the data, words of ours, whole numbers, numbers with two digits after the point,
-numbers with their sign, fractions, milliseconds, how bad something is, sections as (anchor, words), codes with
-commas between, or numbers one after the other as a small picture."""
+Kind = Literal["name", "text", "word", "count", "figure", "signed", "share", "ms", "status", "links", "codes", "line"]
+"""What a column holds: names from the data, sentences that have some, words of ours, whole numbers, numbers with two
+digits after the point, numbers with their sign, fractions, milliseconds, how bad something is, sections as (anchor,
+words), codes with commas between, or numbers one after the other as a small picture."""
 Status = Literal["error", "warning", "inOrder", ""]
 """How bad a figure or a group is; empty says nothing of it."""
 Links = tuple[tuple[str, str], ...]
 Value = str | int | float | Links | tuple[float | None, ...] | None
 Column = tuple[str, Kind, str | Callable[[Any], Any]]
 """A column's title, its kind, and the field of a row that it shows, or what makes its cells of a row."""
-_LONGEST = 48
-"""Characters of a name in a table."""
-_SIDES = {"name": "t", "word": "w", "status": "w", "links": "l", "codes": "c", "line": "w"}
+_LONGEST: Mapping[str, int] = {"name": 48, "text": 200}
+"""Characters of what comes from the data, in a table."""
+_SIDES = {"name": "t", "text": "t", "word": "w", "status": "w", "links": "l", "codes": "c", "line": "w"}
 """Kind → class of its cells; those of numbers are `n`."""
 
 
@@ -135,7 +135,7 @@ def cell(value: Value, kind: Kind) -> str:
     if isinstance(value, str):
         if kind == "status":
             return sign_of(value)
-        return _name(value) if kind == "name" else escape(value)
+        return _name(value, _LONGEST[kind]) if kind in _LONGEST else escape(value)
     if kind == "share":
         return percent(value)
     if kind == "ms":
@@ -181,9 +181,9 @@ def sign_of(status: str) -> Markup:
     return Markup('<span class="{}" role="img" aria-label="{}">{}</span>').format(status, word, SIGNS[status])
 
 
-def _name(text: str) -> Markup:
+def _name(text: str, longest: int) -> Markup:
     """A name from the data, its own direction of writing kept to itself; the whole is its tooltip when it is cut."""
-    whole, cut = fit_for_xml(text), shown(text, _LONGEST)
+    whole, cut = fit_for_xml(text), shown(text, longest)
     tooltip = Markup(' title="{}"').format(whole) if cut != whole else ""
     return Markup("<bdi{}>{}</bdi>").format(tooltip, cut)
 

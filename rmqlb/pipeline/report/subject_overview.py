@@ -266,7 +266,8 @@ def left_out(found: tuple[LeftOut, ...], number: int) -> Section:
     grid = grid_of(
         "By cluster and name",
         found,
-        names("cluster", "group", ("reason", "left_out")),
+        names("cluster", "group"),
+        columns("text", ("reason", "left_out")),
         columns("codes", "code"),
         query=LEFT_OUT.query(len(found)),
     )
