@@ -131,7 +131,8 @@ def steps_before_break(profile: ClientProfile, index: int) -> int:
 def meets_break(profile: ClientProfile, before: int, after: int) -> bool:
     """The round robin has wrapped on its way from one index to the other."""
     moved = int32(after - before)
-    return steps_before_break(profile, before) - steps_before_break(profile, after) != moved
+    # Up to 4.7.1 the index after 2^31 − 1 is 0: a way back, of which the steps that are left tell nothing.
+    return moved < 0 or steps_before_break(profile, before) - steps_before_break(profile, after) != moved
 
 
 def break_margin(size: int) -> int:
