@@ -316,8 +316,8 @@ def _tables(found: tuple[Exported, ...], readers: Sequence[str]) -> Section:
         ),
         said("In the folder of this page: duckdb -init duckdb.sql, or spark-sql -i spark.sql --master local."),
         said(
-            "The whole warehouse, down to each queue, in the same state: {}. What no longer holds says so.",
-            " or ".join(readers),
+            f"The whole warehouse, down to each queue, in the same state: {' or '.join(['{}'] * len(readers))}.",
+            *readers,
         ),
     )
     return Section("tables", "The tables", seen, grids=(grid,))
