@@ -126,6 +126,9 @@ def test_a_run_that_was_taken_over_or_came_second_shows_nothing(story: Any) -> N
     assert said.startswith("warehouse-busy: ")
     assert "another process has taken over" in said
     assert numbers == [7]
+    said, numbers = story["late_commit_of_one_that_was_killed"]
+    assert said.startswith("warehouse-busy: another process has written to ")
+    assert numbers == [7]
     said, numbers, things = story["two_that_publish_one_run"]
     assert said.startswith("warehouse-busy: ")
     assert (numbers, things) == ([7], [["c", "s6", "h"]])

@@ -241,7 +241,10 @@ class DeltaTables:
         head = self._head(table)
         if int(head["version"]) == base:  # no rows: nothing to commit
             return 0, base
-        if head["userMetadata"] != mark:
+        is_next = (
+            base is None or int(head["version"]) == base + 1
+        )  # a run that was killed ends a moment after its process
+        if head["userMetadata"] != mark or not is_next:
             raise UsageError(
                 f"another process has written to {self._path(table)} at the same time",
                 hint="nothing of this run is shown; run it again when the other has ended",

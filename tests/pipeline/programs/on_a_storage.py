@@ -16,6 +16,7 @@ from rmqlb.pipeline.schemas import DOCUMENTS, FORGOTTEN, MIGRATED, Table, by_clu
 from rmqlb.pipeline.spark.session import spark_session
 from rmqlb.pipeline.spark.settings import SessionSettings
 from rmqlb.pipeline.storage import delta_tables, local_folder
+from rmqlb.pipeline.storage.contents import Stored
 from rmqlb.pipeline.storage.files import spark_files
 from rmqlb.pipeline.storage.storage import Where, is_uri
 from rmqlb.pipeline.warehouse import Warehouse, Writing
@@ -205,6 +206,25 @@ class Story:
 
         return [refused(write), self.shown()]
 
+    def late_commit_of_one_that_was_killed(self) -> Any:
+        """Its Java lives a moment longer than its process, and commits upon what the next run has gone back to."""
+
+        def write() -> None:
+            warehouse = self.warehouse()
+            storage: Any = warehouse._storage
+            go_back = storage._go_back
+
+            def then_late(table: Table, shown: Stored) -> Any:
+                base = go_back(table, shown)
+                self.numbers(99).write.format("delta").mode("append").save(f"{self.place}/{table.name}")
+                return base
+
+            storage._go_back = then_late
+            with warehouse.writing() as writing:
+                writing.add(OTHERS, self.numbers(8))
+
+        return [refused(write), self.shown()]
+
     def two_that_publish_one_run(self) -> Any:
         """Neither knows of the other: as when a storage gave both the claim."""
         first, second = self.warehouse(), self.warehouse()
@@ -278,7 +298,7 @@ def refused(act: Callable[[], object]) -> str:
     return "done"
 
 
-BY_CLAIMS = ("one_that_was_taken_over", "two_that_publish_one_run")
+BY_CLAIMS = ("one_that_was_taken_over", "late_commit_of_one_that_was_killed", "two_that_publish_one_run")
 """In a folder it is the kernel that keeps others away."""
 STEPS = (
     *("empty", "replaced_and_added", "in_place_of_a_snapshot", "ends_badly", "read_in_between", "two_writers"),
