@@ -234,7 +234,9 @@ class DeltaTables:
     ) -> tuple[int, int]:
         """Write rows; how many they are, and their version, as the commit itself says (UsageError: it is not ours)."""
         folders = [name for name in table.partitions if name in _FOLDERS]
-        writer = frame.select(*table.columns).write.format("delta").mode(mode).partitionBy(*folders)
+        # By Spark Connect a text may have a collation of its own, which other readers do not know.
+        typed = frame.select(*(frame[name].cast(kind).alias(name) for name, kind in table.columns.items()))
+        writer = typed.write.format("delta").mode(mode).partitionBy(*folders)
         schema = "overwriteSchema" if mode == "overwrite" else "mergeSchema"
         mark = uuid4().hex
         writer.options(**{schema: "true", "userMetadata": mark, **(options or {})}).save(self._path(table))
