@@ -97,10 +97,11 @@ def picks_a_second(case: Pick, queues: Sequence[MessageQueue], run: float) -> fl
     """Ours, the mean over so many seconds."""
     strategy, info = case.state(queues)
     select = strategy.select
+    worst = TopicPublishInfo(())
     picked, start = 0, perf_counter()
     while True:
         for _ in range(1000):
-            select(info, None, 0)
+            select(info, worst, None, 0)
         picked += 1000
         elapsed = perf_counter() - start
         if elapsed >= run:
@@ -150,7 +151,7 @@ def picks(java: Selections | None, turns: int, run: float = ONE_RUN, messages: i
 
 def _agree(java: Selections, case: Pick, queues: Sequence[MessageQueue]) -> None:
     strategy, info = case.state(queues)
-    ours = [strategy.select(info, None, 0) for _ in range(CHECKED_PICKS)]
+    ours = [strategy.select(info, TopicPublishInfo(()), None, 0) for _ in range(CHECKED_PICKS)]
     java.start(case.latency_fault, case.isolated)
     if java.checksum(CHECKED_PICKS) != checksum(ours):
         raise RuntimeError(f"{case.name}: the picks differ from RocketMQ's")

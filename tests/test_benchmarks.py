@@ -28,7 +28,7 @@ from benchmarks.imports import parse
 from benchmarks.measuring import MEGABYTE, Spread, Usage, markdown, peak_megabytes, ratio, run
 from benchmarks.rocketmq import VERSION, Selections
 from benchmarks.sections import Section
-from rmqlb import MessageQueue, allocate
+from rmqlb import MessageQueue, TopicPublishInfo, allocate
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.model.send_scenario import NEWEST
 from rmqlb.model.snapshot import Wanted
@@ -165,7 +165,7 @@ class OwnPicks:
 
     def checksum(self, picks: int) -> int:
         strategy, info = self.case.state(self.queues)
-        picked = [strategy.select(info, None, 0) for _ in range(picks - self.strays)]
+        picked = [strategy.select(info, TopicPublishInfo(()), None, 0) for _ in range(picks - self.strays)]
         return producer.checksum(picked + self.queues[:1] * self.strays)
 
     def rate(self, seconds: float) -> float:
@@ -195,7 +195,7 @@ def test_picks_that_differ_are_not_timed() -> None:
 def test_the_isolated_broker_is_not_picked() -> None:
     queues = producer.made_route().publish_queues()
     strategy, info = producer.PICKS[2].state(queues)
-    assert producer.FAILING not in {strategy.select(info, None, 0).broker_name for _ in queues}
+    assert producer.FAILING not in {strategy.select(info, TopicPublishInfo(()), None, 0).broker_name for _ in queues}
 
 
 def test_traces_are_measured_in_processes_of_their_own() -> None:

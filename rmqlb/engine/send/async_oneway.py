@@ -52,7 +52,7 @@ class AsyncSender(Sender):
 
     def _send(self, thread: Thread, now: int) -> None:
         """The first attempt; the update that follows the hand-over says that all is well."""
-        queue = self.strategy.select(thread.info, None, now)
+        queue = self.strategy.select(thread.info, thread.worst, None, now)
         request = self._request(thread)
         request.first = queue.broker_name
         self._start(request, queue, now, self.scenario.timeout_ms)
@@ -75,6 +75,7 @@ class AsyncSender(Sender):
             key=0,
             handed_over_by=thread,
             info=thread.info,
+            worst=thread.worst,
             version=thread.version,
             message=thread.message,
             began=thread.began,
@@ -148,14 +149,14 @@ class AsyncSender(Sender):
         return left > 0 or not profile.async_needs_time
 
     def _retry(self, request: Thread, now: int, left: int) -> None:
-        info = request.info
+        info, worst = request.info, request.worst
         if not self._is_still_sending(request):
             callback = self._callbacks[request.sender.number - 1]
             if callback.version != request.version:
                 self.simulation.look_at_route(callback)
-            info = callback.info
+            info, worst = callback.info, callback.worst
             info.queues = request.info.queues
-        chosen = self.strategy.select(info, request.queue.broker_name, now)
+        chosen = self.strategy.select(info, worst, request.queue.broker_name, now)
         queue = MessageQueue(chosen.topic, chosen.broker_name, request.queue.queue_id)
         self._start(request, queue, now, left)
 
@@ -178,7 +179,7 @@ class OnewaySender(Sender):
 
     def _send(self, thread: Thread, now: int) -> None:
         """One attempt; clients before 5.3.0 wait for the connection."""
-        queue = self.strategy.select(thread.info, None, now)
+        queue = self.strategy.select(thread.info, thread.worst, None, now)
         self.recorder.pick(queue)
         reaction = self.start(thread, queue, now)
         if reaction is not None and reaction.kind == "refused" and self.profile.oneway_tells:

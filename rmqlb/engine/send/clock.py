@@ -33,6 +33,8 @@ class Thread(Struct, eq=False):
     handed_over_by: Thread | None = None
     # its view of the queue list, without queues before the first message
     info: TopicPublishInfo = field(default_factory=lambda: TopicPublishInfo((), 0, {}))
+    # its index among isolated brokers, which no route change starts anew
+    worst: TopicPublishInfo = field(default_factory=lambda: TopicPublishInfo((), 0, {}))
     version: int = -1  # of the route that view is from
     busy: bool = False  # an attempt is under way
     message: int = 0  # number of the message under way

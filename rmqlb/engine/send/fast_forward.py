@@ -125,7 +125,8 @@ class FastForward:
             self._near.restart(self._near_distance)  # it would be no period the next time either
             self._wide.state = None
             return False
-        if first.indexes[-1] != last.indexes[-1] and not _same_remainders(simulation, first, last):
+        own = len(simulation.indexed)
+        if first.indexes[own:] != last.indexes[own:] and not _same_remainders(simulation, first, last):
             return False
         times = _room(simulation, first, last, last.now, cut=not isolations)
         if times >= 1:
@@ -225,12 +226,13 @@ def _keys(simulation: SendSimulation, thread: Thread, now: int) -> tuple[Key, Ke
     """All that the coming messages depend on: isolations by the tick at which they end, and by how long they last."""
     profile, cluster, strategy = simulation.profile, simulation.cluster, simulation.strategy
     events = sorted(simulation.clock.events, key=lambda event: event[:2])
-    half = len(strategy.items) // 2 or 1
+    half = len(strategy.items) // 2
+    worst = simulation.indexes()[len(simulation.indexed) :] if half > 1 else []  # of one broker it is always that one
     common: Key = (
         cluster.version,
         cluster.changes,
         tuple(_residue_of(simulation, each) for each in simulation.indexed),
-        _residue(profile, strategy.worst.send_which_queue, half, len(cluster.queues) or 1),
+        tuple(_residue(profile, index, half, len(cluster.queues) or 1) for index in worst),
         _describe(simulation, thread, now, now),
         *(_describe(simulation, other, at, now) for at, _, other in events),
     )

@@ -37,26 +37,31 @@ class FaultItem(Struct):
 class FaultStrategy:
     """`MQFaultStrategy` with its `LatencyFaultToleranceImpl`, on a clock that the caller hands in.
 
-    `enabled` is `sendLatencyFaultEnable`, `per_ms` how many units of time make a millisecond, `which_item_worst` the
-    index before the next pick among isolated brokers (clients before 5.1.4).
+    `enabled` is `sendLatencyFaultEnable`, `per_ms` how many units of time make a millisecond. Whoever picks hands in
+    its `worst`, whose index is `whichItemWorst`: one for each thread, as long as the producer lives (before 5.1.4).
     """
 
-    def __init__(self, profile: ClientProfile, *, enabled: bool, per_ms: int = 1, which_item_worst: int = 0) -> None:
+    def __init__(self, profile: ClientProfile, *, enabled: bool, per_ms: int = 1) -> None:
         self.profile = profile
         self.enabled = enabled
         self.per_ms = per_ms
         self.items: dict[str, FaultItem] = {}  # broker name → what is remembered of it
-        self.worst = TopicPublishInfo((), which_item_worst, {})  # its index is `whichItemWorst`
 
     def select(
-        self, info: TopicPublishInfo, last_broker_name: str | None, now: int, *, reset_index: bool = False
+        self,
+        info: TopicPublishInfo,
+        worst: TopicPublishInfo,
+        last_broker_name: str | None,
+        now: int,
+        *,
+        reset_index: bool = False,
     ) -> MessageQueue:
         """The queue for the next attempt (`MQFaultStrategy.selectOneMessageQueue`), as `MQFaultStrategy` below says."""
         if not self.enabled:
             return info.select(self.profile, last_broker_name)
         if self.profile.strategy == "filter":
             return self._filter(info, last_broker_name, now, reset_index=reset_index)
-        return self._scan(info, last_broker_name, now)
+        return self._scan(info, worst, last_broker_name, now)
 
     def update(self, broker_name: str, latency: int, now: int, *, isolation: bool, reachable: bool) -> int:
         """Remember an attempt (`MQFaultStrategy.updateFaultItem`).
@@ -104,13 +109,13 @@ class FaultStrategy:
             or info.select(profile)
         )
 
-    def _scan(self, info: TopicPublishInfo, last: str | None, now: int) -> MessageQueue:
+    def _scan(self, info: TopicPublishInfo, worst: TopicPublishInfo, last: str | None, now: int) -> MessageQueue:
         """One step of the index, then the list from there; all isolated: a broker of the better half.
 
         Java does this inside a `try` whose `catch` only logs.
         """
         try:
-            found = self._scan_list(info, last, now) or self._better_half(info, now)
+            found = self._scan_list(info, last, now) or self._better_half(info, worst, now)
         except _CaughtError:
             found = None
         return info.select(self.profile) if found is None else found
@@ -136,24 +141,24 @@ class FaultStrategy:
             raise _CaughtError
         return place
 
-    def _better_half(self, info: TopicPublishInfo, now: int) -> MessageQueue | None:
+    def _better_half(self, info: TopicPublishInfo, worst: TopicPublishInfo, now: int) -> MessageQueue | None:
         """A queue of the broker that `pickOneAtLeast` names; before 5.1.4, 4.9.8 apart, the list changes with it."""
         profile, queues = self.profile, info.queues
-        worst = self._pick_one_at_least(now)
-        if worst is None:
+        name = self._pick_one_at_least(worst, now)
+        if name is None:
             return None
-        write_queues = info.write_queue_nums.get(worst, -1)
+        write_queues = info.write_queue_nums.get(name, -1)
         if write_queues <= 0:
-            del self.items[worst]
+            del self.items[name]
             return None
         queue = info.select(profile)
-        picked = MessageQueue(queue.topic, worst, _remainder(info.next_index(profile), write_queues))
+        picked = MessageQueue(queue.topic, name, _remainder(info.next_index(profile), write_queues))
         if profile.mutates:
             queues[:] = [picked if listed is queue else listed for listed in queues]
         return picked
 
-    def _pick_one_at_least(self, now: int) -> str | None:
-        """`LatencyFaultToleranceImpl.pickOneAtLeast`: the better half in turn, by an index of its own.
+    def _pick_one_at_least(self, worst: TopicPublishInfo, now: int) -> str | None:
+        """`LatencyFaultToleranceImpl.pickOneAtLeast`: the better half in turn, by an index for nothing else.
 
         Clients up to 4.9.3 break ties at random; here they are broken as later clients do.
         """
@@ -166,7 +171,7 @@ class FaultStrategy:
         half = len(ranked) // 2
         if half == 0:
             return ranked[0]
-        place = _remainder(self.worst.next_index(self.profile), half)
+        place = _remainder(worst.next_index(self.profile), half)
         if place < 0:
             raise _CaughtError
         return ranked[place]
@@ -202,9 +207,8 @@ class MQFaultStrategy:
         require(clock, Callable[[], int] | None, "clock")
         require(client_version, str, "client_version")
         require(which_item_worst, JavaInt, "which_item_worst")
-        self._rules = FaultStrategy(
-            profile_of(client_version), enabled=send_latency_fault_enable, which_item_worst=which_item_worst
-        )
+        self._rules = FaultStrategy(profile_of(client_version), enabled=send_latency_fault_enable)
+        self._worst = TopicPublishInfo((), which_item_worst, {})
         self._given_clock = clock or _wall_clock
 
     def _clock(self) -> int:
@@ -231,7 +235,8 @@ class MQFaultStrategy:
         require(reset_index, bool, "reset_index")
         if not publish_info.queues:
             raise JavaArithmeticError("/ by zero")
-        return self._rules.select(publish_info, last_broker_name, self._clock(), reset_index=reset_index)
+        rules, now = self._rules, self._clock()
+        return rules.select(publish_info, self._worst, last_broker_name, now, reset_index=reset_index)
 
     def update_fault_item(
         self, broker_name: str, current_latency: int, isolation: bool = False, reachable: bool = True

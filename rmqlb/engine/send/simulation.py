@@ -37,7 +37,7 @@ class Moment(Struct):
     last_done: int
     last_failed: list[int]  # per failure, as `FailureTimestamps` has it
     counts: Counts
-    indexes: list[int]  # of all round robins, in the order of `SendSimulation.indexes`
+    indexes: list[int]  # of all threads and callbacks, in the order of `SendSimulation.indexes`
     arrivals: list[int]  # per thread, the number of its next message
     late: list[int]  # per thread, as `Clock.lateness` says
 
@@ -127,8 +127,11 @@ class SendSimulation:
         return bits
 
     def indexes(self) -> list[int]:
-        """The index of each round robin; the last is that among isolated brokers."""
-        return [*(each.info.send_which_queue for each in self.indexed), self.strategy.worst.send_which_queue]
+        """The index of each round robin, then each one's index among isolated brokers."""
+        return [
+            *(each.info.send_which_queue for each in self.indexed),
+            *(each.worst.send_which_queue for each in self.indexed),
+        ]
 
     def moment(self, now: int) -> Moment:
         """The present, which must be before a message of the thread that was taken last."""
@@ -163,12 +166,9 @@ class SendSimulation:
             # Where updates only extend, a time that is past never matters again; else it goes along, as all others.
             if isolations or (item.start <= now and not self.profile.only_extends):
                 item.start += ticks
-        *own, self.strategy.worst.send_which_queue = (
-            int32(index + times * int32(b - a))
-            for index, a, b in zip(self.indexes(), since.indexes, until.indexes, strict=True)
-        )
-        for each, index in zip(self.indexed, own, strict=True):
-            each.info.send_which_queue = index
+        infos = *(each.info for each in self.indexed), *(each.worst for each in self.indexed)
+        for info, a, b in zip(infos, since.indexes, until.indexes, strict=True):
+            info.send_which_queue = int32(info.send_which_queue + times * int32(b - a))
         self.clock.jump(
             ticks,
             times * (until.started - since.started),
@@ -199,15 +199,19 @@ class SendSimulation:
         if thread.number == 1 and thread.version < 0 and start is not None and cluster.queues:
             index = start - 1 + len(cluster.queues)
         else:
-            index = self._new_index(thread)
+            index = self._new_index(self.draw(thread))
+        if thread.version < 0:
+            # Numbers of their own, so that whoever needs none of this index has the same others with and without it.
+            seed, trial = self.scenario.seed, self.trial
+            thread.worst.send_which_queue = self._new_index(draw(stream_key(seed, trial, -thread.number), 0))
         info = TopicPublishInfo((), index, cluster.write_queue_nums, lambda: (self.draw(thread) >> 32) * MASK >> 32)
         info.queues = cluster.queues
         thread.info = info
         thread.version = cluster.version
 
-    def _new_index(self, thread: Thread) -> int:
-        """`Random.nextInt()` as the client starts its round robin with it."""
-        start = int32(self.draw(thread) >> 32)
+    def _new_index(self, bits: int) -> int:
+        """`Random.nextInt()` as the client starts a `ThreadLocalIndex` with it."""
+        start = int32(bits >> 32)
         if self.profile.any_start:
             return start
         start = java_abs(start)

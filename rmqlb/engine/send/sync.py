@@ -32,7 +32,9 @@ class SyncSender(Sender):
 
     def _try(self, thread: Thread, now: int, last_broker_name: str | None) -> None:
         """The next round of the loop: a pick, and an attempt if the deadline allows one."""
-        queue = self.strategy.select(thread.info, last_broker_name, now, reset_index=last_broker_name is not None)
+        queue = self.strategy.select(
+            thread.info, thread.worst, last_broker_name, now, reset_index=last_broker_name is not None
+        )
         self.recorder.pick(queue)
         budget = self.scenario.timeout_ms - (now - thread.began + thread.phase) // self.per_ms
         if budget < 0:

@@ -33,14 +33,15 @@ def replayed(vector: dict[str, Any]) -> dict[str, Any]:
     cluster = ClusterState(TopicRouteData("T", datas, ()), SendScenario(vector["version"]), profile, 1, 0)
     write_queues = cluster.write_queue_nums
     info = TopicPublishInfo([MessageQueue(*queue) for queue in vector["mqs"]], vector["index"], write_queues)
-    strategy = FaultStrategy(profile, enabled=vector["latencyFault"], which_item_worst=vector["worstIndex"])
+    strategy = FaultStrategy(profile, enabled=vector["latencyFault"])
+    worst = TopicPublishInfo((), vector["worstIndex"], {})
     picks: list[Any] = []
     for step in vector["steps"]:
         seed = step.get("reset")
         if seed is not None:
             info.random = partial(JavaRandom(seed).next_int, MASK)
         try:
-            pick = strategy.select(info, step["last"], step["at"], reset_index=seed is not None)
+            pick = strategy.select(info, worst, step["last"], step["at"], reset_index=seed is not None)
             picks.append([pick.broker_name, pick.queue_id])
         except ZeroDivisionError:
             picks.append({"error": "ArithmeticException"})

@@ -356,17 +356,21 @@ def test_many_requests_under_way_are_jumped_over_too() -> None:
     assert fast == traced
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("version", ["4.9.7", "5.1.0"])
-def test_a_jump_knows_whose_turn_it_is_among_many_isolated_brokers(version: str, threads: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(("mode", "rate"), [("sync", None), ("sync", Fraction(50)), ("async", Fraction(50))])
+@pytest.mark.parametrize("version", ["4.7.1", "4.9.7", "4.9.8", "5.1.0"])
+def test_a_jump_knows_whose_turn_it_is_among_many_isolated_brokers(
+    version: str, mode: Mode, rate: Fraction | None, threads: int
+) -> None:
     """`pickOneAtLeast` takes the better half in turn: of seven brokers, one of three."""
     names = "abcdefg"
     queues: dict[str, Any] = dict.fromkeys(names, 2)
     topic = route(**queues)
     failures = tuple(Failure(name, REFUSED) for name in names)
-    fast, traced = both(
-        topic, SendScenario(version, threads=threads, messages=600, latency_fault=True, failures=failures)
+    scenario = SendScenario(
+        version, mode=mode, rate=rate, threads=threads, messages=600, latency_fault=True, failures=failures
     )
+    fast, traced = both(topic, scenario)
     assert fast == traced
 
 

@@ -7,9 +7,12 @@ from fractions import Fraction
 
 import pytest
 
-from rmqlb import Failure, Moment, MQFaultStrategy, UsageError
+from rmqlb import Failure, Moment, MQFaultStrategy, UsageError, simulate_send
 from rmqlb.engine.send.fault import _wall_clock
-from tests.engine.send.scenarios import ERROR, REFUSED, TWO, played
+from rmqlb.engine.send.simulate import rules
+from rmqlb.engine.send.simulation import SendSimulation
+from rmqlb.model.send_scenario import SendScenario
+from tests.engine.send.scenarios import ERROR, REFUSED, TIMEOUT, TWO, played
 from tests.support.builders import route
 
 
@@ -72,3 +75,73 @@ def test_an_update_that_says_no_more_than_a_latency_leaves_the_broker_available(
     strategy = MQFaultStrategy(True, lambda: 0, "5.1.4")
     strategy.update_fault_item("a", 20, **reachable)
     assert strategy.is_available("a") is available
+
+
+def places_by_thread(version: str, seed: int) -> tuple[list[int], list[int]]:
+    """Where the brokers that each of two threads picks stand among four isolated ones, the first to be free first."""
+    names = "abcd"
+    scenario = SendScenario(
+        version,
+        threads=2,
+        messages=24,
+        rate=Fraction(10),
+        latency_fault=True,
+        retries=0,
+        failures=tuple(Failure(name, REFUSED) for name in names),
+        seed=seed,
+    )
+    freed: dict[str, float] = {}
+    places: tuple[list[int], list[int]] = [], []
+    for attempt in simulate_send(route(a=1, b=1, c=1, d=1), scenario).attempts or ():
+        if len(freed) == len(names):
+            places[attempt.thread - 1].append(sorted(names, key=freed.__getitem__).index(attempt.broker_name))
+        freed[attempt.broker_name] = attempt.at_ms
+    return places
+
+
+@pytest.mark.parametrize("version", ["4.7.1", "4.8.0", "4.9.3", "4.9.7", "4.9.8", "5.1.0", "5.1.3"])
+def test_each_thread_takes_the_better_half_in_turn_by_an_index_of_its_own(version: str) -> None:
+    """`whichItemWorst` is a `ThreadLocalIndex`: each thread's starts at random, and other threads do not move it."""
+    starts = set()
+    for seed in range(20):
+        for places in (found := places_by_thread(version, seed)):
+            assert len(places) == 10
+            assert places == [(places[0] + turn) % 2 for turn in range(10)]
+        starts.add((found[0][0], found[1][0]))
+    assert starts == {(0, 0), (0, 1), (1, 0), (1, 1)}
+
+
+def test_callbacks_take_the_better_half_by_indexes_of_their_own() -> None:
+    """Four attempts isolate all four brokers; from then on each pick is a step of the index of the thread that picks."""
+
+    def after(messages: int, retries: int) -> list[int]:
+        run = played(
+            route(a=1, b=1, c=1, d=1),
+            *(Failure(name, TIMEOUT) for name in "abcd"),
+            client_version="4.9.7",
+            mode="async",
+            rate=Fraction(1, 60),
+            messages=messages,
+            retries=retries,
+            latency_fault=True,
+        )
+        return [each.worst.send_which_queue for each in run.indexed]
+
+    thread, callback = after(1, 3)
+    assert thread != callback
+    assert after(1, 5) == [thread, callback + 2]
+    assert after(2, 3) == [thread + 1, callback + 3]
+
+
+def test_a_new_queue_list_leaves_the_index_among_isolated_brokers_as_it_is() -> None:
+    """It belongs to the fault table, which lives as long as the producer; the round robin belongs to the list."""
+    scenario = SendScenario("4.9.7", messages=1)
+    run = SendSimulation(TWO, scenario, rules(scenario))
+    thread = run.threads[0]
+    run.look_at_route(thread)
+    before = thread.worst.send_which_queue, thread.info.send_which_queue
+    run.cluster.version += 1
+    run.look_at_route(thread)
+    after = thread.worst.send_which_queue, thread.info.send_which_queue
+    assert before[0] == after[0] != 0
+    assert before[1] != after[1]
