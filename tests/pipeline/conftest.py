@@ -24,6 +24,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.extraJavaOptions": QUICK_JAVA,
+        "spark.ui.retainedStages": "100000",  # or Spark forgets stages that `spark_costs` asks for
     }
     log_file = str(tmp_path_factory.mktemp("spark") / "spark.log")
     with spark_session(SessionSettings("local[2]", conf, log_file, "rmqlb-tests")) as session:
