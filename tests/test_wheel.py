@@ -13,8 +13,8 @@ import pytest
 from rmqlb import __version__
 from tests.cli.run import EXAMPLE, ROOT, environment
 
-LARGEST = 1_600_000
-"""Bytes; most of today's 1,200,000 are the modules."""
+LARGEST = 1_700_000
+"""Bytes; most of today's 1,620,000 are the modules."""
 TESTED = ("rmqlb", "tests", "benchmarks", "fuzz", "tools", "docs", "examples", "man", "completions", ".ci")
 BUILD = "import sys; from hatchling.build import build_wheel; build_wheel(sys.argv[1])"
 
