@@ -42,6 +42,20 @@ with stage_progress(spark, print):
     assert done.said == {"kind": "DataError", "message": "topic T: it has no queues", "hint": None}
 
 
+def test_an_ingest_that_has_no_files_of_this_machine_has_none_over_connect(
+    tmp_path: Path, connect_server: ConnectServer
+) -> None:
+    body = """\
+from rmqlb.pipeline.ingest.input_files import Found
+from rmqlb.pipeline.ingest.new_files import NewFiles, _listed, inputs
+nothing = Found((), (), 0, ())
+say(listed=_listed(spark, nothing).count(), read=inputs(spark, NewFiles((), 0), (), 1).count())
+"""
+    done = scripts.run(tmp_path, body, connect_server.master)
+    assert (done.code, done.terminal, done.left) == (0, "", [])
+    assert done.said == {"listed": 0, "read": 0}
+
+
 def test_a_setting_that_the_server_keeps_is_an_error(tmp_path: Path, connect_server: ConnectServer) -> None:
     done = scripts.run(tmp_path, "say()", connect_server.master, conf={"spark.driver.memory": "2g"})
     assert (done.code, done.terminal, done.left) == (0, "", [])

@@ -19,7 +19,7 @@ from rmqlb.pipeline.arrow import arrow_schema
 from rmqlb.pipeline.ingest.arrow_udf import INPUTS
 from rmqlb.pipeline.ingest.ingest_steps import in_few_parts
 from rmqlb.pipeline.ingest.input_files import Found, nothing_at
-from rmqlb.pipeline.schemas import FILES, columns
+from rmqlb.pipeline.schemas import FILES, columns, ddl
 from rmqlb.pipeline.warehouse import Warehouse
 from rmqlb.sources.dump.read_document import LARGEST_FILE
 from rmqlb.version import __version__
@@ -92,7 +92,8 @@ def inputs(spark: SparkSession, new: NewFiles, urls: Iterable[str], slices: int)
     columns_ = [[row[name] for row in dealt] for name in ("path", "length", "modified")]
     schema = arrow_schema(INPUTS)
     arrays = [pa.array(values, field.type) for values, field in zip(columns_, schema, strict=False)]
-    frame = spark.createDataFrame(pa.Table.from_arrays([*arrays, pa.nulls(len(dealt), pa.binary())], schema=schema))
+    table = pa.Table.from_arrays([*arrays, pa.nulls(len(dealt), pa.binary())], schema=schema)
+    frame = spark.createDataFrame(table, ddl(INPUTS))  # of no rows Spark Connect asks for the types
     if not new.urls:
         return frame
     at_urls = url_files(spark, tuple(urls))
@@ -118,7 +119,7 @@ def _listed(spark: SparkSession, found: Found) -> DataFrame:
     arrays = [pa.array(found.files, pa.string()), pa.array(found.sizes, pa.int64())]
     times = pa.array(found.modified, pa.int64()).cast(schema.field("modified").type)
     nothing = pa.nulls(len(found.files), pa.string())
-    listed = spark.createDataFrame(pa.Table.from_arrays([*arrays, times, nothing], schema=schema))
+    listed = spark.createDataFrame(pa.Table.from_arrays([*arrays, times, nothing], schema=schema), ddl(LISTED))
     if not found.urls:
         return listed
     for url in found.urls:
