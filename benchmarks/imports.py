@@ -41,6 +41,8 @@ class Imports:
 def imports(program: Sequence[str], arguments: Sequence[str]) -> Imports:
     """What a command imports, as `python -X importtime` tells; what the interpreter itself loads counts too.
 
+    Names for completion are not kept: the module that writes them is loaded only where there are new ones.
+
     Args:
         program: the interpreter and what makes it rmqlb: the installed script, or `-m rmqlb`.
         arguments: rmqlb's.
@@ -49,8 +51,9 @@ def imports(program: Sequence[str], arguments: Sequence[str]) -> Imports:
         RuntimeError: the command failed.
     """
     line = [program[0], "-X", "importtime", *program[1:], *arguments]
+    environment = {**clean_environment(), "RMQLB_NO_CACHE": "1"}
     done = subprocess.run(  # noqa: S603 - our own command
-        line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=clean_environment(), check=False
+        line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment, check=False
     )
     if done.returncode:
         raise RuntimeError(f"{' '.join(line)} ended with {done.returncode}")

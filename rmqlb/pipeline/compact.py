@@ -13,6 +13,7 @@ from pyspark.sql import functions as fn
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.ingest.arrow_udf import PIECES
 from rmqlb.pipeline.schemas import DOCUMENTS, FORGOTTEN
+from rmqlb.pipeline.spark.progress import StageProgress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,7 +24,9 @@ _ALL = {table.name: table for table in (*schemas.ALL, schemas.FLEET, *schemas.SO
 _OF_SNAPSHOTS = (*schemas.INGESTED, PIECES)
 
 
-def compact_tables(spark: SparkSession, warehouse: Warehouse, keep_days: int | None) -> tuple[dict[str, int], int]:
+def compact_tables(
+    spark: SparkSession, warehouse: Warehouse, keep_days: int | None, progress: StageProgress | None = None
+) -> tuple[dict[str, int], int]:
     """Rows of each table afterwards, and how many snapshots were removed.
 
     `keep_days` counts from the newest snapshot of all clusters; those without a date are kept.
@@ -36,7 +39,7 @@ def compact_tables(spark: SparkSession, warehouse: Warehouse, keep_days: int | N
         removed = 0 if keep_days is None else _remove_old(spark, warehouse, keep_days)
         there = [_ALL[name] for name in warehouse.names() if name in _ALL]
         with warehouse.writing() as writing:
-            for table in there:
+            for table in (progress or StageProgress()).each("tables", there):
                 writing.compact(spark, table)
         warehouse.forget()
     return warehouse.rows(*there), removed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rmqlb.model.finding import info
@@ -18,6 +18,7 @@ from rmqlb.pipeline.by_cluster import LastSnapshot, Part, part_to_make, short, t
 from rmqlb.pipeline.chosen_snapshots import of_snapshots, partitions
 from rmqlb.pipeline.pipeline_plan import PipelinePlan
 from rmqlb.pipeline.schemas import Table
+from rmqlb.pipeline.spark.progress import Count, StageProgress
 from rmqlb.pipeline.storage.storage import Where
 from rmqlb.pipeline.warehouse import Warehouse, Writing
 
@@ -32,6 +33,7 @@ class StageRun:
     spark: SparkSession
     warehouse: Warehouse
     plan: PipelinePlan
+    progress: StageProgress = field(default_factory=StageProgress)
 
     def read(self, table: Table, where: Where | None = None) -> DataFrame:
         """A table (its rows `where`), as far as it is looked at."""
@@ -65,12 +67,19 @@ class StageRun:
         chosen = {name: last[name] for name in clusters if name in last}
         return {table.name: of_snapshots(self.read(table, partitions(chosen)), chosen) for table in tables}
 
-    def scored(self, clusters: Collection[str], *tables: Table) -> tuple[dict[str, DataFrame], DataFrame]:
-        """Tables of ingest of the snapshots of these clusters that were scored (of others, the last), and SCORES."""
+    def scored(self, clusters: Collection[str], *tables: Table) -> tuple[dict[str, DataFrame], DataFrame, Count | None]:
+        """Tables of ingest of the snapshots of these clusters that were scored (of others, the last), and SCORES.
+
+        The groups whose strategy is known begin to be counted.
+        """
+        from pyspark.sql import functions as fn
+
         scores = self.read(schemas.SCORES, {"cluster": clusters})
-        rows = scores.select(*schemas.KEY).distinct().collect()
+        groups = fn.count_distinct(fn.when(fn.col("runs"), fn.col("group"))).alias("groups")
+        rows = scores.groupBy(*schemas.KEY).agg(groups).collect()
         known = {row["cluster"]: LastSnapshot(row["date"], row["snapshot"], "") for row in rows}
-        return self.of_last({**self.last_snapshots(), **known}, clusters, *tables), scores
+        count = self.progress.count(self.spark, "groups", sum(row["groups"] for row in rows))
+        return self.of_last({**self.last_snapshots(), **known}, clusters, *tables), scores, count
 
     def scored_tokens(self) -> dict[str, str]:
         """Cluster → a text that changes with its scores and with its last snapshot."""
@@ -87,7 +96,15 @@ def ingest(run: StageRun) -> StageReport:
 
     began = time.monotonic()
     plan = run.plan
-    found = read_in(run.spark, run.warehouse, plan.inputs, cluster=plan.cluster, only=plan.only, again=plan.force)
+    found = read_in(
+        run.spark,
+        run.warehouse,
+        plan.inputs,
+        cluster=plan.cluster,
+        only=plan.only,
+        again=plan.force,
+        progress=run.progress,
+    )
     counts = {
         "found": found.found,
         "ingested": found.ingested,
@@ -116,7 +133,9 @@ def allocate(run: StageRun) -> StageReport:
     def write(writing: Writing, part: Part) -> None:
         fleet = run.of_last(last, part.clusters, schemas.FLEET)[schemas.FLEET.name]
         groups = judged(fleet, include_retry=plan.include_retry, only=plan.only)
-        rows = allocated(spread_out(groups, work_of(groups)), plan.strategies, plan.settings)
+        work = work_of(groups)
+        count = run.progress.count(run.spark, "groups" if work.parts == work.groups else "parts of groups", work.parts)
+        rows = allocated(spread_out(groups, work), plan.strategies, plan.settings, count)
         others = writing.replace_part(schemas.ASSIGNMENTS, rows, PART, part.made_from, part.where)
         refused = None if others is None else refusals_of(others)
         writing.replace(schemas.REFUSALS, refused, part.made_from, part.where)
@@ -155,8 +174,9 @@ def what_if(run: StageRun) -> StageReport:
     def write(writing: Writing, part: Part) -> None:
         tables = run.of_last(last, part.clusters, schemas.FLEET, schemas.TOPICS)
         groups = judged(tables["fleet"], include_retry=plan.include_retry, only=plan.only)
-        groups = spread_out(groups, work_of(groups), by_topic=False)
-        rows = sweep(groups, plan.strategies, plan.settings, plan.consumers)
+        work = work_of(groups)
+        count = run.progress.count(run.spark, "groups", work.groups)
+        rows = sweep(spread_out(groups, work, by_topic=False), plan.strategies, plan.settings, plan.consumers, count)
         writing.replace(schemas.WHAT_IF, rows, part.made_from, part.where)
         writing.replace(schemas.BROKER_LOSSES, broker_losses(tables["topics"]), part.made_from, part.where)
 
@@ -172,9 +192,9 @@ def size(run: StageRun) -> StageReport:
     plan = run.plan
 
     def write(writing: Writing, part: Part) -> None:
-        its, scores = run.scored(part.clusters, schemas.FLEET, schemas.GROUPS)
+        its, scores, count = run.scored(part.clusters, schemas.FLEET, schemas.GROUPS)
         fleet = judged(its["fleet"], include_retry=plan.include_retry, only=plan.only)
-        rows = sizes(fleet, scores, its["groups"], plan.size_limits, plan.id_trials, plan.settings)
+        rows = sizes(fleet, scores, its["groups"], plan.size_limits, plan.id_trials, plan.settings, count)
         writing.replace(schemas.SIZES, rows, part.made_from, part.where)
 
     asked = plan.digest("size_limits", "id_trials", "settings_text", "as_of", "only", "include_retry")
@@ -190,10 +210,10 @@ def sweep(run: StageRun) -> StageReport:
     plan = run.plan
 
     def write(writing: Writing, part: Part) -> None:
-        its, scores = run.scored(part.clusters, schemas.FLEET, schemas.GROUPS, schemas.BROKERS)
+        its, scores, count = run.scored(part.clusters, schemas.FLEET, schemas.GROUPS, schemas.BROKERS)
         fleet = judged(its["fleet"], include_retry=plan.include_retry, only=plan.only)
         running, limits = running_groups(fleet, scores, its["brokers"]), dict(plan.loss_limits)
-        write_losses(running, its["groups"], limits, plan.settings, writing, part.made_from, part.where)
+        write_losses(running, its["groups"], limits, plan.settings, writing, part.made_from, part.where, count)
 
     asked = plan.digest("loss_limits", "settings_text", "as_of", "only", "include_retry")
     return _stage(run, "sweep", run.scored_tokens(), asked, write)
@@ -201,20 +221,14 @@ def sweep(run: StageRun) -> StageReport:
 
 def producers(run: StageRun) -> StageReport:
     """TOPICS → SENDS and SEND_SHARES."""
-    from rmqlb.pipeline.producers.send_tables import PARTITIONS, write_sends
+    from rmqlb.pipeline.producers.send_tables import write_sends
 
     plan = run.plan
     last = run.last_snapshots()
 
     def write(writing: Writing, part: Part) -> None:
         topics = run.of_last(last, part.clusters, schemas.TOPICS)[schemas.TOPICS.name]
-        most = max(topics.count(), 1)  # of shapes, some of which fail in several ways
-        write_sends(
-            *(topics, plan.schedule, writing),
-            made_from=part.made_from,
-            where=part.where,
-            partitions=min(PARTITIONS, most),
-        )
+        write_sends(topics, plan.schedule, writing, part.made_from, part.where, run.progress)
 
     asked = plan.digest("schedule_text", "as_of", "only")
     return _stage(run, "producers", {name: its.token for name, its in last.items()}, asked, write)
@@ -247,7 +261,7 @@ def compact(run: StageRun) -> StageReport:
     from rmqlb.pipeline.compact import compact_tables
 
     began = time.monotonic()
-    rows, removed = compact_tables(run.spark, run.warehouse, run.plan.keep_days)
+    rows, removed = compact_tables(run.spark, run.warehouse, run.plan.keep_days, run.progress)
     return stage_report("compact", time.monotonic() - began, rows, counts={"removedSnapshots": removed})
 
 

@@ -30,12 +30,10 @@ def test_the_same_job_runs_over_connect(tmp_path: Path, connect_server: ConnectS
 
 def test_an_error_in_a_worker_comes_back_over_connect(tmp_path: Path, connect_server: ConnectServer) -> None:
     body = """\
-from rmqlb.pipeline.spark.progress import stage_progress
 def step(batches):
     from rmqlb.errors import DataError
     raise DataError("topic T: it has no queues")
-with stage_progress(spark, print):
-    spark.range(4).mapInArrow(step, "id long").collect()
+spark.range(4).mapInArrow(step, "id long").collect()
 """
     done = scripts.run(tmp_path, body, connect_server.master)
     assert (done.code, done.terminal, done.left) == (0, "", [])

@@ -20,6 +20,7 @@ from rmqlb.pipeline.ingest.ingest_report import IngestReport, require_equal
 from rmqlb.pipeline.ingest.ingest_stage import _Ingest, ingest, latest
 from rmqlb.pipeline.ingest.input_files import Found, PathLabels
 from rmqlb.pipeline.row_filter import RowFilter
+from rmqlb.pipeline.spark.progress import StageProgress
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.documents import connections, progress, route, snapshot, write
 
@@ -286,7 +287,9 @@ def test_files_that_spark_reads_itself_are_read_the_same(
         },
     )
     with warehouse.writing() as writing:
-        report = _Ingest(spark, warehouse, writing).run(Found((), (), 0, (f"file:{root}",)), None, RowFilter())
+        report = _Ingest(spark, warehouse, writing, StageProgress()).run(
+            Found((), (), 0, (f"file:{root}",)), None, RowFilter()
+        )
     assert (report.files, *counts(report)) == (3, 3, 2, 0, 1)
     assert [row[:2] for row in rows(spark, warehouse, "documents")] == [
         ("a/b", date(2026, 11, 20)),

@@ -58,14 +58,14 @@ def test_a_group_of_which_no_topic_is_looked_at_is_not_there(spark: SparkSession
 def test_small_groups_stay_as_they_are_stored(spark: SparkSession) -> None:
     rows = judged(frame(spark, GROUPS))
     work = work_of(rows)
-    assert (work, work.tasks) == (Work(2, {"c": 14}, 9), 0)
+    assert (work, work.tasks) == (Work(2, {"c": 14}, 9, 2), 0)
     assert spread_out(rows, work) is rows
-    assert work_of(rows.limit(0)) == Work(0, {}, 0)
+    assert work_of(rows.limit(0)) == Work(0, {}, 0, 0)
 
 
 def test_many_queues_are_spread_over_tasks(spark: SparkSession) -> None:
     rows = judged(frame(spark, GROUPS))
-    spread = spread_out(rows, Work(2, {"c": 5 * QUEUES_A_TASK}, 9))
+    spread = spread_out(rows, Work(2, {"c": 5 * QUEUES_A_TASK}, 9, 2))
     assert spread.rdd.getNumPartitions() == 10
     assert topics(spread) == topics(rows)
 

@@ -15,6 +15,7 @@ from rmqlb.pipeline.ingest.input_files import Found
 from rmqlb.pipeline.pipeline_plan import PipelinePlan
 from rmqlb.pipeline.producers.send_rows import SendSchedule
 from rmqlb.pipeline.row_filter import RowFilter
+from rmqlb.pipeline.spark.progress import StageProgress
 from rmqlb.pipeline.stages import STAGES, StageRun
 from rmqlb.pipeline.warehouse import Warehouse
 from tests.pipeline.documents import connections, progress, route, snapshot, write
@@ -157,7 +158,7 @@ def test_files_at_urls_are_known_by_name_size_and_time_too(
     def again() -> tuple[int, int, int]:
         with warehouse.writing() as writing:
             found = Found((), (), 0, (f"file:{tmp_path}/dumps",))
-            report = _Ingest(spark, warehouse, writing).run(found, None, RowFilter())
+            report = _Ingest(spark, warehouse, writing, StageProgress()).run(found, None, RowFilter())
         return report.files, report.ingested, report.known
 
     write(tmp_path / "dumps", {"cluster=a b%2Fc/1.json": night(1)})

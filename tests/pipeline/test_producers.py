@@ -75,7 +75,7 @@ def everything(spark: SparkSession) -> DataFrame:
 
 
 def simulated(frame: DataFrame, schedule: SendSchedule, partitions: int = 2) -> DataFrame:
-    return simulate_sends(send_jobs(frame, schedule, partitions=partitions), schedule)
+    return simulate_sends(send_jobs(frame, schedule).repartition(partitions), schedule)
 
 
 def rows(frame: DataFrame) -> list[dict[str, Any]]:
@@ -168,7 +168,7 @@ def test_topics_of_one_shape_are_simulated_once(spark: SparkSession) -> None:
     frame = topics(spark, SENDABLE["Orders"], SENDABLE["Same"]).union(
         topics(spark, route("Elsewhere", b=4, a=4), cluster="c2")
     )
-    jobs = rows(send_jobs(frame, IN_TURN, partitions=2))
+    jobs = rows(send_jobs(frame, IN_TURN))
     assert [job["scenario"] for job in jobs] == ["a", "b"]
     found = rows(sends(frame, simulated(frame, IN_TURN)).drop("cluster", "topic"))
     assert len(found) == 6
@@ -183,19 +183,11 @@ def test_partitions_change_nothing_and_a_seed_does(spark: SparkSession) -> None:
     assert rows(sends(frame, simulated(frame, other))) != one
 
 
-def test_jobs_are_spread_over_the_partitions_asked_for(spark: SparkSession) -> None:
-    from pyspark.sql import functions as F  # noqa: N812
-
-    frame = topics(spark, *(route(f"T{n}", a=n, b=1, c=2) for n in range(1, 13)))
-    jobs = send_jobs(frame, IN_TURN, partitions=4)
-    assert jobs.select(F.spark_partition_id()).distinct().count() == 4
-
-
 def test_the_tables_are_written_and_nothing_else_stays(spark: SparkSession, tmp_path: Path) -> None:
     frame = everything(spark)
     warehouse = Warehouse(str(tmp_path / "warehouse"))
     with warehouse.writing() as writing:
-        counts = write_sends(frame, IN_TURN, writing, made_from={"topics": "run=000001"}, partitions=2)
+        counts = write_sends(frame, IN_TURN, writing, made_from={"topics": "run=000001"})
     assert counts == (17, 23)
     assert warehouse.names() == ("send_shares", "sends")
     assert warehouse.is_made_from(SENDS, {"topics": "run=000001"})

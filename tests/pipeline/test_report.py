@@ -585,7 +585,7 @@ def test_the_page_counts_the_messages_that_simulate_send_counts(spark: SparkSess
     rows = [{**KEY, **topic_row(each)} for each in routes]
     frame = spark.createDataFrame([[row[name] for name in TOPICS.columns] for row in rows], TOPICS.ddl)
     with warehouse.writing() as writing:
-        write_sends(frame, SendSchedule(trials=5), writing, partitions=2)
+        write_sends(frame, SendSchedule(trials=5), writing)
     shown = {one.name: one for one in sections(figures(Tables(spark, warehouse), 20, ()))}["producers"]
     one, two = (told_of(each, "a@30s-", 5)["trials"] for each in routes)
     assert (one["messages"]["mean"], one["lost"]["mean"], two["lost"]["mean"]) == (1200, 900, 0)

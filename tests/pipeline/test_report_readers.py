@@ -51,10 +51,13 @@ def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(spark: SparkSession, snapshots: Path, tmp_path_factory: pytest.TempPathFactory) -> StageRun:
-    """A warehouse after some nights, so that some folders hold rows that count no more; the report is beside it."""
+    """A warehouse after some nights, so that some folders hold rows that count no more; the report is beside it.
+
+    Its folder is named as Spark and DuckDB name patterns.
+    """
     root = tmp_path_factory.mktemp("readers")
     plan = PipelinePlan(consumers=1, report_to=str(root / "report"))
-    run = StageRun(spark, Warehouse(str(root / "warehouse")), plan)
+    run = StageRun(spark, Warehouse(str(root / "warehouse [1]{a,b}?*")), plan)
     for night in sorted(snapshots.glob("date=*")):
         ingest = replace(run, plan=replace(plan, inputs=(str(night),)))
         for name in ("ingest", "allocate", "score", "history"):

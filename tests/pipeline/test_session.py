@@ -43,13 +43,13 @@ say(counts=[row["count"] for row in rows], python=rows[0].python, rmqlb=rows[0].
 """
 COUNTS = [143] * 6 + [142]
 WAITING = """\
-from rmqlb.pipeline.spark.progress import stage_progress
+place = os.path.abspath("running")
 def slow(batches):
     for batch in batches:
+        open(place, "w").close()
         time.sleep(600)
         yield batch
-with stage_progress(spark, lambda done, total: open("running", "w").close(), seconds=0.1):
-    spark.range(4).mapInArrow(slow, "id long").write.parquet("table")
+spark.range(4).mapInArrow(slow, "id long").write.parquet("table")
 """
 
 

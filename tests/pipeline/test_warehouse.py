@@ -65,6 +65,19 @@ def test_a_table_is_replaced_or_added_to(spark: SparkSession, warehouse: Warehou
     assert warehouse.names() == ("others",)
 
 
+def test_a_folder_may_be_named_as_a_pattern_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("w[1]", "w1", "{a,b} \\[*?]"):
+        warehouse = Warehouse(str(tmp_path / name))
+        rows = [(cluster, date(2026, 11, 21), "s", name) for cluster in ("one", "[two]")]
+        with warehouse.writing() as writing:
+            writing.replace(THINGS, things(spark, *rows))
+        with warehouse.writing() as writing:
+            writing.replace(THINGS, things(spark, rows[0]), where={"cluster": ("one",)})
+        assert sorted(map(tuple, warehouse.read(spark, THINGS).collect())) == sorted(rows)
+        found = warehouse.read(spark, THINGS, {"cluster": ("[two]",)}).collect()
+        assert list(map(tuple, found)) == rows[1:]
+
+
 def test_no_rows_make_a_table_and_change_none(spark: SparkSession, warehouse: Warehouse) -> None:
     for _ in range(2):
         with warehouse.writing() as writing:

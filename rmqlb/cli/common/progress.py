@@ -9,9 +9,12 @@ import os
 import sys
 import time
 from types import TracebackType
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from rmqlb.views.formats.text import cut_to_width, visible, width
+
+if TYPE_CHECKING:
+    from rmqlb.model.progress import Done
 
 _USUAL_WIDTH = 80
 
@@ -23,6 +26,7 @@ class Progress:
         self._verb = verb
         self._manner = manner
         self._stage = ""
+        self._unit = ""
         self._began = 0.0
         self._shown = 0
 
@@ -37,12 +41,17 @@ class Progress:
                 count = f": {total}" if total else ""
                 sys.stderr.write(visible(f"{self._verb} {what}{count}") + "\n")
         if self._manner == "live":
-            left = (now - self._began) / done * (total - done) if done and total else 0.0
-            eta = f", about {left:.0f} s left" if left >= 1 else ""
             count = f": {min(done + 1, total)} of {total}" if total else f": {done + 1}" if done else ""
-            room = _room()
-            name = cut_to_width(visible(f"{self._verb} {what}"), room - len(count + eta))
-            self._write(cut_to_width(f"{name}{count}{eta}", room))
+            self._show(what, count, done, total, now - self._began)
+
+    def of_units(self, what: str, now: Done) -> None:
+        """Show how many files, groups or tables of a stage are done; a line per stage says nothing of them."""
+        if self._manner != "live":
+            return
+        if (what, now.unit) != (self._stage, self._unit):
+            self._stage, self._unit, self._began = what, now.unit, time.monotonic()
+        count = f"{now.of:,}" if now.done is None else f"{now.done:,} of {now.of:,}"
+        self._show(what, f": {count} {now.unit}", now.done or 0, now.of, time.monotonic() - self._began)
 
     def clear(self) -> None:
         if self._shown:
@@ -55,6 +64,13 @@ class Progress:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.clear()
+
+    def _show(self, what: str, count: str, done: int, total: int, seconds: float) -> None:
+        left = seconds / done * (total - done) if done and total else 0.0
+        eta = f", about {left:.0f} s left" if left >= 1 else ""
+        room = _room()
+        name = cut_to_width(visible(f"{self._verb} {what}"), room - len(count + eta))
+        self._write(cut_to_width(f"{name}{count}{eta}", room))
 
     def _write(self, line: str) -> None:
         now = width(line)

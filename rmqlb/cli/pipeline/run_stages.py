@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from rmqlb.cli.common.options import OutputOptions
@@ -16,7 +17,7 @@ from rmqlb.cli.pipeline.plan import plan_for
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.stage import StageReport
-from rmqlb.pipeline.spark.progress import stage_progress
+from rmqlb.pipeline.spark.progress import told
 from rmqlb.pipeline.spark.reachable import storage_must_answer
 from rmqlb.pipeline.spark.session import spark_session
 from rmqlb.pipeline.spark.settings import SessionSettings, parse_conf
@@ -47,10 +48,10 @@ def run_stages(
     with terminal.progress(stages=True, verb="running") as progress:
         progress("on Spark", 0, 0)
         with _session(warehouse, settings, writes=not READ_ONLY.issuperset(stages)) as spark:
-            run = StageRun(spark, warehouse, plan)
             for name in stages:
                 progress(name, 0, 0)
-                with stage_progress(spark, lambda tasks, of, name=name: progress(name, tasks, of)):  # type: ignore[misc]
+                run = StageRun(spark, warehouse, plan)
+                with told(run.progress, partial(progress.of_units, name)):
                     done.append({**STAGES, **UPKEEP}[name](run))
     show_stages(terminal, warehouse.folder, done)
 

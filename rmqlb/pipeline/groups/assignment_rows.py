@@ -20,6 +20,7 @@ from rmqlb.pipeline.groups.batch_allocator import BatchAllocator, is_vectorized
 from rmqlb.pipeline.groups.by_engine import PairAllocation, allocate_by_engine
 from rmqlb.pipeline.groups.group_batch import GroupBatch, in_slices, read_batch
 from rmqlb.pipeline.schemas import ASSIGNMENTS, GROUP, REFUSALS, Table
+from rmqlb.pipeline.spark.progress import Count
 from rmqlb.pipeline.spark.worked import Worked
 
 _Parts = Iterator[dict[str, Any]]
@@ -29,9 +30,9 @@ ALLOCATED = Table("allocated", {**ASSIGNMENTS.columns, PART: "boolean"}, (PART, 
 """Rows of ASSIGNMENTS, and of REFUSALS: these have the reason as `owner`, and nulls where REFUSALS has no column."""
 
 
-def allocated(fleet: DataFrame, strategies: Sequence[str], settings: Settings) -> Worked:
+def allocated(fleet: DataFrame, strategies: Sequence[str], settings: Settings, count: Count | None = None) -> Worked:
     """FLEET → ALLOCATED: the rows of ASSIGNMENTS and of REFUSALS, made in one pass."""
-    return Worked(fleet, partial(allocated_batches, tuple(strategies), settings), ALLOCATED)
+    return Worked(fleet, partial(allocated_batches, tuple(strategies), settings), ALLOCATED, count)
 
 
 def assignments_of(rows: DataFrame) -> DataFrame:

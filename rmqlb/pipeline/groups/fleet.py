@@ -18,11 +18,15 @@ _QUEUES_A_PART = 1 << 16
 
 @dataclass(frozen=True)
 class Work:
-    """What there is to allocate: cluster → its queues, and how many the largest group has."""
+    """What there is to allocate: cluster → its queues, and how many the largest group has.
+
+    `parts`: of all groups, where those too large for one task are split by topic.
+    """
 
     groups: int
     clusters: Mapping[str, int]
     most: int
+    parts: int
 
     @property
     def large(self) -> dict[str, int]:
@@ -49,10 +53,11 @@ def judged(fleet: DataFrame, *, include_retry: bool = False, only: RowFilter | N
 
 def work_of(fleet: DataFrame) -> Work:
     """What there is to do; a row comes back for each cluster, and of each group no more than a number is read."""
-    of_cluster = fleet.groupBy("cluster").agg(fn.count("*"), fn.sum("queues"), fn.max("queues"))
+    of_cluster = fleet.groupBy("cluster").agg(fn.count("*"), fn.sum("queues"), fn.max("queues"), fn.sum(_parts()))
     rows = of_cluster.collect()
     clusters = {row[0]: row[2] for row in rows}
-    return Work(sum(row[1] for row in rows), clusters, max((row[3] for row in rows), default=0))
+    most = max((row[3] for row in rows), default=0)
+    return Work(sum(row[1] for row in rows), clusters, most, sum(row[4] for row in rows))
 
 
 def spread_out(fleet: DataFrame, work: Work, *, by_topic: bool = True) -> DataFrame:
@@ -73,12 +78,20 @@ def spread_out(fleet: DataFrame, work: Work, *, by_topic: bool = True) -> DataFr
 
 def _by_topic(fleet: DataFrame) -> DataFrame:
     """Large groups in a row for some of their topics."""
-    length = fn.size("topics")
-    size = fn.greatest(fn.lit(1), length * _QUEUES_A_PART / fn.col("queues")).cast("int")
-    at = fn.sequence(fn.lit(0), ((length - 1) / size).cast("int"))
-    parts = fn.transform(at, lambda part: fn.slice("topics", part * size + 1, size))
+    at = fn.sequence(fn.lit(0), _parts() - 1)
+    parts = fn.transform(at, lambda part: fn.slice("topics", part * _topics_a_part() + 1, _topics_a_part()))
     each = fn.when(fn.col("queues") > QUEUES_A_TASK, parts).otherwise(fn.array("topics"))
     return fleet.select(*(name for name in fleet.columns if name != "topics"), fn.explode(each).alias("topics"))
+
+
+def _parts() -> Column:
+    """In how many rows a group is, if it is split where it is too large."""
+    number = ((fn.size("topics") - 1) / _topics_a_part()).cast("int") + 1
+    return fn.when(fn.col("queues") > QUEUES_A_TASK, number).otherwise(1)
+
+
+def _topics_a_part() -> Column:
+    return fn.greatest(fn.lit(1), fn.size("topics") * _QUEUES_A_PART / fn.col("queues")).cast("int")
 
 
 def _parts_of_cluster(large: Mapping[str, int]) -> Column:

@@ -16,6 +16,8 @@ from rmqlb.model.route import LOGICAL_PREFIX, BrokerData, TopicRouteData
 from rmqlb.model.sweep import FailureSweep, Loss, LossKind, Worst
 from rmqlb.pipeline.groups.running_groups import Row, RunningGroup, each_group, with_left_out
 from rmqlb.pipeline.schemas import BROKEN_LIMITS, GROUP, WORST_LOSSES, Table, struct
+from rmqlb.pipeline.spark.progress import Count
+from rmqlb.pipeline.spark.reading import read_parquet
 from rmqlb.pipeline.storage.storage import Where
 from rmqlb.pipeline.warehouse import Writing
 
@@ -41,14 +43,16 @@ def write_losses(
     writing: Writing,
     made_from: Mapping[str, str],
     where: Where | None = None,
+    count: Count | None = None,
 ) -> None:
     """Sweep groups (as `running_groups` gives them) once, and write WORST_LOSSES and BROKEN_LIMITS.
 
     `left_out`: rows of GROUPS, of which those with a problem have a row too; `where`: the rows that give way.
     """
     aside = writing.aside(SWEPT.name)
-    each_group(groups, SWEPT.columns, settings, partial(swept_rows, dict(limits))).write.parquet(aside)
-    found = groups.sparkSession.read.schema(SWEPT.ddl).parquet(aside)
+    swept = each_group(groups, SWEPT.columns, settings, partial(swept_rows, dict(limits)), count)
+    swept.write.parquet(aside)
+    found = read_parquet(groups.sparkSession, SWEPT.ddl, aside)
     rows = with_left_out(found.select(*WORST_LOSSES.columns), left_out)
     writing.replace(WORST_LOSSES, rows.select(*WORST_LOSSES.columns), made_from, where)
     limit = fn.explode("limits").alias("of")

@@ -19,6 +19,7 @@ from rmqlb.model.group_size import MOST_SIZE, GroupSize, SizeLimits, SizeQuestio
 from rmqlb.model.route import PERM_READ, PERM_WRITE, QueueData, TopicRouteData
 from rmqlb.pipeline.groups.running_groups import Row, RunningGroup, each_group, running_groups, with_left_out
 from rmqlb.pipeline.schemas import SIZES
+from rmqlb.pipeline.spark.progress import Count
 
 _KNOWN = 4096
 """Different layouts that a worker remembers."""
@@ -26,11 +27,17 @@ _Broker = tuple[str, int]
 
 
 def sizes(
-    fleet: DataFrame, scores: DataFrame, groups: DataFrame, limits: SizeLimits, trials: int, settings: Settings
+    fleet: DataFrame,
+    scores: DataFrame,
+    groups: DataFrame,
+    limits: SizeLimits,
+    trials: int,
+    settings: Settings,
+    count: Count | None = None,
 ) -> DataFrame:
     """FLEET, SCORES and GROUPS → SIZES; `trials`: sets of client IDs that are tried where IDs decide."""
     rows_of = partial(size_rows, limits, trials)
-    found = each_group(running_groups(fleet, scores), SIZES.columns, settings, rows_of)
+    found = each_group(running_groups(fleet, scores), SIZES.columns, settings, rows_of, count)
     return with_left_out(found, groups).select(*SIZES.columns)
 
 

@@ -21,6 +21,7 @@ from rmqlb.pipeline.groups.by_engine import members_of, route_of
 from rmqlb.pipeline.groups.group_batch import read_batch
 from rmqlb.pipeline.schemas import FLEET, GROUP, GROUP_IN_SNAPSHOT, SNAPSHOT, ddl
 from rmqlb.pipeline.spark.in_workers import in_workers
+from rmqlb.pipeline.spark.progress import Count
 
 Row = dict[str, Any]
 ADDRESSES = "map<string, map<bigint, string>>"
@@ -63,13 +64,15 @@ def running_groups(fleet: DataFrame, scores: DataFrame, brokers: DataFrame | Non
     return found.join(of_cluster, list(SNAPSHOT), "left").withColumn("addresses", its).select(*_RUNNING)
 
 
-def each_group(groups: DataFrame, columns: Mapping[str, str], settings: Settings, rows_of: RowsOf) -> DataFrame:
+def each_group(
+    groups: DataFrame, columns: Mapping[str, str], settings: Settings, rows_of: RowsOf, count: Count | None = None
+) -> DataFrame:
     """What each group comes to, as rows with these columns; those that name the group are put in here.
 
     A group of which RmqlbError is raised has one row with the `problem` and its `code`.
     """
     spread = groups.repartition(PARTITIONS, *GROUP_IN_SNAPSHOT)
-    return in_workers(spread, partial(_rows, dict(columns), settings, rows_of), ddl(columns))
+    return in_workers(spread, partial(_rows, dict(columns), settings, rows_of), ddl(columns), count)
 
 
 def _rows(columns: Mapping[str, str], settings: Settings, rows_of: RowsOf, batches: Batches) -> Batches:

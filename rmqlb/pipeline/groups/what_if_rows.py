@@ -25,16 +25,19 @@ from rmqlb.pipeline.groups.group_batch import GroupBatch, in_slices, read_batch
 from rmqlb.pipeline.groups.plans_by_engine import changes_of, plans_by_engine
 from rmqlb.pipeline.groups.sweep import Cases, every_broker, every_group, queue_counts, roster, spreads
 from rmqlb.pipeline.schemas import BROKER_LOSSES, GROUP, KEY, WHAT_IF
+from rmqlb.pipeline.spark.progress import Count
 from rmqlb.pipeline.spark.worked import Worked
 
 
-def what_if(fleet: DataFrame, strategies: Sequence[str], settings: Settings, consumers: int = 2) -> Worked:
+def what_if(
+    fleet: DataFrame, strategies: Sequence[str], settings: Settings, consumers: int = 2, count: Count | None = None
+) -> Worked:
     """FLEET → WHAT_IF: every group after every change.
 
     Members are taken from the end of the sorted list. Where a broker is lost, the queues of static topics stay.
     Strategies that are not vectorized and pairs that refuse one are left out.
     """
-    return Worked(fleet, partial(_sweep, tuple(strategies), settings, consumers), WHAT_IF)
+    return Worked(fleet, partial(_sweep, tuple(strategies), settings, consumers), WHAT_IF, count)
 
 
 def broker_losses(topics: DataFrame) -> DataFrame:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from rmqlb.pipeline.pipeline_plan import PipelinePlan
     from rmqlb.pipeline.schemas import Table
+    from rmqlb.pipeline.spark.progress import StageProgress
     from rmqlb.pipeline.warehouse import Warehouse
 
 _STAGE = "history"
@@ -52,6 +53,10 @@ class Run(Protocol):
     @property
     def plan(self) -> PipelinePlan:
         """What is asked for."""
+
+    @property
+    def progress(self) -> StageProgress:
+        """Who is told how far it is."""
 
     def read(self, table: Table, where: Where | None = None) -> DataFrame:
         """A table, as far as it is looked at."""
@@ -196,7 +201,7 @@ def _newly_broadcasting(run: Run, new: _New) -> frozenset[str]:
 def _write_anew(run: Run, clusters: frozenset[str], made_from: Mapping[str, str], *, whole: bool) -> None:
     where: Where | None = None if whole else {"cluster": clusters}
     with run.warehouse.writing() as writing, history({table.name: run.read(table, where) for table in READS}) as frames:
-        for table in (*HISTORY, *CARRIED):
+        for table in run.progress.each("tables", (*HISTORY, *CARRIED)):
             writing.replace(table, frames[table.name], made_from, where)
 
 
@@ -214,7 +219,7 @@ def _write_more(run: Run, new: _New, made_from: Mapping[str, str]) -> None:
         table.name: run.warehouse.read(run.spark, table, gives_way.get(table.name, of_clusters)) for table in SO_FAR
     }
     with run.warehouse.writing() as writing, history(tables, carried) as frames:
-        for table in (*HISTORY, *CARRIED):
+        for table in run.progress.each("tables", (*HISTORY, *CARRIED)):
             writing.replace(table, frames[table.name], made_from, gives_way.get(table.name, of_clusters))
 
 

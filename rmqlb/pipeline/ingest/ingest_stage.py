@@ -29,6 +29,7 @@ from rmqlb.pipeline.ingest.read_new import Read, announced, aside, read_new
 from rmqlb.pipeline.ingest.taking import Taken, Taker
 from rmqlb.pipeline.row_filter import RowFilter
 from rmqlb.pipeline.schemas import CLUSTERS, DOCUMENTS, FILES, GROUPS, KEY, QUARANTINE, TOPICS, WRITTEN_BY
+from rmqlb.pipeline.spark.progress import StageProgress
 from rmqlb.pipeline.warehouse import Warehouse, Writing, no_rows
 
 
@@ -40,6 +41,7 @@ def ingest(
     cluster: str | None = None,
     only: RowFilter | None = None,
     again: bool = False,
+    progress: StageProgress | None = None,
 ) -> IngestReport:
     """Read documents into the warehouse; all tables show together, or nothing does.
 
@@ -54,7 +56,7 @@ def ingest(
     name = check_cluster(cluster) if cluster else None
     only = RowFilter(cluster=only.cluster, date=only.date) if only else RowFilter()
     with warehouse.writing() as writing:
-        return _Ingest(spark, warehouse, writing).run(found, name, only, again=again)
+        return _Ingest(spark, warehouse, writing, progress or StageProgress()).run(found, name, only, again=again)
 
 
 def latest(documents: DataFrame, as_of: date | None = None) -> DataFrame:
@@ -69,10 +71,11 @@ def latest(documents: DataFrame, as_of: date | None = None) -> DataFrame:
 
 
 class _Ingest:
-    def __init__(self, spark: SparkSession, warehouse: Warehouse, writing: Writing) -> None:
+    def __init__(self, spark: SparkSession, warehouse: Warehouse, writing: Writing, progress: StageProgress) -> None:
         self._spark = spark
         self._warehouse = warehouse
         self._writing = writing
+        self._progress = progress
         self._written: dict[str, int] = {table.name: 0 for table in WRITTEN_BY["ingest"]}
 
     def run(self, found: Found, cluster: str | None, only: RowFilter, *, again: bool = False) -> IngestReport:
@@ -80,7 +83,7 @@ class _Ingest:
         new = find_new(self._spark, self._warehouse, found, cluster, again=again)
         if not new.files:
             return self._report(found, new, {"documents": 0, "quarantined": 0}, None, 0)
-        read = read_new(self._spark, self._writing, found, new, cluster)
+        read = read_new(self._spark, self._writing, found, new, cluster, self._progress)
         taken = Taker(self._spark, self._warehouse, self._writing).take(read, new, only)
         self._written[DOCUMENTS.name] = taken.documents
         self._write_rows(taken)
@@ -130,7 +133,7 @@ class _Ingest:
 
     def _write_rows(self, taken: Taken) -> None:
         """All tables of rows; those that have no new ones are not touched."""
-        for table in ROWS:
+        for table in self._progress.each("tables", ROWS):
             empty = table.name in taken.empty
             if empty:
                 rows = no_rows(self._spark, table)

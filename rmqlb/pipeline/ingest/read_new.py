@@ -22,6 +22,8 @@ from rmqlb.pipeline.ingest.input_files import Found
 from rmqlb.pipeline.ingest.new_files import NewFiles, inputs
 from rmqlb.pipeline.schemas import ddl
 from rmqlb.pipeline.spark.in_workers import in_workers
+from rmqlb.pipeline.spark.progress import StageProgress
+from rmqlb.pipeline.spark.reading import read_parquet
 from rmqlb.pipeline.storage.storage import Where
 from rmqlb.pipeline.warehouse import Writing
 from rmqlb.version import __version__
@@ -76,12 +78,15 @@ class Read:
         return {"date": days}
 
 
-def read_new(spark: SparkSession, writing: Writing, found: Found, new: NewFiles, cluster: str | None) -> Read:
+def read_new(
+    spark: SparkSession, writing: Writing, found: Found, new: NewFiles, cluster: str | None, progress: StageProgress
+) -> Read:
     """Read the new files; `cluster` is what the user calls that of all of them."""
     size = sum(row["length"] for row in new.local)
     tasks = max(1, min(len(new.local), _MOST_TASKS, 2 + size // _BYTES_A_TASK))
     files = inputs(spark, new, found.urls, tasks)
-    rows = in_workers(files, partial(arrow_udf.read_files, cluster, __version__), ddl(READ))
+    count = progress.count(spark, "files", len(new.files))
+    rows = in_workers(files, partial(arrow_udf.read_files, cluster, __version__), ddl(READ), count)
     return counted(writing, "_read", rows, {**_FEW_FILES_AT_A_TIME, _SLICES: str(tasks)})
 
 
@@ -99,7 +104,7 @@ def aside(writing: Writing, name: str, frame: DataFrame, settings: Mapping[str, 
     path, spark = writing.aside(name), frame.sparkSession
     with _settings(spark, settings or {}):
         frame.write.parquet(path)
-    return spark.read.schema(frame.schema).parquet(path)
+    return read_parquet(spark, frame.schema, path)
 
 
 def announced() -> Iterator[Column]:

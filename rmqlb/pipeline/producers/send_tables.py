@@ -18,6 +18,8 @@ from rmqlb.pipeline.arrow import Batches, arrow_schema
 from rmqlb.pipeline.producers.send_rows import SendSchedule, check_schedule, jobs_of, outcome_of
 from rmqlb.pipeline.schemas import KEY, SEND_SHARES, SENDS, Table, columns
 from rmqlb.pipeline.spark.in_workers import in_workers
+from rmqlb.pipeline.spark.progress import Count, StageProgress
+from rmqlb.pipeline.spark.reading import read_parquet
 from rmqlb.pipeline.storage.storage import Where
 from rmqlb.pipeline.warehouse import Writing
 
@@ -38,18 +40,17 @@ OUTCOMES = Table(
 """A job and what came of it; `shares` has an entry for each of the shape's brokers, null without a simulation."""
 
 
-def send_jobs(topics: DataFrame, schedule: SendSchedule, *, partitions: int = PARTITIONS) -> DataFrame:
-    """TOPICS → JOBS: each shape with each of its scenarios, once; Spark would put these few bytes in one task."""
+def send_jobs(topics: DataFrame, schedule: SendSchedule) -> DataFrame:
+    """TOPICS → JOBS: each shape with each of its scenarios, once."""
     check_schedule(schedule)
     shapes = topics.select(_shape().alias("shape")).distinct()
-    jobs = in_workers(shapes, partial(_jobs, schedule), JOBS.ddl)
-    return jobs.repartition(partitions, "shape", "scenario")
+    return in_workers(shapes, partial(_jobs, schedule), JOBS.ddl)
 
 
-def simulate_sends(jobs: DataFrame, schedule: SendSchedule) -> DataFrame:
+def simulate_sends(jobs: DataFrame, schedule: SendSchedule, count: Count | None = None) -> DataFrame:
     """JOBS → OUTCOMES; all of the stage's work is here."""
     check_schedule(schedule)
-    return in_workers(jobs, partial(_outcomes, schedule), OUTCOMES.ddl)
+    return in_workers(jobs, partial(_outcomes, schedule), OUTCOMES.ddl, count)
 
 
 def sends(topics: DataFrame, outcomes: DataFrame) -> DataFrame:
@@ -68,10 +69,9 @@ def write_sends(
     topics: DataFrame,
     schedule: SendSchedule,
     writing: Writing,
-    *,
     made_from: Mapping[str, str] | None = None,
     where: Where | None = None,
-    partitions: int = PARTITIONS,
+    progress: StageProgress | None = None,
 ) -> tuple[int, int]:
     """Simulate TOPICS once, write SENDS and SEND_SHARES (in place of the rows `where`), and come back with their rows.
 
@@ -79,8 +79,13 @@ def write_sends(
         UsageError: the schedule cannot be simulated for all topics.
     """
     aside = writing.aside(OUTCOMES.name)
-    simulate_sends(send_jobs(topics, schedule, partitions=partitions), schedule).write.parquet(aside)
-    outcomes = topics.sparkSession.read.schema(OUTCOMES.ddl).parquet(aside)
+    spark, jobs = topics.sparkSession, send_jobs(topics, schedule)
+    number = jobs.count()
+    # Spark would put these few bytes in one task.
+    spread = jobs.repartition(max(1, min(PARTITIONS, number)), "shape", "scenario")
+    count = (progress or StageProgress()).count(spark, "simulations", number)
+    simulate_sends(spread, schedule, count).write.parquet(aside)
+    outcomes = read_parquet(spark, OUTCOMES.ddl, aside)
     rows = writing.replace(SENDS, sends(topics, outcomes), made_from, where)
     return rows, writing.replace(SEND_SHARES, send_shares(topics, outcomes), made_from, where)
 

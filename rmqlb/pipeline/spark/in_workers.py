@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
@@ -19,13 +20,26 @@ from rmqlb.errors import RmqlbError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from rmqlb.pipeline.spark.progress import Count
+
 Batches = Iterator[Any]
 """Of Arrow."""
 
 
-def in_workers(frame: DataFrame, step: Callable[[Batches], Batches], schema: str) -> DataFrame:
-    """`mapInArrow`, but errors of ours keep their code and hint."""
-    return frame.mapInArrow(_Noting(step), schema)
+def in_workers(
+    frame: DataFrame, step: Callable[[Batches], Batches], schema: str, count: Count | None = None
+) -> DataFrame:
+    """`mapInArrow`, but errors of ours keep their code and hint; `count` counts the rows that the step is done with."""
+    return frame.mapInArrow(_Noting(step if count is None else partial(_counted, step, count)), schema)
+
+
+def _counted(step: Callable[[Batches], Batches], count: Count, batches: Batches) -> Batches:
+    def each() -> Batches:
+        for batch in batches:
+            yield batch
+            count.add(batch.num_rows)
+
+    return step(each())
 
 
 class _Noting:

@@ -23,6 +23,8 @@ from rmqlb.pipeline.spark.in_workers import Batches, in_workers
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from rmqlb.pipeline.spark.progress import Count
+
 WRITTEN = columns("folder string, file string, rows bigint")
 """A file: its folder below that of the table, which says what of each partition column its rows have; its name."""
 _ROWS_AT_ONCE = 1 << 17
@@ -34,20 +36,21 @@ _ESCAPED = frozenset({*map(chr, range(1, 32)), *"\"#%'*/:=?\\\x7f{[]^"})
 
 @dataclass(frozen=True)
 class Worked:
-    """What a step makes of a frame: rows of a table, in batches that have its columns."""
+    """What a step makes of a frame: rows of a table, in batches that have its columns; `count` counts the frame's."""
 
     of: DataFrame
     step: Callable[[Batches], Batches]
     table: Table
+    count: Count | None = None
 
     def frame(self) -> DataFrame:
         """As Spark's rows."""
-        return in_workers(self.of, self.step, self.table.ddl)
+        return in_workers(self.of, self.step, self.table.ddl, self.count)
 
     def write(self, folder: str) -> Written:
         """As files in a folder that all machines reach; there may be others in it, of tasks that failed."""
         work = partial(_write, self.step, self.table, folder)
-        rows = in_workers(self.of, work, ddl(WRITTEN)).collect()
+        rows = in_workers(self.of, work, ddl(WRITTEN), self.count).collect()
         return Written(folder, tuple((row["folder"], row["file"], row["rows"]) for row in rows))
 
 

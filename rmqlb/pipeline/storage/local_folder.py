@@ -22,6 +22,7 @@ import msgspec
 from rmqlb.decoding import decode
 from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline.schemas import Table, ddl
+from rmqlb.pipeline.spark.reading import read_parquet
 from rmqlb.pipeline.storage.contents import FORMAT, VERSION, Contents, Stored
 from rmqlb.pipeline.storage.reader_scripts import folder_scripts
 from rmqlb.pipeline.storage.shared_folder import must_be_shared
@@ -108,8 +109,8 @@ class LocalFolder:
         paths = [path for folder in stored.folders for path in _paths(root, folder, table, stored, where or {})]
         if not paths:
             return spark.createDataFrame([], ddl(stored.columns)).limit(0)
-        reader = spark.read.schema(ddl({**stored.columns, _RUN: "int"})).option("basePath", _url(root))
-        frame = rows_where(reader.parquet(*(_url(path) for path in paths)), where)
+        columns = ddl({**stored.columns, _RUN: "int"})
+        frame = rows_where(read_parquet(spark, columns, *map(_url, paths), base=_url(root)), where)
         for folder, snapshots in stored.left_out.items():
             gone = (fn.col(_RUN) == int(folder.partition("=")[2])) & fn.col("snapshot").isin(list(snapshots))
             frame = frame.filter(~gone)
@@ -127,7 +128,7 @@ class LocalFolder:
             if not those.rows:
                 return None
             those.move(os.path.join(folder, yes))
-            return rows.of.sparkSession.read.schema(rows.table.ddl).parquet(_url(folder))
+            return read_parquet(rows.of.sparkSession, rows.table.ddl, _url(folder))
 
         return both.below(no), others
 

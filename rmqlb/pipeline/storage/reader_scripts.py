@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from urllib.parse import unquote
 
 from rmqlb.pipeline.schemas import Table, ddl
+from rmqlb.pipeline.spark.reading import literal
 from rmqlb.pipeline.storage.contents import Contents, Stored
 
 DUCKDB, DUCKDB_IN_PYTHON, SPARK = "warehouse-duckdb.sql", "warehouse-duckdb.py", "warehouse-spark.sql"
@@ -27,7 +28,7 @@ def folder_scripts(folder: str, contents: Contents, tables: Iterable[Table]) -> 
     state = os.path.join(folder, "tables.json")
     same, is_number = f"last = {contents.last}", "columns = {last: 'BIGINT'}"
     checked = f"SELECT CASE WHEN {same} THEN true ELSE error({_text(_CHANGED)}) END"
-    of_state = f"path {_spark_text(f'file://{state}')}, multiLine 'true'"
+    of_state = f"path {_spark_text(literal(f'file://{state}'))}, multiLine 'true'"
     duckdb = [
         f"CREATE MACRO is_as_written() AS ({checked} FROM read_json({_text(_literally(state))}, {is_number}));",
         *(_duckdb_view(folder, table, stored) for table, stored in there),
@@ -85,7 +86,7 @@ def _spark_views(folder: str, table: Table, stored: Stored, same: str) -> list[s
         return [f"CREATE TEMPORARY VIEW `{table.name}` AS SELECT {nothing} WHERE false;"]
     root = f"file://{os.path.join(folder, table.name)}"
     runs = "{" + ",".join(stored.folders) + "}" if len(stored.folders) > 1 else stored.folders[0]
-    options = f"path {_spark_text(f'{root}/{runs}')}, basePath {_spark_text(root)}"
+    options = f"path {_spark_text(f'{literal(root)}/{runs}')}, basePath {_spark_text(root)}"
     guard = f"(SELECT if({same}, true, raise_error({_spark_text(_CHANGED)})) FROM _state)"  # noqa: S608
     where = " AND ".join([guard, *_shown(stored, _spark_text)])
     typed = ddl({**stored.columns, "run": "int"})
