@@ -16,7 +16,7 @@ from tests.engine.diagnose.running import diagnosed, grave
 from tests.generate.healthy import healthy_looks
 from tests.generate.reading import good
 
-GROUPS = int(os.environ.get("HEALTHY_GROUPS", "500"))
+GROUPS = int(os.environ.get("HEALTHY_GROUPS", "300"))
 """`.ci/full` asks for more."""
 HEALTHY = FleetShape(
     seed=11, groups=GROUPS, topics=200, days=2, faults=0.0, odd_names=0.5, churn=0.5, other_clients=0.0

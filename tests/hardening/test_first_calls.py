@@ -20,7 +20,7 @@ from tests.cli.run import ROOT, environment
 from tests.hardening import first_calls, stress
 from tests.support.figures import FIGURES
 
-RUNS = {"route": 3, "calls": 2, "names": 2}
+RUNS = {"route": 1, "calls": 1, "names": 1}
 """`.ci/full` goes on with further seeds."""
 
 
