@@ -46,7 +46,7 @@ class Claimed:
 
     def must_hold(self, where: str) -> None:
         """A UsageError when another has taken over; what was written is then not published."""
-        if self.name not in {file.name for file in self._files.all()}:
+        if not self._files.has(self.name):
             raise UsageError(
                 f"{where}: another process has taken over, as this one gave no sign for {LIVES_SECONDS:.0f} s",
                 hint="nothing of this run is shown; run it again",
@@ -99,7 +99,7 @@ def _beat(files: SmallFiles, name: str, text: str, ended: threading.Event, secon
     """Write the claim anew again and again, unless somebody has found it dead."""
     while not ended.wait(seconds):
         try:
-            if name not in {file.name for file in files.all()}:
+            if not files.has(name):
                 return
             files.write(name, text)
         except Exception:  # noqa: BLE001, S112 - a storage that is away for a moment; `must_hold` has the last word

@@ -29,10 +29,13 @@ class SmallFiles(Protocol):
     """The files of one folder of a storage."""
 
     def write(self, name: str, text: str) -> None:
-        """A new file, or another text in one."""
+        """A new file, or another text in one that is there all the time."""
 
     def all(self) -> tuple[SmallFile, ...]:
         """Every file; none where there is no folder."""
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
 
     def remove(self, name: str) -> None:
         """Remove one that may be there."""
@@ -100,21 +103,32 @@ class _JavaFolder:
             stream.close()
 
     def all(self) -> tuple[SmallFile, ...]:
-        from py4j.protocol import Py4JJavaError
-
         folder = self._files.path(self._uri)
         if not self._files.exists(folder):
             return ()
         found = []
         for status in self._files.system(folder).listStatus(folder):
-            try:
-                text = self._files.text(status.getPath())
-            except Py4JJavaError:
-                if self._files.exists(status.getPath()):
-                    raise
-                continue  # it was removed between the two looks
-            found.append(SmallFile(status.getPath().getName(), text, status.getModificationTime()))
+            text = self._text(status.getPath())
+            if text is not None:
+                found.append(SmallFile(status.getPath().getName(), text, status.getModificationTime()))
         return tuple(found)
+
+    def _text(self, path: Any) -> str | None:
+        """None when it was removed since it was listed; what is just being written is read again."""
+        from py4j.protocol import Py4JJavaError
+
+        for tries_left in (2, 1, 0):
+            try:
+                return self._files.text(path)
+            except Py4JJavaError:
+                if not self._files.exists(path):
+                    return None
+                if not tries_left:
+                    raise
+        return None
+
+    def has(self, name: str) -> bool:
+        return self._files.exists(self._files.path(self._uri, name))
 
     def remove(self, name: str) -> None:
         path = self._files.path(self._uri, name)
@@ -133,16 +147,18 @@ class _JobFiles:
 
 
 class _JobFolder:
-    """A file is a folder of Spark's, with one file of one line in it; an empty one is a file that was removed."""
+    """A file is a folder of Spark's, of whose texts the newest counts; an empty one is a file that was removed.
+
+    Spark replaces what is in a folder by removing it first, and for the time of a job nobody would see the file. So
+    another text is one more.
+    """
 
     def __init__(self, spark: SparkSession, uri: str) -> None:
         self._spark = spark
         self._uri = uri
 
     def write(self, name: str, text: str) -> None:
-        lines = [(text,)] if text else []
-        frame = self._spark.createDataFrame(lines, "value string").coalesce(1)
-        frame.write.mode("overwrite").text(posixpath.join(self._uri, name))
+        self._save([(text,)], name, "append")
 
     def all(self) -> tuple[SmallFile, ...]:
         from pyspark.errors import AnalysisException
@@ -156,7 +172,15 @@ class _JobFolder:
             if error.getCondition() != "PATH_NOT_FOUND":
                 raise
             return ()
-        return tuple(SmallFile(path.split("/")[-2], text, written) for text, path, written in rows)
+        files = [SmallFile(path.split("/")[-2], text, written) for text, path, written in rows]
+        return tuple({file.name: file for file in sorted(files, key=lambda file: file.written_ms)}.values())
+
+    def has(self, name: str) -> bool:
+        return any(file.name == name for file in self.all())
 
     def remove(self, name: str) -> None:
-        self.write(name, "")
+        self._save([], name, "overwrite")
+
+    def _save(self, lines: list[tuple[str]], name: str, mode: str) -> None:
+        frame = self._spark.createDataFrame(lines, "value string").coalesce(1)
+        frame.write.mode(mode).text(posixpath.join(self._uri, name))

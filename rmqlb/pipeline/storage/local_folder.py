@@ -128,7 +128,8 @@ class LocalFolder:
             if not those.rows:
                 return None
             those.move(os.path.join(folder, yes))
-            return read_parquet(rows.of.sparkSession, rows.table.ddl, _url(folder))
+            found = read_parquet(rows.of.sparkSession, rows.table.ddl, _url(folder))
+            return found.select(*rows.table.columns)  # Spark has a folder's partitions last
 
         return both.below(no), others
 
