@@ -6,6 +6,7 @@ every command would cost each of them its start-up.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -58,7 +59,9 @@ def grouped(name: str, home: str, names: tuple[str, ...]) -> typer.Typer:
     )
 
 
+@cache
 def _load(home: str, name: str) -> click.Command:
+    """A command with its options; made once, however many command lines a process runs."""
     function = name.replace("-", "_")
     module = import_module(f"{home}.{function}")
     if hasattr(module, "app"):

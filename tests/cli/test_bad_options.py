@@ -22,6 +22,7 @@ from .run import ROOT, error_of, instead, run
 
 SINGLE = [command for command in command_tree().all() if not command.commands]
 NOWHERE = "/dev/null/nothing"
+EXPLANATIONS = explanations()
 BY_METAVAR = {
     **dict.fromkeys(("N", "X", "K", "P", "R", "N,…", "[BROKER=]N", "[TOPIC=]R", "MS,MS,…"), "nonsense"),
     **dict.fromkeys(("TIME", "TIME,…", "TIME|never", "TIME|random", "NAME=TIME", "YYYY-MM-DD"), "nonsense"),
@@ -157,7 +158,7 @@ def must_be_told(stderr: str, code: int | None, *names: str) -> None:
     """The error is the last line or the last but one; a warning may stand before it."""
     lines = [line for line in stderr.splitlines(keepends=True) if not line.startswith(("warning: ", "info: "))]
     error = error_of("".join(lines))
-    assert explanations()[error.code].exit_code == code
+    assert EXPLANATIONS[error.code].exit_code == code
     assert any(name.lower() in error.message.lower() for name in names), error.message
 
 
