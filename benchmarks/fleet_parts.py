@@ -180,8 +180,8 @@ class Parts:
             for number in (2, len(ran)):
                 one = stage_named(ran[number - 1], name)
                 read = f"{one.read_bytes / MEGABYTE:,.1f}"
-                section.rows.append((name, number, one.jobs, read, f"{one.rows:,}", _seconds(one.cpu_seconds)))
-        for what in ("jobs", "read_bytes", "rows"):
+                section.rows.append((name, number, one.jobs, read, f"{one.written:,}", _seconds(one.cpu_seconds)))
+        for what in ("jobs", "read_bytes", "written"):
             second, last = (sum(getattr(one, what) for one in ran[number]) for number in (1, -1))
             section.ratios["nights", what] = Spread.of([last / max(second, 1)])
         return section

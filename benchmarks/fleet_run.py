@@ -13,13 +13,10 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.installation import ROOT
 from benchmarks.process_tree import Watch, look, peak
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CONF: Mapping[str, str] = {"spark.driver.memory": "2g"}
 """What keeps driver and Python processes below 4 GiB together; it is rmqlb's own default."""
@@ -61,9 +58,10 @@ class Ran:
         seconds: wall time.
         cpu_seconds: of all processes.
         peak_bytes: resident, of all processes together.
-        tables: table → rows written.
+        tables: table → its rows, when the stage has written it.
         jobs: of Spark.
         read_bytes: by Spark's tasks.
+        written: rows, by Spark's tasks.
     """
 
     stage: str
@@ -73,10 +71,11 @@ class Ran:
     tables: Mapping[str, int]
     jobs: int = 0
     read_bytes: int = 0
+    written: int = 0
 
     @property
     def rows(self) -> int:
-        """All that were written."""
+        """Of all its tables, those of earlier runs among them."""
         return sum(self.tables.values())
 
 
@@ -84,7 +83,7 @@ def run_stages(job: Job) -> list[Ran]:
     """Run the stages in a new process, and watch it.
 
     Raises:
-        RuntimeError: a stage failed; what it said stands above.
+        RuntimeError: a stage failed, and what it said stands above; or documents were rejected.
     """
     command = [sys.executable, "-m", "benchmarks.fleet_run", json.dumps(asdict(job))]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -101,11 +100,13 @@ def run_stages(job: Job) -> list[Ran]:
             if "seconds" in said:
                 cpu = now.cpu_seconds - since.cpu_seconds
                 most = peak(watch.looks, since, now)
-                counted = said["jobs"], said["readBytes"]
+                counted = said["jobs"], said["readBytes"], said["written"]
                 ran.append(Ran(said["stage"], said["seconds"], cpu, most, said["tables"], *counted))
             since = now
     if process.returncode != 0 or len(ran) != len(job.stages):
         raise RuntimeError(f"the stages {', '.join(job.stages)} ended with {process.returncode}")
+    if rejected := sum(one.tables.get("quarantine", 0) for one in ran):
+        raise RuntimeError(f"ingest rejected {rejected} documents: the figures would be of the others only")
     return ran
 
 
@@ -118,6 +119,7 @@ def main() -> None:
     from rmqlb.pipeline.spark.settings import SessionSettings
     from rmqlb.pipeline.stages import STAGES, StageRun
     from rmqlb.pipeline.warehouse import Warehouse
+    from tests.pipeline.spark_costs import costs
 
     job = Job(**json.loads(sys.argv[1]))
     os.makedirs(job.warehouse, exist_ok=True)
@@ -127,22 +129,12 @@ def main() -> None:
         run = StageRun(spark, Warehouse(job.warehouse), plan)
         for name in job.stages:
             do = STAGES.get(name) or peer(name, run)
-            jobs, read = _counted(spark)
             _say({"stage": name})
-            report = do(run)
+            with costs(spark) as took:
+                report = do(run)
             tables = {each.table: each.rows for each in report.tables} if report.state == "written" else {}
-            jobs_now, read_now = _counted(spark)
-            counted = {"jobs": jobs_now - jobs, "readBytes": read_now - read}
+            counted = {"jobs": took.jobs, "readBytes": took.bytes_read, "written": took.rows_written}
             _say({"stage": name, "seconds": report.seconds, "tables": tables, **counted})
-
-
-def _counted(spark: SparkSession) -> tuple[int, int]:
-    """The jobs that have begun so far, and the bytes that tasks have read; Java hears of a task's end a little late."""
-    context: Any = spark.sparkContext._jsc.sc()  # noqa: SLF001 - Python has no such counters
-    context.listenerBus().waitUntilEmpty()
-    executors = context.statusStore().executorList(False)  # noqa: FBT003 - Java's argument
-    read = sum(executors.apply(place).totalInputBytes() for place in range(executors.size()))
-    return int(context.dagScheduler().numTotalJobs()), int(read)
 
 
 def _say(what: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from rmqlb.errors import DataError
 from rmqlb.pipeline.ingest import document_ids as ids
 from rmqlb.pipeline.ingest.input_files import PathLabels
-from rmqlb.sources.dump.read_document import Document
+from rmqlb.sources.dump.read_document import Document, read_document
 
 ROOT = Path(__file__).parents[2]
 HERE = PathLabels("/d")
@@ -53,6 +53,13 @@ def test_what_cannot_be_read_is_said_in_one_line(body: bytes, reason: str) -> No
     with pytest.raises(DataError) as caught:
         read(body)
     assert ids.reason_of(caught.value) == reason
+
+
+def test_the_snapshot_of_a_large_cluster_has_more_values_than_a_command_reads() -> None:
+    many = snapshot(topics=[]).removesuffix(b"}}") + b',"x":[' + b"0," * 2_200_000 + b"0]}}"
+    with pytest.raises(DataError, match="more than 2097152 values"):
+        read_document(many, "x.json")
+    assert read(many).kind == "snapshot"
 
 
 def test_an_error_of_another_kind_is_said_with_its_type() -> None:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.pipeline.ingest.input_files import PathLabels
-from rmqlb.sources.dump.read_document import Document, read_document
+from rmqlb.sources.dump.read_document import LARGEST_FILE, Document, read_document
 
 UNKNOWN = "unknown"
 _PATH_HINTS = {
@@ -36,7 +36,9 @@ class FileDocument:
     def read(self) -> Document:
         """What it says; a DataError when it cannot be understood, or holds several snapshots."""
         where = self.file if self.documents == 1 else f"{self.file}, document {self.position}"
-        document = read_document(self.body, where, topic=self.labels.topic, group=self.labels.group)
+        topic, group = self.labels.topic, self.labels.group
+        # A whole large cluster, which no command need hold: a document may be all of its file.
+        document = read_document(self.body, where, topic=topic, group=group, limit=LARGEST_FILE)
         if document.snapshots > 1:
             raise DataError(f"{where}: {document.snapshots} snapshots in one document", hint="write one a line")
         return document

@@ -1,0 +1,16 @@
+CREATE VIEW overview AS SELECT * FROM read_parquet('parquet/overview/*.parquet');
+CREATE VIEW cluster_summary AS SELECT * FROM read_parquet('parquet/cluster_summary/*.parquet');
+CREATE VIEW pop_groups AS SELECT * FROM read_parquet('parquet/pop_groups/*.parquet');
+CREATE VIEW scores AS SELECT * FROM read_parquet('parquet/scores/*.parquet');
+CREATE VIEW loads AS SELECT * FROM read_parquet('parquet/loads/*.parquet');
+CREATE VIEW refusals AS SELECT * FROM read_parquet('parquet/refusals/*.parquet');
+CREATE VIEW what_if AS SELECT * FROM read_parquet('parquet/what_if/*.parquet');
+CREATE VIEW what_if_summary AS SELECT * FROM read_parquet('parquet/what_if_summary/*.parquet');
+CREATE VIEW broker_losses AS SELECT * FROM read_parquet('parquet/broker_losses/*.parquet');
+CREATE VIEW sends AS SELECT * FROM read_parquet('parquet/sends/*.parquet');
+CREATE VIEW send_shares AS SELECT * FROM read_parquet('parquet/send_shares/*.parquet');
+CREATE VIEW moves AS SELECT * FROM read_parquet('parquet/moves/*.parquet');
+CREATE VIEW flapping AS SELECT * FROM read_parquet('parquet/flapping/*.parquet');
+CREATE VIEW churn AS SELECT * FROM read_parquet('parquet/churn/*.parquet');
+CREATE VIEW trend AS SELECT * FROM read_parquet('parquet/trend/*.parquet');
+CREATE VIEW quarantine AS SELECT * FROM read_parquet('parquet/quarantine/*.parquet');

@@ -1,0 +1,16 @@
+CREATE TEMPORARY VIEW overview USING parquet OPTIONS (path 'parquet/overview');
+CREATE TEMPORARY VIEW cluster_summary USING parquet OPTIONS (path 'parquet/cluster_summary');
+CREATE TEMPORARY VIEW pop_groups USING parquet OPTIONS (path 'parquet/pop_groups');
+CREATE TEMPORARY VIEW scores USING parquet OPTIONS (path 'parquet/scores');
+CREATE TEMPORARY VIEW loads USING parquet OPTIONS (path 'parquet/loads');
+CREATE TEMPORARY VIEW refusals USING parquet OPTIONS (path 'parquet/refusals');
+CREATE TEMPORARY VIEW what_if USING parquet OPTIONS (path 'parquet/what_if');
+CREATE TEMPORARY VIEW what_if_summary USING parquet OPTIONS (path 'parquet/what_if_summary');
+CREATE TEMPORARY VIEW broker_losses USING parquet OPTIONS (path 'parquet/broker_losses');
+CREATE TEMPORARY VIEW sends USING parquet OPTIONS (path 'parquet/sends');
+CREATE TEMPORARY VIEW send_shares USING parquet OPTIONS (path 'parquet/send_shares');
+CREATE TEMPORARY VIEW moves USING parquet OPTIONS (path 'parquet/moves');
+CREATE TEMPORARY VIEW flapping USING parquet OPTIONS (path 'parquet/flapping');
+CREATE TEMPORARY VIEW churn USING parquet OPTIONS (path 'parquet/churn');
+CREATE TEMPORARY VIEW trend USING parquet OPTIONS (path 'parquet/trend');
+CREATE TEMPORARY VIEW quarantine USING parquet OPTIONS (path 'parquet/quarantine');
