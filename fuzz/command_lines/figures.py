@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any
 
-from rmqlb.engine.fail_on_figures.conditions import Figures
 from rmqlb.engine.fail_on_figures.of_against import CHANGED_SINCE
+
+from rmqlb.engine.fail_on_figures.conditions import Figures
 from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
 from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES

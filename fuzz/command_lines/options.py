@@ -325,6 +325,7 @@ BY_NAME: Mapping[str, Maker] = {
     "--fail-from": lambda at: at.seldom("fatal", "error", "warning", "info"),
     "--proxy": lambda _: "127.0.0.1:1",
     "--map-address": lambda _: "10.0.0.1:9876=127.0.0.1:1",
+    "--broker-version": lambda at: at.seldom("5.0.0", "5.5.1", "5.3.4", "5.3.3", "5.1.4"),
     "--client": lambda at: at.seldom("3.0.0", "5.5.0", "5.3.1", "5.1.4", "4.9.7", "5.2.0"),
 }
 """Of options whose name says more than their metavar."""

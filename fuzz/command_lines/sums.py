@@ -387,6 +387,7 @@ def receive_adds_up(data: Json) -> Iterator[str]:
         found = sum(broker[part] for broker in brokers)
         if found != totals[whole]:
             yield f"{found} {part} of brokers, {totals[whole]} in all"
+    yield from differ("received of queues", totals["received"], sum(each["messages"] for each in data["queueWaits"]))
     if data["quantiles"] and data["quantiles"][-1]["waitMs"] != data["wait"]["maxMs"]:
         yield "the last quantile is not the longest wait"
 

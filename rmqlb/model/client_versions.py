@@ -1,4 +1,4 @@
-"""A stretch of client versions whose rules are the same."""
+"""A stretch of client versions whose rules are the same, and versions as users type them."""
 
 from __future__ import annotations
 
@@ -40,14 +40,16 @@ OLDEST: Version = (4, 0, 0)
 _VERSION = r"[vV]?(\d{1,3})[._](\d{1,3})(?:[._](\d{1,3}))?"
 
 
-def parse_version(text: str) -> Version:
-    """A client version as typed: `5.3.2`, `4.9`, `V5_1_4`; UsageError when it is none, or older than 4.0.0."""
+def parse_version(text: str, whose: str = "client", oldest: Version = OLDEST) -> Version:
+    """A version as typed: `5.3.2`, `4.9`, `V5_1_4`; UsageError when it is none, or older than the oldest known."""
     match = re.fullmatch(_VERSION, text[:40].strip().removesuffix("_SNAPSHOT").removesuffix("-SNAPSHOT"))
     if match is None:
         from rmqlb.model.send_scenario import NEWEST
 
-        raise UsageError(f"{text[:40]}: not a client version", hint=f"write it as {NEWEST} or 4.9.7")
+        raise UsageError(f"{text[:40]}: not a {whose} version", hint=f"write it as {NEWEST} or 4.9.7")
     version = int(match[1]), int(match[2]), int(match[3] or 0)
-    if version < OLDEST:
-        raise UsageError(f"{text}: clients older than 4.0.0 are not known", hint="the oldest rules are those of 4.7.1")
+    if version < oldest:
+        least = ".".join(map(str, oldest))
+        rules = "4.7.1" if oldest == OLDEST else least
+        raise UsageError(f"{text}: {whose}s older than {least} are not known", hint=f"the oldest rules are of {rules}")
     return version

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.made_from import Against, MadeFrom
 from rmqlb.model.receive_scenario import ReceiveClient
 from rmqlb.model.send_scenario import ReactionKind
 
@@ -76,6 +75,26 @@ class BrokerReceives(Struct, frozen=True, rename="camel"):
     wait: WaitTimes | None
 
 
+class QueueWaits(Struct, frozen=True, rename="camel"):
+    """How long the messages of one queue waited, in milliseconds.
+
+    Attributes:
+        broker_name: its broker.
+        queue_id: its number there.
+        messages: how many of it clients received.
+        mean_ms: over all of them; null without any.
+        p95_ms: 95 of 100 waited no longer; null without any.
+        max_ms: the longest; null without any.
+    """
+
+    broker_name: str
+    queue_id: int
+    messages: int
+    mean_ms: float | None
+    p95_ms: float | None
+    max_ms: float | None
+
+
 class ReceivedMessage(Struct, frozen=True, rename="camel"):
     """One message, where messages are kept.
 
@@ -106,7 +125,8 @@ class ReceiveTotals(Struct, frozen=True, rename="camel"):
     """The simulation in numbers.
 
     Attributes:
-        messages: that were stored.
+        messages: that were stored, of those that are measured.
+        further: that were stored after these until they were received; they keep the load up and count nowhere else.
         received: of these, received by a client.
         acknowledged: of these, acknowledged by the end.
         dead_lettered: delivered so often that they went to the dead-letter queue.
@@ -120,6 +140,7 @@ class ReceiveTotals(Struct, frozen=True, rename="camel"):
     """
 
     messages: int
+    further: int
     received: int
     acknowledged: int
     dead_lettered: int
@@ -250,7 +271,8 @@ class SimulatedReceivers(Struct, frozen=True, rename="camel"):
 
     Attributes:
         client: simple, push or pop.
-        rules: version of broker, Proxy and client whose rules were followed.
+        broker_version: version of the brokers.
+        rules: versions of broker, Proxy and client whose rules were followed.
         consumers: processes of the group.
         loops: receives in parallel of each; one per broker of push and pop.
         await_ms: how long a receive waits for a message, as the server takes it.
@@ -262,12 +284,13 @@ class SimulatedReceivers(Struct, frozen=True, rename="camel"):
         round_trip_ms: of a request and its answer.
         rate_per_second: messages per second of all queues; null when they are rare.
         rates: broker name → messages per second of its queues.
-        messages: how many were to arrive; null for as many as the time has room for.
-        duration_ms: how long messages arrive; null without limit.
+        messages: how many were to be measured; null for as many as the time has room for.
+        duration_ms: until when those arrive that are measured; null without limit.
         seed: of everything random.
     """
 
     client: ReceiveClient
+    broker_version: str
     rules: str
     consumers: int
     loops: int
@@ -295,6 +318,7 @@ class ReceiveReport(Struct, frozen=True, rename="camel"):
         back: how long after their first delivery messages were redelivered; null when none was.
         quantiles: the distribution of waits; empty when no message was received.
         brokers: broker by broker, in the route's order.
+        queue_waits: queue by queue, in the same order.
         totals: in numbers.
         closed_forms: what needs no simulation.
         target: how many receives keep waits within --target-wait; null without it.
@@ -303,8 +327,6 @@ class ReceiveReport(Struct, frozen=True, rename="camel"):
         trials: what many trials say; null without --trials.
         messages: every message; null without --trace.
         conditions: what --fail-on asked for.
-        made_from: what it was made from; null in Python.
-        against: what has changed since the result of --against; null without it.
     """
 
     topic: str
@@ -313,6 +335,7 @@ class ReceiveReport(Struct, frozen=True, rename="camel"):
     back: WaitTimes | None
     quantiles: tuple[Quantile, ...]
     brokers: tuple[BrokerReceives, ...]
+    queue_waits: tuple[QueueWaits, ...]
     totals: ReceiveTotals
     closed_forms: ClosedForms
     target: TargetWait | None = None
@@ -321,5 +344,3 @@ class ReceiveReport(Struct, frozen=True, rename="camel"):
     trials: TrialWaits | None = None
     messages: tuple[ReceivedMessage, ...] | None = None
     conditions: tuple[TriedCondition, ...] = ()
-    made_from: MadeFrom | None = None
-    against: Against | None = None

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from rmqlb.model.limits import MOST_EVENTS, MOST_FAILURES, PositiveTime, Seed, Time
-from rmqlb.model.send_scenario import Failure
+from rmqlb.model.send_scenario import NEWEST, Failure
 
 ReceiveClient = Literal["simple", "push", "pop"]
 SECOND_US = 1_000_000
@@ -69,11 +69,12 @@ class ReceiveScenario(Struct, frozen=True):
         round_trip_us: how long a request and its answer are under way.
         rates: messages per second of queues; a queue that is not there gets none. Empty is so rare that each message
             finds every receive idle.
-        messages: how many arrive, or None for as many as `duration_us` has room for.
-        duration_us: none arrives at or after this time; None without limit.
+        messages: how many are measured, or None for as many as `duration_us` has room for.
+        duration_us: none is measured that arrives at or after this time; None without limit.
         failures: which brokers fail, when, and whether they refuse or are silent.
         crashes: which consumers die, and when.
         seed: of all random parts.
+        broker_version: whose rules the brokers follow.
     """
 
     client: ReceiveClient = "simple"
@@ -92,6 +93,7 @@ class ReceiveScenario(Struct, frozen=True):
     failures: Annotated[tuple[Failure, ...], Meta(max_length=MOST_FAILURES)] = ()
     crashes: Annotated[tuple[Crash, ...], Meta(max_length=MOST_RECEIVERS)] = ()
     seed: Seed = 1
+    broker_version: str = NEWEST
 
     @property
     def rare(self) -> bool:

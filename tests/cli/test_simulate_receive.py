@@ -56,6 +56,35 @@ def test_rates_are_of_all_queues_of_a_broker_or_of_a_queue() -> None:
     assert data(*GIVEN, "--rate", "a=2", "--for", "30s")["scenario"]["rates"] == {"a": 2.0, "b": 0.0}
 
 
+def test_a_busy_topic_is_judged_by_messages_under_load() -> None:
+    line = first_line(*GIVEN, "--rate", "50", "--target-wait", "5s")
+    assert line.startswith("given, 1 loop over 2 brokers: a message waits up to ")
+    assert line.endswith("; 1 receive at once keeps it within 5s")
+    wait = data(*GIVEN, "--rate", "50")["wait"]
+    assert (wait["messages"], wait["maxMs"] < 2000) == (1000, True)
+
+
+def test_each_queue_has_its_waits_by_the_version_of_its_broker() -> None:
+    args = ("--type", "pop", "--batch", "1", "--round-trip", "100ms", "--rate", "a:0=50", "--rate", "a:1=50")
+    old, new = (data(*GIVEN, *args, "--broker-version", version) for version in ("5.3.3", "5.5.1"))
+    assert [(queue["brokerName"], queue["queueId"]) for queue in new["queueWaits"]] == [
+        (broker, number) for broker in ("a", "b") for number in range(8)
+    ]
+    assert sum(queue["messages"] for queue in new["queueWaits"]) == new["totals"]["received"] == 1000
+    waits = [[queue["meanMs"] for queue in found["queueWaits"][:3]] for found in (old, new)]
+    assert waits[0][0] < waits[0][1] > 0
+    assert waits[1][1] < waits[1][0] > 0
+    assert waits[0][2] is waits[1][2] is None
+    assert set(new["queueWaits"][0]) == {"brokerName", "queueId", "messages", "meanMs", "p95Ms", "maxMs"}
+    scenario = new["scenario"]
+    assert (scenario["brokerVersion"], old["scenario"]["brokerVersion"]) == ("5.5.1", "5.3.3")
+    assert scenario["rules"] == "broker 5.5.1 (rules of 5.4.0 and newer), remoting client 5.5.0"
+    table = run(*GIVEN, *args, "--section", "queues", "-o", "plain", "-q").stdout
+    rows = [line.split()[:3] for line in table.splitlines() if line.startswith(("a ", "b "))]
+    assert rows == [[each["brokerName"], str(each["queueId"]), str(each["messages"])] for each in new["queueWaits"]]
+    assert "; broker 5.5.0 (rules of 5.4.0 and newer), remoting client 5.5.0" in table
+
+
 def test_a_failure_lasts_long_enough_at_an_assumed_rate() -> None:
     ran = run(*BASE, "--fail", "broker-b@30s-5m", "-o", "json")
     value = json.loads(ran.stdout)
@@ -126,6 +155,8 @@ BAD = {
     "--crash 1": "--crash 1: expected N@TIME, as in 1@30s",
     "--crash 3@5s": "consumer 3 dies, of 1",
     "--crash 1@5s --crash 1@6s": "--crash 1@6s: it is about the same as --crash 1@5s",
+    "--broker-version latest": "latest: not a broker version",
+    "--broker-version 4.9.7": "4.9.7: brokers older than 5.1.0 are not known",
     "--target-wait 0": "--target-wait 0: not longer than nothing",
     "--trials 1": "--trials 1: not a number from 2 to 1000",
     "--broker a:8": "-s and --broker both say which brokers there are",

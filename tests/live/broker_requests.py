@@ -16,22 +16,54 @@ from rmqlb.remoting.frame import FrameDecoder, encode_frame
 
 from .cluster import RocketMQCluster
 
-SEND_MESSAGE, SET_MESSAGE_REQUEST_MODE, GET_CONSUMER_LIST_BY_GROUP = 10, 401, 38
+SEND_MESSAGE, SET_MESSAGE_REQUEST_MODE, GET_CONSUMER_LIST_BY_GROUP, POP_MESSAGE = 10, 401, 38, 200050
+POLLING_TIMEOUT = 210
+PopQueue = tuple[str, int]
+"""`normal` or `retry`, and a queue's number there."""
 
 
-def ask(cluster: RocketMQCluster, broker_name: str, request: RemotingCommand) -> dict[str, Any]:
-    """The body of a broker's answer, over a connection of its own: rmqlb's client lets no change through."""
+def answer(cluster: RocketMQCluster, broker_name: str, request: RemotingCommand, wait_s: float = 10) -> RemotingCommand:
+    """A broker's answer, over a connection of its own: rmqlb's client lets no change through."""
     host, _, port = cluster.broker_addresses[broker_name].rpartition(":")
     decoder = FrameDecoder()
     answers: list[RemotingCommand] = []
-    with socket.create_connection((host, int(port)), timeout=10) as line:
+    with socket.create_connection((host, int(port)), timeout=wait_s) as line:
         line.sendall(encode_frame(request))
         while not answers:
             answers += decoder.feed(line.recv(1 << 16))
-    if answers[0].code != ResponseCode.SUCCESS:
-        raise RuntimeError(f"{broker_name}: {answers[0].code} {answers[0].remark}")
-    body: dict[str, Any] = json.loads(answers[0].body or b"{}")
+    return answers[0]
+
+
+def ask(cluster: RocketMQCluster, broker_name: str, request: RemotingCommand) -> dict[str, Any]:
+    """The body of a broker's good answer."""
+    found = answer(cluster, broker_name, request)
+    if found.code != ResponseCode.SUCCESS:
+        raise RuntimeError(f"{broker_name}: {found.code} {found.remark}")
+    body: dict[str, Any] = json.loads(found.body or b"{}")
     return body
+
+
+def pop(
+    cluster: RocketMQCluster, broker_name: str, group: str, topic: str, *, invisible_ms: int, wait_ms: int = 0
+) -> PopQueue | None:
+    """Receive one message of any queue, as a POP client does: from where it came; None when the time was over."""
+    header = {
+        "consumerGroup": group,
+        "topic": topic,
+        "queueId": "-1",
+        "maxMsgNums": "1",
+        "invisibleTime": str(invisible_ms),
+        "pollTime": str(wait_ms),
+        "bornTime": str(time.time_ns() // 1_000_000),
+        "initMode": "0",
+    }
+    found = answer(cluster, broker_name, RemotingCommand(POP_MESSAGE, ext_fields=header), 10 + wait_ms / 1000)
+    if found.code == POLLING_TIMEOUT:
+        return None
+    if found.code != ResponseCode.SUCCESS:
+        raise RuntimeError(f"{broker_name}: {found.code} {found.remark}")
+    kind, queue, _ = found.ext_fields["startOffsetInfo"].split(" ")
+    return "normal" if kind == "0" else "retry", int(queue)
 
 
 def send(cluster: RocketMQCluster, queue: MessageQueue, text: str) -> None:

@@ -37,6 +37,7 @@ BROKERS = {"p": 3, "q": 2}
 TOPIC = route(p=BROKERS["p"], q=BROKERS["q"])
 QUEUES = readable_queues(TOPIC)
 LASTING_S = 45
+FURTHER_S = 20  # as long as a measured message may wait, more arrive
 PER_SECOND = Fraction(1, 5)  # of each consumer's topic
 CONSUMERS = {1: 20, 2: 20, 4: 4}  # loops → how many SimpleConsumers, each in a group and with a topic of its own
 TRIALS = 60
@@ -176,7 +177,7 @@ def arrivals(topic: str, began_ms: int) -> Iterator[tuple[float, str, int]]:
     at = float(began_ms)
     while True:
         at += numbers.expovariate(float(PER_SECOND)) * 1000
-        if at >= began_ms + LASTING_S * 1000:
+        if at >= began_ms + (LASTING_S + FURTHER_S) * 1000:
             return
         yield at, topic, numbers.randrange(len(QUEUES))
 
@@ -190,8 +191,10 @@ def test_messages_wait_for_simple_consumers_as_simulated(lab: Lab) -> None:
     bodies: dict[str, list[str]] = {topic: [] for topic in began}
     for number, (at, topic, place) in enumerate(merge(*(arrivals(*each) for each in began.items()))):
         time.sleep(max(0.0, at / 1000 - time.time()))
-        bodies[topic].append(f"{topic}-{number}")
-        lab.sender.send(topic, QUEUES[place].broker_name, QUEUES[place].queue_id, bodies[topic][-1])
+        body = f"{topic}-{number}"
+        if at < began[topic] + LASTING_S * 1000:
+            bodies[topic].append(body)
+        lab.sender.send(topic, QUEUES[place].broker_name, QUEUES[place].queue_id, body)
     received = {topic: must_have(lab.living.process, f"{topic}-svc", own) for topic, own in bodies.items()}
     sent = lab.sender.sent()
     predicted = {loops: simulated_waits("simple", loops) for loops in CONSUMERS}

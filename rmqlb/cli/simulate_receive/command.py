@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from rmqlb.cli.common.options import OutputOptions, ReplayOptions, SourceOptions, command
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.simulate_receive.options import (
     ArrivalOptions,
@@ -27,7 +27,6 @@ def simulate_receive(
     failing: ReceiveFailureOptions,
     output: OutputOptions,
     what: ReceiveWhatOptions,
-    replay: ReplayOptions,
     topic: Annotated[
         str | None, Option("-t", "--topic", metavar="TOPIC", help="The topic that is received from.")
     ] = None,
@@ -46,7 +45,6 @@ def simulate_receive(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to receive from,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.common.against import earlier_results
     from rmqlb.cli.common.fail_on import conditions
     from rmqlb.cli.simulate_receive.inputs import gather
     from rmqlb.cli.simulate_receive.output import asked_for, write
@@ -55,6 +53,5 @@ def simulate_receive(
     terminal = Terminal("simulate-receive", output)
     asked = conditions(what.fail_on or (), RECEIVE_FIGURES)
     wanted = asked_for(what, output.section or ())
-    earlier = earlier_results(replay.against, source.source)
     found = gather(source, topic, where, receiver, arriving, failing, terminal)
-    write(found, terminal, asked, wanted, earlier)
+    write(found, terminal, asked, wanted)

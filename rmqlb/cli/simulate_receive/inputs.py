@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from rmqlb.cli.common import amounts
 from rmqlb.cli.common import producer_values as values
 from rmqlb.cli.common.options import SourceOptions
-from rmqlb.cli.common.parse import must_differ, queue_number
 from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.simulate_receive.options import ArrivalOptions, ReceiveFailureOptions, ReceiverOptions, WhereOptions
@@ -39,6 +38,7 @@ from rmqlb.model.receive_scenario import (
 )
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted, suggestion
+from rmqlb.verbs.parse import must_differ, queue_number
 from rmqlb.views.report import duration
 
 _DEFAULT_MESSAGES = 1000
@@ -81,7 +81,11 @@ def gather(
     _check_notices(failing.nameserver_notices)
     failures = values.failures(failing.fail or (), brokers, route.topic, failing.nameserver_notices)
     scenario = replace(
-        scenario, failures=failures, crashes=crashes, rates=_rates(arriving.rate or (), queues, brokers, route.topic)
+        scenario,
+        failures=failures,
+        crashes=crashes,
+        rates=_rates(arriving.rate or (), queues, brokers, route.topic),
+        broker_version=where.broker_version,
     )
     findings = [*sighting_findings(snapshot.routes[route.topic]), *source_findings(snapshot)]
     scenario, assumed = _lasting(scenario, queues, arriving)

@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from rmqlb.cli.common.options import about_option, panel, shown_option
+from rmqlb.model.send_scenario import NEWEST
 
 receiver_option = panel("Consumers")
 arrivals_option = panel("Messages")
@@ -20,6 +21,13 @@ class WhereOptions(Struct, frozen=True):
             metavar="NAME:QUEUES", help="A broker and its readable queues, instead of a source's route; repeatable."
         ),
     ] = None
+    broker_version: Annotated[
+        str,
+        about_option(
+            metavar="VERSION",
+            help="Version of the brokers: up to 5.3.4 they go through their queues upward, from 5.4.0 on downward.",
+        ),
+    ] = NEWEST
 
 
 class ReceiverOptions(Struct, frozen=True):
@@ -72,14 +80,15 @@ class ArrivalOptions(Struct, frozen=True):
         ),
     ] = None
     messages: Annotated[
-        str | None, arrivals_option(metavar="N", help="How many messages; default: as many as fit --for, or 1000.")
+        str | None,
+        arrivals_option(metavar="N", help="How many messages are measured; default: as many as fit --for, or 1000."),
     ] = None
     for_: Annotated[
         str | None,
         arrivals_option(
             "--for",
             metavar="TIME",
-            help="None arrives after this time; default while something fails: 5 minutes after the last of it.",
+            help="Measure what arrives until then; default while something fails: 5 minutes after the last of it.",
         ),
     ] = None
     seed: Annotated[int, arrivals_option(help="Random seed.")] = 1

@@ -9,17 +9,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.cli.common import amounts
-from rmqlb.cli.common.against import EarlierResults, compared
 from rmqlb.cli.common.fail_on import judge, require_known
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.engine.diff.made_from import made_from
 from rmqlb.engine.fail_on_figures.conditions import Condition
-from rmqlb.engine.fail_on_figures.of_against import try_on_against
 from rmqlb.engine.fail_on_figures.of_receives import try_on_receive
+from rmqlb.engine.receive.findings import ended_findings
 from rmqlb.engine.receive.how_many import receives_within
 from rmqlb.engine.receive.simulate import receive_trials, simulate_receive
 from rmqlb.model.receive_scenario import MOST_RECEIVE_TRIALS
-from rmqlb.views.made_from_view import dated
 
 if TYPE_CHECKING:
     from rmqlb.cli.simulate_receive.inputs import Gathered
@@ -49,7 +46,6 @@ def write(
     terminal: Terminal,
     asked: Sequence[Condition],
     wanted: Asked,
-    earlier: EarlierResults | None,
 ) -> None:
     """Simulate, and show what came of it."""
     from rmqlb.views.receive.view import receive_report
@@ -72,10 +68,8 @@ def write(
             trials = wanted.trials
             several = receive_trials(route, scenario, trials, lambda done: progress("trials", done, trials))
             report = replace(report, trials=several)
-    used = made_from([route], taken_at=found.snapshot.taken_at)
-    against, moved_on = compared(used, earlier)
-    tried = [try_on_against(condition, against) or try_on_receive(condition, report) for condition in asked]
+    tried = [try_on_receive(condition, report) for condition in asked]
     require_known(tried, "no message is received: ask for left")
     shown = receive_report(replace(report, conditions=tuple(tried)))
-    terminal.show(dated(shown, used, against), found.snapshot, (*moved_on, *found.findings))
+    terminal.show(shown, found.snapshot, (*found.findings, *ended_findings(report)))
     judge(tried, terminal)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Mapping
 
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
-from rmqlb.engine.fail_on_figures.of_against import CHANGED_SINCE
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.receive_report import BrokerReceives, ReceiveReport, WaitTimes
@@ -35,7 +34,7 @@ _BROKER: Mapping[str, Callable[[BrokerReceives], float]] = {
     "unpolled-ms": lambda broker: broker.longest_unpolled_ms,
 }
 RECEIVE_FIGURES = Figures(
-    names=(*_WAITS, *_BACKS, *_TOTALS, "unpolled-ms", _NEEDED, CHANGED_SINCE),
+    names=(*_WAITS, *_BACKS, *_TOTALS, "unpolled-ms", _NEEDED),
     of_subject=(*_WAITS, *_BROKER),
     shares=(*_OF_RECEIVES, *_OF_MESSAGES, "receives"),
 )

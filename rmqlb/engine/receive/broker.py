@@ -1,9 +1,9 @@
 """A broker: its queues, the retry topic, and the receives that wait there.
 
 Mirrors `PopMessageProcessor.processRequest` and `.popMsgFromTopic`, `PopLongPollingService` and, in order,
-`ConsumerOrderInfoManager` of 5.5.0, for the group that is simulated. The Proxy asks for queue −1, which is any
-(`ReceiveMessageActivity`'s queue selector takes the broker's name only), and so does a POP client whose
-`popShareQueueNum` is at its default.
+`ConsumerOrderInfoManager`, by the scenario's broker version, for the group that is simulated. The Proxy asks for queue
+−1, which is any (`ReceiveMessageActivity`'s queue selector takes the broker's name only), and so does a POP client
+whose `popShareQueueNum` is at its default.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from rmqlb.engine.receive.routes import NEVER
 from rmqlb.engine.receive.rules import (
     LOCK_TICK_US,
     RANDOM_QUEUES,
-    RETRY_FIRST_PERCENT,
     REVIVE_QUEUES,
     SCAN_US,
     TIMER_LOOK_US,
     TIMER_SECOND_US,
+    broker_rules,
     may_come_back,
     over_at,
 )
@@ -55,6 +55,7 @@ class Broker:
         self.blocked: dict[int, int] = {}  # queue → messages of it that are not acknowledged; in order only
         self._pending = 0  # messages in queues
         self._environment, self._answer, self._meets_outage = environment, answer, meets_outage
+        self._rules = broker_rules(environment.scenario.broker_version)
         self._numbers = draws(environment.scenario.seed, environment.trial, BROKER, place)
         self._scan_phase = self._numbers.below(SCAN_US)
         self._lock_phase = self._numbers.below(LOCK_TICK_US)
@@ -163,7 +164,8 @@ class Broker:
 
     def _retry(self, messages: tuple[Message, ...]) -> None:
         self.retry.extend(messages)
-        self.notify()
+        if self._rules.retry_wakes:
+            self.notify()
 
     def _free(self, queue: int, messages: list[Message]) -> None:
         self.queues[queue].extendleft(reversed(messages))
@@ -174,14 +176,17 @@ class Broker:
             self.notify()
 
     def _over(self, receive: Receive) -> None:
+        """Its time is over: it takes what came back without waking it (`PopLongPollingService.run`), or nothing."""
         if not receive.waiting:
             return
+        found = self._pop() if self._has_some() else []
         self._leave(receive)
         while self.held and not self.held[0].waiting:
             self.held.popleft()
-        if not receive.orphan:
-            self._environment.recorder.brokers[self.place].empty += 1
-            self._answer(receive, [])
+        if receive.orphan and not found:
+            return
+        self._environment.recorder.brokers[self.place].empty += not found
+        self._answer(receive, found)
 
     def _leave(self, receive: Receive) -> None:
         receive.waiting = False
@@ -200,15 +205,14 @@ class Broker:
 
     def _pop(self) -> list[Message]:
         """What one request takes (`processRequest`): the retry topic first or last, queues from a random one on."""
-        begin = self._numbers.below(RANDOM_QUEUES)
+        number = self._numbers.below(RANDOM_QUEUES)
         found: list[Message] = []
         if not self._pending and not self.retry:
             return found
         batch, fifo = self._environment.scenario.batch, self._environment.scenario.fifo
-        if begin < RETRY_FIRST_PERCENT:
+        if self._rules.retry_first(number):
             _take(self.retry, found, batch)
-        for step in range(len(self.queues)):
-            place = (begin + step) % len(self.queues)
+        for place in self._rules.walk(number, len(self.queues)):
             if not self.queues[place] or len(found) >= batch or place in self.blocked:
                 continue
             before = len(found)

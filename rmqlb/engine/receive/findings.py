@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rmqlb.engine.receive.rules import RENEWED_US, awaited_us, invisible_us
+from rmqlb.engine.receive.rules import RANDOM_QUEUES, RENEWED_US, awaited_us, broker_rules, invisible_us
+from rmqlb.engine.receive.simulation import MOST_FURTHER
 from rmqlb.model.finding import INFO, Finding
+from rmqlb.model.receive_report import ReceiveReport
 from rmqlb.model.receive_scenario import ReceiveScenario
 from rmqlb.model.words import counted
 
@@ -26,6 +28,16 @@ def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Itera
         text = f"a full receive of {batch} at {each} takes longer than the invisible duration"
         yield Finding("longer-than-invisible", f"{text}: messages are redelivered while they are consumed")
     most = max(read_queues)
-    if most > 100:
-        text = f"a broker has {most} readable queues: receives begin at one of the first 100"
+    if most > RANDOM_QUEUES:
+        begin = f"one of queues 0 to {RANDOM_QUEUES - 1} and go up"
+        if broker_rules(scenario.broker_version).counts_down:
+            begin = f"queue {most - 1} or one of queues 0 to {RANDOM_QUEUES - 2} and go down"
+        text = f"a broker has {most} readable queues: receives begin at {begin}"
         yield Finding("queues-beyond-100", text, severity=INFO)
+
+
+def ended_findings(report: ReceiveReport) -> Iterator[Finding]:
+    """What is odd about how a simulation ended."""
+    if report.totals.further >= MOST_FURTHER:
+        text = f"arrivals end {MOST_FURTHER:,} messages after the measured ones, before all of these are received"
+        yield Finding("arrivals-ended", f"{text}: the last of them wait as in an idle system")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from rmqlb.model.receive_scenario import ReceiveScenario
 
 UNKNOWN = -1
@@ -13,7 +15,7 @@ class Message:
     __slots__ = ("consumer", "crash", "deliveries", "done", "number", "outage", "place", "queue", "received", "stored")
 
     def __init__(self, number: int, place: int, queue: int, stored: int) -> None:
-        self.number = number  # from 1, by arrival
+        self.number = number  # from 1, by arrival; 0 when it came after the measured ones and counts nowhere
         self.place = place  # of its broker
         self.queue = queue  # its queue there
         self.stored = stored
@@ -66,7 +68,8 @@ class Recorder:
     """All counts of a simulation."""
 
     def __init__(self, brokers: int, scenario: ReceiveScenario) -> None:
-        self.messages: list[Message] = []
+        self.messages: list[Message] = []  # those that are measured
+        self.further = 0  # messages that came after them
         self.brokers = [BrokerCounts() for _ in range(brokers)]
         self.outages = [OutageCounts() for _ in scenario.failures]
         self.crashes = [CrashCounts() for _ in scenario.crashes]
@@ -74,8 +77,23 @@ class Recorder:
         self.not_stored = 0
         self.dead_lettered = 0
         self.longest_wait = 0
+        self._next = 0  # place of the first message that is not received
 
-    def store(self, place: int, queue: int, now: int) -> Message:
+    def awaits_one(self, gone: Collection[int]) -> bool:
+        """A measured message is not received yet, at another broker than these, which stay away."""
+        messages = self.messages
+        while self._next < len(messages):
+            message = messages[self._next]
+            if message.received == UNKNOWN and message.place not in gone:
+                return True
+            self._next += 1
+        return False
+
+    def store(self, place: int, queue: int, now: int, *, measured: bool = True) -> Message:
+        """A message has come, which is measured or keeps the load up until the measured ones are received."""
+        if not measured:
+            self.further += 1
+            return Message(0, place, queue, now)
         message = Message(len(self.messages) + 1, place, queue, now)
         self.messages.append(message)
         self.brokers[place].open += 1
@@ -83,6 +101,8 @@ class Recorder:
 
     def delivered(self, message: Message, consumer: int, now: int, crash_at: list[int]) -> None:
         """A client has received a message."""
+        if not message.number:
+            return
         if message.received == UNKNOWN:
             message.received, message.consumer = now, consumer
             wait = now - message.stored
@@ -100,11 +120,13 @@ class Recorder:
     def done(self, message: Message, at: int) -> None:
         """A message is acknowledged."""
         message.done = at
-        self.brokers[message.place].open -= 1
+        if message.number:
+            self.brokers[message.place].open -= 1
 
     def dead_letter(self, message: Message) -> None:
-        self.dead_lettered += 1
-        self.brokers[message.place].open -= 1
+        if message.number:
+            self.dead_lettered += 1
+            self.brokers[message.place].open -= 1
 
     def polled(self, place: int, now: int) -> None:
         """A receive arrives at a broker."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import ceil, fsum
 
@@ -10,13 +10,14 @@ from rmqlb.engine.receive.closed_forms import closed_forms
 from rmqlb.engine.receive.comeback import again_after_us
 from rmqlb.engine.receive.recorder import UNKNOWN, Message
 from rmqlb.engine.receive.routes import NEVER
-from rmqlb.engine.receive.rules import RULES, invisible_us
+from rmqlb.engine.receive.rules import invisible_us, rules_followed
 from rmqlb.engine.receive.simulation import ReceiveSimulation
 from rmqlb.model.receive_report import (
     BrokerReceives,
     CrashReceived,
     FailureReceived,
     Quantile,
+    QueueWaits,
     ReceivedMessage,
     ReceiveReport,
     ReceiveTotals,
@@ -59,6 +60,7 @@ def report_of(simulation: ReceiveSimulation, *, trace: bool) -> ReceiveReport:
         back=wait_times(recorder.back),
         quantiles=tuple(Quantile(percent, _ms_of(waits, percent)) for percent in _PERCENTS) if waits else (),
         brokers=_brokers(simulation),
+        queue_waits=tuple(_queue_waits(simulation)),
         totals=_totals(simulation),
         closed_forms=closed_forms([len(broker.queues) for broker in simulation.brokers], scenario),
         failures=_failures(simulation),
@@ -75,7 +77,8 @@ def simulated(simulation: ReceiveSimulation) -> SimulatedReceivers:
         rates[rate.broker_name] += rate.per_second
     return SimulatedReceivers(
         client=scenario.client,
-        rules=RULES,
+        broker_version=scenario.broker_version,
+        rules=rules_followed(scenario),
         consumers=scenario.consumers,
         loops=scenario.loops if scenario.client == "simple" else 1,
         await_ms=milliseconds(simulation.environment.awaited_us),
@@ -117,11 +120,26 @@ def _brokers(simulation: ReceiveSimulation) -> tuple[BrokerReceives, ...]:
     )
 
 
+def _queue_waits(simulation: ReceiveSimulation) -> Iterator[QueueWaits]:
+    waits: dict[tuple[str, int], list[int]] = {(each.broker_name, each.queue_id): [] for each in simulation.queues}
+    for message in simulation.recorder.messages:
+        if message.received != UNKNOWN:
+            own = waits[simulation.brokers[message.place].name, message.queue]
+            own.append(message.received - message.stored)
+    for (broker_name, queue_id), own in waits.items():
+        times = wait_times(own)
+        if times is None:
+            yield QueueWaits(broker_name, queue_id, 0, None, None, None)
+        else:
+            yield QueueWaits(broker_name, queue_id, times.messages, times.mean_ms, times.p95_ms, times.max_ms)
+
+
 def _totals(simulation: ReceiveSimulation) -> ReceiveTotals:
     recorder = simulation.recorder
     messages, counts = recorder.messages, recorder.brokers
     return ReceiveTotals(
         messages=len(messages),
+        further=recorder.further,
         received=sum(len(each.waits) for each in counts),
         acknowledged=sum(message.done != UNKNOWN for message in messages),
         dead_lettered=recorder.dead_lettered,

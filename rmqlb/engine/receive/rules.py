@@ -1,13 +1,18 @@
-"""The times that brokers, Proxies and clients have built in: RocketMQ 5.5.0, rocketmq-client-java 5.2.0.
+"""The rules and times that brokers, Proxies and clients have built in: RocketMQ 5.5.0, rocketmq-client-java 5.2.0.
 
-Each constant names the class that it is from. Settings are at their defaults.
+Each constant names the class that it is from. Settings are at their defaults. What other broker versions do differently
+is in `BROKERS`; their other classes of this simulation have the same rules from 5.1.0 on.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from rmqlb.model.client_versions import Version, parse_version
 from rmqlb.model.receive_scenario import SECOND_US, ReceiveScenario
 
-RULES = "RocketMQ 5.5.0, rocketmq-client-java 5.2.0"
 MS_US = 1000
 
 # -- a receive at its broker ---------------------------------------------------------------------
@@ -19,7 +24,69 @@ SCAN_US = 20 * MS_US
 RETRY_FIRST_PERCENT = 20
 """Percentage of requests in which the retry topic comes before the queues (`BrokerConfig.popFromRetryProbability`)."""
 RANDOM_QUEUES = 100
-"""A request begins at one of the first hundred queues (`PopMessageProcessor.processRequest`)."""
+"""A request draws one of a hundred numbers (`PopMessageProcessor.processRequest`)."""
+
+
+class BrokerRules(Struct, frozen=True):
+    """How a stretch of broker versions answers receives.
+
+    Attributes:
+        since: the first version of the stretch.
+        name: the stretch in words.
+        counts_down: a request goes from queue to queue downward (`popMsgFromTopic` and `BrokerConfig.priorityOrderAsc`,
+            RIP-80, 5.4.0).
+        every_fifth: the numbers that let the retry topic come first are those that 5 divides (until 5.3.0).
+        retry_wakes: a message that comes back wakes a request that waits; otherwise the request finds the message when
+            its time is over. `PopReviveService` woke requests until 5.1.4, `PopLongPollingService
+            .notifyMessageArrivingFromRetry` does so from 5.3.4 on.
+    """
+
+    since: Version
+    name: str
+    counts_down: bool = False
+    every_fifth: bool = False
+    retry_wakes: bool = True
+
+    def walk(self, number: int, queues: int) -> Iterator[int]:
+        """The queues of a broker in the order in which a request looks at them that drew this number.
+
+        >>> [list(broker_rules(version).walk(2, 4)) for version in ("5.3.4", "5.4.0")]
+        [[2, 3, 0, 1], [1, 0, 3, 2]]
+        """
+        steps = range(queues - 1, -1, -1) if self.counts_down else range(queues)
+        return ((number + step) % queues for step in steps)
+
+    def retry_first(self, number: int) -> bool:
+        """A request that drew this number looks at the retry topic before the queues."""
+        return number % 5 == 0 if self.every_fifth else number < RETRY_FIRST_PERCENT
+
+
+BROKERS = (
+    BrokerRules((5, 4, 0), "5.4.0 and newer", counts_down=True),
+    BrokerRules((5, 3, 4), "5.3.4"),
+    BrokerRules((5, 3, 1), "5.3.1 to 5.3.3", retry_wakes=False),
+    BrokerRules((5, 2, 0), "5.2.0 to 5.3.0", every_fifth=True, retry_wakes=False),
+    BrokerRules((5, 1, 0), "5.1.0 to 5.1.4", every_fifth=True),
+)
+"""All stretches, the newest first."""
+
+
+def broker_rules(version: str) -> BrokerRules:
+    """The rules of a broker version (raises UsageError)."""
+    wanted = parse_version(version, "broker", BROKERS[-1].since)
+    return next(rules for rules in BROKERS if wanted >= rules.since)
+
+
+def rules_followed(scenario: ReceiveScenario) -> str:
+    """The versions of broker, Proxy and client whose rules a simulation follows.
+
+    >>> rules_followed(ReceiveScenario("pop", broker_version="5.3.2"))
+    'broker 5.3.2 (rules of 5.3.1 to 5.3.3), remoting client 5.5.0'
+    """
+    broker = f"broker {scenario.broker_version} (rules of {broker_rules(scenario.broker_version).name})"
+    grpc = "Proxy 5.5.0, rocketmq-client-java 5.2.0"
+    return f"{broker}, {'remoting client 5.5.0' if scenario.client == 'pop' else grpc}"
+
 
 # -- the Proxy -----------------------------------------------------------------------------------
 

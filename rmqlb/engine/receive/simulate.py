@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rmqlb.engine.arguments import check_route, require
 from rmqlb.engine.receive.report import report_of, wait_times
 from rmqlb.engine.receive.routes import NEVER
-from rmqlb.engine.receive.rules import LONGEST_INVISIBLE_US, SHORTEST_INVISIBLE_US, is_refused
+from rmqlb.engine.receive.rules import LONGEST_INVISIBLE_US, SHORTEST_INVISIBLE_US, broker_rules, is_refused
 from rmqlb.engine.receive.simulation import ReceiveSimulation
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import TrialNumber
@@ -61,6 +61,7 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
     """The queues, of a scenario that contradicts neither itself nor the route (raises UsageError, DataError)."""
     check_route(route)
     require(scenario, ReceiveScenario, "ReceiveScenario")
+    broker_rules(scenario.broker_version)
     queues = readable_queues(route)
     names = list(dict.fromkeys(queue.broker_name for queue in queues))
     if scenario.client != "simple" and scenario.loops != 1:

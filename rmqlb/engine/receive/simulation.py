@@ -1,4 +1,8 @@
-"""Receives over time: the clock, the way of a request and its answer, and what becomes of the messages."""
+"""Receives over time: the clock, the way of a request and its answer, and what becomes of the messages.
+
+Rule of this file: at rates, messages go on arriving until those of the scenario, the measured ones, are received.
+Without further arrivals the last measured messages would meet receives that wait at idle brokers.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,8 @@ from rmqlb.model.limits import LONGEST_US
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.receive_scenario import ReceiveScenario
 
+MOST_FURTHER = 100_000
+"""Messages that arrive after the measured ones, at the most."""
 _TOLD_EVERY = 1000
 
 
@@ -51,7 +57,7 @@ class ReceiveSimulation:
         self._crash_of = {crash.consumer: place for place, crash in enumerate(scenario.crashes)}
         numbers = range(1, scenario.consumers + 1)
         self.consumers = [consumer_of(number, self.environment, self._send) for number in numbers]
-        self._arrivals_over = False
+        self._all_measured = False  # those to be measured have arrived
         self._gone: set[int] = set()  # places of brokers that fail for good
         self._arrivals = arrivals(self.queues, scenario, trial, self._round_us())
 
@@ -168,7 +174,7 @@ class ReceiveSimulation:
         crash = self._crash_of[receive.client.number]
         for message in messages:
             # One that is handed to several orphaned receives, one after the other, counts once.
-            if message.crash == UNKNOWN:
+            if message.number and message.crash == UNKNOWN:
                 self.recorder.crashes[crash].unacknowledged += 1
                 message.crash = crash
         delay_us = max(known_at - self.clock.now, 0)
@@ -209,26 +215,33 @@ class ReceiveSimulation:
     # -- what happens by itself ------------------------------------------------------------------
 
     def _next_arrival(self) -> None:
-        scenario = self.scenario
-        stored = len(self.recorder.messages) + self.recorder.not_stored
-        if scenario.messages is not None and stored >= scenario.messages:
-            self._arrivals_over = True
-            return
+        scenario, now = self.scenario, self.clock.now
+        arrived = len(self.recorder.messages) + self.recorder.not_stored
+        if scenario.messages is not None and arrived >= scenario.messages:
+            self._all_measured = True
         at, place = next(self._arrivals)
-        if scenario.duration_us is not None and at >= scenario.duration_us:
-            at, place = scenario.duration_us, UNKNOWN
-        self.clock.call(max(at - self.clock.now, 0), self._arrives, place)
+        if not self._all_measured and scenario.duration_us is not None and at >= scenario.duration_us:
+            self.clock.call(max(scenario.duration_us - now, 0), self._measures_no_more)
+        self.clock.call(max(at - now, 0), self._arrives, place)
+
+    def _measures_no_more(self) -> None:
+        self._all_measured = True
+
+    def _goes_on(self) -> bool:
+        """Messages arrive that are not measured: a measured one is still to be received, and a consumer lives."""
+        if self.scenario.rare or self.recorder.further >= MOST_FURTHER or not self.recorder.awaits_one(self._gone):
+            return False
+        return any(not consumer.dead(self.clock.now) for consumer in self.consumers)
 
     def _arrives(self, place: int) -> None:
-        if place == UNKNOWN:
-            self._arrivals_over = True
+        if self._all_measured and not self._goes_on():
             return
         queue = self.queues[place]
-        broker = self._by_name[queue.broker_name]
-        if self.routes.outage(broker.name, self.clock.now) is not None:
-            self.recorder.not_stored += 1
+        broker, now, measured = self._by_name[queue.broker_name], self.clock.now, not self._all_measured
+        if self.routes.outage(broker.name, now) is None:
+            broker.store(self.recorder.store(broker.place, queue.queue_id, now, measured=measured))
         else:
-            broker.store(self.recorder.store(broker.place, queue.queue_id, self.clock.now))
+            self.recorder.not_stored += measured
         self._next_arrival()
 
     def _outage_begins(self, broker: Broker, outage: Outage) -> None:
@@ -253,7 +266,7 @@ class ReceiveSimulation:
 
     def _over(self) -> bool:
         """Nothing is to come that would still be counted."""
-        if not self._arrivals_over:
+        if not self._all_measured:
             return False
         return not any(counts.open for place, counts in enumerate(self.recorder.brokers) if place not in self._gone)
 

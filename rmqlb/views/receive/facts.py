@@ -51,7 +51,7 @@ def receive_settings(report: ReceiveReport) -> tuple[str, ...]:
     queues = counted(sum(broker.queues for broker in report.brokers), "queue")
     how = (
         f"await {duration(s.await_ms)}, invisible {duration(s.invisible_ms)}, up to {counted(s.batch, 'message')} "
-        f"per receive, round trip {duration(s.round_trip_ms)}; rules of {s.rules}"
+        f"per receive, round trip {duration(s.round_trip_ms)}; {s.rules}"
     )
     return (
         f"{queues} on {counted(len(report.brokers), 'broker')}; {rate}{lasting}; seed {s.seed}",
@@ -95,7 +95,7 @@ def _more(report: ReceiveReport) -> Iterator[str]:
     if target is not None and target.simulated and target.rare is not None and target.rare != target.receives:
         yield (
             f"at these rates, by {target.trials} simulations per number; "
-            f"when messages are rare, {target.rare} are enough"
+            f"when messages are rare, {target.rare} are needed"
         )
     healthy = not report.failures and not report.crashes
     if healthy and report.scenario.client == "simple" and report.scenario.rate_per_second and forms.unpolled_ms:

@@ -10,6 +10,7 @@ from rmqlb.views.report import Cell, Column, Report, Section, rows_of
 
 _TOTALS: tuple[tuple[str, str], ...] = (
     ("messages", "messages"),
+    ("further arrivals", "further"),
     ("received", "received"),
     ("acknowledged", "acknowledged"),
     ("redelivered", "redelivered"),
@@ -45,6 +46,7 @@ def receive_report(report: ReceiveReport) -> Report:
         *([_failures(report)] if report.failures else []),
         *([_crashes(report)] if report.crashes else []),
         _quantiles(report),
+        _queues(report),
         _closed_forms(report),
         _totals(report),
         *([_messages(report)] if report.messages is not None else []),
@@ -118,6 +120,19 @@ def _quantiles(report: ReceiveReport) -> Section:
     columns = (Column("messages, %", "percent", "number"), Column("wait up to", "waitMs", "ms"))
     rows = rows_of(columns, report.quantiles)
     return Section("quantiles", "distribution of waits", columns, rows, named_only=True)
+
+
+def _queues(report: ReceiveReport) -> Section:
+    columns = (
+        Column("broker", "brokerName"),
+        Column("queue", "queueId", "number"),
+        Column("messages", "messages", "number"),
+        Column("mean", "meanMs", "ms"),
+        Column("p95", "p95Ms", "ms"),
+        Column("max", "maxMs", "ms"),
+    )
+    rows = rows_of(columns, report.queue_waits)
+    return Section("queues", "how long messages wait in each queue", columns, rows, heads=2, named_only=True)
 
 
 def _closed_forms(report: ReceiveReport) -> Section:

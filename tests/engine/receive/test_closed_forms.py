@@ -143,6 +143,14 @@ def test_the_number_at_rates_is_found_by_simulation() -> None:
     assert (rare.receives, rare.simulated, rare.max_ms) == (9, False, 0)
 
 
+def test_busy_brokers_need_no_further_receive_for_a_wait_that_one_keeps() -> None:
+    busy = ReceiveScenario(rates=rates(TWO, a=25, b=25), messages=1000)
+    target = receives_within(TWO, busy, 5 * SECOND_US)
+    assert (target.receives, target.rare) == (1, 9)
+    assert target.max_ms is not None
+    assert target.max_ms < 2000
+
+
 def test_clients_that_wait_everywhere_need_one_receive() -> None:
     for client in ("push", "pop"):
         scenario = ReceiveScenario(client)
@@ -162,6 +170,7 @@ def test_what_a_dead_consumer_had_comes_back_when_the_closed_form_says(
     scenario = ReceiveScenario(
         client,
         consumers=2,
+        loops=30 if client == "simple" else 1,  # one consumer alone keeps up with what arrives
         fifo=fifo and client != "pop",
         batch=1,
         consume_us=20 * SECOND_US,
@@ -177,8 +186,8 @@ def test_what_a_dead_consumer_had_comes_back_when_the_closed_form_says(
     if crash.after is None:
         return
     assert crash.again_latest_ms == late_us / 1000
-    # A simple or POP client's message was received up to 6 s before the death; and then a receive must come by, which
-    # one loop that works through a backlog does when it is done with it. What an orphaned receive took is back sooner.
-    assert crash.after.max_ms <= crash.again_latest_ms + 4 * 20_000 + 20_000
+    # A simple or POP client's message was received up to 6 s before the death; and then a receive must come by. What an
+    # orphaned receive took is back sooner.
+    assert crash.after.max_ms <= crash.again_latest_ms + 20_000
     kept = [m for m in report.messages or () if m.consumer == 1 and m.deliveries > 1]
     assert all(m.done_ms is not None and m.done_ms - 20_000 >= early_us / 1000 for m in kept)

@@ -12,9 +12,10 @@ from hypothesis import strategies as some
 from msgspec.json import encode
 from msgspec.structs import replace
 
-from rmqlb.engine.receive.findings import receive_findings
-from rmqlb.engine.receive.rules import longest_receive_us
+from rmqlb.engine.receive.findings import ended_findings, receive_findings
+from rmqlb.engine.receive.rules import BROKERS, broker_rules, longest_receive_us
 from rmqlb.engine.receive.simulate import readable_queues, receive_trials, simulate_receive
+from rmqlb.engine.receive.simulation import MOST_FURTHER
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.receive_report import ReceiveReport
 from rmqlb.model.receive_scenario import SECOND_US, Crash, QueueRate, ReceiveScenario
@@ -95,6 +96,110 @@ def test_trials_are_simulations_put_together() -> None:
     assert trials.lowest_p95_ms == min(each.wait.p95_ms for each in several if each.wait)
 
 
+def test_a_run_that_measures_fewer_messages_gives_these_the_same_waits() -> None:
+    for scenario in (
+        LOADED,
+        replace(LOADED, client="push", batch=1, consume_us=100_000),
+        replace(LOADED, loops=9, rates=rates(TWO, a=8)),
+        replace(LOADED, consumers=2, consume_us=2 * SECOND_US, crashes=(Crash(1, 30 * SECOND_US),)),
+        replace(LOADED, loops=2, failures=(refused("b", 20, 90),)),
+    ):
+        whole = simulate_receive(TWO, scenario, trace=True)
+        assert whole.messages is not None
+        for few in (replace(scenario, messages=200), replace(scenario, duration_us=40 * SECOND_US)):
+            part = simulate_receive(TWO, few, trace=True)
+            messages = part.messages or ()
+            assert len(messages) >= 150
+            assert [each.received_ms for each in messages] == [
+                each.received_ms for each in whole.messages[: len(messages)]
+            ]
+
+
+@pytest.mark.parametrize("loops", [1, 2, 4])
+def test_the_end_of_a_run_makes_no_message_wait(loops: int) -> None:
+    busy = ReceiveScenario(loops=loops, rates=rates(TWO, a=25, b=25), messages=1000)
+    waits = [simulate_receive(TWO, busy, trial=trial).wait for trial in range(20)]
+    assert max(wait.max_ms for wait in waits if wait) < 2000
+
+
+def test_messages_that_come_after_the_measured_ones_count_nowhere() -> None:
+    report = simulate_receive(TWO, replace(LOADED, messages=301, failures=(refused("b", 10, 20),)), trace=True)
+    totals, messages = report.totals, report.messages or ()
+    assert totals.further > 0
+    assert totals.messages + totals.not_stored == 301
+    assert len(messages) == totals.messages == totals.received == sum(each.messages for each in report.queue_waits)
+    assert report.wait is not None
+    assert report.wait.messages == totals.received
+    assert [message.message for message in messages] == list(range(1, totals.messages + 1))
+
+
+def test_arrivals_end_when_nobody_lives_or_the_measured_ones_take_too_long() -> None:
+    died = replace(LOADED, crashes=(Crash(1, MINUTE_US),))
+    report = simulate_receive(TWO, died)
+    assert report.totals.left > 0
+    assert report.totals.further == 0
+    starved = ReceiveScenario(
+        "pop", batch=1, rates=rates(route(a=150), a=1000), round_trip_us=10_000, messages=300, broker_version="5.3.3"
+    )
+    late = simulate_receive(route(a=150), starved)
+    assert late.totals.further == MOST_FURTHER
+    assert late.totals.left == 0
+    assert [finding.code for finding in ended_findings(late)] == ["arrivals-ended"]
+    assert list(ended_findings(report)) == []
+
+
+TWO_OF_FOUR = (QueueRate("a", 0, Fraction(50)), QueueRate("a", 1, Fraction(50)))
+
+
+@pytest.mark.parametrize(
+    ("version", "favoured"),
+    [("5.1.4", 0), ("5.2.0", 0), ("5.3.3", 0), ("5.3.4", 0), ("5.4.0", 1), ("5.5.0", 1), ("5.5.1", 1)],
+)
+def test_brokers_count_down_their_queues_from_5_4_0_on(version: str, favoured: int) -> None:
+    """Of four queues, 0 and 1 have a backlog: three of four receives meet the same one first."""
+    scenario = ReceiveScenario("pop", batch=1, rates=TWO_OF_FOUR, round_trip_us=100_000, messages=2000)
+    report = simulate_receive(route(a=4), replace(scenario, broker_version=version), trace=True)
+    first = sorted(report.messages or (), key=lambda message: message.received_ms or 0)[:400]
+    share = sum(message.queue_id == favoured for message in first) / len(first)
+    assert 0.68 <= share <= 0.82
+    by_queue = {each.queue_id: each for each in report.queue_waits}
+    assert [by_queue[queue].messages for queue in (2, 3)] == [0, 0]
+    assert by_queue[2].mean_ms is by_queue[2].p95_ms is by_queue[2].max_ms is None
+    quick, slow = by_queue[favoured].mean_ms, by_queue[1 - favoured].mean_ms
+    assert quick is not None
+    assert slow is not None
+    assert quick * 1.5 < slow
+
+
+def test_each_broker_version_walks_its_queues_as_its_class_does() -> None:
+    for version, begin, order in (
+        ("5.3.4", 2, [2, 3, 0, 1]),
+        ("5.3.4", 99, [3, 0, 1, 2]),
+        ("5.4.0", 2, [1, 0, 3, 2]),
+        ("5.4.0", 0, [3, 2, 1, 0]),
+        ("5.5.1", 99, [2, 1, 0, 3]),
+    ):
+        assert list(broker_rules(version).walk(begin, 4)) == order
+    for rules in BROKERS:
+        since = ".".join(map(str, rules.since))
+        assert broker_rules(since) is rules
+        assert rules.name.startswith(since)
+    first = {version: [n for n in range(100) if broker_rules(version).retry_first(n)] for version in ("5.3.0", "5.3.1")}
+    assert first == {"5.3.0": list(range(0, 100, 5)), "5.3.1": list(range(20))}
+
+
+def test_a_message_that_comes_back_wakes_no_receive_from_5_2_0_to_5_3_3() -> None:
+    """Each of 16 redeliveries then waits until the time of the receive is over, up to 15 s, or for another message."""
+    slow = ReceiveScenario("pop", rates=rates(route(a=1), a=0.001), consume_us=70 * SECOND_US, messages=5)
+    latest = {}
+    for version in ("5.1.4", "5.2.0", "5.3.3", "5.3.4", "5.5.1"):
+        back = simulate_receive(route(a=1), replace(slow, broker_version=version)).back
+        assert back is not None
+        latest[version] = back.max_ms
+    assert latest["5.1.4"] == latest["5.3.4"] == latest["5.5.1"] <= 16 * 65_300
+    assert latest["5.2.0"] == latest["5.3.3"] > latest["5.5.1"] + 16 * 3000
+
+
 def test_twice_the_messages_are_twice_the_receives() -> None:
     def receives(messages: int) -> int:
         return simulate_receive(TWO, ReceiveScenario(loops=3, messages=messages)).totals.receives
@@ -123,6 +228,21 @@ def test_settings_that_are_not_taken_are_told() -> None:
     assert [f.code for f in receive_findings(pop, [8, 101])] == ["invisible-limited", "queues-beyond-100"]
     slow = ReceiveScenario(consume_us=SECOND_US, invisible_us=10 * SECOND_US)
     assert [f.code for f in receive_findings(slow, [8])] == ["longer-than-invisible"]
+
+
+@pytest.mark.parametrize(
+    ("version", "text"),
+    [
+        ("5.3.4", "receives begin at one of queues 0 to 99 and go up"),
+        ("5.4.0", "receives begin at queue 149 or one of queues 0 to 98 and go down"),
+    ],
+)
+def test_what_many_queues_mean_depends_on_the_direction(version: str, text: str) -> None:
+    (finding,) = receive_findings(ReceiveScenario(broker_version=version), [8, 150])
+    assert finding.code == "queues-beyond-100"
+    assert text in finding.message
+    begins = {next(iter(broker_rules(version).walk(number, 150))) for number in range(100)}
+    assert begins == ({*range(100)} if version == "5.3.4" else {*range(99), 149})
 
 
 def test_what_takes_longer_than_it_is_invisible_is_redelivered() -> None:
@@ -297,6 +417,8 @@ BAD = {
     "a consumer that is not there": (replace(LOADED, crashes=(Crash(2, 0),)), "consumer 2 dies, of 1"),
     "a consumer that dies twice": (replace(LOADED, crashes=(Crash(1, 0), Crash(1, 5))), "dies twice"),
     "no end": (replace(LOADED, duration_us=None), "would not end"),
+    "no version": (replace(LOADED, broker_version="latest"), "latest: not a broker version"),
+    "a version before POP worked so": (replace(LOADED, broker_version="5.0.0"), "brokers older than 5.1.0 are not"),
 }
 
 
