@@ -9,20 +9,19 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from rmqlb.engine.diff.made_from import made_from
 
 from benchmarks.growth import COMMANDS, GROUP, Size, calls, cluster, write
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.owners import owners_by_strategy
-from rmqlb.engine.check.group_facts import gaps
 from rmqlb.engine.consume.event_log import EventLog, Hold
 from rmqlb.engine.consume.simulate import GroupSimulation
 from rmqlb.engine.consume.starts import with_starts
 from rmqlb.engine.consume.timelines import timelines
 from rmqlb.engine.diff.compare import compare_snapshots
-from rmqlb.engine.diff.made_from import made_from
+from rmqlb.engine.group import Group, assumption, gaps
 from rmqlb.engine.overview.consumers import consumers_of
-from rmqlb.engine.overview.groups import facts_of
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
@@ -106,7 +105,7 @@ def planned(size: Size) -> int:
 
 def at_a_glance(size: Size) -> int:
     snapshot = cluster(size)
-    facts = facts_of(snapshot, gaps(snapshot), GROUP, Settings())
+    facts = Group(snapshot, GROUP, Settings(), assumption(snapshot, GROUP), gaps(snapshot))
     return bytecodes(lambda: consumers_of(facts, ()))
 
 

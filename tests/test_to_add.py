@@ -19,8 +19,6 @@ from typer.main import get_command
 
 from rmqlb.cli.common import reading
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
-from rmqlb.cli.common.strategies import Strategies
-from rmqlb.cli.common.strategy_options import KEYS
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.main import app
 from rmqlb.engine.allocate import allocate, allocate_for
@@ -30,6 +28,8 @@ from rmqlb.errors import EndpointError, UsageError
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.opening import OPENERS, Access, open_source
 from rmqlb.sources.source_text import LIVE, LIVE_SCHEMES, check_source
+from rmqlb.verbs.strategies import Strategies
+from rmqlb.verbs.strategy_options import KEYS
 from rmqlb.views.report import FORMATS
 from tests.cli.test_bad_input import ALL
 from tests.support import replay_dashboard, replay_remoting

@@ -15,10 +15,10 @@ from rmqlb.errors import UsageError
 from rmqlb.model.words import counted
 
 if TYPE_CHECKING:
-    from rmqlb.cli.common.strategies import Strategies
     from rmqlb.model.checking import CheckReport
     from rmqlb.model.policy import Policy
     from rmqlb.model.snapshot import ClusterSnapshot
+    from rmqlb.verbs.strategies import Strategies
 
 _FOR_CI = ("junit", "sarif")
 
@@ -79,10 +79,10 @@ def check(
     from datetime import datetime
 
     from rmqlb.cli.common import amounts
-    from rmqlb.cli.common.parse import severity
     from rmqlb.engine.allocate.rules import NAMES
     from rmqlb.engine.check.check import check_policy
     from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy, read_policy
+    from rmqlb.verbs.parse import severity
 
     terminal = Terminal("check", output, more_formats=(*_FOR_CI, "prometheus"))
     if chosen.print_policy:
@@ -108,7 +108,7 @@ def check(
 
 
 def _strategies(options: StrategyOptions, policy: "Policy") -> "Strategies":
-    from rmqlb.cli.common.strategies import Strategies
+    from rmqlb.verbs.strategies import Strategies
 
     strategies = Strategies(options.strategy_option)
     strategies.named += [rule.assume for rule in policy.rules if rule.assume is not None]

@@ -11,9 +11,9 @@ from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
-    from rmqlb.cli.common.strategies import Strategies
     from rmqlb.model.diff import SnapshotDiff
     from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+    from rmqlb.verbs.strategies import Strategies
 
 
 @command(without=("source", "context"))
@@ -50,11 +50,11 @@ def diff(
     from msgspec.structs import replace
 
     from rmqlb.cli.common.fail_on import conditions, judge, require_known
-    from rmqlb.cli.common.globs import in_vain_of
-    from rmqlb.cli.common.strategies import Strategies
     from rmqlb.engine.diff.findings import diff_findings
     from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES, try_on_diff
     from rmqlb.model.snapshot import Everything, Wanted
+    from rmqlb.verbs.globs import in_vain_of
+    from rmqlb.verbs.strategies import Strategies
     from rmqlb.views.diff.view import diff_report
 
     terminal = Terminal("diff", output, more_formats=("jsonl",))

@@ -7,7 +7,6 @@ import typer
 from msgspec.structs import replace
 from typer import Option
 
-from rmqlb.cli.common.globs import in_vain_of
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option, command
 from rmqlb.cli.common.output_files import write_whole
 from rmqlb.cli.common.reading import fetch
@@ -18,6 +17,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.model.words import counted
+from rmqlb.verbs.globs import in_vain_of
 
 _FORMATS = ("json", "yaml", "jsonl")
 Evidence = Annotated[

@@ -44,7 +44,7 @@ RESULTS = (
         "rmqlb/owners-of-groups",
         ("show-owners",),
         "who owns each queue of several groups, with more than one --group",
-        "views.owners.several.OwnersOfGroups",
+        "model.owners.OwnersOfGroups",
     ),
     Result(
         "rmqlb/diagnosis",
@@ -69,7 +69,7 @@ RESULTS = (
         "rmqlb/plan-of-groups",
         ("plan-rebalance",),
         "what a change does to several groups, with more than one --group",
-        "views.plan.several.PlanOfGroups",
+        "model.plan.PlanOfGroups",
     ),
     Result(
         "rmqlb/topic-plan",
@@ -177,13 +177,6 @@ RESULTS = (
     Result("rmqlb/config", ("config show",), "the settings as a command would use them", "views.config_view.Settings"),
     Result("rmqlb/schemas", ("schema",), "the results that have a schema", "views.schema_view.Schemas"),
     Result("rmqlb/explanations", ("explain",), "what codes mean", "views.explanations.Explanations"),
-    Result(
-        "rmqlb/scenario",
-        (),
-        "a file for --scenario: options that are kept and replayed",
-        "cli.scenario_shape.scenario_shape",
-        "read",
-    ),
     Result(
         "rmqlb/error",
         (),

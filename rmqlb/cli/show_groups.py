@@ -1,20 +1,13 @@
 """`rmqlb show-groups`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import Struct
 from typer import Option
 
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, shown_option
-from rmqlb.cli.common.reading import Reader
-from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
-from rmqlb.cli.common.terminal import SnapshotView, Terminal
-
-if TYPE_CHECKING:
-    from rmqlb.engine.allocate.strategy import Settings
-    from rmqlb.model.finding import Finding
-    from rmqlb.model.groups import Overview
-    from rmqlb.model.snapshot import ClusterSnapshot, Everything
+from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
+from rmqlb.cli.common.terminal import Terminal
 
 
 class ShowGroupsOptions(Struct, frozen=True):
@@ -61,47 +54,23 @@ def show_groups(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches no group or a figure of
     --fail-on is unknown, 5 endpoint unreachable.
     """
-    from rmqlb.cli.common.fail_on import conditions, require_known
-    from rmqlb.cli.common.parse import severity
-    from rmqlb.cli.common.strategies import Strategies
-    from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES, try_on_groups
-    from rmqlb.model.snapshot import Everything, Wanted
+    from rmqlb.cli.common.fail_on import conditions
+    from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
+    from rmqlb.verbs.parse import severity
+    from rmqlb.verbs.show_groups import groups_of, reported_strategies
     from rmqlb.views.overview.groups import groups_report
 
     terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"))
-    check_watch(watching, source, None, terminal)
     asked = conditions(chosen.fail_on or (), GROUPS_FIGURES)
     lowest = None if chosen.severity is None else severity(chosen.severity, "--severity")
-    strategies = Strategies(strategy_options.strategy_option)
-    strategies.must_apply(reported=True)
-    everything = Everything(groups=tuple(chosen.group or ()), of_groups=True)
-    read = Reader(source, terminal)
-
-    def look() -> SnapshotView:
-        snapshot = read(Wanted(everything=everything))
-        own = strategies.settings_for(list(snapshot.routes))
-        whole, findings = _overview(snapshot, everything, own, terminal)
-        tried = tuple(try_on_groups(condition, whole.groups) for condition in asked)
-        require_known(tried, "leave the condition out to see the groups")
-        return SnapshotView(groups_report(whole.at_least(lowest, tried)), snapshot, findings, tried)
-
-    show(look, watching, terminal)
-
-
-def _overview(
-    snapshot: "ClusterSnapshot", everything: "Everything", own: "Settings", terminal: Terminal
-) -> "tuple[Overview, tuple[Finding, ...]]":
-    """The groups, those included that could not be read, and the findings that no group's line has."""
-    from msgspec.structs import replace
-
-    from rmqlb.cli.common.globs import each_matches
-    from rmqlb.engine.overview.groups import all_groups, overview, unread_of_no_group
-    from rmqlb.engine.source_findings import source_findings
-
-    present = all_groups(snapshot)
-    names = [name for name in present if everything.takes_group(name)]
-    each_matches("group", everything.groups, present, names, snapshot.endpoint)
-    with terminal.progress(verb="judging") as progress:
-        whole = overview(snapshot, names, own, progress=progress)
-    others = unread_of_no_group(snapshot, whole.groups)
-    return whole, tuple(source_findings(replace(snapshot, unread=others)))
+    strategies = reported_strategies(strategy_options.strategy_option or ())
+    names = tuple(chosen.group or ())
+    show_verb(
+        lambda reader, progress: groups_of(reader, names, strategies, lowest, asked, progress),
+        groups_report,
+        source,
+        watching,
+        terminal,
+        verb="judging",
+        unknown_hint="leave the condition out to see the groups",
+    )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from rmqlb.model.finding import Finding, info
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 
 
-def source_findings(snapshot: ClusterSnapshot) -> list[Finding]:
-    """How the source was read, and what of it could not be."""
-    return [*map(info, snapshot.notes), *unread_findings(snapshot.unread)]
+def source_findings(snapshot: ClusterSnapshot, concerns: Callable[[Unread], bool] = lambda _: True) -> list[Finding]:
+    """How the source was read, and which parts of it that concern the question could not be."""
+    return [*map(info, snapshot.notes), *unread_findings(filter(concerns, snapshot.unread))]
 
 
 def unread_findings(parts: Iterable[Unread]) -> list[Finding]:

@@ -139,9 +139,11 @@ class GroupCounts(Struct, frozen=True, rename="camel"):
         consumers: distinct client IDs that brokers list.
         processes: running clients, of which several may share a client ID.
         queues: readable queues of its topics.
-        unassigned: queues that are observed to have no owner; null where consumers do not share queues, or no owner was
-            observed.
+        unassigned: queues that are observed to have no owner; null where consumers do not share queues, or none is
+            certain and some owners are unknown.
         duplicate_owners: queues that are observed to have two or more client IDs as owners; null in the same cases.
+        owners_unknown: queues whose owners were not observed: so many more queues may be unassigned or have duplicate
+            owners; null where consumers do not share queues, or no owner was observed.
         lag: messages not yet read; null when they are not known of every queue.
         lag_at_least: those of the queues of which they are known; null where they are known of none.
     """
@@ -151,6 +153,7 @@ class GroupCounts(Struct, frozen=True, rename="camel"):
     queues: int | None = None
     unassigned: int | None = None
     duplicate_owners: int | None = None
+    owners_unknown: int | None = None
     lag: int | None = None
     lag_at_least: int | None = None
 

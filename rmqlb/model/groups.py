@@ -11,6 +11,7 @@ from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.finding import ERROR, WARNING, Severity
 from rmqlb.model.plan import Origin
+from rmqlb.model.result import Result
 
 Status = Literal["error", "warning", "unknown", "offline", "inOrder"]
 STATUSES: tuple[Status, ...] = ("error", "warning", "unknown", "offline", "inOrder")
@@ -34,8 +35,10 @@ class GroupState(Struct, frozen=True, rename="camel"):
         queues: readable queues of its topics; null when a route is not known.
         lag: messages not yet read; null when they are not known of every queue.
         lag_at_least: those of the queues of which they are known; null where brokers hold none of its offsets.
-        unassigned: queues without an owner; null when that is not known.
-        duplicate_owners: queues with two or more consumers as owners; null when that is not known.
+        unassigned: queues that certainly have no owner; null when none is certain, and some owner is unknown.
+        duplicate_owners: queues that certainly have two or more consumers as owners; null in the same case.
+        owners_unknown: queues whose owners are neither observed nor predicted: so many more queues may be unassigned or
+            have duplicate owners; null when the number of queues is not known, or no consumer owns queues.
         idle: consumers without a queue; null when that is not known.
         basis: how the owners are known: observed, predicted (by the strategy that consumers run) or assumed (by
             RocketMQ's default); null when they are not.
@@ -62,6 +65,7 @@ class GroupState(Struct, frozen=True, rename="camel"):
     lag_at_least: int | None = None
     unassigned: int | None = None
     duplicate_owners: int | None = None
+    owners_unknown: int | None = None
     idle: int | None = None
     basis: Basis | None = None
     duplicate_client_ids: int | None = None
@@ -121,7 +125,7 @@ class OverviewSummary(Struct, frozen=True, rename="camel"):
     mismatches: int
 
 
-class Overview(Struct, frozen=True):
+class Overview(Result, frozen=True):
     """Groups, the worst first.
 
     Attributes:
@@ -192,7 +196,7 @@ class ConsumerProcess(Struct, frozen=True, rename="camel"):
     findings: tuple[str, ...] = ()
 
 
-class Consumers(Struct, frozen=True):
+class Consumers(Result, frozen=True):
     """The consumers of a group.
 
     Attributes:

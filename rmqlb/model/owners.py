@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
 from rmqlb.model.evenness import Evenness
 from rmqlb.model.group import BROADCASTING
+from rmqlb.model.result import Result
 from rmqlb.model.sdk_use import SdkUse
 
 
@@ -162,7 +163,7 @@ class BrokerAssignments(Struct, frozen=True, rename="camel"):
     mismatches: tuple[AssignmentMismatch, ...]
 
 
-class OwnersReport(Struct, frozen=True, rename="camel"):
+class OwnersReport(Result, frozen=True):
     """Who owns each queue under each strategy.
 
     Attributes:
@@ -197,6 +198,18 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
     broker_assignments: tuple[BrokerAssignments, ...] = ()
 
     @property
+    def observed_queues(self) -> list[QueueOwners]:
+        """The queues whose owners were observed."""
+        return [queue for queue in self.queues if queue.owners_observed is not None]
+
+    @property
+    def bad_owners(self) -> tuple[int, int]:
+        """How many queues are observed without an owner, and with duplicate owners, which is right in BROADCASTING."""
+        observed = self.observed_queues
+        several = sum(len(queue.owners_observed or ()) > 1 for queue in observed)
+        return sum(not queue.owners_observed for queue in observed), 0 if self.broadcasting else several
+
+    @property
     def by_proxy(self) -> bool:
         """Its consumers are behind a Proxy."""
         return any(topic.by_proxy for topic in self.pop_topics)
@@ -205,3 +218,46 @@ class OwnersReport(Struct, frozen=True, rename="camel"):
     def broadcasting(self) -> bool:
         """Each consumer reads every queue, so that duplicate owners are as it should be."""
         return any(each.strategy == BROADCASTING for each in self.strategies)
+
+
+class OwnersSummary(Struct, frozen=True, rename="camel"):
+    """All groups in numbers.
+
+    Attributes:
+        groups: how many.
+        queues: how many queues they have.
+        queues_observed: queues of which the source saw the owners.
+        observed_unassigned: those of them that had no owner.
+        observed_duplicate_owners: those with duplicate owners.
+    """
+
+    groups: int
+    queues: int
+    queues_observed: int
+    observed_unassigned: int
+    observed_duplicate_owners: int
+
+
+class OwnersOfGroups(Result, frozen=True):
+    """Who owns each queue of several groups under each strategy.
+
+    Attributes:
+        groups: each group's owners, as rmqlb/owners has them.
+        summary: of all of them.
+    """
+
+    groups: tuple[OwnersReport, ...]
+    summary: OwnersSummary
+
+
+def owners_of_groups(reports: Sequence[OwnersReport]) -> OwnersOfGroups:
+    """The owners of several groups' queues, and how many queues have no or two owners."""
+    numbers = [report.bad_owners for report in reports]
+    summary = OwnersSummary(
+        groups=len(reports),
+        queues=sum(len(report.queues) for report in reports),
+        queues_observed=sum(len(report.observed_queues) for report in reports),
+        observed_unassigned=sum(unassigned for unassigned, _ in numbers),
+        observed_duplicate_owners=sum(several for _, several in numbers),
+    )
+    return OwnersOfGroups(tuple(reports), summary)

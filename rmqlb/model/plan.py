@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -11,8 +11,9 @@ from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diff import Change
 from rmqlb.model.evenness import Spread
 from rmqlb.model.group import BROADCASTING
-from rmqlb.model.made_from import Against, MadeFrom
+from rmqlb.model.result import Result
 from rmqlb.model.sdk_use import SdkUse
+from rmqlb.model.unknown import sum_if_known
 
 Origin = Literal["given", "reported", "observed", "assumed"]
 SAME: Final = "same"
@@ -258,7 +259,7 @@ class PopTopicPlan(Struct, frozen=True, rename="camel"):
     by_proxy: bool = False
 
 
-class RebalancePlan(Struct, frozen=True, rename="camel"):
+class RebalancePlan(Result, frozen=True):
     """What a change of consumers, strategy or route does to a group.
 
     Attributes:
@@ -277,8 +278,6 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
         comparison: the same change under each strategy asked for, the plan's own first.
         conditions: what --fail-on asked for.
         strategies_reported: strategy → number of consumers that report it; empty where they do not decide.
-        made_from: what it was made from; null in Python.
-        against: what has changed since the result of --against; null without it.
         pop_topics: the topics that are consumed by POP, of which no queue has an owner.
         sdks: the client libraries of the consumers before, and how well their rules are known; none in Python.
     """
@@ -297,8 +296,6 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
     comparison: tuple[Comparison, ...]
     conditions: tuple[TriedCondition, ...] = ()
     strategies_reported: Mapping[str, int] = {}
-    made_from: MadeFrom | None = None
-    against: Against | None = None
     pop_topics: tuple[PopTopicPlan, ...] = ()
     sdks: tuple[SdkUse, ...] = ()
 
@@ -310,3 +307,94 @@ class RebalancePlan(Struct, frozen=True, rename="camel"):
     def broadcasting(self) -> bool:
         """Each consumer reads every queue: none can move."""
         return self.strategy == BROADCASTING
+
+
+class PlansSummary(Struct, frozen=True, rename="camel"):
+    """The effect of the change on all groups together.
+
+    Attributes:
+        groups: how many.
+        queues: queues afterwards.
+        moved: queues that go from one owner to another.
+        moved_range: moved over the orders of client ids that are not known yet; null when the ids themselves decide.
+        newly_assigned: queues that had no owner and get one.
+        newly_unassigned: queues that lose their owner and get none.
+        added: queues that exist only afterwards.
+        removed: queues that exist only before.
+        unassigned: queues without an owner afterwards.
+        duplicate_owners: queues with duplicate owners afterwards.
+        lag_unassigned: messages waiting in the queues without an owner afterwards; null when not known for all of them.
+        lag_removed: messages waiting in the queues that exist only before; null when not known for all of them.
+    """
+
+    groups: int
+    queues: int
+    moved: int
+    moved_range: MovedRange | None
+    newly_assigned: int
+    newly_unassigned: int
+    added: int
+    removed: int
+    unassigned: int
+    duplicate_owners: int
+    lag_unassigned: int | None
+    lag_removed: int | None
+
+
+class PlanOfGroups(Result, frozen=True):
+    """What a change does to several groups.
+
+    Attributes:
+        groups: each group's plan, as rmqlb/plan has it.
+        summary: of all of them.
+    """
+
+    groups: tuple[RebalancePlan, ...]
+    summary: PlansSummary
+
+
+_SUMMED = ("moved", "newly_assigned", "newly_unassigned", "added", "removed", "idle", "unassigned", "duplicate_owners")
+_SUMMED_IF_KNOWN = ("minimum_moves", "lag_moved", "lag_unassigned", "lag_removed")
+_SUMMED_OF_SPREADS = ("queues", "idle", "unassigned", "duplicate_owners", "queues_of_duplicate_client_ids", "consumers")
+
+
+def plans_of_groups(plans: Sequence[RebalancePlan]) -> PlanOfGroups:
+    """The plans of several groups, and what the change does to all of them."""
+    total = total_of([plan.summary for plan in plans])
+    names = set(PlansSummary.__struct_fields__) - {"groups", "queues"}
+    numbers = {name: getattr(total, name) for name in names}
+    return PlanOfGroups(tuple(plans), PlansSummary(groups=len(plans), queues=total.after.queues, **numbers))
+
+
+def total_of(summaries: Sequence[Summary]) -> Summary:
+    """The summaries of several groups as one."""
+    observed = [summary.observed for summary in summaries if summary.observed is not None]
+    known: dict[str, Any] = {name: sum_if_known(getattr(each, name) for each in summaries) for name in _SUMMED_IF_KNOWN}
+    return Summary(
+        **_sums(summaries, _SUMMED),
+        **known,
+        writable_queues_before=0,
+        writable_queues_after=0,
+        imbalance=None,
+        before=_spread([summary.before for summary in summaries]),
+        after=_spread([summary.after for summary in summaries]),
+        moved_range=_range([summary.moved_range for summary in summaries]),
+        observed=ObservedOwners(**_sums(observed, ObservedOwners.__struct_fields__)) if observed else None,
+    )
+
+
+def _sums(parts: Sequence[Struct], names: Iterable[str]) -> dict[str, Any]:
+    return {name: sum(getattr(part, name) for part in parts) for name in names}
+
+
+def _range(ranges: Sequence[MovedRange | None]) -> MovedRange | None:
+    """Each group's new consumers sort on their own: the fewest of each may come together."""
+    known = [each for each in ranges if each is not None]
+    if len(known) < len(ranges):
+        return None
+    complete = all(each.complete for each in known)
+    return MovedRange(sum(each.fewest for each in known), sum(each.most for each in known), complete)
+
+
+def _spread(spreads: Sequence[Spread]) -> Spread:
+    return Spread(**_sums(spreads, _SUMMED_OF_SPREADS), queues_per_consumer=None, imbalance=None)

@@ -7,7 +7,6 @@ from msgspec import Struct, field
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_report import GroupTrials
-from rmqlb.model.made_from import Against, MadeFrom
 from rmqlb.model.times import Microseconds, MicrosecondsIfKnown
 
 
@@ -67,8 +66,6 @@ class Rollout(Struct, frozen=True, rename="camel"):
         misassigned: queues that are unassigned or have duplicate owners, summed over these stages.
         misassigned_is_minimum: every order was tried: none has fewer.
         conditions: what --fail-on asked for.
-        made_from: what it was made from; null in Python.
-        against: what has changed since the result of --against; null without it.
     """
 
     group: str | None
@@ -80,8 +77,6 @@ class Rollout(Struct, frozen=True, rename="camel"):
     misassigned: int
     misassigned_is_minimum: bool
     conditions: tuple[TriedCondition, ...] = ()
-    made_from: MadeFrom | None = None
-    against: Against | None = None
 
 
 class PlannedRollout(Rollout, frozen=True, kw_only=True):

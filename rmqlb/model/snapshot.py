@@ -194,6 +194,12 @@ class ClusterSnapshot(Struct, frozen=True):
             code="group-not-found",
         )
 
+    @property
+    def own_topics(self) -> set[str]:
+        """The topics named like a broker or a cluster, which every broker creates (`TopicConfigManager`)."""
+        brokers = [broker for sighting in self.routes.values() for broker in sighting.route.broker_datas]
+        return {name for broker in brokers for name in (broker.broker_name, broker.cluster)}
+
     def parts(self) -> Iterator[ClusterSnapshot]:
         """The snapshot in pieces: what concerns the whole of it, then each topic, then each group, by name."""
         piece = replace(self, routes={}, groups={})

@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.group_simulation import parse as group_values
 from rmqlb.cli.common.group_simulation.expand_events import events
 from rmqlb.cli.common.group_simulation.parse_events import VERBS
-from rmqlb.cli.common.strategies import Strategies
-from rmqlb.cli.common.strategy_options import zones
 from rmqlb.cli.plan_rollout import run as rollout_values
 from rmqlb.engine.consume.events import in_order
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
 from rmqlb.model.route import TopicQueueMappingInfo
+from rmqlb.verbs import parse as values
+from rmqlb.verbs.strategies import Strategies
+from rmqlb.verbs.strategy_options import zones
 from tests.support.builders import route
 
 A, B, C, V6 = "10.0.0.5@7#100", "192.0.2.2@a", "192.0.2.2@b", "[fe80::1]@9#77"

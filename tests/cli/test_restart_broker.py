@@ -179,14 +179,6 @@ def test_scripts_get_each_table_with_the_group() -> None:
     assert {row["group"] for row in csv.DictReader(io.StringIO(ran))} == set(GROUPS)
 
 
-def test_a_scenario_may_have_groups_and_the_restart(tmp_path: Path) -> None:
-    path = tmp_path / "tonight.yaml"
-    path.write_text(
-        "simulate-rebalance: {group: '*-svc', event: ['restart-broker broker-b@30s, down 1m']}", encoding="utf-8"
-    )
-    assert data("--scenario", str(path)) == data("-g", "*", *RESTART)
-
-
 def test_a_running_cluster_is_read_once_for_groups_and_producers() -> None:
     with cluster() as (a, b):
         at = ("-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped)

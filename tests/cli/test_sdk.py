@@ -164,21 +164,3 @@ def test_a_snapshot_of_a_snapshot_keeps_client_libraries(tmp_path: Path, redact:
 
 def first_of(group: dict[str, list[dict[str, list[dict[str, str]]]]]) -> str:
     return next(c["clientId"] for view in group["views"] for c in view["connections"] if c["language"] == "GO")
-
-
-def test_a_plan_is_held_against_one_with_other_client_libraries(tmp_path: Path) -> None:
-    plan = ("plan-rebalance", "-g", "order-svc", *RING, "--add", "1", "-o", "json")
-    earlier = tmp_path / "plan.json"
-    earlier.write_text(run(*plan, "-s", "examples/cluster.json").stdout, "utf-8")
-    now = json.loads(run(*plan, "-s", with_go(tmp_path), "--against", str(earlier)).stdout)["data"]
-    assert {each["clientId"]: each["sdk"] for each in now["madeFrom"]["consumers"]} == {
-        FIRST: "go",
-        "192.0.2.2@inst1": "java",
-        "192.0.2.2@inst2": "java",
-    }
-    assert not now["against"]["same"]
-    assert now["against"]["group"]["settings"] == [{"name": f"sdk of {FIRST}", "before": "java", "after": "go"}]
-    same = json.loads(run(*plan, "-s", "examples/cluster.json", "--against", str(earlier)).stdout)["data"]
-    assert same["against"]["same"]
-    diff = json.loads(run("diff", "examples/cluster.json", with_go(tmp_path), "-o", "json").stdout)["data"]
-    assert diff["groups"][0]["settings"] == now["against"]["group"]["settings"]

@@ -121,7 +121,7 @@ def test_a_broker_that_refuses_makes_findings_and_unknown_figures(brokers: tuple
     ran = groups(*native(brokers), "-o", "json", "-g", "order-svc")
     (order,) = data(ran)["groups"]
     assert (ran.code, order["status"], order["lag"], order["lagAtLeast"]) == (0, "warning", None, None)
-    assert {finding["code"] for finding in order["findings"]} == {"unread", "no-route"}
+    assert {finding["code"] for finding in order["findings"]} == {"unread", "no-route", "assumed-strategy"}
 
 
 def test_a_dashboard_is_read_too() -> None:

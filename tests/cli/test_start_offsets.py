@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rmqlb.cli.common.reading import MOST_ASKED
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
+from rmqlb.verbs.source import MOST_ASKED
 from tests.cli.run import run
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard as serving

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.common.strategy_options import KEYS
+from rmqlb.verbs.strategy_options import KEYS
 
 from .run import error_of, run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.common.parse import members
+from rmqlb.verbs.parse import members
 
 
 @pytest.mark.parametrize("from_stdin", [False, True])
@@ -19,4 +19,4 @@ def test_a_list_of_members_may_begin_with_a_byte_order_mark(
     path = tmp_path / "ids"
     path.write_bytes(text.encode())
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
-    assert members("@-" if from_stdin else f"@{path}") == (("c1", "c2", "d\u2028e"), False)
+    assert members("@-" if from_stdin else f"@{path}") == ("c1", "c2", "d\u2028e")

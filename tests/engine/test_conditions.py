@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from rmqlb.engine.fail_on_figures.of_against import CHANGED_SINCE
 
 from rmqlb import UsageError
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
-from rmqlb.engine.fail_on_figures.of_against import CHANGED_SINCE
 from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES, try_on_diff
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES, try_on_plan
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.check.group_facts import gaps
+from rmqlb.engine.group import Group, all_groups, assumption, gaps
 from rmqlb.engine.overview.consumers import consumers_of
-from rmqlb.engine.overview.groups import all_groups, facts_of, overview
+from rmqlb.engine.overview.groups import overview
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.snapshot import Unread
 from rmqlb.views.overview.consumers import consumers_report
@@ -31,7 +31,9 @@ def shown(*groups: ConsumerGroup) -> Report:
 
 def verdict(group: ConsumerGroup) -> str:
     snapshot = cluster(group)
-    found = consumers_of(facts_of(snapshot, gaps(snapshot), group.group, Settings()), ())
+    found = consumers_of(
+        Group(snapshot, group.group, Settings(), assumption(snapshot, group.group), gaps(snapshot)), ()
+    )
     return consumers_report(found).facts[0]
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
-from rmqlb.cli.common.strategy_options import KEYS
 from rmqlb.cli.help_pages import PARTS
+from rmqlb.verbs.strategy_options import KEYS
 from tools.manual.help_text import Listing
 from tools.manual.tree import OPTIONS, CommandPage, OptionPage
 from tools.manual.values import known_words

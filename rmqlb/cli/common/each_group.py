@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common.globs import each_matches
 from rmqlb.cli.common.options import GroupOptions, GroupsOptions, SourceOptions
 from rmqlb.cli.common.reading import wanted_for
 from rmqlb.cli.common.terminal import SnapshotView
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, is_pattern
+from rmqlb.verbs.globs import each_matches
 from rmqlb.views.report import Report
 
 Parts = Sequence[tuple[str, Report]]

@@ -21,8 +21,8 @@ def sdks_of(texts: Sequence[str] | None) -> list[ChosenSdk]:
 def file_of_keys(path: str, source: str | None, max_size: str) -> list[str]:
     """The keys of `--keys-file`, one per line (raises UsageError, DataError)."""
     from rmqlb.cli.common.amounts import byte_count
-    from rmqlb.cli.common.parse import lines_of
     from rmqlb.sources.user_files.send_inputs import read_text
+    from rmqlb.verbs.parse import lines_of
 
     if source == "-" and path == "-":
         raise UsageError("-s - and --keys-file - both read stdin")

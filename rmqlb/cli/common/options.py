@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from copy import copy
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 from typer import Option
@@ -16,7 +16,11 @@ from typer import Option
 from rmqlb.cli.click import get_current_context
 from rmqlb.cli.settings.configuration import MOST_RETRIES
 from rmqlb.cli.settings.layers import resolve_options
+from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
+
+if TYPE_CHECKING:
+    from rmqlb.verbs.selection import Selection
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -30,7 +34,6 @@ source_option = panel("Source")
 native_option = panel("Source: NameServers")
 strategies_option = panel("Strategy")
 output_option = panel("Output")
-replay_option = panel("Replay")
 
 
 class SourceOptions(Struct, frozen=True):
@@ -132,24 +135,6 @@ IncludeRetry = Annotated[bool, about_option("--include-retry", help="The group's
 Explain = Annotated[bool, shown_option("--explain", help="Say why each queue goes where it goes.")]
 
 
-class ReplayOptions(Struct, frozen=True):
-    """What was written before, and is read again."""
-
-    scenario: Annotated[
-        str | None,
-        replay_option(
-            metavar="FILE|-", help="Options of this command that are kept in a file, to which those here are added."
-        ),
-    ] = None
-    against: Annotated[
-        str | None,
-        replay_option(
-            metavar="FILE|-",
-            help="An earlier result of this command, as -o json wrote it: say whether the cluster has moved on since.",
-        ),
-    ] = None
-
-
 class GroupOptions(Struct, frozen=True):
     """Which group, on which topics, with which members."""
 
@@ -184,6 +169,17 @@ class GroupsOptions(Struct, frozen=True):
     def one(self, name: str | None) -> GroupOptions:
         """What is asked of one group."""
         return GroupOptions(name, self.topic, self.consumers, self.include_retry, self.explain, self.sdk)
+
+    def selection(self, source: str | None) -> "Selection":
+        """The groups that are asked for (raises UsageError)."""
+        from rmqlb.verbs.parse import members
+        from rmqlb.verbs.selection import Selection
+
+        if source == "-" and self.consumers == "@-":
+            raise UsageError("-s - and --consumers @- both read stdin")
+        names, topics = tuple(dict.fromkeys(self.group or ())), tuple(dict.fromkeys(self.topic or ()))
+        consumers = None if self.consumers is None else members(self.consumers)
+        return Selection(names, topics, consumers, self.include_retry, tuple(self.sdk or ()))
 
 
 class StrategyOptions(Struct, frozen=True):
@@ -267,10 +263,6 @@ def command(
         line = get_current_context()
         settled = resolve_options(line, formats)
         values |= settled.values(line)
-        if values.get("scenario") is not None:
-            from rmqlb.cli.common.scenario import with_scenario
-
-            values = with_scenario(line, values, values["scenario"], values.get("source"))
         for name, group in groups.items():
             more = (
                 {"active_context": settled.active_context, "ignored_context_note": settled.ignored_context_note}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING
@@ -10,25 +10,20 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rmqlb.cli.common import amounts
-from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.known_names import remember
 from rmqlb.cli.common.options import GroupOptions, SourceOptions
 from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.errors import DataError, UsageError
-from rmqlb.model.finding import Finding
-from rmqlb.model.group import ConsumerGroup, States
-from rmqlb.model.route import TopicRouteData
+from rmqlb.errors import UsageError
+from rmqlb.model.group import States
+from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
-from rmqlb.model.words import counted
 from rmqlb.sources.opening import Access, open_source
 from rmqlb.sources.source_text import is_live
+from rmqlb.verbs import parse as values
 
 if TYPE_CHECKING:
     from rmqlb.sources.pace import Pace
-
-MOST_ASKED = 256
-"""Queues of a group that brokers are asked about."""
 
 
 class Reader:
@@ -39,6 +34,7 @@ class Reader:
             hint = "name rocketmq://HOST:9876, a Dashboard's URL, a file or - with -s, or set RMQLB_SOURCE or --context"
             raise UsageError("no source", hint=hint, code="no-source")
         self._text = options.source
+        self.live = is_live(options.source)
         self._options = options
         self._terminal = terminal
         self._stages = stages and is_live(options.source)
@@ -51,26 +47,20 @@ class Reader:
         return reader
 
     def __call__(self, wanted: Wanted) -> ClusterSnapshot:
+        return self.fetch(wanted)
+
+    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
+        """The wanted parts of the source, with progress on the terminal."""
         source, context = open_source(self._text, self._access), self._options.active_context
         if context is not None:
             self._terminal.head(f"context {context.name}: {context.source}")
         elif self._options.ignored_context_note is not None:
             self._terminal.head(self._options.ignored_context_note)
-        with self._terminal.progress(stages=self._stages) as progress:
-            snapshot = source.fetch(wanted, progress)
+        with self._terminal.progress(stages=self._stages) as shown:
+            snapshot = source.fetch(wanted, shown)
         if not self._terminal.repeating:
             remember(snapshot, self._text, wanted.everything)
         return snapshot if context is None else replace(snapshot, context=context.name)
-
-    def ask_route(self, topic: str) -> TopicRouteData | None:
-        """The route of a topic that lists leave out, as a cluster's or a broker's own; None where there is none."""
-        if not is_live(self._text):
-            return None
-        with self._terminal.progress() as progress:
-            try:
-                return open_source(self._text, self._access).fetch(Wanted((topic,)), progress).route(topic)
-            except DataError:
-                return None
 
     def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
         """What brokers tell a consumer of a group that takes these queues; None where they cannot be asked."""
@@ -90,26 +80,6 @@ class Reader:
         """Client ID → the stack traces of its consume threads, of the consumers that answer."""
         with self._terminal.progress() as progress:
             return open_source(self._text, self._access).ask_stacks(group, client_ids, progress, deadline_s)
-
-
-def asked_starts(
-    reader: Reader, group: ConsumerGroup | None, questions: Sequence[OffsetQuestion]
-) -> tuple[States, list[Finding]]:
-    """What brokers answer, nothing where they cannot be asked; and why some answers are missing."""
-    asked = questions[:MOST_ASKED]
-    answers = reader.ask_offsets(group.group, asked) if group is not None and asked else None
-    if answers is None:
-        return {}, []
-    return answers, list(_missing(len(questions), len(asked), len(answers)))
-
-
-def _missing(questions: int, asked: int, answers: int) -> Iterator[Finding]:
-    if questions > asked:
-        text = f"start offsets: brokers were asked about {asked} of {counted(questions, 'queue')} that change owners"
-        yield Finding("starts-not-asked", f"{text}, the others are as consume stats report them")
-    if asked > answers:
-        text = f"start offsets: brokers did not answer for {asked - answers} of {counted(asked, 'queue')}"
-        yield Finding("starts-not-asked", text)
 
 
 def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:

@@ -27,7 +27,10 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),
         *("strategies", "clients", "sdks", "trials", "spreads", "lost", "exceptions"),
     ),
-    "simulate-receive": ("waits", "brokers", "failures", "crashes", "quantiles", "closed-forms", "totals", "messages"),
+    "simulate-receive": (
+        *("waits", "brokers", "failures", "crashes", "quantiles", "queues", "closed-forms", "totals"),
+        "messages",
+    ),
     "record": (
         *("differences", "timeline", "consumers", "changes", "queues", "intervals", "comparison", "summary"),
         "snapshots",

@@ -1,16 +1,25 @@
 """Show a moment, once or again and again."""
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.cli.common import amounts
 from rmqlb.cli.common.fail_on import judge
 from rmqlb.cli.common.options import SourceOptions, output_option
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.errors import UsageError
+from rmqlb.model.condition import TriedCondition
+from rmqlb.model.result import Result
 
+if TYPE_CHECKING:
+    from rmqlb.cli.common.reading import Reader
+    from rmqlb.model.progress import Progress
+    from rmqlb.views.report import Report
+
+Shown = TypeVar("Shown", bound=Result)
 _SHORTEST_S = 0.1
 
 
@@ -49,3 +58,51 @@ def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Term
 
         seen = watch(look, terminal, amounts.seconds(options.watch, "--watch"), options.rounds)
     judge(seen.tried, terminal)
+
+
+def show_verb(
+    ask: "Callable[[Reader, Progress], Shown]",
+    report: "Callable[[Shown], Report]",
+    source: SourceOptions,
+    options: WatchOptions,
+    terminal: Terminal,
+    *,
+    verb: str,
+    consumers: str | None = None,
+    unknown_hint: str = "",
+) -> None:
+    """Ask a verb and show its result, once or as long as it is watched.
+
+    Args:
+        ask: the verb, given the source and whom to tell of its progress.
+        report: what the result shows.
+        source: the options of the source.
+        options: whether to look again, and how often.
+        terminal: where the result goes.
+        verb: the work, as `planning`, for the progress line.
+        consumers: `--consumers` as typed, which may read stdin.
+        unknown_hint: what to do where a condition's figure is unknown.
+    """
+    from rmqlb.cli.common.fail_on import require_known
+    from rmqlb.cli.common.reading import Reader
+
+    check_watch(options, source, consumers, terminal)
+    reader = Reader(source, terminal)
+
+    def look() -> SnapshotView:
+        with terminal.progress(verb=verb) as progress:
+            result = ask(reader, progress)
+        tried = conditions_of(result)
+        require_known(tried, unknown_hint)
+        return SnapshotView(report(result), result.meta.snapshot, result.meta.findings, tried)
+
+    show(look, options, terminal)
+
+
+def conditions_of(result: "Result") -> "tuple[TriedCondition, ...]":
+    """The conditions that a result answers; of several groups those of each, with its name."""
+    found: tuple[TriedCondition, ...] = getattr(result, "conditions", ())
+    for part in getattr(result, "groups", ()):
+        its = getattr(part, "conditions", ())
+        found += tuple(replace(each, text=f"{each.text} in group {part.group}") for each in its)
+    return found

@@ -40,11 +40,11 @@ def diagnose(
     Exit codes: 0 done, 2 usage, 3 a finding is as grave as --fail-on says, 4 a group is not there, an --earlier file is
     not an earlier look at it, or with --fail-on something is unknown, 5 endpoint unreachable.
     """
-    from rmqlb.cli.common.strategies import Strategies
     from rmqlb.cli.diagnose.gather import Gatherer
     from rmqlb.engine.diagnose.diagnose import diagnose as diagnose_group
     from rmqlb.engine.diagnose.group_looks import evidence_of, of_several
     from rmqlb.engine.source_findings import source_findings
+    from rmqlb.verbs.strategies import Strategies
     from rmqlb.views.diagnosis.several import diagnoses_report
     from rmqlb.views.diagnosis.view import diagnosis_report
 

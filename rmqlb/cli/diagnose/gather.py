@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from rmqlb.cli.common import amounts
-from rmqlb.cli.common.globs import each_matches
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.terminal import Terminal
@@ -16,11 +15,12 @@ from rmqlb.cli.diagnose.options import DiagnoseOptions, LookOptions
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose.group_looks import evidence_of, must_be_earlier, with_stacks
 from rmqlb.engine.diagnose.looks import wants_another, worth_stacks
-from rmqlb.engine.overview.groups import all_groups
+from rmqlb.engine.group import all_groups
 from rmqlb.errors import DataError, EndpointError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, is_pattern
 from rmqlb.sources.source_text import is_live, shown_source
+from rmqlb.verbs.globs import each_matches
 
 Looks = tuple[ClusterSnapshot, ...]
 SettingsOf = Callable[[Sequence[str], str | None], Settings]

@@ -10,8 +10,6 @@ from msgspec.structs import replace
 from rmqlb.cli.common import amounts
 from rmqlb.cli.common import producer_values as send_values
 from rmqlb.cli.common.options import StrategyOptions
-from rmqlb.cli.common.parse import must_differ
-from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.pipeline.options import (
     LOSS_LIMITS,
     AsOfOptions,
@@ -29,6 +27,8 @@ from rmqlb.model.snapshot import close_names
 from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC, USUAL_SIZE, PipelinePlan
 from rmqlb.pipeline.producers.send_rows import DIES, LOAD, SendSchedule, check_schedule
 from rmqlb.pipeline.row_filter import parse_row_filter
+from rmqlb.verbs.parse import must_differ
+from rmqlb.verbs.strategies import Strategies
 
 _MOST_TRIALS = 100_000
 

@@ -10,7 +10,7 @@ from rmqlb.cli.common.group_simulation.options import (
     MemberOptions,
     MembersStrategy,
 )
-from rmqlb.cli.common.options import OutputOptions, ReplayOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.plan_rollout.options import ChoiceTrialOptions, RolloutOptions
 
@@ -26,7 +26,6 @@ def plan_rollout(
     strategy: MembersStrategy = None,
     rollout: RolloutOptions,
     dice: ChoiceTrialOptions,
-    replay: ReplayOptions,
     fail_on: Annotated[
         list[str] | None,
         Option(metavar="CONDITION", help="Exit 3 when the best choice meets it: 'misassigned>0'; repeatable."),
@@ -45,4 +44,4 @@ def plan_rollout(
     from rmqlb.cli.plan_rollout.run import run
 
     options = GroupSimulationOptions(source, configured, strategy_options, dice.seed)
-    run(options, which, strategy, rollout, dice.trials, fail_on or (), replay, Terminal("plan-rollout", output))
+    run(options, which, strategy, rollout, dice.trials, fail_on or (), Terminal("plan-rollout", output))

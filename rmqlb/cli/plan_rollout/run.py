@@ -8,19 +8,15 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common.against import compared, earlier_results
 from rmqlb.cli.common.amounts import count, duration_us
 from rmqlb.cli.common.fail_on import conditions, judge, require_known
 from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, Gathered, gather, scenario_of
 from rmqlb.cli.common.group_simulation.options import GroupOverTimeOptions, GroupSimulationOptions
 from rmqlb.cli.common.group_simulation.parse_events import NUMBER_AT_ONCE
-from rmqlb.cli.common.options import ReplayOptions
 from rmqlb.cli.common.reading import fetch, wanted_for
-from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.plan_rollout.options import RolloutOptions
 from rmqlb.engine.consume.events import renamed_apart
-from rmqlb.engine.fail_on_figures.of_against import try_on_against
 from rmqlb.engine.fail_on_figures.of_simulation import ROLLOUT_FIGURES, try_on_rollout
 from rmqlb.engine.rollout.plan import plan_rollout
 from rmqlb.engine.rollout.rollout_model import RolloutRequest
@@ -30,7 +26,7 @@ from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.rollout import PlannedRollout
 from rmqlb.model.snapshot import suggestion
-from rmqlb.views.made_from_view import dated
+from rmqlb.verbs.strategies import Strategies
 from rmqlb.views.rollout_view import rollout_report
 
 _MOST_CHOICES = 12
@@ -44,7 +40,6 @@ def run(
     rollout: RolloutOptions,
     trials: str,
     fail_on: Sequence[str],
-    replay: ReplayOptions,
     terminal: Terminal,
 ) -> None:
     """What the command does with its options; everything that needs no source is checked before it is read."""
@@ -55,7 +50,6 @@ def run(
         at_once=numbers(rollout.at_once),
     )
     number = count(trials, "--trials", most=MOST_GROUP_TRIALS, least=2)
-    earlier = earlier_results(replay.against, options.source.source)
     strategies = Strategies(options.strategies.strategy_option)
     request = replace(request, to_strategy=strategies.optional(rollout.to_strategy, "--to-strategy"))
     own = strategies.optional(strategy)
@@ -67,11 +61,10 @@ def run(
     becomes, of_ids = ids_afterwards(restart or client_ids, client_ids, rollout.ids)
     request = replace(request, restart=restart, becomes=becomes, order=order(rollout.order))
     plan = _planned(found, request, number, terminal)
-    against, moved_on = compared(found.used, earlier, found.members.settings)
-    tried = [try_on_against(condition, against) or try_on_rollout(condition, plan) for condition in asked]
+    tried = [try_on_rollout(condition, plan) for condition in asked]
     require_known(tried, RATE_HINT)
-    report = dated(rollout_report(plan, conditions=tried), found.used, against)
-    findings = tuple(dict.fromkeys((*moved_on, *found.findings, *of_ids, *plan.findings)))
+    report = rollout_report(plan, conditions=tried)
+    findings = tuple(dict.fromkeys((*found.findings, *of_ids, *plan.findings)))
     terminal.show(report, found.snapshot, findings)
     judge(tried, terminal)
 
@@ -81,7 +74,7 @@ def _planned(found: Gathered, request: RolloutRequest, trials: int, terminal: Te
         return plan_rollout(
             found.on_topics.name,
             found.members,
-            found.on_topics.routes,
+            found.on_topics.pulled_routes,
             found.scenario,
             request,
             trials=trials,

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common.inputs import GroupOnTopics, group_on_topics
+from rmqlb.cli.common.inputs import group_of
 from rmqlb.cli.common.options import GroupOptions
-from rmqlb.cli.common.reading import Reader, asked_starts
-from rmqlb.cli.common.strategies import Strategies
-from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.assignment.detect import detect_strategy
+from rmqlb.cli.common.reading import Reader
 from rmqlb.engine.consume.starts import new_queues, start_questions
+from rmqlb.engine.group import Group
+from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.topic_change.effects import PlannedGroup
 from rmqlb.engine.topic_change.rates import consumed_per_ms
@@ -24,6 +23,8 @@ from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.model.words import counted, named
+from rmqlb.verbs.source import ask_starts
+from rmqlb.verbs.strategies import Strategies
 
 
 class GroupsQuestion(Struct, frozen=True):
@@ -52,12 +53,12 @@ def planned_groups(
         states = snapshot.group(name).without_foreign_offsets.queues
         group = PlannedGroup(name, None, states, consumed_per_ms=_rates(snapshot, name, question))
         try:
-            found = group_on_topics(
-                snapshot, GroupOptions(name, [routes.now.topic]), broadcasting_too=True, pop_too=True
-            )
-            if found.client_ids and not found.broadcasting and not found.popped:
-                members, of_group = _members(found, question)
-                group = replace(group, members=members, consume_from=found.consume_from)
+            which = GroupOptions(name, [routes.now.topic])
+            settings_of = question.strategies.settings_for
+            found = group_of(snapshot, which, settings_of, strategy=question.strategy, broadcasting=True, pop=True)
+            if found.client_ids and not found.broadcasting and not found.popped_routes:
+                of_group = (each for each in planning_findings(found) if each.group in (None, found.name))
+                group = replace(group, members=found.members, consume_from=found.consume_from)
                 group, missing = _with_starts(group, found, routes, reader)
                 findings += (*of_group, *missing)
             elif not found.client_ids and not found.broadcasting and found.consume_from == CONSUME_FROM_LAST_OFFSET:
@@ -75,25 +76,17 @@ def _rates(snapshot: ClusterSnapshot, name: str, question: GroupsQuestion) -> Ma
     return consumed_per_ms(snapshot, question.earlier, name, question.earlier_name)
 
 
-def _members(found: GroupOnTopics, question: GroupsQuestion) -> tuple[Members, list[Finding]]:
-    """Its consumers under the strategy that is given or detected (raises DataError, UsageError)."""
-    members = found.members(question.strategies.settings_for([route.topic for route in found.routes], found.name))
-    detected = detect_strategy(question.strategy, found.group, found.routes, members)
-    own = (each for each in (*found.findings, *detected.findings) if each.group in (None, found.name))
-    return replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of), list(own)
-
-
 def _with_starts(
-    group: PlannedGroup, found: GroupOnTopics, routes: Routes, reader: Reader
+    group: PlannedGroup, found: Group, routes: Routes, reader: Reader
 ) -> tuple[PlannedGroup, list[Finding]]:
     """The group with what brokers say of queues that it begins to read and that may have messages already."""
-    if group.members is None or found.group is None:
+    if group.members is None or found.seen is None:
         return group, []
     before, after = (Side(group.members, (route,)) for route in (routes.now, routes.opened))
     plan = plan_rebalance(group.name, before, after, states=group.states)
-    questions = start_questions(plan, found.group, found.consume_from, (routes.now,))
-    answers, missing = asked_starts(reader, found.group, list(_of_opened(questions, routes)))
-    return replace(group, states={**group.states, **answers}), missing
+    questions = start_questions(plan, found.seen, found.consume_from, (routes.now,))
+    answers, missing = ask_starts(reader, found.seen, list(_of_opened(questions, routes)))
+    return replace(group, states={**group.states, **answers}), list(missing)
 
 
 def _of_opened(questions: Sequence[OffsetQuestion], routes: Routes) -> Iterator[OffsetQuestion]:

@@ -8,12 +8,10 @@ from typing import get_args
 import typer
 from msgspec.structs import replace
 
-from rmqlb.cli.common import parse as values
 from rmqlb.cli.common.amounts import one_of
 from rmqlb.cli.common.keys import file_of_keys, sdks_of
 from rmqlb.cli.common.options import SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, fetch
-from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.plan_topic.groups import GroupsQuestion, group_names, planned_groups
@@ -30,6 +28,9 @@ from rmqlb.model.route import BrokerData
 from rmqlb.model.send_scenario import ProxyMode
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.model.topic_change import StepCheck
+from rmqlb.verbs import parse as values
+from rmqlb.verbs.source import ask_route
+from rmqlb.verbs.strategies import Strategies
 from rmqlb.views.topic_change_view import topic_change_report
 
 _NATIVE = ("rocketmq://", "rocketmqs://")
@@ -132,7 +133,7 @@ def _known(snapshot: ClusterSnapshot, request: TopicRequest, reader: Reader) -> 
     own = [broker.name for broker in request.add_brokers]
     own += [] if request.move_to_cluster is None else [request.move_to_cluster]
     routes = [sighting.route for sighting in snapshot.routes.values()]
-    routes += [route for name in own if (route := reader.ask_route(name)) is not None]
+    routes += [route for name in own if (route := ask_route(reader, name)) is not None]
     return [broker for route in routes for broker in route.broker_datas]
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from msgspec import Struct, ValidationError
 from msgspec.structs import replace
 
-from rmqlb.cli.common.against import MOST_BYTES
 from rmqlb.decoding import convert
 from rmqlb.engine.record.compare import Expected, of_plan, of_simulation
 from rmqlb.engine.record.follow import at_event
@@ -22,6 +21,7 @@ from rmqlb.model.recording import Recording
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.sources.user_files.send_inputs import read_text
 
+MOST_BYTES = 256 << 20
 _PREDICTIONS = ("rmqlb/plan", "rmqlb/simulate-rebalance")
 
 

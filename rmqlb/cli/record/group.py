@@ -16,8 +16,9 @@ from rmqlb.cli.common.watch import wait_for_next
 from rmqlb.cli.record.looking import LEAST_S, Schedule, heeding_an_end, now_ms
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import member_findings
+from rmqlb.engine.group import Given, Group, gaps
 from rmqlb.engine.record.follow import Follower
-from rmqlb.engine.record.look import failed_look, look_of, must_share
+from rmqlb.engine.record.look import failed_look, look_of
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, EndpointError
 from rmqlb.model.finding import Finding
@@ -70,7 +71,8 @@ class GroupRecorder:
             asked_at = now_ms()
             first = self._watched.read(self._wanted)
             answered_at = now_ms(up=True)
-            must_share(first.group(self._watched.group))
+            first.group(self._watched.group)
+            Group(first, self._watched.group, given=Given(assume=None), gaps=gaps(first)).must_share()
             odd = (*member_findings(first.group(self._watched.group)), *source_findings(first))
             watched = self._watched
             self._tell(

@@ -5,8 +5,10 @@ from typing import Annotated
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.options import about_option, replay_option, shown_option
+from rmqlb.cli.common.options import about_option, panel, shown_option
 from rmqlb.cli.common.pictures import PictureOptions
+
+_replay_option = panel("Replay")
 
 
 class WatchedOptions(Struct, frozen=True):
@@ -61,17 +63,17 @@ class PredictionOptions(Struct, frozen=True):
 
     against: Annotated[
         list[str] | None,
-        replay_option(
+        _replay_option(
             metavar="FILE|-",
             help="Compare with this plan, or simulation (several are its trials), that -o json wrote before.",
         ),
     ] = None
     tolerance: Annotated[
-        str, replay_option(metavar="TIME", help="So much earlier or later than predicted is as predicted.")
+        str, _replay_option(metavar="TIME", help="So much earlier or later than predicted is as predicted.")
     ] = "1s"
     replay: Annotated[
         str | None,
-        replay_option(metavar="FILE|-", help="Show a recording again that -o json wrote, instead of a live group."),
+        _replay_option(metavar="FILE|-", help="Show a recording again that -o json wrote, instead of a live group."),
     ] = None
 
 

@@ -9,7 +9,6 @@ from rmqlb.cli.common.fail_on import conditions, judge, require_known
 from rmqlb.cli.common.options import SourceOptions, StrategyOptions
 from rmqlb.cli.common.pictures import draw
 from rmqlb.cli.common.reading import Reader
-from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.record.files import expected, recorded
 from rmqlb.cli.record.group import GroupRecorder, Watched
@@ -22,6 +21,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.recording import Recording
 from rmqlb.model.snapshot import ClusterSnapshot, is_pattern
+from rmqlb.verbs.strategies import Strategies
 from rmqlb.views.formats.machine import as_json_lines
 from rmqlb.views.record.view import recorded_group, recording_report
 

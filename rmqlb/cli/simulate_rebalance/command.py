@@ -8,7 +8,7 @@ from rmqlb.cli.common.group_simulation.options import (
     MembersStrategy,
     TrialOptions,
 )
-from rmqlb.cli.common.options import OutputOptions, ReplayOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.simulate_rebalance.options import ShowOptions
 
@@ -25,7 +25,6 @@ def simulate_rebalance(
     output: OutputOptions,
     strategy: MembersStrategy = None,
     what: ShowOptions,
-    replay: ReplayOptions,
 ) -> None:
     """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
 
@@ -65,7 +64,11 @@ def simulate_rebalance(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
     5 endpoint unreachable.
     """
+    from msgspec.structs import replace
+
+    from rmqlb.cli.common.group_simulation.expand_events import event_texts
     from rmqlb.cli.simulate_rebalance.run import run
 
+    happens = replace(happens, event=list(event_texts(happens.event or ())))
     options = GroupSimulationOptions(source, configured, strategy_options, dice.seed, happens)
-    run(options, which, strategy, dice, what, replay, Terminal("simulate-rebalance", output))
+    run(options, which, strategy, dice, what, Terminal("simulate-rebalance", output))

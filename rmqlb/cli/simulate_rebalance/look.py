@@ -8,24 +8,21 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common.against import EarlierResults, compared
 from rmqlb.cli.common.each_group import Parts
 from rmqlb.cli.common.group_simulation.inputs import Gathered, gather
 from rmqlb.cli.common.group_simulation.options import GroupSimulationOptions
 from rmqlb.cli.common.options import GroupOptions
-from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.engine.fail_on_figures.conditions import Condition
-from rmqlb.engine.fail_on_figures.of_against import try_on_against
 from rmqlb.engine.fail_on_figures.of_simulation import try_on_group, try_on_group_trials
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_report import GroupReport, GroupTrials
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.system_names import is_system_topic
+from rmqlb.verbs.strategies import Strategies
 from rmqlb.views.group.view import group_report
-from rmqlb.views.made_from_view import dated
 from rmqlb.views.report import Report
 
 
@@ -38,7 +35,6 @@ class Question(Struct, frozen=True):
     trials: int | None
     trial: int
     asked: Sequence[Condition]
-    earlier: EarlierResults | None
 
 
 class Looks:
@@ -69,17 +65,15 @@ class Looks:
             elsewhere=self._elsewhere,
         )
         report, spread = self._simulated(found, explain=which.explain)
-        against, moved_on = compared(found.used, asked.earlier, found.members.settings)
         tried = tuple(
-            try_on_against(condition, against)
-            or (try_on_group(condition, report) if spread is None else try_on_group_trials(condition, spread))
+            try_on_group(condition, report) if spread is None else try_on_group_trials(condition, spread)
             for condition in asked.asked
         )
         shown = group_report(report, trials=spread, explain=which.explain, conditions=tried)
         self.simulations.append(report)
-        self._take(found.on_topics.routes)
-        findings = tuple(dict.fromkeys((*moved_on, *found.findings, *report.findings)))
-        return SnapshotView(dated(shown, found.used, against), found.snapshot, findings, tried)
+        self._take(found.on_topics.pulled_routes)
+        findings = tuple(dict.fromkeys((*found.findings, *report.findings)))
+        return SnapshotView(shown, found.snapshot, findings, tried)
 
     def joined(self, parts: Parts) -> Report:
         """All of the groups, and producers of their topics on brokers that fail."""
@@ -95,7 +89,7 @@ class Looks:
 
     def _simulated(self, found: Gathered, *, explain: bool) -> tuple[GroupReport, GroupTrials | None]:
         group, trials = found.on_topics, self._question.trials
-        asked, states = (group.name, found.members, group.routes, found.scenario), group.states
+        asked, states = (group.name, found.members, group.pulled_routes, found.scenario), group.states
         with self._terminal.progress(verb="simulating") as progress:
             progress(group.title, 0, 0)
             report = simulate_group(*asked, states=states, trial=self._question.trial, explain=explain)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common.against import earlier_results
 from rmqlb.cli.common.each_group import EachGroup
 from rmqlb.cli.common.fail_on import conditions, judge, require_known
 from rmqlb.cli.common.group_simulation.inputs import RATE_HINT, scenario_of, trials_of
 from rmqlb.cli.common.group_simulation.options import GroupSimulationOptions, GroupsOverTimeOptions, TrialOptions
-from rmqlb.cli.common.options import ReplayOptions
 from rmqlb.cli.common.pictures import draw
 from rmqlb.cli.common.reading import Reader
-from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.simulate_rebalance.look import Looks, Question
 from rmqlb.cli.simulate_rebalance.options import ShowOptions
@@ -21,6 +18,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_report import GroupReport
 from rmqlb.model.snapshot import Everything
+from rmqlb.verbs.strategies import Strategies
 from rmqlb.views.group.facts import group_facts
 
 
@@ -30,7 +28,6 @@ def run(
     strategy: str | None,
     dice: TrialOptions,
     what: ShowOptions,
-    replay: ReplayOptions,
     terminal: Terminal,
 ) -> None:
     """What the command does with its options; everything that needs no source is checked before it is read."""
@@ -45,7 +42,6 @@ def run(
         trials,
         trial,
         conditions(what.fail_on or (), GROUP_FIGURES),
-        earlier_results(replay.against, options.source.source),
     )
     scenario_of(options)
     everything = "*" in (groups.group or ()) and not groups.topic

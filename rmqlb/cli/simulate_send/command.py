@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec.structs import replace
 from typer import Option
 
-from rmqlb.cli.common.options import OutputOptions, ReplayOptions, SourceOptions, command
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.simulate_send.options import FailureOptions, LoadOptions, ProducerOptions, WhatOptions
 from rmqlb.errors import UsageError
@@ -22,7 +22,6 @@ def simulate_send(
     producer: ProducerOptions,
     output: OutputOptions,
     what: WhatOptions,
-    replay: ReplayOptions,
     topic: Annotated[str | None, Option("-t", "--topic", metavar="TOPIC", help="The topic that is sent to.")] = None,
 ) -> None:
     """Simulate which queues a producer picks while brokers fail, what it retries, and whom it isolates.
@@ -44,7 +43,6 @@ def simulate_send(
     5 endpoint unreachable.
     """
     from rmqlb.cli.common import amounts
-    from rmqlb.cli.common.against import earlier_results
     from rmqlb.cli.common.fail_on import conditions
     from rmqlb.cli.simulate_send.inputs import gather
     from rmqlb.cli.simulate_send.output import stream, write
@@ -57,10 +55,9 @@ def simulate_send(
     precision = None if what.precision is None else amounts.percentage(what.precision, "--precision")
     if topic is None:
         raise UsageError("which topic?", hint="name the one that is sent to with --topic", code="which-topic")
-    earlier = earlier_results(replay.against, source.source)
     found = gather(source, topic, failing, load, producer, terminal)
     if terminal.format == "jsonl":
-        stream(found, terminal, asked, what, earlier)
+        stream(found, terminal, asked, what)
     else:
         traced = what.trace or "attempts" in (output.section or ())
-        write(found, terminal, asked, replace(what, trace=traced), trials, precision, earlier)
+        write(found, terminal, asked, replace(what, trace=traced), trials, precision)

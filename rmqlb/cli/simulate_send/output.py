@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common.against import EarlierResults, compared
 from rmqlb.cli.common.fail_on import judge, require_known
 from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.engine.diff.made_from import made_from
 from rmqlb.engine.fail_on_figures.conditions import Condition
-from rmqlb.engine.fail_on_figures.of_against import try_on_against
 from rmqlb.engine.fail_on_figures.of_sends import try_on_send, try_on_trials
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.simulate import simulate_send
@@ -21,10 +18,8 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.client_versions import ClientVersions
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import INFO, Finding
-from rmqlb.model.made_from import MadeFrom
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import JAVA, SendScenario
-from rmqlb.views.made_from_view import dated
 
 if TYPE_CHECKING:
     from rmqlb.cli.simulate_send.inputs import Gathered
@@ -38,7 +33,6 @@ def stream(
     terminal: Terminal,
     asked: Sequence[Condition],
     what: WhatOptions,
-    earlier: EarlierResults | None,
 ) -> None:
     """Every attempt as a JSON line, as soon as it ends; with --trace every lost message too, after its last attempt."""
     from rmqlb.views.formats.machine import JsonLines
@@ -59,9 +53,8 @@ def stream(
             progress=lambda sent: progress("messages", sent, total),
         )
     lines.flush()
-    against, moved_on = compared(_used(found), earlier)
-    tried = [try_on_against(condition, against) or try_on_send(condition, report) for condition in asked]
-    terminal.warn((*moved_on, *found.findings, *report.findings))
+    tried = [try_on_send(condition, report) for condition in asked]
+    terminal.warn((*found.findings, *report.findings))
     require_known(tried, _hint(asked, tried))
     judge(tried, terminal)
 
@@ -73,7 +66,6 @@ def write(
     what: WhatOptions,
     trials: int | None,
     precision: float | None,
-    earlier: EarlierResults | None,
 ) -> None:
     """Simulate, and show what came of it."""
     from rmqlb.views.send.view import send_report
@@ -105,10 +97,8 @@ def write(
             estimates = simulate_trials(
                 found.route, scenario, trials, precision=precision, progress=lambda n: progress("trials", n, trials)
             )
-    against, moved_on = compared(_used(found), earlier)
     tried = [
-        try_on_against(condition, against)
-        or (try_on_send(condition, report) if estimates is None else try_on_trials(condition, estimates, report))
+        try_on_send(condition, report) if estimates is None else try_on_trials(condition, estimates, report)
         for condition in asked
     ]
     require_known(tried, _hint(asked, tried))
@@ -122,9 +112,7 @@ def write(
         trace=what.trace,
         keys=found.keys,
     )
-    terminal.show(
-        dated(shown, _used(found), against), found.snapshot, (*moved_on, *found.findings, *left_out, *report.findings)
-    )
+    terminal.show(shown, found.snapshot, (*found.findings, *left_out, *report.findings))
     judge(tried, terminal)
 
 
@@ -132,10 +120,6 @@ def _check_compared(what: WhatOptions, scenario: SendScenario) -> None:
     if (what.compare or what.compare_clients) and scenario.sdk != JAVA:
         option = "--compare" if what.compare else "--compare-clients"
         raise UsageError(f"{option} compares what Java's producers do", hint="leave --sdk out, or use --compare-sdks")
-
-
-def _used(found: Gathered) -> MadeFrom:
-    return made_from([found.route], taken_at=found.snapshot.taken_at)
 
 
 def _hint(asked: Sequence[Condition], tried: Sequence[TriedCondition]) -> str:

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from rmqlb.cli.common import producer_values as values
-from rmqlb.cli.common.parse import lines_of
-from rmqlb.cli.common.strategies import from_file, is_file
 from rmqlb.cli.simulate_send.options import LoadOptions
 from rmqlb.engine.send.expressions import expression_selector
 from rmqlb.engine.send.java_hash import hash_code, long_hash_code
@@ -19,6 +17,8 @@ from rmqlb.model.send_report import HotKey, KeySpread
 from rmqlb.model.send_scenario import Selector, SelectorFunction
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.user_files.send_inputs import read_text
+from rmqlb.verbs.parse import lines_of
+from rmqlb.verbs.strategies import from_file, is_file
 
 _HOT_KEYS = 10
 _KEY_TYPES = ("string", "int", "long")

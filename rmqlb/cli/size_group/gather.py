@@ -9,18 +9,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.cli.common.group_simulation.parse import rates as typed_rates
-from rmqlb.cli.common.inputs import GroupOnTopics, group_on_topics
+from rmqlb.cli.common.inputs import group_of
 from rmqlb.cli.common.options import GroupOptions, SourceOptions
 from rmqlb.cli.common.reading import wanted_for
-from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.size_group.options import WorkOptions
 from rmqlb.cli.size_group.question import Asked
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import runnable
-from rmqlb.engine.assignment.detect import detect_strategy, must_be_set
 from rmqlb.engine.assignment.lock_holders import is_orderly
 from rmqlb.engine.consume.rates import spread_evenly
+from rmqlb.engine.group import Group
+from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.route_findings import one_broker_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.condition import TriedCondition
@@ -32,6 +32,7 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.model.words import counted
 from rmqlb.sources.source_text import is_live
+from rmqlb.verbs.strategies import Strategies
 
 _PLACEHOLDERS = "placeholder-ids"
 
@@ -39,7 +40,7 @@ _PLACEHOLDERS = "placeholder-ids"
 class Gathered(Struct, frozen=True):
     """Everything that the engine needs, and what there is to say of it."""
 
-    on_topics: GroupOnTopics
+    on_topics: Group
     question: SizeQuestion
     settings: Settings
     rates: Mapping[MessageQueue, float]
@@ -52,7 +53,7 @@ class Gathered(Struct, frozen=True):
             return replace(size, conditions=conditions)
         of_topics = {
             route.topic: fsum(self.rates[queue] for queue in route.subscribe_queues())
-            for route in self.on_topics.routes
+            for route in self.on_topics.pulled_routes
         }
         topics = tuple(
             replace(each, rate_per_second=of_topics[each.topic], consume_ms=self.consume_ms[each.topic])
@@ -83,41 +84,38 @@ def gather(
     terminal: Terminal,
 ) -> Gathered:
     """The question, complete (raises DataError, UsageError)."""
-    found = _on_topics(snapshot, which)
-    own = strategies.settings_for([route.topic for route in found.routes], found.name)
+    found = _on_topics(snapshot, which, strategies, names)
     present = () if found.assumed else found.client_ids
-    members = replace(found.members(own), client_ids=present)
-    detected = detect_strategy(names[0] if names else None, found.group, found.routes, members)
-    must_be_set(detected.run_by_members, own)
+    members = replace(found.members, client_ids=present)
     rates = _rates(source, which, work, found, snapshot, terminal)
     consume_ms = _consume_ms(asked, found) if rates else {}
     question = SizeQuestion(
         limits=asked.limits,
-        consumers=asked.consumers or _usual_sizes(found.routes, asked),
+        consumers=asked.consumers or _usual_sizes(found.pulled_routes, asked),
         queues_per_broker=asked.queues_per_broker,
-        strategies=tuple(runnable(names, members) if asked.all_strategies else names) or (detected.strategy,),
+        strategies=tuple(runnable(names, members) if asked.all_strategies else names) or (found.strategy.strategy,),
         work={queue: rate * consume_ms[queue.topic] / 1000 for queue, rate in rates.items()},
         threads=asked.threads,
-        orderly=work.orderly or (found.group is not None and bool(rates) and is_orderly(found.group) is True),
+        orderly=work.orderly or (found.seen is not None and bool(rates) and is_orderly(found.seen) is True),
         present=present,
         sdk=found.sdks.usual,
         trials=asked.trials,
         seed=asked.seed,
     )
-    of_group = [each for each in found.findings if each.code != _PLACEHOLDERS]
-    findings = [*asked.findings, *of_group, *_one_sdk(found), *detected.findings]
-    if asked.limits.survive_broker and len(found.routes) > 1:  # without an only topic nothing is left, which fails
-        findings += [each for route in found.routes for each in one_broker_findings(route)]
-    return Gathered(found, question, own, rates, consume_ms, tuple(dict.fromkeys(findings)))
+    of_group = [each for each in planning_findings(found, pop=False) if each.code != _PLACEHOLDERS]
+    findings = [*asked.findings, *of_group, *_one_sdk(found)]
+    if asked.limits.survive_broker and len(found.pulled_routes) > 1:
+        # Without an only topic nothing is left, which fails.
+        findings += [each for route in found.pulled_routes for each in one_broker_findings(route)]
+    return Gathered(found, question, found.settings, rates, consume_ms, tuple(dict.fromkeys(findings)))
 
 
-def _on_topics(snapshot: ClusterSnapshot, which: GroupOptions) -> GroupOnTopics:
+def _on_topics(snapshot: ClusterSnapshot, which: GroupOptions, strategies: Strategies, names: Sequence[str]) -> Group:
     """The group and its topics; a group that does not run yet has those that are named."""
     group = _known(snapshot, which.group)
-    if group is not None and group.client_ids is not None:
-        return group_on_topics(snapshot, which)
-    may_be_new = bool(which.topic) or group is not None or not snapshot.groups
-    return group_on_topics(snapshot, replace(which, consumers="1") if may_be_new else which)
+    if (group is None or group.client_ids is None) and (which.topic or group is not None or not snapshot.groups):
+        which = replace(which, consumers="1")
+    return group_of(snapshot, which, strategies.settings_for, strategy=names[0] if names else None)
 
 
 def _known(snapshot: ClusterSnapshot, name: str | None) -> ConsumerGroup | None:
@@ -126,7 +124,7 @@ def _known(snapshot: ClusterSnapshot, name: str | None) -> ConsumerGroup | None:
     return next(iter(snapshot.groups.values())) if len(snapshot.groups) == 1 else None
 
 
-def _one_sdk(found: GroupOnTopics) -> Iterator[Finding]:
+def _one_sdk(found: Group) -> Iterator[Finding]:
     """That future consumers are taken to run the library of most of the present ones."""
     if found.sdks.sdk_of and not found.assumed:
         text = f"consumers run several client libraries; those of each size are taken to run {found.sdks.usual} alone"
@@ -147,18 +145,18 @@ def _rates(
     source: SourceOptions,
     which: GroupOptions,
     work: WorkOptions,
-    found: GroupOnTopics,
+    found: Group,
     snapshot: ClusterSnapshot,
     terminal: Terminal,
 ) -> Mapping[MessageQueue, float]:
     """Of every queue, or of none when no rate is given."""
-    topics = [route.topic for route in found.routes]
-    given = spread_evenly(typed_rates(work.rate or (), topics), found.routes)
+    topics = [route.topic for route in found.pulled_routes]
+    given = spread_evenly(typed_rates(work.rate or (), topics), found.pulled_routes)
     if work.rates_since is not None:
         from rmqlb.cli.common.rates_since import rates_since
 
         given = rates_since(work.rates_since, source, which, found, snapshot, terminal) | given
-    unknown = list(dict.fromkeys(queue.topic for queue in found.queues if queue not in given)) if given else []
+    unknown = list(dict.fromkeys(queue.topic for queue in found.pulled_queues if queue not in given)) if given else []
     if unknown:
         raise DataError(
             f"how many messages come to {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})",
@@ -168,14 +166,14 @@ def _rates(
     return given
 
 
-def _consume_ms(asked: Asked, found: GroupOnTopics) -> Mapping[str, float]:
+def _consume_ms(asked: Asked, found: Group) -> Mapping[str, float]:
     """How long a listener takes for a message of each topic: as typed, or the longest that a consumer reports."""
     if asked.consume_us is not None:
-        return dict.fromkeys((route.topic for route in found.routes), asked.consume_us / 1000)
-    reports = found.group.reports.values() if found.group is not None else ()
+        return dict.fromkeys((route.topic for route in found.pulled_routes), asked.consume_us / 1000)
+    reports = found.seen.reports.values() if found.seen is not None else ()
     statuses = [report.evidence.statuses or {} for report in reports if report.evidence is not None]
     told: dict[str, float] = {}
-    for route in found.routes:
+    for route in found.pulled_routes:
         times = [status[route.topic].consume_ms for status in statuses if route.topic in status]
         known = [each for each in times if each]
         if not known:

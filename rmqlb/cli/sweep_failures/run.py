@@ -13,18 +13,14 @@ from msgspec.structs import replace
 
 from rmqlb.cli.common import amounts
 from rmqlb.cli.common.fail_on import conditions, judge, require_known
-from rmqlb.cli.common.globs import each_matches
 from rmqlb.cli.common.options import SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import fetch
-from rmqlb.cli.common.strategies import Strategies
-from rmqlb.cli.common.strategy_options import OPTION
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.sweep_failures.options import HeldOptions, LostOptions, SweptOptions
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.engine.check.group_facts import gaps, own_topics
 from rmqlb.engine.fail_on_figures.of_sweep import SWEEP_FIGURES, try_on_sweep
-from rmqlb.engine.overview.groups import all_groups
+from rmqlb.engine.group import all_groups, gaps
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.engine.sweep.commands import Commands
 from rmqlb.engine.sweep.losses import ZoneRule
@@ -36,6 +32,9 @@ from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
 from rmqlb.model.sweep import LOSS_KINDS, FailureSweep, LossKind
 from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy, read_policy
+from rmqlb.verbs.globs import each_matches
+from rmqlb.verbs.strategies import Strategies
+from rmqlb.verbs.strategy_options import OPTION
 from rmqlb.views.sweep.view import sweep_report
 
 if TYPE_CHECKING:
@@ -163,7 +162,7 @@ def _strategies(options: StrategyOptions, policy: Policy) -> Strategies:
 
 def _request(snapshot: ClusterSnapshot, chosen: SweptOptions, everything: Everything) -> SweepRequest:
     """What is looked at, those included that could not be read."""
-    own, present = own_topics(snapshot), all_groups(snapshot)
+    own, present = snapshot.own_topics, all_groups(snapshot)
     known = sorted({*snapshot.routes, *gaps(snapshot).topics})
     topics = [name for name in known if everything.takes_topic(name) and name not in own and not is_system_topic(name)]
     groups = [name for name in present if everything.takes_group(name) and not is_system_group(name)]

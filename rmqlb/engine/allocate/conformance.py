@@ -66,6 +66,14 @@ def check_strategy(
     return tuple(_findings(name, checked, len(ids)))
 
 
+def own_findings(
+    strategies: Sequence[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
+) -> tuple[Finding, ...]:
+    """What is odd about strategies that users wrote, or that pin topics to machines (raises DataError)."""
+    asked = strategies, queues, client_ids, settings
+    return *custom_findings(*asked), *pin_findings(*asked)
+
+
 def custom_findings(
     strategies: Iterable[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:

@@ -122,8 +122,7 @@ def unusual_findings(group: ConsumerGroup) -> Iterator[Finding]:
     if any(report.client_rebalance is False for report in group.reports.values()):
         yield Finding(
             "broker-rebalance",
-            "consumers let brokers assign their queues (clientRebalance=false), which have AVG and AVG_BY_CIRCLE only: "
-            "under another strategy they get none",
+            "brokers assign these consumers' queues (clientRebalance=false), and they have AVG and AVG_BY_CIRCLE only",
             severity=INFO,
         )
 

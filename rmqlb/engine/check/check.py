@@ -9,14 +9,16 @@ from datetime import date
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.check.group_facts import Gaps, GroupFacts, gaps, subjects
+from rmqlb.engine.assignment.pop_and_proxy import behind_proxy
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, verdict
+from rmqlb.engine.group import Gaps, Given, Group, gaps
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, CheckReport, Judgement, WaiverState, WaiverUse
 from rmqlb.model.finding import ERROR, Finding, Severity
 from rmqlb.model.policy import FORBIDDEN, GROUP, Limit, Policy, Rule, Waiver
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.model.system_names import is_system_group, is_system_topic
 
 
 def check_policy(
@@ -38,6 +40,27 @@ def check_policy(
     return CheckReport(policy, today, waived, uses, tuple(waiver_findings(uses)), fail_from)
 
 
+def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
+    """The names that the rule takes, sorted; RocketMQ's own topics and groups have no limits."""
+    if rule.about == GROUP:
+        skipped = _offline(snapshot, missing) if rule.skip_offline else ()
+        names = {*snapshot.groups, *missing.groups}.difference(skipped)
+        return sorted(name for name in names if not is_system_group(name) and rule.takes(name))
+    own = snapshot.own_topics
+    names = {*snapshot.routes, *missing.topics}
+    return sorted(name for name in names if name not in own and not is_system_topic(name) and rule.takes(name))
+
+
+def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
+    """The groups without a visible consumer, where all brokers and Proxies reported and nothing shows consumption."""
+    return (
+        name
+        for name, group in snapshot.groups.items()
+        if group.client_ids == () and name not in missing.members and missing.proxies is None
+        if behind_proxy(group) is None
+    )
+
+
 def _judgements(
     rule: Rule, snapshot: ClusterSnapshot, missing: Gaps, settings: Settings, progress: Progress
 ) -> Iterator[Judgement]:
@@ -46,7 +69,7 @@ def _judgements(
     for done, name in enumerate(names):
         progress(f"rule {rule.name}", done, len(names))
         if rule.about == GROUP:
-            facts = GroupFacts(snapshot, missing, name, settings, rule.assume)
+            facts = Group(snapshot, name, settings, Given(assume=rule.assume), missing)
             found += [_judgement(rule, name, limit, _of_group(limit, facts)) for limit in rule.limits]
         else:
             found += [_judgement(rule, name, limit, _of_topic(limit, name, snapshot, missing)) for limit in rule.limits]
@@ -70,7 +93,7 @@ def _judgement(rule: Rule, name: str, limit: Limit, measured: Measured) -> Judge
     return Judgement(rule, name, limit, came_to, value, why, measured.basis, findings=measured.findings)
 
 
-def _of_group(limit: Limit, facts: GroupFacts) -> Measured:
+def _of_group(limit: Limit, facts: Group) -> Measured:
     try:
         if limit.name == FORBIDDEN:
             from rmqlb.engine.check.forbidden import forbidden_findings

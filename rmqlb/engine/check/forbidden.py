@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.engine.check.policy_limits import Measured
 from rmqlb.engine.diagnose.diagnose import diagnose
 from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.group import Group
 from rmqlb.model.policy import Limit
 
 
-def forbidden_findings(limit: Limit, facts: GroupFacts) -> Measured:
+def forbidden_findings(limit: Limit, facts: Group) -> Measured:
     """Which of the codes are the case, what comes of a cause included; unknown as long as a rule could not decide."""
     codes = limit.bound if isinstance(limit.bound, tuple) else ()
     _ = facts.group

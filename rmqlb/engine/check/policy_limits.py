@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.assignment.assign import owners_at_rest
-from rmqlb.engine.assignment.balance import Owners, counts
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.balance import Owners, counts, spread
 from rmqlb.engine.assignment.consumers import other_subscriptions, reported_strategies, subscriptions
 from rmqlb.engine.assignment.detect import fitting_strategies
-from rmqlb.engine.check.group_facts import GroupFacts
+from rmqlb.engine.group import Group
 from rmqlb.engine.plan.changes import Changes, change_route
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.errors import DataError
@@ -20,11 +21,11 @@ from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, Bas
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
 from rmqlb.model.java import sort_key
-from rmqlb.model.message_queue import queue_ranges, sort_client_ids
+from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
 from rmqlb.model.policy import Bound, Limit
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
-from rmqlb.model.words import named
+from rmqlb.model.words import counted, named
 
 _SLACK = 1e-9
 
@@ -38,6 +39,7 @@ class Measured(Struct, frozen=True):
     why: str = ""  # where to look
     basis: Basis | None = None  # how the value is known, where that is a question
     one_of: bool = False  # of the names in `value` only one is true
+    most: float | None = None  # beside `missing`: the truth is at most so much; None is no bound
     findings: tuple[GroupFinding, ...] = ()  # which break the limit
 
 
@@ -54,7 +56,8 @@ def verdict(limit: Limit, measured: Measured) -> Verdict:
         return INCOMPLETE
     if broken:
         return FAILED
-    return PASSED if measured.missing is None else INCOMPLETE
+    is_within = measured.most is not None and not _is_broken(limit, replace(measured, value=measured.most))
+    return PASSED if measured.missing is None or is_within else INCOMPLETE
 
 
 def _is_broken(limit: Limit, measured: Measured) -> bool | None:
@@ -70,18 +73,18 @@ def _is_broken(limit: Limit, measured: Measured) -> bool | None:
     return None
 
 
-def moved_on_consumer_loss(facts: GroupFacts) -> Measured:
+def moved_on_consumer_loss(facts: Group) -> Measured:
     """The largest share of the queues that goes to another owner when one process ends (raises RmqlbError)."""
-    members, _ = facts.members
+    members = _members(facts)
     ids = sort_client_ids(members.client_ids)
     left = ((i, [*ids[: ids.index(i)], *ids[ids.index(i) + 1 :]]) for i in dict.fromkeys(ids))
     sides = ((f"consumer {i}", Side(replace(members, client_ids=tuple(rest)), facts.routes)) for i, rest in left)
     return _worst(facts, sides)
 
 
-def moved_on_broker_loss(facts: GroupFacts) -> Measured:
+def moved_on_broker_loss(facts: Group) -> Measured:
     """The largest share of the queues left that goes to another owner when one broker is lost (raises RmqlbError)."""
-    members, _ = facts.members
+    members = _members(facts)
     names = sorted({data.broker_name for route in facts.routes for data in route.queue_datas})
     return _worst(facts, ((f"broker {name}", _without_broker(Side(members, facts.routes), name)) for name in names))
 
@@ -102,8 +105,8 @@ def _without_broker(side: Side, name: str) -> Side:
     )
 
 
-def _worst(facts: GroupFacts, losses: Iterable[tuple[str, Side]]) -> Measured:
-    members, basis = facts.members
+def _worst(facts: Group, losses: Iterable[tuple[str, Side]]) -> Measured:
+    members = _members(facts)
     before = owners_at_rest(facts.routes, members)
     worst, why = 0.0, ""
     for lost, side in losses:
@@ -112,50 +115,59 @@ def _worst(facts: GroupFacts, losses: Iterable[tuple[str, Side]]) -> Measured:
         if number > worst * left:
             worst = number / left
             why = f"{number} of {left} queues move when {lost} is lost"
-    return Measured(worst, why=why, basis=basis)
+    return Measured(worst, why=why, basis=facts.basis)
 
 
-Measure = Callable[[GroupFacts], Measured]
+def _members(facts: Group) -> Members:
+    """All consumers with their strategies (raises DataError)."""
+    _ = facts.all_client_ids
+    return facts.members
 
 
-def _imbalance(facts: GroupFacts) -> Measured:
-    found = facts.ownership
-    ratio = found.spread.imbalance
+Measure = Callable[[Group], Measured]
+
+
+def _imbalance(facts: Group) -> Measured:
+    owners, basis = _all_owners(facts)
+    ratio = spread(owners, facts.all_client_ids).imbalance
     if ratio is None:
-        return Measured(missing="no queue has an owner", basis=found.basis)
-    numbers = counts(found.owners, dict.fromkeys(facts.client_ids))
+        return Measured(missing="no queue has an owner", basis=basis)
+    numbers = counts(owners, dict.fromkeys(facts.all_client_ids))
     fullest = max(numbers, key=lambda client_id: numbers[client_id])
-    return Measured(ratio, why=f"{fullest} has {numbers[fullest]} of {len(found.owners)} queues", basis=found.basis)
+    return Measured(ratio, why=f"{fullest} has {numbers[fullest]} of {len(owners)} queues", basis=basis)
 
 
-def _idle(facts: GroupFacts) -> Measured:
+def _idle(facts: Group) -> Measured:
+    owners, basis = _all_owners(facts)
+    idle = [
+        client_id for client_id, number in counts(owners, dict.fromkeys(facts.all_client_ids)).items() if not number
+    ]
+    return Measured(len(idle), why=named(idle), basis=basis)
+
+
+def _all_owners(facts: Group) -> tuple[Owners, Basis]:
+    """The owners of all queues, and how they are known (raises DataError where some are unknown)."""
     found = facts.ownership
-    numbers = counts(found.owners, dict.fromkeys(facts.client_ids))
-    return Measured(
-        found.spread.idle,
-        why=named(client_id for client_id, number in numbers.items() if not number),
-        basis=found.basis,
-    )
+    if found.unknown:
+        raise DataError(f"the owners of {counted(found.unknown, 'queue')} are unknown")
+    return found.owners, found.basis
 
 
-def _queues_owned(facts: GroupFacts, is_meant: Callable[[tuple[str, ...]], bool]) -> Measured:
+def _queues_owned(facts: Group, which: Literal["unassigned", "duplicate_owners"]) -> Measured:
     """How many queues have such owners; where not all are known, those that were observed are certain."""
-    try:
-        found = facts.ownership
-    except DataError as error:
-        seen = [queue for queue, owners in facts.seen_owners.items() if is_meant(owners)]
-        return Measured(len(seen), missing=error.message, why=queue_ranges(seen), basis="observed")
-    queues = [queue for queue, owners in found.owners.items() if is_meant(owners)]
-    return Measured(len(queues), why=queue_ranges(queues), basis=found.basis)
+    faults = facts.faults
+    queues: tuple[MessageQueue, ...] = getattr(faults, which)
+    most = None if faults.unknown is None else len(queues) + faults.unknown
+    return Measured(len(queues), missing=faults.missing, why=queue_ranges(queues), basis=faults.basis, most=most)
 
 
-def _duplicate_client_ids(facts: GroupFacts) -> Measured:
+def _duplicate_client_ids(facts: Group) -> Measured:
     """Ids that several processes carry, so that each of them reads the same queues."""
-    shared = [client_id for client_id, number in Counter(facts.seen_ids).items() if number > 1]
+    shared = [client_id for client_id, number in Counter(facts.visible_ids).items() if number > 1]
     return Measured(len(shared), missing=facts.untold, why=named(shared))
 
 
-def _mixed_strategies(facts: GroupFacts) -> Measured:
+def _mixed_strategies(facts: Group) -> Measured:
     """Consumers that run another strategy than most: as they report it, otherwise none where one gives all owners."""
     reported, silent = _reported(facts)
     usual = [name for name, _ in Counter(reported.values()).most_common(1)]
@@ -167,19 +179,19 @@ def _mixed_strategies(facts: GroupFacts) -> Measured:
     return Measured(len(others), missing=missing, why=named(others), basis="observed")
 
 
-def _mixed_subscriptions(facts: GroupFacts) -> Measured:
+def _mixed_subscriptions(facts: Group) -> Measured:
     """Consumers that subscribe to other topics than most: their shares of the topics of the others stay unassigned."""
     others = other_subscriptions(facts.group)
-    silent = sorted(set(facts.seen_ids) - subscriptions(facts.group).keys(), key=sort_key)
+    silent = sorted(set(facts.visible_ids) - subscriptions(facts.group).keys(), key=sort_key)
     missing = facts.untold
-    if silent and len(set(facts.seen_ids)) > 1:
+    if silent and len(set(facts.visible_ids)) > 1:
         missing = f"{named(silent)} did not report what they subscribe to"
     return Measured(len(others), missing=missing, why=named(others))
 
 
-def _split_views(facts: GroupFacts) -> Measured:
+def _split_views(facts: Group) -> Measured:
     """Brokers that list other consumers than most of them."""
-    _ = facts.seen_ids
+    _ = facts.visible_ids
     views = Counter(view.sharing_ids for view in facts.group.views or ())
     usual = views.most_common(1)
     others = [
@@ -188,7 +200,7 @@ def _split_views(facts: GroupFacts) -> Measured:
     return Measured(len(others), missing=facts.untold, why=named(others))
 
 
-def _lag(facts: GroupFacts) -> Measured:
+def _lag(facts: Group) -> Measured:
     if facts.group.message_model == BROADCASTING:
         return Measured(apart=f"group {facts.group.group} is BROADCASTING: each consumer keeps its offsets to itself")
     known = {
@@ -206,7 +218,7 @@ def _lag(facts: GroupFacts) -> Measured:
     return Measured(sum(known.values()), missing=missing, why=where)
 
 
-def _without_lock(facts: GroupFacts) -> Measured:
+def _without_lock(facts: Group) -> Measured:
     """Queues that no consumer of an orderly group may consume."""
     from rmqlb.engine.assignment.lock_holders import is_orderly, unlocked_queues, without_lock
 
@@ -218,7 +230,7 @@ def _without_lock(facts: GroupFacts) -> Measured:
     return Measured(value, why=queue_ranges(unlocked_queues(facts.routes)) if value else "")
 
 
-def _strategies(facts: GroupFacts) -> Measured:
+def _strategies(facts: Group) -> Measured:
     """What the consumers run: as they report it, otherwise what gives the observed owners."""
     reported, silent = _reported(facts)
     names = tuple(sorted(set(reported.values())))
@@ -234,14 +246,14 @@ def _strategies(facts: GroupFacts) -> Measured:
     return Measured(fits, why=why, basis="observed", one_of=True)
 
 
-def _reported(facts: GroupFacts) -> tuple[dict[str, str], list[str]]:
+def _reported(facts: Group) -> tuple[dict[str, str], list[str]]:
     """Client ID → the strategy that it reports, and the consumers that report none (raises DataError)."""
-    ids = dict.fromkeys(facts.client_ids)
+    ids = dict.fromkeys(facts.all_client_ids)
     reported = {i: name for i, name in reported_strategies(facts.group).items() if i in ids}
     return reported, [i for i in ids if i not in reported]
 
 
-def _fitting(facts: GroupFacts) -> tuple[tuple[str, ...], str]:
+def _fitting(facts: Group) -> tuple[tuple[str, ...], str]:
     try:
         members = replace(facts.under("AVG"), subscribed={})
         fits = fitting_strategies(facts.routes, members, facts.group.queues)
@@ -249,25 +261,28 @@ def _fitting(facts: GroupFacts) -> tuple[tuple[str, ...], str]:
         return (), error.message
     return (
         fits,
-        "none that needs no settings gives the observed owners" if facts.seen_owners else "no queue's owner is known",
+        "none that needs no settings gives the observed owners" if facts.observed else "no queue's owner is known",
     )
 
 
 def _where_clients_rebalance(measure: Measure) -> Measure:
     """The measure, which makes no sense where clients do not share queues among themselves."""
 
-    def measured(facts: GroupFacts) -> Measured:
-        return measure(facts) if facts.apart is None else Measured(apart=facts.apart)
+    def measured(facts: Group) -> Measured:
+        if facts.apart is not None:
+            return Measured(apart=facts.apart)
+        facts.must_be_assigned()
+        return measure(facts)
 
     return measured
 
 
 GROUP_MEASURES: Mapping[str, Measure] = {
-    "minConsumers": lambda facts: Measured(len(facts.seen_ids), missing=facts.untold),
+    "minConsumers": lambda facts: Measured(len(facts.visible_ids), missing=facts.untold),
     "imbalance": _where_clients_rebalance(_imbalance),
     "idle": _where_clients_rebalance(_idle),
-    "unassigned": _where_clients_rebalance(lambda facts: _queues_owned(facts, lambda owners: not owners)),
-    "duplicateOwners": _where_clients_rebalance(lambda facts: _queues_owned(facts, lambda owners: len(owners) > 1)),
+    "unassigned": _where_clients_rebalance(lambda facts: _queues_owned(facts, "unassigned")),
+    "duplicateOwners": _where_clients_rebalance(lambda facts: _queues_owned(facts, "duplicate_owners")),
     "duplicateClientIds": _duplicate_client_ids,
     "movedOnConsumerLoss": _where_clients_rebalance(moved_on_consumer_loss),
     "movedOnBrokerLoss": _where_clients_rebalance(moved_on_broker_loss),

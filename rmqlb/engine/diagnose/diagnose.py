@@ -38,7 +38,7 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
             checked.append(rule.code)
     found_any = any(finding.severity != INFO for finding in findings)
     return Diagnosis(
-        evidence.facts.name,
+        evidence.facts.name or "",
         "found" if found_any else "unknown" if unknown else "inOrder",
         looks_of(evidence),
         counts_of(evidence),

@@ -15,9 +15,7 @@ from msgspec import Struct
 
 from rmqlb.engine.assignment.balance import Owners
 from rmqlb.engine.assignment.consumers import reported_strategies, subscriptions
-from rmqlb.engine.assignment.detect import observed_owners
-from rmqlb.engine.assignment.pop_and_proxy import popped_topics
-from rmqlb.engine.check.group_facts import GroupFacts
+from rmqlb.engine.group import Group
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence
 from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup, MemberView, ProxyView, Seen
@@ -67,7 +65,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
         earlier: the looks before it, the oldest first; `looks.earlier_look` makes one of a snapshot.
     """
 
-    facts: GroupFacts
+    facts: Group
     earlier: tuple[ConsumerGroup, ...] = ()
 
     @cached_property
@@ -115,6 +113,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
         """Refuse groups of which no consumer is known, and those whose consumers do not share their queues."""
         if self.lists and self.facts.apart is not None:
             raise DoesNotApply(self.facts.apart)
+        self.facts.must_be_assigned()
 
     @cached_property
     def processes(self) -> Counter[str]:
@@ -168,27 +167,18 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @cached_property
     def topics(self) -> tuple[str, ...]:
         """All topics to which some consumer subscribes: brokers list those of the last heartbeat (raises DataError)."""
-        own = self.group.own_topics
-        if own is None:
+        if self.group.own_topics is None:
             raise DataError("its topics are unknown", hint="diagnose while one of its consumers is online")
-        return tuple(sorted(set(own).union(*self.subscriptions.values())))
+        return tuple(sorted(self.facts.topics))
 
     @cached_property
     def routes(self) -> tuple[TopicRouteData, ...]:
         """The routes of these topics (raises DataError)."""
-        pulls = not popped_topics(self.group).issuperset(self.group.own_topics or ())
-        own = {route.topic: route for route in self.facts.routes} if pulls or not self.topics else {}
-        found = []
-        for topic in self.topics:
-            if topic in own:
-                found.append(own[topic])
-            elif topic in self.facts.snapshot.routes:
-                found.append(self.facts.snapshot.routes[topic].route)
-            else:
-                raise DataError(
-                    f"the route of topic {topic} is not known", hint="diagnose again with that topic's route"
-                )
-        return tuple(found)
+        for why in self.facts.unknown_routes.values():
+            raise DataError(why.message, hint="diagnose again with that topic's route")
+        if not self.topics:
+            raise DataError("it subscribes to no topic")
+        return tuple(self.facts.snapshot.routes[topic].route for topic in self.topics)
 
     @cached_property
     def queues(self) -> tuple[MessageQueue, ...]:
@@ -198,12 +188,11 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @cached_property
     def observed(self) -> Owners:
         """Queue → its owners, of the queues whose owners were observed."""
-        owners = observed_owners(self.group.queues)
-        return {queue: its for queue, its in owners.items() if not queue.topic.startswith(RETRY_PREFIX)}
+        return self.facts.observed
 
     def must_be_observed(self) -> None:
         """Refuse to answer (DataError) as long as some queue's owners are unknown."""
-        unknown = sum(queue not in self.observed for queue in self.queues)
+        unknown = sum(queue not in self.observed for queue in self.queues if queue.topic not in self.facts.popped)
         if unknown:
             raise DataError(f"the owners of {counted(unknown, 'queue')} are unknown", hint=ASK_CONSUMERS)
 

@@ -119,7 +119,7 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
             raise DataError(
                 "no consumer answered, as consumers with different subscriptions may not", hint=ASK_CONSUMERS
             )
-        if evidence.facts.members[1] == "assumed":
+        if evidence.facts.basis == "assumed":
             raise DataError("the strategy of its consumers is unknown", hint=ASK_CONSUMERS)
     try:
         predictions = case.possible(case.present)

@@ -9,10 +9,9 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.check.group_facts import gaps
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.diagnose.looks import earlier_look
-from rmqlb.engine.overview.groups import facts_of
+from rmqlb.engine.group import Group, assumption, gaps
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups, DiagnosisSummary
 from rmqlb.model.finding import ERROR, INFO, WARNING
@@ -33,7 +32,7 @@ def evidence_of(looks: Sequence[ClusterSnapshot], name: str, settings: Settings)
     """
     now = looks[-1]
     earlier = tuple(earlier_look(look, name) for look in looks[:-1] if name in look.groups)
-    return GroupEvidence(facts_of(now, gaps(now), name, settings), earlier)
+    return GroupEvidence(Group(now, name, settings, assumption(now, name), gaps(now)), earlier)
 
 
 def with_stacks(look: ClusterSnapshot, name: str, stacks: Mapping[str, tuple[str, ...]]) -> ClusterSnapshot:

@@ -110,7 +110,7 @@ class Hypotheses(Struct, dict=True, eq=False):
             AllocationError: every client throws then.
         """
         if causes not in self._known and not self.suspected and self._is_predicted:
-            self._known[causes] = (self.evidence.facts.predicted[0],)
+            self._known[causes] = (self.evidence.facts.predicted,)
         elif causes not in self._known:
             members = self._members(causes)
             self._known[causes] = tuple(self._owners(members, ids, causes) for ids in self._lists(causes))
@@ -253,7 +253,7 @@ class Hypotheses(Struct, dict=True, eq=False):
             return False
 
     def _members(self, causes: Causes) -> Members:
-        members, _ = self.evidence.facts.members
+        members = self.evidence.facts.members
         if SDKS not in causes and members.sdk_of:  # as if all ran the library that most run, which may have no other
             usual = sdk_named(members.sdk).sdk
             members = replace(members, strategy=usual.strategy(members.group_strategy), sdk_of={})

@@ -71,8 +71,8 @@ def mismatch(case: Case) -> Iterator[GroupFinding]:
         raise ComesOf(causes or tuple(sorted(bad)))
     evidence.must_be_of_all(evidence.strategies, "strategy")
     evidence.must_be_of_all(evidence.subscriptions, "subscription")
-    members, basis = evidence.facts.members
-    if basis == "assumed":
+    members = evidence.facts.members
+    if evidence.facts.basis == "assumed":
         raise DataError("the strategy of its consumers is unknown", hint=ASK_CONSUMERS)
     (predicted, *_) = case.possible(case.present)
     differ = [queue for queue, owners in predicted.items() if evidence.observed.get(queue, owners) != owners]
@@ -126,7 +126,7 @@ def idle_by_strategy(case: Hypotheses) -> Iterator[GroupFinding]:
         return
     if len(evidence.processes) > _most_queues(evidence):
         raise DoesNotApply("it has more consumers than queues")
-    owners, (predicted, _) = evidence.facts.ownership.owners, evidence.facts.predicted
+    owners, predicted = evidence.facts.ownership.owners, evidence.facts.predicted
     numbers, shares = (counts(its, evidence.processes) for its in (owners, predicted))
     idle = tuple(sort_client_ids(i for i, number in numbers.items() if not number and not shares[i]))
     if idle:
@@ -151,6 +151,7 @@ def _must_share(evidence: GroupEvidence) -> None:
     """Refuse groups whose queues have no single owners; those of which no consumer is known have bad ones for sure."""
     if evidence.facts.apart is not None:
         raise DoesNotApply(evidence.facts.apart)
+    evidence.facts.must_be_assigned()
     if evidence.group.client_ids == () and evidence.facts.untold is None:
         raise DoesNotApply("no consumer is visible")
     if evidence.group.client_ids == () and evidence.facts.name not in evidence.facts.gaps.members:

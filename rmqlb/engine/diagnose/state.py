@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.errors import RmqlbError
 from rmqlb.model.diagnosis import ConsumerStacks, GroupCounts, Look
-from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup
-from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.times import utc_text
 
@@ -29,9 +29,8 @@ def counts_of(evidence: GroupEvidence) -> GroupCounts:
         return GroupCounts()
     listed = evidence.facts.listed
     queues = _known(lambda: evidence.queues)
-    owned = None
-    if evidence.facts.apart is None and group.message_model != BROADCASTING and queues:
-        owned = [evidence.observed[queue] for queue in queues if queue in evidence.observed] or None
+    faults = _known(lambda: evidence.facts.faults) if evidence.facts.shares and evidence.observed else None
+    unknown = None if queues is None else sum(queue not in evidence.observed for queue in queues)
     states = group.without_foreign_offsets.queues
     lags = {q: state.lag for q, state in states.items() if not q.topic.startswith(RETRY_PREFIX)}
     known = [lag for lag in lags.values() if lag is not None]
@@ -40,11 +39,17 @@ def counts_of(evidence: GroupEvidence) -> GroupCounts:
         consumers=None if listed is None else len(set(listed)),
         processes=None if listed is None else len(listed),
         queues=None if queues is None else len(queues),
-        unassigned=None if owned is None else sum(not its for its in owned),
-        duplicate_owners=None if owned is None else sum(len(its) > 1 for its in owned),
+        unassigned=None if faults is None else _certain(faults.unassigned, unknown),
+        duplicate_owners=None if faults is None else _certain(faults.duplicate_owners, unknown),
+        owners_unknown=None if faults is None else unknown,
         lag=sum(known) if all_known else None,
         lag_at_least=sum(known) if known else None,
     )
+
+
+def _certain(queues: Sequence[MessageQueue], unknown: int | None) -> int | None:
+    """How many queues are certain; None where there is none, and more may be among the unknown ones."""
+    return len(queues) or (0 if unknown == 0 else None)
 
 
 def stacks_of(evidence: GroupEvidence) -> tuple[ConsumerStacks, ...] | None:

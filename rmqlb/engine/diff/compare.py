@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.detect import DEFAULT
-from rmqlb.engine.check.group_facts import Gaps, GroupFacts, gaps, own_topics
 from rmqlb.engine.diff.findings import group_findings
 from rmqlb.engine.diff.groups import group_diff
 from rmqlb.engine.diff.sides import group_side
 from rmqlb.engine.diff.topics import topic_diff
+from rmqlb.engine.group import Gaps, Given, Group, gaps
 from rmqlb.model.diff import DiffSummary, GroupDiff, NotCompared, SnapshotDiff, SnapshotSide, TopicDiff
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
@@ -36,7 +35,7 @@ def compare_snapshots(
     wanted = wanted or Everything()
     missing = gaps(before), gaps(after)
     not_compared: list[NotCompared] = []
-    own = () if wanted.system else {*own_topics(before), *own_topics(after)} - {*wanted.topics}
+    own = () if wanted.system else (before.own_topics | after.own_topics) - {*wanted.topics}
     names = {name for name in {*before.routes, *after.routes} if wanted.takes_topic(name) and name not in own}
     topics = sorted(_comparable("topic", names, (before.routes, after.routes), missing, not_compared))
     named = {name for name in {*before.groups, *after.groups} if wanted.takes_group(name)}
@@ -83,8 +82,8 @@ def _comparable(
             not_compared.append(NotCompared("topic" if kind == "topic" else "group", name, reason))
 
 
-def _facts(snapshot: ClusterSnapshot, missing: Gaps, name: str, settings: Settings) -> GroupFacts | None:
-    return GroupFacts(snapshot, missing, name, settings, DEFAULT) if name in snapshot.groups else None
+def _facts(snapshot: ClusterSnapshot, missing: Gaps, name: str, settings: Settings) -> Group | None:
+    return Group(snapshot, name, settings, Given(), missing) if name in snapshot.groups else None
 
 
 def _topics(names: Iterable[str], before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[TopicDiff]:

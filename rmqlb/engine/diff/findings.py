@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.detect import DEFAULT
-from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.engine.diagnose.diagnose import findings_of
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.diagnose.looks import earlier_look
+from rmqlb.engine.group import Group
 from rmqlb.model.diagnosis import Evidence, GroupFinding, group_finding
 from rmqlb.model.diff import GroupDiff, How, SnapshotDiff
 from rmqlb.model.finding import WARNING, Finding, Severity
@@ -57,7 +57,7 @@ def _not_compared(diff: SnapshotDiff) -> Iterator[Finding]:
             yield Finding("not-compared", f"not compared: {kind} {those[0].name}{more}: {those[0].reason}")
 
 
-def group_findings(group: GroupDiff, before: ClusterSnapshot, facts: GroupFacts) -> Iterator[GroupFinding]:
+def group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
     """What is odd about what became of a group of both snapshots.
 
     Args:

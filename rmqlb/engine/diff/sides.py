@@ -12,7 +12,7 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.balance import Owners
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.detect import DEFAULT
-from rmqlb.engine.check.group_facts import GroupFacts
+from rmqlb.engine.group import Group
 from rmqlb.errors import DataError
 from rmqlb.model.diff import GroupOwners
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, States
@@ -78,7 +78,7 @@ class GroupSide(Struct, frozen=True):
         return (self.members.name,) if self.members is not None and self.strategy_known and self.client_ids else ()
 
 
-def group_side(facts: GroupFacts) -> GroupSide:
+def group_side(facts: Group) -> GroupSide:
     """What the facts of a group say; `facts.assume` stands for a strategy that nobody reports."""
     group = facts.group.without_foreign_offsets
     side = GroupSide(
@@ -88,7 +88,7 @@ def group_side(facts: GroupFacts) -> GroupSide:
         strategy_known=False,
         topics=None,
         routes=facts.snapshot.routes,
-        observed=facts.seen_owners,
+        observed=facts.observed,
         problem=facts.apart,
     )
     if side.problem is not None:
@@ -96,13 +96,14 @@ def group_side(facts: GroupFacts) -> GroupSide:
     if side.offline:
         return replace(side, members=Members((), DEFAULT, facts.settings), topics=_topics(facts))
     try:
-        members, basis = facts.members
-        return replace(side, members=members, strategy_known=basis != "assumed", topics=_topics(facts, needed=True))
+        known = facts.basis != "assumed"
+        _ = facts.all_client_ids
+        return replace(side, members=facts.members, strategy_known=known, topics=_topics(facts, needed=True))
     except DataError as error:
         return replace(side, problem=error.message)
 
 
-def _topics(facts: GroupFacts, *, needed: bool = False) -> tuple[str, ...] | None:
+def _topics(facts: Group, *, needed: bool = False) -> tuple[str, ...] | None:
     try:
         return tuple(route.topic for route in facts.routes)
     except DataError:

@@ -40,32 +40,35 @@ GROUPS_FIGURES = Figures((*_GROUPS, *_TOTALS), of_subject=tuple(_OF_ONE), shares
 """Percentages are of groups; `imbalance` is the largest, the others are sums."""
 
 
+_COUNTED = ("unassigned", "duplicate-owners")
+"""Counts of queues that are lower bounds where some owners are unknown."""
+
+
 def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCondition:
-    """Whether the condition is there in the groups; what is certain decides, and only then what is not known."""
-    if condition.subject is not None:
-        return condition.try_on(_figure(_OF_ONE[condition.name], _one(condition, lines)))
-    if condition.name in _GROUPS:
+    """Whether the condition is met in the groups; what is certain decides, and only then what is unknown."""
+    if condition.name in _GROUPS and condition.subject is None:
         number = sum(line.status == _GROUPS[condition.name] for line in lines)
         return condition.try_on(number, len(lines))
-    figures = [_figure(_TOTALS[condition.name], line) for line in lines if _applies(condition.name, line)]
-    known = [figure for figure in figures if figure is not None]
-    certain = condition.try_on(max(known, default=None) if condition.name == "imbalance" else sum(known))
-    if len(known) == len(figures) or _is_certain(condition, certain):
-        return certain
-    return condition.try_on(None)
+    its = [_one(condition, lines)] if condition.subject is not None else lines
+    bounds = [_bounds(condition.name, line) for line in its if condition.subject or _applies(condition.name, line)]
+    lows, highs = [low for low, _ in bounds], [high for _, high in bounds]
+    total = (lambda each: max(each, default=None)) if condition.name == "imbalance" else sum
+    least, most = condition.try_on(total(lows)), condition.try_on(total(highs))
+    if least.value == most.value:
+        return least
+    is_exact = condition.compare in (operator.eq, operator.ne)
+    return condition.try_on(None) if is_exact or least.met != most.met else least
 
 
-def _figure(figure: _Figure, line: GroupLine) -> float | None:
-    """A group without a visible consumer, of which nothing is known of owners, adds nothing to their figures."""
+def _bounds(name: str, line: GroupLine) -> tuple[float, float]:
+    """The least and the most that the figure of a group can be."""
+    figure = _OF_ONE[name]
     value = figure(line)
-    return 0 if value is None and line.consumers == 0 and figure in _OF_OWNERS else value
-
-
-def _is_certain(condition: Condition, least: TriedCondition) -> bool:
-    """What is not known can only add to the figure, and changes nothing."""
-    return condition.compare not in (operator.eq, operator.ne) and least.met == condition.compare(
-        math.inf, condition.limit
-    )
+    if value is None and line.consumers == 0 and figure in _OF_OWNERS:
+        return 0, 0  # of a group without a visible consumer nothing is known of owners, and nothing is added
+    if name in _COUNTED and line.owners_unknown and line.status != "offline":
+        return value or 0, (value or 0) + line.owners_unknown
+    return (0, math.inf) if value is None else (value, value)
 
 
 def _one(condition: Condition, lines: Sequence[GroupLine]) -> GroupLine:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
-from rmqlb.engine.fail_on_figures.of_against import CHANGED_SINCE
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.plan import Summary
 
@@ -43,9 +42,7 @@ _WHOLES: dict[str, _Figure] = {
         lambda s: None if s.observed is None else s.observed.queues,
     ),
 }
-PLAN_FIGURES = Figures(
-    (*_VALUES, CHANGED_SINCE), shares=tuple(_WHOLES)
-)  # percentages are of queues, or of consumers for `idle`
+PLAN_FIGURES = Figures(tuple(_VALUES), shares=tuple(_WHOLES))  # percentages are of queues, or of consumers for `idle`
 
 
 def try_on_plan(condition: Condition, summary: Summary, places: Iterable[Summary] = ()) -> TriedCondition:

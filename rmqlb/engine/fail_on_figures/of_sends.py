@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import fsum
 
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
-from rmqlb.engine.fail_on_figures.of_against import CHANGED_SINCE
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.send_report import BrokerTally, SendReport
@@ -21,7 +20,7 @@ _BROKER = ("share", "picks", "failed", "isolated-ms", "isolations")
 _OF_MESSAGES = ("lost", "stored", "not-store-ok", "duplicated", "retried")
 _OF_ATTEMPTS = ("failed-attempts", "retries")
 SEND_FIGURES = Figures(
-    names=(*_TOTALS, CHANGED_SINCE),
+    names=tuple(_TOTALS),
     of_subject=_BROKER,
     shares=(*_OF_MESSAGES, *_OF_ATTEMPTS, "share", "picks", "failed"),
 )

@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable
 
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
-from rmqlb.engine.fail_on_figures.of_against import CHANGED_SINCE
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group_report import FigureSpread, GroupFigures, GroupReport, GroupTrials
@@ -38,9 +37,9 @@ _OF_SPREAD: dict[str, Callable[[FigureSpread], float]] = {
     "max": lambda spread: spread.max,
 }
 _OF_ROLLOUT = ("takes-ms", "misassigned")
-GROUP_FIGURES = Figures(names=(*_FIELDS, CHANGED_SINCE), of_subject=tuple(_FIELDS))
+GROUP_FIGURES = Figures(names=tuple(_FIELDS), of_subject=tuple(_FIELDS))
 """In brackets stands p95, p50 or max, of many trials."""
-ROLLOUT_FIGURES = Figures(names=(*_FIELDS, *_OF_ROLLOUT, CHANGED_SINCE), of_subject=tuple(_FIELDS))
+ROLLOUT_FIGURES = Figures(names=(*_FIELDS, *_OF_ROLLOUT), of_subject=tuple(_FIELDS))
 """Those of the best choice."""
 
 

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 from rmqlb.engine.assignment.balance import Owners, counts
 from rmqlb.engine.assignment.consumers import reported_strategies, subscriptions
 from rmqlb.engine.assignment.pop_and_proxy import popped_topics
-from rmqlb.engine.check.group_facts import GroupFacts
-from rmqlb.engine.overview.group_line import everybody, group_line, known, ownership, shares_queues
+from rmqlb.engine.group import Group, known
+from rmqlb.engine.overview.group_line import group_line
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.group import (
-    BROADCASTING,
     CONSUME_PASSIVELY,
     CONSUME_POP,
     Connection,
@@ -31,7 +30,7 @@ from rmqlb.model.times import utc_text
 _Seen = tuple[MemberView | ProxyView, Connection]  # a broker's or Proxy's list, and a connection in it
 
 
-def consumers_of(facts: GroupFacts, unread: Sequence[Unread]) -> Consumers:
+def consumers_of(facts: Group, unread: Sequence[Unread]) -> Consumers:
     """The group's consumers, and what is odd about the group.
 
     Args:
@@ -39,11 +38,12 @@ def consumers_of(facts: GroupFacts, unread: Sequence[Unread]) -> Consumers:
     """
     line = group_line(facts, unread)
     state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
-    rows = tuple(_rows(facts, line.findings)) if facts.name in facts.snapshot.groups else ()
+    is_there = facts.name in facts.snapshot.groups
+    rows = tuple(_rows(facts, line.findings)) if is_there else ()
     return Consumers(state, rows, line.findings)
 
 
-def _rows(facts: GroupFacts, findings: Sequence[GroupFinding]) -> Iterator[ConsumerProcess]:
+def _rows(facts: Group, findings: Sequence[GroupFinding]) -> Iterator[ConsumerProcess]:
     group, views = facts.group, facts.group.lists
     processes = Counter(group.client_ids or ())
     ids = tuple(processes)
@@ -122,9 +122,9 @@ def _host(connection: Connection) -> str:
     return (connection.client_addr or "").rpartition(":")[0]
 
 
-def _observed(facts: GroupFacts, ids: Sequence[str]) -> Mapping[str, int]:
+def _observed(facts: Group, ids: Sequence[str]) -> Mapping[str, int]:
     """Client ID → how many queues it was observed to own; one that may own others, too, is left out."""
-    owners = facts.seen_owners
+    owners = facts.observed
     if not owners:
         return {}
     all_seen = all(state.owners is not None for state in facts.group.queues.values())
@@ -132,21 +132,16 @@ def _observed(facts: GroupFacts, ids: Sequence[str]) -> Mapping[str, int]:
     return {i: number for i, number in numbers.items() if number or all_seen or i in facts.group.reports}
 
 
-def _predicted(facts: GroupFacts, ids: Sequence[str]) -> Mapping[str, int]:
+def _predicted(facts: Group, ids: Sequence[str]) -> Mapping[str, int]:
     """Client ID → how many queues it owns by its strategy; empty where that cannot be predicted."""
-    owners: Owners | None = None
-    if facts.group.message_model == BROADCASTING:
-        found = known(lambda: everybody(facts))
-        owners = None if found is None else found.owners
-    elif shares_queues(facts):
-        owners = known(lambda: facts.predicted[0])
+    owners: Owners | None = known(lambda: facts.predicted) if facts.shares or facts.broadcasting else None
     return {} if owners is None else counts(owners, ids)
 
 
-def _lags(facts: GroupFacts, ids: Sequence[str]) -> dict[str, int]:
+def _lags(facts: Group, ids: Sequence[str]) -> dict[str, int]:
     """Client ID → messages not yet read in its queues; one is left out where they are not known of all its queues."""
-    owned = known(lambda: ownership(facts))
-    if owned is None:
+    owned = known(lambda: facts.ownership)
+    if owned is None or owned.unknown:
         return {}
     states = facts.group.without_foreign_offsets.queues
     lags = dict.fromkeys(ids, 0)

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.check.group_facts import Gaps, GroupFacts, gaps
-from rmqlb.engine.overview.group_line import assumed_strategy, group_line
+from rmqlb.engine.group import resolve_all
+from rmqlb.engine.overview.group_line import group_line
 from rmqlb.model.groups import STATUSES, GroupLine, Overview, OverviewSummary
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind
@@ -27,25 +27,13 @@ def overview(
     Args:
         settings: what the consumers' strategy objects were constructed with.
     """
-    missing, unread = gaps(snapshot), unread_of_groups(snapshot)
-    listed = list(names)
+    unread, listed = unread_of_groups(snapshot), list(names)
     lines = []
-    for done, name in enumerate(listed):
+    for done, group in enumerate(resolve_all(snapshot, listed, settings)):
         progress("groups", done, len(listed))
-        lines.append(group_line(facts_of(snapshot, missing, name, settings), unread.get(name, ())))
+        lines.append(group_line(group, unread.get(group.name or "", ())))
     lines.sort(key=_badness)
     return Overview(tuple(lines), _summary(lines))
-
-
-def all_groups(snapshot: ClusterSnapshot) -> list[str]:
-    """The groups of the snapshot, those included that could not be read."""
-    return sorted({*snapshot.groups, *gaps(snapshot).groups})
-
-
-def facts_of(snapshot: ClusterSnapshot, missing: Gaps, name: str, settings: Settings) -> GroupFacts:
-    """What the snapshot tells of the group."""
-    group = snapshot.groups.get(name)
-    return GroupFacts(snapshot, missing, name, settings, assumed_strategy(group) if group is not None else None)
 
 
 def unread_of_groups(snapshot: ClusterSnapshot) -> dict[str, list[Unread]]:

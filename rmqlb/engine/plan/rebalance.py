@@ -13,6 +13,7 @@ from rmqlb.engine.assignment.assign import Members, assign, merged, runnable, un
 from rmqlb.engine.assignment.balance import counts, minimum_moves, spread
 from rmqlb.model.assignment import Assignment
 from rmqlb.model.diff import Change
+from rmqlb.model.evenness import Spread
 from rmqlb.model.group import BROADCASTING, QueueState, States
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from rmqlb.model.plan import (
@@ -86,7 +87,14 @@ def _change(
 ) -> tuple[tuple[TopicPlan, ...], Summary]:
     topics = tuple(TopicPlan(old.topic, tuple(_moves(old, new, states))) for old, new in zip(was, becomes, strict=True))
     writable = [sum(len(route.publish_queues()) for route in side.routes) for side in (before, after)]
-    return topics, _summary(was, becomes, topics, writable)
+    summary = _summary(was, becomes, topics, writable)
+    if not before.routes:  # POP gives out all of its messages: no consumer owns a queue, and none is idle
+        summary = replace(summary, before=_only_counted(before), after=_only_counted(after))
+    return topics, summary
+
+
+def _only_counted(side: Side) -> Spread:
+    return replace(spread({}, side.members.client_ids), idle=0)
 
 
 def compare(plan: RebalancePlan, before: Side, after: Side, strategies: Iterable[str]) -> RebalancePlan:

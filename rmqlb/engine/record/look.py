@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.consumers import must_not_be_grpc, must_rebalance
-from rmqlb.engine.assignment.pop_and_proxy import must_be_listed, popped_topics
-from rmqlb.engine.check.group_facts import GroupFacts, gaps
+from rmqlb.engine.assignment.pop_and_proxy import popped_topics
+from rmqlb.engine.group import Given, Group, gaps
 from rmqlb.errors import RmqlbError
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue
@@ -15,13 +14,6 @@ from rmqlb.model.recording import Look
 from rmqlb.model.snapshot import ClusterSnapshot
 
 _NO_REPORT = "it did not say which queues it owns"
-
-
-def must_share(group: ConsumerGroup) -> None:
-    """Refuse a group whose consumers do not share its queues among themselves (raises DataError)."""
-    must_rebalance(group)
-    must_not_be_grpc(group)
-    must_be_listed(group)
 
 
 def look_of(
@@ -81,12 +73,12 @@ def _predicted(
     snapshot: ClusterSnapshot, group: str, settings: Settings
 ) -> tuple[Mapping[MessageQueue, tuple[str, ...]] | None, str | None]:
     """The owners under the strategy that the consumers report, and its name; None where that cannot be known."""
-    facts = GroupFacts(snapshot, gaps(snapshot), group, settings, None)
+    facts = Group(snapshot, group, settings, Given(assume=None), gaps(snapshot))
     try:
-        if facts.detected.origin != "reported":
+        if facts.strategy.origin != "reported":
             return None, None
-        strategy = ", ".join(facts.detected.run_by_members)
-        owners, _ = facts.predicted
+        strategy = ", ".join(facts.strategy.run_by_members)
+        owners = facts.predicted
     except RmqlbError:
         return None, None
     return owners, strategy

@@ -10,17 +10,15 @@ from typing import Annotated
 from msgspec import Meta
 
 from rmqlb.engine.allocate import check_settings
-from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arguments import check_routes, require
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.check.group_facts import Gaps, GroupFacts
+from rmqlb.engine.group import Given, Group
 from rmqlb.engine.sweep.group_cases import GroupCases
 from rmqlb.engine.sweep.limits import OF_CASES
 from rmqlb.engine.sweep.losses import ZoneRule
 from rmqlb.engine.sweep.sweep import SweepRequest, sweep_cases
 from rmqlb.engine.sweep.topic_cases import topic_cases
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.checking import Basis
 from rmqlb.model.group import BROADCASTING, ConsumerGroup, Seen
 from rmqlb.model.policy import GROUP, LIMITS, TOPIC, About, Limit, Policy, Rule
 from rmqlb.model.route import TopicRouteData
@@ -39,16 +37,6 @@ DEFAULT_LIMITS: Mapping[str, float] = {
 _HERE = Seen("given", None)
 _MOST_SIMULATIONS = 10_000
 _NO_DAY = date.min  # there is no waiver to look at
-
-
-class _GivenFacts(GroupFacts):
-    """A group that is as the caller says."""
-
-    given: Members
-
-    @property
-    def members(self) -> tuple[Members, Basis]:
-        return self.given, "predicted"
 
 
 def sweep_failures(
@@ -140,7 +128,8 @@ def _group_cases(name: str, members: Members, sightings: Mapping[str, RouteSight
     topics = tuple(topic for topic in sightings if not subscribed or topic in subscribed)
     group = ConsumerGroup(name, _HERE, message_model=BROADCASTING if members.broadcasting else None, topics=topics)
     snapshot = ClusterSnapshot("given", "given", routes=sightings, groups={name: group})
-    facts = _GivenFacts(snapshot, Gaps({}, {}, {}), name, Settings(), None, given=members)
+    given = Given(client_ids=members.client_ids, topics=topics, members=members)
+    facts = Group(snapshot, name, given=given)
     if members.broadcasting:
         raise DataError(facts.apart or "")
     return GroupCases(facts, orderly=orderly)

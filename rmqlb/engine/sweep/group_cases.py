@@ -22,7 +22,7 @@ from rmqlb.engine.allocate.sdks import JAVA
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
 from rmqlb.engine.assignment.lock_holders import without_lock
-from rmqlb.engine.check.group_facts import GroupFacts
+from rmqlb.engine.group import Group
 from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.engine.sweep.effects import Atoms, Effect
 from rmqlb.model.evenness import Spread
@@ -48,11 +48,13 @@ class _Placed(Struct, frozen=True):
 class GroupCases:
     """One group whose consumers share its queues (raises RmqlbError where that is not so, or not known)."""
 
-    def __init__(self, facts: GroupFacts, *, orderly: bool | None) -> None:
+    def __init__(self, facts: Group, *, orderly: bool | None) -> None:
         """`orderly`: its consumers consume in order; None is unknown."""
         self.facts = facts
+        self.name = facts.name or ""
         self.routes = facts.routes
-        self.members, self.basis = facts.members
+        _ = facts.all_client_ids
+        self.members, self.basis = facts.members, facts.basis
         self.orderly = orderly
         self.static = tuple(route.topic for route in self.routes if route.is_static)
         # of a static topic it is not known which queues a broker takes with it: no loss of a broker is tried

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from rmqlb.engine.check.group_facts import GroupFacts
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic
+from rmqlb.engine.group import Given, Group
 from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.engine.sweep.effects import Effect
 from rmqlb.engine.sweep.group_cases import GroupCases
@@ -71,7 +71,7 @@ def measure_topic_without(limit: Limit, cases: TopicCases, effect: Effect) -> Me
     return measure_topic(limit.name, replace(cases.sighting, route=cases.route_without(effect)))
 
 
-def facts_without(cases: GroupCases, effect: Effect) -> GroupFacts:
+def facts_without(cases: GroupCases, effect: Effect) -> Group:
     """What a snapshot would tell of the group once its consumers have rebalanced without what is lost.
 
     What consumers reported of their queues is of the time before, and left out.
@@ -88,8 +88,9 @@ def facts_without(cases: GroupCases, effect: Effect) -> GroupFacts:
         topic: replace(sighting, route=routes[topic]) if topic in routes else sighting
         for topic, sighting in facts.snapshot.routes.items()
     }
-    snapshot = replace(facts.snapshot, routes=sightings, groups={facts.name: group})
-    return GroupFacts(snapshot, facts.gaps, facts.name, facts.settings, facts.assume or cases.members.group_strategy)
+    snapshot = replace(facts.snapshot, routes=sightings, groups={group.group: group})
+    assume = facts.given.assume or cases.members.group_strategy
+    return Group(snapshot, facts.name, facts.settings, Given(assume=assume), facts.gaps)
 
 
 def _without(group: ConsumerGroup, left: tuple[str, ...]) -> ConsumerGroup:

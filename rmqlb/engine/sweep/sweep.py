@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.lock_holders import is_orderly
 from rmqlb.engine.check.check import waive
-from rmqlb.engine.check.group_facts import GroupFacts, gaps
-from rmqlb.engine.overview.group_line import assumed_strategy
+from rmqlb.engine.group import Given, Group, assumption, gaps
 from rmqlb.engine.sweep.commands import Commands
 from rmqlb.engine.sweep.counting import count_cases
 from rmqlb.engine.sweep.effects import Effect, Takers, takers_of
@@ -170,11 +169,11 @@ def _groups(
     only = frozenset(request.only_topics)
     for name in request.groups:
         try:
-            facts = GroupFacts(snapshot, missing, name, settings, _assumed(snapshot, policy.rules, name))
+            given = Given(assume=_assumed(snapshot, policy.rules, name))
+            facts = Group(snapshot, name, settings, given, missing)
             if only:
-                group = replace(facts.group, topics=tuple(t for t in facts.group.topics or () if t in only))
-                narrowed = replace(snapshot, groups={**snapshot.groups, name: group})
-                facts = GroupFacts(narrowed, missing, name, settings, facts.assume)
+                given = replace(given, topics=tuple(topic for topic in facts.topics if topic in only))
+                facts = Group(snapshot, name, settings, given, missing)
             if facts.apart is not None:
                 unjudged.append(Unjudged(GROUP, name, None, facts.apart))
                 continue
@@ -193,7 +192,7 @@ def _assumed(snapshot: ClusterSnapshot, rules: Sequence[Rule], name: str) -> str
     said = [rule.assume for rule in rules_for(rules, GROUP, name) if rule.assume is not None]
     if said or name not in snapshot.groups:
         return said[0] if said else None
-    return assumed_strategy(snapshot.groups[name])
+    return assumption(snapshot, name).assume
 
 
 def _topics(snapshot: ClusterSnapshot, request: SweepRequest, unjudged: list[Unjudged]) -> Iterable[TopicCases]:
@@ -220,22 +219,22 @@ def _groups_swept(
         """The group's cases, or why they cannot be judged; and what was computed, perhaps in another process."""
         cases = groups[at]
         try:
-            rules = rules_for(policy.rules, GROUP, cases.facts.name)
+            rules = rules_for(policy.rules, GROUP, cases.name)
             return judge_cases(cases, takers, rules, request.at_once), cases.found
         except RmqlbError as error:
             return error.message, {}
 
     for cases in groups:
-        _few_enough(GROUP, cases.facts.name, len(cases.atoms.touching(takers)), request.at_once)
+        _few_enough(GROUP, cases.name, len(cases.atoms.touching(takers)), request.at_once)
     progress("groups", 0, len(groups))
     for done, (judged, found) in enumerate(each_in_processes(one, len(groups), request.jobs)):
         progress("groups", done, len(groups))
         cases = groups[done]
         cases.found = found
         if isinstance(judged, str):
-            unjudged.append(Unjudged(GROUP, cases.facts.name, None, judged))
+            unjudged.append(Unjudged(GROUP, cases.name, None, judged))
         else:
-            yield Swept(GROUP, cases.facts.name, cases, judged)
+            yield Swept(GROUP, cases.name, cases, judged)
 
 
 def _topics_swept(

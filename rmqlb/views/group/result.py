@@ -12,7 +12,6 @@ from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_report import GroupFigures, GroupReport, GroupTrials, OfQueue, QueueTimeline, Step
 from rmqlb.model.group_scenario import EventKind
-from rmqlb.model.made_from import Against, MadeFrom
 from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.times import milliseconds, milliseconds_if_known
 
@@ -181,8 +180,6 @@ class GroupResult(Struct, frozen=True, rename="camel"):
         steps: what happened; null without --explain.
         trials: what many trials say; null without --trials.
         conditions: what --fail-on asked for.
-        made_from: what it was made from; null in Python.
-        against: what has changed since the result of --against; null without it.
         sdks: the client libraries of the consumers, of those that join too, and how well their rules are known; none
             in Python.
     """
@@ -199,8 +196,6 @@ class GroupResult(Struct, frozen=True, rename="camel"):
     steps: tuple[Step, ...] | None
     trials: GroupTrials | None
     conditions: tuple[TriedCondition, ...]
-    made_from: MadeFrom | None = None
-    against: Against | None = None
     sdks: tuple[SdkUse, ...] = ()
 
 

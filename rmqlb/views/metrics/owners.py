@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rmqlb.model.owners import OwnersReport
+from rmqlb.model.owners import OwnersOfGroups, OwnersReport
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.metrics import catalogue as of
 from rmqlb.views.metrics.catalogue import Sample
 from rmqlb.views.metrics.clusters import cluster_of_topics, clusters_of_brokers
-from rmqlb.views.owners.several import OwnersOfGroups
 
 
 def of_owners(report: OwnersReport, snapshot: ClusterSnapshot) -> Iterator[Sample]:

@@ -5,22 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rmqlb.model.finding import ERROR, WARNING
-from rmqlb.model.owners import OwnersReport, QueueOwners, StrategyOwners
+from rmqlb.model.owners import OwnersReport, StrategyOwners
 from rmqlb.model.sdk_use import sdks_text
 from rmqlb.model.words import all_or_some, counted, named, of_all
 from rmqlb.views.report import BETWEEN
-
-
-def observed_queues(report: OwnersReport) -> list[QueueOwners]:
-    """The queues whose owners the source saw."""
-    return [queue for queue in report.queues if queue.owners_observed is not None]
-
-
-def bad_owners(report: OwnersReport) -> tuple[int, int]:
-    """How many queues are observed to be unassigned, and to have duplicate owners, which in BROADCASTING is right."""
-    observed = observed_queues(report)
-    several = sum(len(queue.owners_observed or ()) > 1 for queue in observed)
-    return sum(not queue.owners_observed for queue in observed), 0 if report.broadcasting else several
 
 
 def basis(report: OwnersReport) -> StrategyOwners:
@@ -41,9 +29,9 @@ def predicted_by(report: OwnersReport) -> tuple[str, int | None]:
 
 def grave(report: OwnersReport) -> str:
     """How grave it is: red where a queue has not one owner, yellow where others than predicted own some."""
-    observed = observed_queues(report)
+    observed = report.observed_queues
     compared = basis(report)
-    if any(bad_owners(report)) or compared.queues_of_duplicate_client_ids:
+    if any(report.bad_owners) or compared.queues_of_duplicate_client_ids:
         return ERROR
     if not observed:
         return ERROR if any(s.unassigned or s.duplicate_owners for s in report.strategies) else ""
@@ -66,15 +54,16 @@ def headline(report: OwnersReport) -> str:
 
 
 def _verdict(report: OwnersReport) -> Iterator[str]:
-    observed, queues = observed_queues(report), len(report.queues)
+    observed, queues = report.observed_queues, len(report.queues)
     if not observed:
         yield from _predicted(report)
         return
-    unassigned, several = bad_owners(report)
+    unassigned, several = report.bad_owners
     compared = basis(report)
+    least = "at least " if len(observed) < queues else ""
     if report.broadcasting:
         yield f"BROADCASTING, each consumer reads every queue{'' if compared.mismatches else ', as observed'}"
-    yield from _bad(unassigned, several, queues)
+    yield from _bad(unassigned, several, queues, least)
     if number := compared.queues_of_duplicate_client_ids:
         yield f"{of_all(number, queues)} {'is' if number == 1 else 'are'} read by several processes of one client ID"
     one = f"each of {counted(queues, 'queue')} has one observed owner" if not report.broadcasting else ""
@@ -90,11 +79,12 @@ def _verdict(report: OwnersReport) -> Iterator[str]:
         yield f"{'all observed owners' if bad else f'{one},'} as {name} {predict}"
 
 
-def _bad(unassigned: int, several: int, queues: int) -> Iterator[str]:
+def _bad(unassigned: int, several: int, queues: int, least: str = "") -> Iterator[str]:
+    """The queues without one owner; `least` where there may be more of them."""
     if unassigned:
-        yield f"{of_all(unassigned, queues)} {'is' if unassigned == 1 else 'are'} unassigned"
+        yield f"{least}{of_all(unassigned, queues)} {'is' if unassigned == 1 else 'are'} unassigned"
     if several:
-        yield f"{of_all(several, queues)} {'has' if several == 1 else 'have'} duplicate owners"
+        yield f"{least}{of_all(several, queues)} {'has' if several == 1 else 'have'} duplicate owners"
 
 
 def _predicted(report: OwnersReport) -> Iterator[str]:
@@ -122,7 +112,7 @@ def _of_what(report: OwnersReport) -> Iterator[str]:
     if known:
         yield f"lag {sum(known):,}{'' if len(known) == len(lags) else ' or more'}"
     compared = basis(report)
-    if len(report.strategies) == 1 or observed_queues(report):
+    if len(report.strategies) == 1 or report.observed_queues:
         yield from (f"{counted(compared.idle, 'idle consumer')} under {compared.strategy}",) if compared.idle else ()
         yield from (f"imbalance {compared.imbalance:.2f}",) if compared.imbalance is not None else ()
 
@@ -159,7 +149,7 @@ def asked_text(report: OwnersReport) -> Iterator[str]:
 
 def summed_bad(reports: Sequence[OwnersReport]) -> Iterator[str]:
     """The queues of several groups that have not one owner."""
-    numbers = [bad_owners(report) for report in reports]
+    numbers = [report.bad_owners for report in reports]
     queues = sum(len(report.queues) for report in reports)
     unassigned, several = (sum(each[at] for each in numbers) for at in (0, 1))
     yield from _bad(unassigned, several, queues)
@@ -168,11 +158,11 @@ def summed_bad(reports: Sequence[OwnersReport]) -> Iterator[str]:
 def summed_mismatches(reports: Sequence[OwnersReport]) -> str:
     """Whether the observed owners of several groups are the predicted ones."""
     queues = sum(len(report.queues) for report in reports)
-    observed = [report for report in reports if observed_queues(report)]
+    observed = [report for report in reports if report.observed_queues]
     mismatches = sum(predicted_by(report)[1] or 0 for report in observed)
     if mismatches:
         return f"observed owners of {of_all(mismatches, queues)} differ from the prediction"
     if not observed:
         return f"{counted(queues, 'queue')}, no owner is observed"
-    number = sum(len(observed_queues(report)) for report in observed)
+    number = sum(len(report.observed_queues) for report in observed)
     return f"observed owners of {f'all {queues}' if number == queues else f'{number} of {queues}'} queues as predicted"

@@ -11,7 +11,7 @@ from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.owners import OwnersReport, QueueOwners
 from rmqlb.model.unknown import sum_if_known
 from rmqlb.model.words import counted
-from rmqlb.views.owners.headline import basis, observed_queues
+from rmqlb.views.owners.headline import basis
 from rmqlb.views.queue_lists import fitting, lag_column, place_of, severity_of
 from rmqlb.views.report import Column, Kind, Section, rows_of
 
@@ -46,7 +46,7 @@ class _Owned(Struct, frozen=True):
 
 def owned_section(report: OwnersReport) -> Section:
     """Who owns what: as observed, or where nothing is, as the first strategy predicts."""
-    observed = bool(observed_queues(report))
+    observed = bool(report.observed_queues)
     rows = list(_owned(report, observed=observed))
     kind: Kind = "clients" if report.broadcasting else "owners"
     columns = (
@@ -99,7 +99,7 @@ def mismatches_section(report: OwnersReport) -> Section:
     """The queues whose observed owners are not those that the strategy predicts."""
     strategy = basis(report).strategy
     ways: dict[tuple[tuple[str, ...], tuple[str, ...]], list[QueueOwners]] = {}
-    for queue in observed_queues(report):
+    for queue in report.observed_queues:
         if queue.owners[strategy] != queue.owners_observed:
             ways.setdefault((queue.owners[strategy], queue.owners_observed or ()), []).append(queue)
     rows = [_Mismatch(*way, _listed(queues), len(queues)) for way, queues in ways.items()]

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.model.owners import OwnersReport
+from rmqlb.model.owners import OwnersOfGroups, OwnersReport
 from rmqlb.model.words import counted, of_all
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.owners.headline import (
-    bad_owners,
     basis,
     grave,
-    observed_queues,
     predicted_by,
     summed_bad,
     summed_mismatches,
@@ -23,53 +20,16 @@ from rmqlb.views.owners.headline import (
 from rmqlb.views.report import Column, Report, Section, rows_of
 
 
-class OwnersSummary(Struct, frozen=True, rename="camel"):
-    """All groups in numbers.
-
-    Attributes:
-        groups: how many.
-        queues: how many queues they have.
-        queues_observed: queues of which the source saw the owners.
-        observed_unassigned: those of them that had no owner.
-        observed_duplicate_owners: those with duplicate owners.
-    """
-
-    groups: int
-    queues: int
-    queues_observed: int
-    observed_unassigned: int
-    observed_duplicate_owners: int
-
-
-class OwnersOfGroups(Struct, frozen=True):
-    """Who owns each queue of several groups under each strategy.
-
-    Attributes:
-        groups: each group's owners, as rmqlb/owners has them.
-        summary: of all of them.
-    """
-
-    groups: tuple[OwnersReport, ...]
-    summary: OwnersSummary
-
-
-def owners_of_groups(parts: Sequence[tuple[str, Report]], reports: Sequence[OwnersReport]) -> Report:
+def owners_of_groups(parts: Sequence[tuple[str, Report]], data: OwnersOfGroups) -> Report:
     """The report of several groups."""
-    numbers = [bad_owners(report) for report in reports]
-    summary = OwnersSummary(
-        groups=len(reports),
-        queues=sum(len(report.queues) for report in reports),
-        queues_observed=sum(len(observed_queues(report)) for report in reports),
-        observed_unassigned=sum(unassigned for unassigned, _ in numbers),
-        observed_duplicate_owners=sum(several for _, several in numbers),
-    )
+    reports = data.groups
     owning = [report for report in reports if report.strategies]
     by_pop = sum(bool(report.pop_topics) for report in reports)
     popping = [f"{of_all(by_pop, len(reports), 'group')} consume{'s' * (by_pop == 1)} by POP"] if by_pop else []
     owned = [summed_mismatches(owning)] if owning else []
     verdict = "; ".join((*summed_bad(reports), *_compared(reports), *owned, *popping))
-    headline = f"{counted(summary.groups, 'group')}: {verdict}"
-    return of_groups(parts, [headline], OwnersOfGroups(tuple(reports), summary), _groups(reports))
+    headline = f"{counted(len(reports), 'group')}: {verdict}"
+    return of_groups(parts, [headline], data, _groups(reports))
 
 
 def _compared(reports: Sequence[OwnersReport]) -> Iterator[str]:
@@ -95,9 +55,9 @@ def _groups(reports: Sequence[OwnersReport]) -> Section:
             of=lambda report: None if report.hidden else len(set(report.sorted_consumers)),
         ),
         Column("queues", "queues", "number", of=lambda report: len(report.queues) or len(report.offsets)),
-        Column("observed", "queuesObserved", "number", fold=4, of=lambda report: len(observed_queues(report))),
-        Column("unassigned", "unassigned", "number", of=lambda report: bad_owners(report)[0]),
-        Column("duplicate owners", "duplicateOwners", "number", of=lambda report: bad_owners(report)[1]),
+        Column("observed", "queuesObserved", "number", fold=4, of=lambda report: len(report.observed_queues)),
+        Column("unassigned", "unassigned", "number", of=lambda report: report.bad_owners[0]),
+        Column("duplicate owners", "duplicateOwners", "number", of=lambda report: report.bad_owners[1]),
         Column("mismatches", "mismatches", "number", fold=1, of=_mismatches),
         Column("idle", "idle", "number", fold=3, of=lambda report: basis(report).idle if report.strategies else None),
         Column("imbalance", "imbalance", "number", fold=2, of=_imbalance),

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.owners import OwnersReport, QueueOwners
-from rmqlb.views.owners.headline import basis, facts, grave, observed_queues
+from rmqlb.views.owners.headline import basis, facts, grave
 from rmqlb.views.owners.screen import mismatches_section, owned_section
 from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Kind, Report, Rows, Section, labels
 
@@ -22,7 +22,7 @@ def owners_report(report: OwnersReport, *, explained: bool = False) -> Report:
 
 def _of_owned(report: OwnersReport, *, explained: bool) -> Report:
     """What of the group is pulled."""
-    observed = bool(observed_queues(report))
+    observed = bool(report.observed_queues)
     compared = not observed and len(report.strategies) > 1
     mismatches = [mismatches_section(report)] if basis(report).mismatches and report.mixed_mismatches is None else []
     tables = (_queues(report), *([_reasons(report)] if explained else []), _consumers(report), _summary(report))
@@ -45,7 +45,7 @@ def _of_owned(report: OwnersReport, *, explained: bool) -> Report:
 
 def _more(report: OwnersReport) -> str:
     """How to see more; of a group whose observed owners are not as they should be, also why."""
-    bad = report.group is not None and bool(observed_queues(report)) and grave(report) in (ERROR, WARNING)
+    bad = report.group is not None and bool(report.observed_queues) and grave(report) in (ERROR, WARNING)
     why = f"rmqlb diagnose -g {report.group} says why; " if bad else ""
     return f"{why}--all lists every queue under each strategy, --explain how a strategy decides, -o json has everything"
 
@@ -54,7 +54,7 @@ def _queues(report: OwnersReport) -> Section:
     kind: Kind = "clients" if report.broadcasting else "owners"
     columns = (
         *QUEUE_COLUMNS,
-        Column("observed owner", "ownersObserved", kind, shown=bool(observed_queues(report))),
+        Column("observed owner", "ownersObserved", kind, shown=bool(report.observed_queues)),
         Column("lag", "lag", "number", shown=any(queue.lag for queue in report.queues)),
         *(Column(s.strategy, s.strategy, kind) for s in report.strategies),
     )
@@ -111,7 +111,7 @@ def _summary(report: OwnersReport) -> Section:
         Column(
             "duplicate owners", "duplicateOwners", "number", shown=any(s.duplicate_owners for s in report.strategies)
         ),
-        Column("mismatches", "mismatches", "number", shown=bool(observed_queues(report))),
+        Column("mismatches", "mismatches", "number", shown=bool(report.observed_queues)),
     )
     rows = tuple(
         (s.strategy, s.fewest, s.most, s.mean, s.imbalance, s.idle, s.unassigned, s.duplicate_owners, s.mismatches)

@@ -16,7 +16,10 @@ def headline(plan: RebalancePlan) -> str:
     s = plan.summary
     before, after = s.before.consumers, s.after.consumers
     consumers = counted(after, "consumer") if before == after else f"{before} → {counted(after, 'consumer')}"
-    return f"{plan.group or 'a group'}, {consumers}: {verdict(s, broadcasting=plan.broadcasting)}"
+    told = verdict(s, broadcasting=plan.broadcasting)
+    if not s.before.queues and not s.after.queues:
+        told = "its topics have no readable queue, so there is nothing to plan"
+    return f"{plan.group or 'a group'}, {consumers}: {told}"
 
 
 def verdict(s: Summary, *, broadcasting: bool = False) -> str:
@@ -69,10 +72,11 @@ def moves(moved: int, over_places: MovedRange | None, kept: int) -> str:
         return f"{_moving(str(moved), kept)} with placeholder client IDs, which other IDs change"
     if over_places.fewest == over_places.most:
         text = _moving(str(moved), kept)
-        return text if over_places.complete else f"{text}, or more or fewer, depending on how the new client IDs sort"
+        return text if over_places.complete else f"about {text} (not every order of the new client IDs was tried)"
     number = f"{over_places.fewest} to {over_places.most}"
-    more = "" if over_places.complete else ", or more or fewer"
-    return f"{_moving(number, kept)}{more}, depending on how the new client IDs sort"
+    if over_places.complete:
+        return f"{_moving(number, kept)}, depending on how the new client IDs sort"
+    return f"about {_moving(number, kept)}, depending on how the new client IDs sort (not every order was tried)"
 
 
 def _moving(number: str, kept: int) -> str:
@@ -125,8 +129,8 @@ def _numbered(client_ids: tuple[str, ...]) -> str:
 
 def _quality(plan: RebalancePlan) -> Iterator[str]:
     s = plan.summary
-    if s.minimum_moves is not None and not plan.broadcasting and (s.moved or s.minimum_moves):
-        yield f"minimum for a balanced plan {counted(s.minimum_moves, 'move')}"
+    if s.minimum_moves is not None and not plan.broadcasting and s.moved >= s.minimum_moves and s.moved:
+        yield f"a balanced plan needs at least {counted(s.minimum_moves, 'move')}"
     if not s.unassigned and s.after.queues:
         yield "nothing unassigned"
     if s.idle:

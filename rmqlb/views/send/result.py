@@ -8,7 +8,6 @@ from msgspec import Struct
 
 from rmqlb.decoding import from_attributes
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.made_from import Against, MadeFrom
 from rmqlb.model.send_report import (
     Attempt,
     BrokerTally,
@@ -123,8 +122,6 @@ class SendResult(Struct, frozen=True, rename="camel"):
         sdks: producers of each SDK; empty without --compare-sdks.
         trials: what many trials say; null without --trials.
         conditions: what --fail-on asked for.
-        made_from: what it was made from; null in Python.
-        against: what has changed since the result of --against; null without it.
     """
 
     topic: str
@@ -143,8 +140,6 @@ class SendResult(Struct, frozen=True, rename="camel"):
     sdks: tuple[OtherProducer, ...]
     trials: SendTrials | None
     conditions: tuple[TriedCondition, ...]
-    made_from: MadeFrom | None = None
-    against: Against | None = None
 
 
 def send_result(

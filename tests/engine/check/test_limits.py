@@ -416,7 +416,10 @@ DEALT = ("imbalance", "idle", "unassigned", "duplicateOwners", "movedOnConsumerL
             cluster(replace(members(""), polling_num=2)),
             "brokers list no consumer of group g, but 2 receive requests of it wait there",
         ),
-        (cluster(members(GRPC)), "its consumers look like gRPC clients: the Proxy gives them messages"),
+        (
+            cluster(members(GRPC)),
+            "the consumers of group g look like gRPC clients (host@1@0@abc): the Proxy gives them messages",
+        ),
     ],
 )
 def test_a_group_that_deals_out_no_queues_is_apart(snapshot: ClusterSnapshot, why: str, limit: str) -> None:
@@ -457,9 +460,17 @@ def test_what_brokers_deal_out_is_known_where_they_have_the_strategy(
     """Brokers have AVG and AVG_BY_CIRCLE (`QueryAssignmentProcessor.doLoadBalance`)."""
     seen = members("x y", strategy=strategy)
     reports = {name: replace(report, client_rebalance=by_client) for name, report in seen.reports.items()}
-    judgement = one(cluster(replace(seen, reports=reports)), "idle", 2)
+    judgement = one(cluster(replace(seen, reports=reports, request_modes={})), "idle", 2)
     assert judgement.basis == basis
-    assert judgement.why == ("" if basis else "its consumers let the broker assign their queues")
+    assert ("which brokers do not have" in judgement.why) == (basis is None)
+
+
+def test_without_request_modes_it_is_unknown_whether_brokers_assign_queues_or_consumers_pop() -> None:
+    seen = members("x y", strategy=AVG_CLASS)
+    reports = {name: replace(report, client_rebalance=False) for name, report in seen.reports.items()}
+    judgement = one(cluster(replace(seen, reports=reports)), "unassigned", 0)
+    assert (judgement.verdict, judgement.value) == ("incomplete", None)
+    assert "no broker reported its request modes" in judgement.why
 
 
 def test_what_is_assumed_yields_to_what_members_report() -> None:

@@ -11,10 +11,9 @@ from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.allocate.sdks import sdk_of_connection
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.check.group_facts import gaps
 from rmqlb.engine.diagnose.diagnose import diagnose
 from rmqlb.engine.diagnose.evidence import GroupEvidence
-from rmqlb.engine.overview.groups import facts_of
+from rmqlb.engine.group import Group, assumption, gaps
 from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.finding import INFO
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
@@ -91,7 +90,7 @@ def running(*processes: Process, routes: Sequence[TopicRouteData] = TWO_BROKERS,
 
 
 def evidence_of(snapshot: ClusterSnapshot, name: str = "g", earlier: tuple[ConsumerGroup, ...] = ()) -> GroupEvidence:
-    return GroupEvidence(facts_of(snapshot, gaps(snapshot), name, Settings()), earlier)
+    return GroupEvidence(Group(snapshot, name, Settings(), assumption(snapshot, name), gaps(snapshot)), earlier)
 
 
 def diagnosed(snapshot: ClusterSnapshot, name: str = "g", earlier: tuple[ConsumerGroup, ...] = ()) -> Diagnosis:

@@ -27,7 +27,7 @@ def test_the_numbers_of_a_group_are_those_of_the_last_look() -> None:
     twice = running(Process("x"), Process("x"), Process("y"))
     # x, x, y by AVG over 8 queues: 3, 3, 2; both processes read the first three, and 10 messages wait in each other one.
     assert diagnosed(twice).counts == GroupCounts(
-        consumers=2, processes=3, queues=8, unassigned=3, duplicate_owners=0, lag=30, lag_at_least=30
+        consumers=2, processes=3, queues=8, unassigned=3, duplicate_owners=0, owners_unknown=0, lag=30, lag_at_least=30
     )
     assert over(running(Process("x")), twice).counts == diagnosed(twice).counts
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.check.group_facts import gaps
+from rmqlb.engine.group import Group, assumption, gaps
 from rmqlb.engine.overview.consumers import consumers_of
-from rmqlb.engine.overview.groups import facts_of, unread_of_groups
+from rmqlb.engine.overview.groups import unread_of_groups
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView
 from rmqlb.model.groups import ConsumerProcess
 from rmqlb.model.snapshot import Unread
@@ -17,7 +17,7 @@ from tests.support.builders import HERE
 
 def processes(group: ConsumerGroup, *unread: Unread) -> tuple[ConsumerProcess, ...]:
     snapshot = cluster(group, unread=unread)
-    facts = facts_of(snapshot, gaps(snapshot), group.group, Settings())
+    facts = Group(snapshot, group.group, Settings(), assumption(snapshot, group.group), gaps(snapshot))
     return consumers_of(facts, unread_of_groups(snapshot).get(group.group, ())).consumers
 
 

@@ -153,9 +153,10 @@ def test_the_fewest_moves_are_those_of_each_topic_together() -> None:
     assert nobody.summary.minimum_moves is None
 
 
-def test_a_plan_of_no_topic_says_nothing_of_its_members() -> None:
+def test_a_plan_of_no_topic_counts_its_consumers_and_none_is_idle() -> None:
     plan = plan_rebalance("g", side("a"), side("a b"))
-    assert (plan.consumers, plan.topics, plan.summary.minimum_moves, plan.summary.after.consumers) == ((), (), 0, 0)
+    assert (plan.consumers, plan.topics, plan.summary.minimum_moves, plan.summary.after.consumers) == ((), (), 0, 2)
+    assert plan.summary.after.idle == 0
 
 
 def test_consumers_gain_and_lose_queues_with_their_lag() -> None:

@@ -31,6 +31,7 @@ from tests.support.builders import route
     ("version", "name"),
     [
         ("5.5.0", "5.3.3 and newer"),
+        ("5.5.1", "5.3.3 and newer"),
         ("6.0.0", "5.3.3 and newer"),
         ("5.3.2", "5.3.2"),
         ("V5_1_4", "5.1.4"),

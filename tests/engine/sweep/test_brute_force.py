@@ -148,9 +148,9 @@ def test_every_case_comes_to_what_its_plan_comes_to(snapshot: ClusterSnapshot) -
 
 def group_cases(snapshot: ClusterSnapshot, name: str) -> GroupCases:
     from rmqlb.engine.allocate.strategy import Settings
-    from rmqlb.engine.check.group_facts import GroupFacts, gaps
+    from rmqlb.engine.group import Given, Group, gaps
 
-    return GroupCases(GroupFacts(snapshot, gaps(snapshot), name, Settings(), None), orderly=False)
+    return GroupCases(Group(snapshot, name, Settings(), Given(assume=None), gaps(snapshot)), orderly=False)
 
 
 def effect(atoms: Atoms, case: Case) -> Effect:

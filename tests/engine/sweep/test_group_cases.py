@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.check.group_facts import GroupFacts, gaps
+from rmqlb.engine.group import Given, Group, gaps
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.sweep.effects import Effect, bits_of
@@ -30,7 +30,7 @@ def cases(group: ConsumerGroup, *numbers: int) -> GroupCases:
     """The group on a topic with so many queues on brokers of rooms r1 and r2 in turn."""
     brokers = [broker(f"r{1 + at % 2}@{at}", f"10.0.0.{at}") for at in range(len(numbers))]
     snapshot = cluster([group], [route("T", brokers, numbers)])
-    return GroupCases(GroupFacts(snapshot, gaps(snapshot), group.group, ROOMS, "AVG"), orderly=False)
+    return GroupCases(Group(snapshot, group.group, ROOMS, Given(), gaps(snapshot)), orderly=False)
 
 
 def group(strategy: str) -> ConsumerGroup:
@@ -67,7 +67,7 @@ def test_consumers_that_differ_in_strategy_topics_or_number_are_run() -> None:
     mixed = group("AVG")
     other = MemberReport(IDS[0], strategy_class=CLASSES["AVG_BY_CIRCLE"])
     assert not cases(replace(mixed, reports={**mixed.reports, IDS[0]: other}), 4).only_places_count
-    narrow = replace(mixed.reports[IDS[0]], topics=frozenset({"U"}))
+    narrow = replace(mixed.reports[IDS[0]], topics=frozenset({"%RETRY%g"}))
     assert not cases(replace(mixed, reports={**mixed.reports, IDS[0]: narrow}), 4).only_places_count
     assert not cases(consumers("g", (IDS[0], *IDS), ["T"]), 4).only_places_count
 
@@ -77,7 +77,7 @@ def test_a_slave_alone_is_no_loss_and_a_broker_is_gone_with_its_last_address() -
     assert of.atoms.effect(0) == Effect()
     brokers = [broker("a", "10.0.0.1", "10.0.0.2")]
     snapshot = cluster([consumers("g", IDS[:1], ["T"])], [route("T", brokers, [4])])
-    atoms = GroupCases(GroupFacts(snapshot, gaps(snapshot), "g", ROOMS, None), orderly=False).atoms
+    atoms = GroupCases(Group(snapshot, "g", ROOMS, Given(assume=None), gaps(snapshot)), orderly=False).atoms
     consumer, master, slave = bits_of(0b111)
     assert atoms.effect(slave) == Effect()
     assert atoms.effect(master) == Effect(masters=("a",))

@@ -12,23 +12,29 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from rmqlb.cli.common.group_simulation.parse_events import AskedEvent, parse_event
-from rmqlb.cli.common.inputs import placeholder_finding
-from rmqlb.cli.common.parse import new_broker, queue_number
-from rmqlb.cli.common.strategies import Strategies
 from rmqlb.engine.consume.events import renamed_apart, restarts
 from rmqlb.engine.plan.changes import placeholders
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import Finding
+from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import suggestion
+from rmqlb.verbs.parse import file_lines, new_broker, queue_number
+from rmqlb.verbs.strategies import Strategies
 
 _MOST_JOINING = 1000
 _GLOB = "*?["
 _LABEL = re.compile(r"#([0-9]{1,9})")
 _NUMBER = re.compile(r"[0-9]+")
 _ENDS = ("leave", "crash", "host-loss")
+
+
+def event_texts(texts: Sequence[str]) -> tuple[str, ...]:
+    """The events of `--event`, those of `@FILE` line by line (raises UsageError)."""
+    return tuple(
+        line for text in texts for line in (file_lines(text[1:], "--event") if text.startswith("@") else (text,))
+    )
 
 
 def events(
@@ -104,7 +110,8 @@ class _Reading:
 
     def findings(self) -> Iterator[Finding]:
         if self._has_placeholders:
-            yield placeholder_finding()
+            text = "placeholder client IDs sort last, behind IP addresses; a real process may move other queues"
+            yield Finding("placeholder-ids", text, severity=INFO)
         if self._renamed:
             old, new = next(iter(self._renamed.items()))
             more = f" and {len(self._renamed) - 1} more" if len(self._renamed) > 1 else ""

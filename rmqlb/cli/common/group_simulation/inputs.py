@@ -16,27 +16,20 @@ from rmqlb.cli.common.group_simulation.options import (
     MemberOptions,
     TrialOptions,
 )
-from rmqlb.cli.common.inputs import (
-    GroupOnTopics,
-    group_on_topics,
-    require_named,
-)
+from rmqlb.cli.common.inputs import group_of, require_named
 from rmqlb.cli.common.options import GroupOptions
-from rmqlb.cli.common.parse import require_members
-from rmqlb.cli.common.parse import sdks as named_sdks
 from rmqlb.cli.common.reading import check_rates_since
-from rmqlb.cli.common.strategies import Strategies
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
-from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.consumers import broadcasting_finding
-from rmqlb.engine.assignment.detect import detect_strategy, mismatch_findings, must_be_set
+from rmqlb.engine.assignment.group_sdks import mixed_finding
 from rmqlb.engine.assignment.pop_and_proxy import nobody_online
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import spread_evenly
 from rmqlb.engine.consume.reported_clients import client_version, consumer_types, orderly_findings
-from rmqlb.engine.diff.made_from import made_from
+from rmqlb.engine.group import Group
+from rmqlb.engine.group_findings import planning_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import (
@@ -47,11 +40,13 @@ from rmqlb.model.group_scenario import (
     GroupScenario,
 )
 from rmqlb.model.limits import MOST_GROUP_TRIALS
-from rmqlb.model.made_from import MadeFrom
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.sdk_use import SdkUse
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.verbs.parse import require_members
+from rmqlb.verbs.parse import sdks as named_sdks
+from rmqlb.verbs.strategies import Strategies
 
 _CONSUME_FROM = {
     "last": CONSUME_FROM_LAST_OFFSET,
@@ -65,20 +60,11 @@ class Gathered(Struct, frozen=True):
     """Everything a simulation of a group needs."""
 
     snapshot: ClusterSnapshot
-    on_topics: GroupOnTopics
+    on_topics: Group
     members: Members
     scenario: GroupScenario
     findings: tuple[Finding, ...]
     sdks: tuple[SdkUse, ...]  # of all consumers that take part at any time
-
-    @property
-    def used(self) -> MadeFrom:
-        """What a result is made from."""
-        group = self.on_topics
-        members = replace(self.members, broadcasting=self.scenario.broadcasting)
-        return made_from(
-            group.routes, group=group.name, members=members, states=group.states, taken_at=self.snapshot.taken_at
-        )
 
 
 def scenario_of(options: GroupSimulationOptions) -> GroupScenario:
@@ -117,19 +103,20 @@ def gather(
     """
     configured, happens = options.configured, options.happens or EventOptions()
     scenario = scenario_of(options)
-    found = group_on_topics(snapshot, which, broadcasting_too=broadcasting_too)
+    with terminal.progress(verb="looking at") as progress:
+        progress(which.group or "the group", 0, 0)
+        found = group_of(snapshot, which, strategies.settings_for, strategy=strategy, broadcasting=broadcasting_too)
     broadcasting = happens.broadcasting or found.broadcasting
     others = {broker.broker_name for route in elsewhere for broker in route.broker_datas}
-    events, of_events = read_events(happens.event or (), found.client_ids, found.routes, strategies, others)
+    events, of_events = read_events(happens.event or (), found.client_ids, found.pulled_routes, strategies, others)
+    found = found.with_settings(strategies.settings_for([route.topic for route in found.known_routes], found.name))
     joining = [event.subject for event in events if event.kind == "join"]
     require_named(which, {*found.client_ids, *joining})
     strategies.must_apply(reported=strategy is None)
-    with terminal.progress(verb="looking at") as progress:
-        progress(found.title, 0, 0)
-        own = strategies.settings_for([route.topic for route in found.routes], found.name)
-        members, of_members = _members(found, strategy, own, broadcasting=broadcasting)
-    _within(events, scenario.until_us, happens.for_)
     _require_somebody(found, events, may_join=options.happens is not None)
+    members, of_members = _members(found, broadcasting=broadcasting)
+    own = found.settings
+    _within(events, scenario.until_us, happens.for_)
     scenario, of_clients = _with_clients(scenario, configured, found, joining)
     scenario = replace(
         scenario,
@@ -137,14 +124,14 @@ def gather(
         broadcasting=broadcasting,
         rates=_rates(options, which, found, snapshot, events, elsewhere, terminal),
     )
-    findings = [*found.findings, *of_members, *of_clients, *of_events]
+    findings = [*planning_findings(found, pop=False), *of_members, *of_clients, *of_events]
     if not broadcasting:
-        asked = found.queues, found.client_ids, own
+        asked = found.pulled_queues, found.client_ids, own
         findings += [*custom_findings(own.custom, *asked), *pin_findings(strategies.named, *asked)]
     return Gathered(snapshot, found, members, scenario, tuple(findings), _sdks(found, which, joining))
 
 
-def _sdks(found: GroupOnTopics, which: GroupOptions, joining: Sequence[str]) -> tuple[SdkUse, ...]:
+def _sdks(found: Group, which: GroupOptions, joining: Sequence[str]) -> tuple[SdkUse, ...]:
     """The client libraries; of one that joins it is assumed to be the usual one, unless it is named."""
     usual, by_id = named_sdks(which.sdk or ())
     unknown = set(joining).difference(by_id, found.client_ids) if usual is None else ()
@@ -160,40 +147,35 @@ def trials_of(options: TrialOptions) -> tuple[int | None, int]:
     return trials, trial
 
 
-def _members(
-    found: GroupOnTopics, given: str | None, own: Settings, *, broadcasting: bool
-) -> tuple[Members, list[Finding]]:
-    members = replace(found.members(own), strategy=given or "AVG", broadcasting=False)
+def _members(found: Group, *, broadcasting: bool) -> tuple[Members, list[Finding]]:
+    """The consumers with their strategies, and what is odd about these."""
+    if broadcasting and not found.broadcasting:
+        return replace(found.under_all("AVG"), broadcasting=False), [broadcasting_finding(found.title, found.name)]
     if broadcasting:
-        return members, [broadcasting_finding(found.title, found.name)]
-    real = replace(members, client_ids=(found.group.client_ids if found.group else None) or ())
-    detected = detect_strategy(given, found.group, found.routes, real)
-    must_be_set(detected.run_by_members, own)
-    members = replace(members, strategy=detected.strategy, strategy_of=detected.strategy_of)
-    findings = list(detected.findings)
-    owners = owners_at_rest(found.routes, members)
-    several = sum(len(its) > 1 for its in owners.values())
-    findings += found.mixed_sdks(sum(not its for its in owners.values()), several)
-    if found.group and not found.assumed:
-        findings += mismatch_findings(owners, members.name, found.group.queues)
-    return members, findings
+        return replace(found.members, broadcasting=False), []
+    members = found.members
+    if not found.names_sdks:
+        return members, []
+    owners = owners_at_rest(found.pulled_routes, members).values()
+    unassigned, several = sum(not its for its in owners), sum(len(its) > 1 for its in owners)
+    return members, list(mixed_finding(found.sdks, found.client_ids, unassigned=unassigned, several=several))
 
 
-def _require_somebody(found: GroupOnTopics, events: Sequence[Event], *, may_join: bool) -> None:
+def _require_somebody(found: Group, events: Sequence[Event], *, may_join: bool) -> None:
     if not found.client_ids and not any(event.kind == "join" for event in events):
         hint = "let one join with --event 'join 1@0s', or " if may_join else ""
         raise nobody_online(
             found.name,
-            found.group,
+            found.seen,
             f"{hint}name the consumers with --consumers",
             ", and none joins" if may_join else "",
         )
 
 
 def _with_clients(
-    scenario: GroupScenario, configured: MemberOptions, found: GroupOnTopics, joining: Sequence[str]
+    scenario: GroupScenario, configured: MemberOptions, found: Group, joining: Sequence[str]
 ) -> tuple[GroupScenario, list[Finding]]:
-    seen = None if found.assumed else found.group
+    seen = None if found.assumed else found.seen
     version, of_version = client_version(seen, configured.client)
     said, said_of = values.consumer_types(configured.consumer_type or ())
     usual, types, of_types = consumer_types(seen, said, said_of)
@@ -224,15 +206,15 @@ def _consume_from(typed: str | None, observed: str) -> str:
 def _rates(
     options: GroupSimulationOptions,
     which: GroupOptions,
-    found: GroupOnTopics,
+    found: Group,
     snapshot: ClusterSnapshot,
     events: Sequence[Event],
     elsewhere: Sequence[TopicRouteData],
     terminal: Terminal,
 ) -> Mapping[MessageQueue, float]:
     configured = options.configured
-    topics = dict.fromkeys(route.topic for route in (*found.routes, *elsewhere))
-    rates = spread_evenly(values.rates(configured.rate or (), list(topics)), found.routes, events)
+    topics = dict.fromkeys(route.topic for route in (*found.pulled_routes, *elsewhere))
+    rates = spread_evenly(values.rates(configured.rate or (), list(topics)), found.pulled_routes, events)
     if configured.rates_since is None:
         return rates
     from rmqlb.cli.common.rates_since import rates_since

@@ -47,7 +47,7 @@ class EventOptions(Struct, frozen=True):
         list[str] | None,
         happens_option(
             metavar="'VERB WHO@TIME'",
-            help="Something that happens, as 'leave ID@30s'; repeatable; --help-all lists the verbs.",
+            help="Something that happens, as 'leave ID@30s', or @FILE with one per line; repeatable.",
         ),
     ] = None
     for_: Annotated[

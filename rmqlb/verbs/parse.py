@@ -36,25 +36,27 @@ def count_or_id(text: str, option: str) -> int | str:
         if number > _MOST_PLACEHOLDERS:
             raise UsageError(f"{option} {text}: more than {_MOST_PLACEHOLDERS} consumers")
         return number
+    return client_id(text, option)
+
+
+def client_id(text: str, option: str) -> str:
+    """A client ID, which is not blank (raises UsageError)."""
     if not text.strip():
         raise UsageError(f"{option}: a client id cannot be empty")
     return text
 
 
-def members(text: str) -> tuple[tuple[str, ...], bool]:
-    """`--consumers`: ids with commas, `@FILE` with one per line, or a number of placeholders; and whether it is one."""
+def members(text: str) -> tuple[str, ...] | int:
+    """`--consumers`: IDs with commas, `@FILE` with one per line, or a number of invented ones."""
     if text.startswith("@"):
-        lines = (line.strip() for line in _lines(text[1:]))
-        return tuple(line for line in lines if line and not line.startswith("#")), False
+        return file_lines(text[1:], "--consumers")
     value = count_or_id(text, "--consumers")
     if isinstance(value, int):
-        from rmqlb.engine.plan.changes import placeholders
-
-        return tuple(placeholders(value)), True
+        return value
     ids = tuple(part.strip() for part in value.split(","))
     if not all(ids):
         raise UsageError(f"--consumers {text}: a client id is empty")
-    return ids, False
+    return ids
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
@@ -119,7 +121,8 @@ def lines_of(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _lines(path: str) -> list[str]:
+def file_lines(path: str, option: str) -> tuple[str, ...]:
+    """The lines of `@FILE`, or of stdin for `@-`, without blank ones and comments (raises UsageError)."""
     try:
         if path == "-":
             text = sys.stdin.read(_LONGEST_FILE + 1).removeprefix("\ufeff") if sys.stdin is not None else ""
@@ -128,10 +131,11 @@ def _lines(path: str) -> list[str]:
                 text = file.read(_LONGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise UsageError(f"--consumers @{path}: {reason}") from None
+        raise UsageError(f"{option} @{path}: {reason}") from None
     if len(text) > _LONGEST_FILE:
-        raise UsageError(f"--consumers @{path}: larger than 16 MB")
-    return lines_of(text)
+        raise UsageError(f"{option} @{path}: larger than 16 MB")
+    lines = (line.strip() for line in lines_of(text))
+    return tuple(line for line in lines if line and not line.startswith("#"))
 
 
 def sdks(texts: Sequence[str]) -> tuple[str | None, dict[str, str]]:

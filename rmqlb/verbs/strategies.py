@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common.strategy_options import OPTION, must_apply, parse_strategy_options, pins, virtual_nodes, zones
-from rmqlb.engine.allocate import full_name, is_pinned, names_inside
+from rmqlb.engine.allocate import full_name, names_inside
 from rmqlb.engine.allocate.rules import WRAPPERS
 from rmqlb.engine.allocate.strategy import DEFAULT_VIRTUAL_NODES, Settings, with_function
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import Finding
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import suggestion
+from rmqlb.verbs.strategy_options import OPTION, must_apply, parse_strategy_options, pins, virtual_nodes, zones
 
 if TYPE_CHECKING:
     from rmqlb.engine.user_functions import FromFile, Kind
@@ -95,18 +93,6 @@ class Strategies:
 
     def optional(self, text: str | None, option: str = "--strategy") -> str | None:
         return None if text is None else self.name(text, option)
-
-
-def own_findings(
-    names: Sequence[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
-) -> tuple[Finding, ...]:
-    """What there is to say of strategies that users wrote, or that pin topics to machines."""
-    if not settings.custom and not any(is_pinned(name, settings) for name in names):
-        return ()
-    from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
-
-    asked = names, queues, client_ids, settings
-    return *custom_findings(*asked), *pin_findings(*asked)
 
 
 def is_file(text: str) -> bool:

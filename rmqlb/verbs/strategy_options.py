@@ -9,11 +9,11 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
-from rmqlb.cli.common.parse import must_differ
 from rmqlb.engine.allocate.rules import PINNED, WRAPPERS
 from rmqlb.errors import UsageError
 from rmqlb.model.limits import MOST_VIRTUAL_NODES
 from rmqlb.model.snapshot import suggestion
+from rmqlb.verbs.parse import must_differ
 
 OPTION = "--strategy-option"
 Given = Mapping[str, Sequence[str]]

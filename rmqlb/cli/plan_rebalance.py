@@ -1,0 +1,162 @@
+"""`rmqlb plan-rebalance`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Struct
+from typer import Option
+
+from rmqlb.cli.common.options import (
+    GroupsOptions,
+    OutputOptions,
+    PopShare,
+    SourceOptions,
+    StrategyOptions,
+    about_option,
+    command,
+    panel,
+    shown_option,
+)
+from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.model.limits import MOST_CONSUMERS
+
+if TYPE_CHECKING:
+    from rmqlb.engine.plan.changes import Changes
+    from rmqlb.model.plan import PlanOfGroups, RebalancePlan
+    from rmqlb.verbs.strategies import Strategies
+    from rmqlb.views.report import Report
+
+members_option = panel("What changes: consumers")
+route_option = panel("What changes: route")
+
+
+class PlanOptions(Struct, frozen=True):
+    """The strategy before, and what changes, all of it at once."""
+
+    strategy: Annotated[
+        str | None,
+        about_option(
+            metavar="STRATEGY|all",
+            help="Or FILE.py:NAME, which is run. Default: as consumers report or show; all compares.",
+        ),
+    ] = None
+    pop_share: PopShare = None
+    scale_to: Annotated[
+        int | None,
+        members_option(metavar="N", min=0, max=MOST_CONSUMERS, help="N consumers in the end: add, or remove the last."),
+    ] = None
+    add: Annotated[list[str] | None, members_option(metavar="N|ID", help="Add N consumers or this one.")] = None
+    remove: Annotated[
+        list[str] | None, members_option(metavar="N|ID", help="Remove the last N in sorted order or this one.")
+    ] = None
+    replace_: Annotated[
+        list[str] | None, members_option("--replace", metavar="OLD=NEW", help="One id goes, another comes.")
+    ] = None
+    to_strategy: Annotated[
+        str | None, members_option(metavar="STRATEGY", help="The strategy afterwards, or FILE.py:NAME.")
+    ] = None
+    add_broker: Annotated[
+        list[str] | None,
+        route_option(
+            metavar="NAME[:READ[:WRITE]]",
+            help="A broker that gets queues of the topics; counts default to those of the other brokers.",
+        ),
+    ] = None
+    remove_broker: Annotated[list[str] | None, route_option(metavar="NAME", help="A broker that is lost.")] = None
+    remove_master: Annotated[
+        list[str] | None, route_option(metavar="NAME", help="A broker whose master is lost; its slaves stay.")
+    ] = None
+    read_queues: Annotated[list[str] | None, route_option(metavar="[BROKER=]N", help="New number of read queues.")] = (
+        None
+    )
+    write_queues: Annotated[
+        list[str] | None, route_option(metavar="[BROKER=]N", help="New number of write queues.")
+    ] = None
+    changed: Annotated[bool, shown_option("--changed", help="Show only queues that change.")] = False
+    fail_on: Annotated[
+        list[str] | None, Option(metavar="CONDITION", help="Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable.")
+    ] = None
+
+
+@command
+def plan_rebalance(
+    source: SourceOptions,
+    groups: GroupsOptions,
+    strategy_options: StrategyOptions,
+    output: OutputOptions,
+    watching: WatchOptions,
+    plan: PlanOptions,
+) -> None:
+    """Preview what adding or removing consumers, brokers or queues does to a group's queues.
+
+    Examples:
+      rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
+
+      rmqlb plan-rebalance -s examples/cluster.json --group order-svc --remove-broker broker-b --strategy all
+
+      rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1 -o json --fail-on 'moved>50%'
+
+      rmqlb plan-rebalance -s examples/cluster.json -g order-svc -g bill-svc --remove-broker broker-b
+
+      rmqlb plan-rebalance -s examples/cluster.json -g '*-svc' --scale-to 5
+
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
+    5 endpoint unreachable.
+    """
+    from rmqlb.verbs.plan_rebalance import plan_groups, plan_question
+    from rmqlb.verbs.strategies import Strategies
+
+    terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
+    strategies = Strategies(strategy_options.strategy_option)
+    question = plan_question(
+        strategies,
+        _changes(plan, strategies),
+        plan.strategy,
+        plan.fail_on or (),
+        pop_share=plan.pop_share,
+        explain=groups.explain,
+    )
+    chosen = groups.selection(source.source)
+    show_verb(
+        lambda reader, progress: plan_groups(reader, chosen, question, progress),
+        lambda result: _report(result, changed_only=plan.changed, explained=groups.explain),
+        source,
+        watching,
+        terminal,
+        verb="planning",
+        consumers=groups.consumers,
+        unknown_hint="leave the condition out to see the plan",
+    )
+
+
+def _changes(options: PlanOptions, strategies: "Strategies") -> "Changes":
+    """What changes (raises UsageError)."""
+    from rmqlb.engine.plan.changes import Changes
+    from rmqlb.verbs import parse
+
+    return Changes(
+        add=tuple(parse.count_or_id(text, "--add") for text in options.add or ()),
+        remove=tuple(parse.count_or_id(text, "--remove") for text in options.remove or ()),
+        replace=tuple(parse.pair(text, "--replace") for text in options.replace_ or ()),
+        scale_to=options.scale_to,
+        to_strategy=strategies.optional(options.to_strategy, "--to-strategy"),
+        add_brokers=tuple(parse.new_broker(text, f"--add-broker {text}") for text in options.add_broker or ()),
+        remove_brokers=tuple(options.remove_broker or ()),
+        remove_masters=tuple(options.remove_master or ()),
+        read_queues=parse.queue_counts(options.read_queues or (), "--read-queues"),
+        write_queues=parse.queue_counts(options.write_queues or (), "--write-queues"),
+    )
+
+
+def _report(result: "RebalancePlan | PlanOfGroups", *, changed_only: bool, explained: bool) -> "Report":
+    from rmqlb.model.plan import PlanOfGroups
+    from rmqlb.views.plan.view import plan_report
+
+    if not isinstance(result, PlanOfGroups):
+        return plan_report(result, changed_only=changed_only, explained=explained)
+    from rmqlb.views.plan.several import plans_report
+
+    parts = [
+        (plan.group or "", plan_report(plan, changed_only=changed_only, explained=explained)) for plan in result.groups
+    ]
+    return plans_report(parts, result)

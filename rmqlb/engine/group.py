@@ -1,0 +1,863 @@
+"""One consumer group, resolved once: its consumers, topics, strategy and owners.
+
+Every verb takes a `Group` and asks it; none decides again who takes part, under which strategy and what is unknown.
+
+Rules of this file:
+- A fact that is not known raises `Unknown`, a DataError with a typed reason. No default stands in for it.
+- What a caller gives (`Given`) replaces what the snapshot shows; what the snapshot shows is never replaced by a
+  prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Literal, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES, Settings
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.balance import Owners, spread
+from rmqlb.engine.assignment.consumers import (
+    assigned_by_broker,
+    must_not_be_grpc,
+    must_rebalance,
+    rebalanced_members,
+    reported_strategies,
+)
+from rmqlb.engine.assignment.detect import DEFAULT, Detected, detect_strategy, must_be_set
+from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks
+from rmqlb.engine.assignment.pop_and_proxy import (
+    behind_proxy,
+    is_surely_offline,
+    must_be_listed,
+    nobody_online,
+    only_grpc,
+    pop_refusal,
+    popped_topics,
+)
+from rmqlb.errors import DataError, RmqlbError, UsageError
+from rmqlb.model.checking import Basis
+from rmqlb.model.evenness import Spread
+from rmqlb.model.group import (
+    BROADCASTING,
+    CONSUME_ACTIVELY,
+    CONSUME_POP,
+    RETRY_PREFIX,
+    ConsumerGroup,
+    States,
+    is_grpc,
+    retry_topic,
+)
+from rmqlb.model.group_scenario import known_consume_from
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.sdk_use import SdkUse
+from rmqlb.model.snapshot import ClusterSnapshot, suggestion
+from rmqlb.model.words import counted
+
+Fact = TypeVar("Fact")
+Reason = Literal[
+    "group-unread",
+    "consumers-unknown",
+    "list-missing",
+    "proxy-silent",
+    "nobody-visible",
+    "topics-unknown",
+    "no-topic",
+    "route-unknown",
+    "routes-differ",
+    "request-modes-unknown",
+    "broker-strategy",
+    "grpc-among-others",
+    "strategy-unknown",
+    "pulls",
+]
+"""Why a fact of a group is unknown."""
+Assigner = Literal["clients", "brokers", "pop", "proxy"]
+"""Who decides which consumer reads a queue: each client, a broker (`clientRebalance=false`), POP, or a Proxy."""
+
+
+class Unknown(DataError):
+    """A fact of a group that is not known, with the reason."""
+
+    def __init__(self, reason: Reason, problem: str, *, hint: str | None = None, code: str | None = None) -> None:
+        super().__init__(problem, hint=hint, code=code)
+        self.reason = reason
+
+
+class Gaps(Struct, frozen=True):
+    """The parts of a snapshot that could not be read, by name."""
+
+    topics: Mapping[str, str] = {}  # topic → why its route was not read
+    groups: Mapping[str, str] = {}  # group → why it was not read
+    members: Mapping[str, str] = {}  # group → which broker did not report its consumers, and why
+    unlisted: str | None = None  # why there may be groups that nobody named; None when there are none
+    proxies: str | None = None  # which Proxy did not report its consumers, and why; None when all did
+
+
+def gaps(snapshot: ClusterSnapshot) -> Gaps:
+    """The gaps that decide who takes part; other missing parts leave single values unknown."""
+    topics: dict[str, str] = {}
+    groups: dict[str, str] = {}
+    members: dict[str, str] = {}
+    unlisted = proxies = None
+    for part in snapshot.unread:
+        if part.kind == "route":
+            topics[part.name] = part.reason
+        elif part.kind == "group":
+            groups[part.name] = part.reason
+        elif part.kind == "members":
+            members[part.name] = f"broker {part.detail} did not report its consumers: {part.reason}"
+        elif part.kind == "groups":
+            unlisted = f"broker {part.name} did not list its groups: {part.reason}"
+        elif part.kind == "proxy":
+            proxies = f"Proxy {part.name} did not report its consumers: {part.reason}"
+    return Gaps(topics, groups, members, unlisted, proxies)
+
+
+def all_groups(snapshot: ClusterSnapshot) -> list[str]:
+    """The groups of the snapshot, including those that could not be read, sorted."""
+    return sorted({*snapshot.groups, *gaps(snapshot).groups})
+
+
+class Given(Struct, frozen=True):
+    """What a caller says of a group, which replaces what the snapshot shows.
+
+    Attributes:
+        client_ids: its consumers, duplicates kept; None takes those of the snapshot.
+        placeholders: these IDs were invented, because only a number of consumers was given.
+        topics: only these; () takes those that it subscribes to.
+        retry: its retry topic too.
+        strategy: what every consumer runs; None takes what they report or show.
+        assume: the strategy of consumers that report none and whose owners fit none; None leaves it unknown.
+        sdk: the client library of every consumer, such as `go`; None takes what their connections say.
+        sdk_of: client ID → its own library.
+        by_pop: as if it consumed every topic by POP.
+        members: its consumers with their strategies; None works them out.
+    """
+
+    client_ids: tuple[str, ...] | None = None
+    placeholders: bool = False
+    topics: tuple[str, ...] = ()
+    retry: bool = False
+    strategy: str | None = None
+    assume: str | None = DEFAULT
+    sdk: str | None = None
+    sdk_of: Mapping[str, str] = {}
+    by_pop: bool = False
+    members: Members | None = None
+
+
+class Ownership(Struct, frozen=True):
+    """Who owns the queues, and how that is known.
+
+    Attributes:
+        owners: queue → its owners.
+        basis: observed, predicted (by the strategy that consumers run, which agrees with every observed owner) or
+            assumed (by the default).
+        unknown: how many queues' owners are unknown, and not in `owners`: the prediction contradicts observed ones.
+        spread: how even the owners are; with unknown owners its counts of unassigned queues and duplicate owners are
+            lower bounds, and its idle consumers and imbalance mean nothing.
+    """
+
+    owners: Owners
+    basis: Basis
+    unknown: int
+    spread: Spread
+
+
+class Faults(Struct, frozen=True):
+    """The queues that certainly have no owner, or two or more.
+
+    Attributes:
+        unassigned: queues without an owner.
+        duplicate_owners: queues with two or more owners.
+        basis: how the owners are known; None where no owner is.
+        unknown: how many queues' owners are unknown; None where the number of queues is.
+        missing: why there may be more; None where all owners are known.
+    """
+
+    unassigned: tuple[MessageQueue, ...]
+    duplicate_owners: tuple[MessageQueue, ...]
+    basis: Basis | None
+    unknown: int | None = 0
+    missing: str | None = None
+
+
+class Group(Struct, dict=True, eq=False):
+    """A consumer group of a snapshot, or one that a caller describes.
+
+    Attributes:
+        snapshot: where it was seen.
+        name: its name; None where neither the snapshot nor the caller names one.
+        settings: what its consumers' strategy objects were constructed with.
+        given: what the caller says of it.
+        gaps: those of the snapshot.
+    """
+
+    snapshot: ClusterSnapshot
+    name: str | None
+    settings: Settings = Settings()
+    given: Given = Given()
+    gaps: Gaps = Gaps()
+
+    def with_settings(self, settings: Settings) -> Group:
+        """The same group, whose consumers' strategy objects were constructed with these settings."""
+        return Group(self.snapshot, self.name, settings, self.given, self.gaps)
+
+    # -- what the snapshot has of it
+
+    @cached_property
+    def seen(self) -> ConsumerGroup | None:
+        """The group as the snapshot has it; None where it has no such group."""
+        found = None if self.name is None else self.snapshot.groups.get(self.name)
+        return None if found is None else found.without_foreign_offsets
+
+    @cached_property
+    def group(self) -> ConsumerGroup:
+        """The group as the snapshot has it, offsets of others included (raises Unknown)."""
+        if (found := self.snapshot.groups.get(self.name or "")) is not None:
+            return found
+        why = self.gaps.groups.get(self.name or "", f"it is not in {self.snapshot.endpoint}")
+        raise Unknown("group-unread", f"the group could not be read: {why}")
+
+    @property
+    def title(self) -> str:
+        """The group in a sentence."""
+        return "the group" if self.name is None else f"group {self.name}"
+
+    @property
+    def assumed(self) -> bool:
+        """The caller names its consumers."""
+        return self.given.client_ids is not None
+
+    @property
+    def broadcasting(self) -> bool:
+        """Every consumer reads every queue."""
+        return self.seen is not None and self.seen.message_model == BROADCASTING
+
+    @property
+    def states(self) -> States:
+        """Queue → what is known of it."""
+        return self.seen.queues if self.seen else {}
+
+    @property
+    def consume_from(self) -> str:
+        """Where a consumer begins a queue without a stored offset."""
+        return known_consume_from(self.seen.consume_from_where if self.seen else None)
+
+    @property
+    def subscribed(self) -> dict[str, frozenset[str]]:
+        """Client ID → the topics that it subscribes to, of the consumers that report them."""
+        reports = self.seen.reports if self.seen else {}
+        return {client_id: report.topics for client_id, report in reports.items() if report.topics is not None}
+
+    # -- who assigns its queues
+
+    @cached_property
+    def assigned_by(self) -> Assigner:
+        """Who decides which consumer reads a queue (raises Unknown)."""
+        seen = self.seen
+        if self.given.by_pop:
+            return "pop"
+        if seen is None or self.assumed:
+            return "clients"
+        if only_grpc(seen) or behind_proxy(seen) is not None:
+            return "proxy"
+        if seen.consume_type == CONSUME_POP or self._pops_everything:
+            return "pop"
+        self.must_be_assigned()
+        return "brokers" if self.asks_brokers else "clients"
+
+    @cached_property
+    def asks_brokers(self) -> bool:
+        """Some consumer lets brokers assign its queues (`clientRebalance=false`)."""
+        reports = {} if self.seen is None or self.assumed else self.seen.reports
+        return any(report.client_rebalance is False for report in reports.values())
+
+    @property
+    def _pops_everything(self) -> bool:
+        own = self.seen.own_topics if self.seen is not None else None
+        return bool(own) and self.popped.issuperset(own or ())
+
+    @cached_property
+    def popped(self) -> frozenset[str]:
+        """The topics that it consumes by POP."""
+        return frozenset() if self.seen is None or self.assumed else popped_topics(self.seen)
+
+    @cached_property
+    def unsettled(self) -> frozenset[str]:
+        """The topics of which nothing shows whether brokers assign their queues or POP takes their messages.
+
+        With `clientRebalance=false` the request mode of topic and group decides (`GET_ALL_MESSAGE_REQUEST_MODE`); a
+        consumer that holds queues of a topic pulls them.
+        """
+        if self.seen is None or not self.asks_brokers or self.seen.request_modes is not None:
+            return frozenset()
+        pulled = {queue.topic for queue, state in self.seen.queues.items() if state.owners}
+        topics = known(lambda: self.topics) or self.seen.own_topics or ()
+        return frozenset(topics) - pulled - self.popped
+
+    @property
+    def unsettled_error(self) -> Unknown:
+        """The error where it is unknown whether brokers or POP give out its queues."""
+        return Unknown(
+            "request-modes-unknown",
+            f"consumers of {self.title} have clientRebalance=false: whether brokers assign its queues or consumers "
+            "take messages by POP is unknown, because no broker reported its request modes",
+            hint="read the running cluster through its NameServers: -s rocketmq://HOST:9876",
+            code="request-modes-unknown",
+        )
+
+    def must_be_assigned(self) -> None:
+        """Refuse a group of which it is unknown whether brokers or POP give out its queues (raises Unknown)."""
+        if self.unsettled:
+            raise self.unsettled_error
+
+    @cached_property
+    def apart(self) -> str | None:
+        """Why its consumers do not share its queues among themselves; None where they do (raises Unknown)."""
+        for refuse in (must_rebalance, must_not_be_grpc, must_be_listed):
+            try:
+                refuse(self.group)
+            except DataError as error:
+                return error.message
+        return None
+
+    @cached_property
+    def refusal(self) -> DataError | None:
+        """Why no consumer of it owns a queue, or none is known; None where consumers share the queues or broadcast."""
+        for refuse in (must_be_listed, _must_have_owners):
+            try:
+                refuse(self.group)
+            except DataError as error:
+                return error
+        return None
+
+    @property
+    def shares(self) -> bool:
+        """Consumers are visible, and share its queues among themselves."""
+        return bool(self.group.client_ids) and self.group.message_model != BROADCASTING and self.refusal is None
+
+    @property
+    def hidden(self) -> bool:
+        """Its consumers are behind a Proxy that did not report them."""
+        return not self.assumed and self.seen is not None and behind_proxy(self.seen) is not None
+
+    @property
+    def by_proxy(self) -> bool:
+        """Its consumers are clients of a Proxy, visible or not."""
+        return self.hidden or (not self.assumed and self.seen is not None and only_grpc(self.seen))
+
+    def must_share(self, *, broadcasting: bool = False, pop: bool = False, hidden: bool = False) -> None:
+        """Refuse a group whose consumers do not share its queues among themselves (raises DataError).
+
+        Args:
+            broadcasting: a BROADCASTING group passes.
+            pop: a group that consumes by POP, or through a Proxy that lists its consumers, passes.
+            hidden: a group whose consumers are behind a Proxy that did not report them passes.
+        """
+        if self.seen is not None:
+            must_rebalance(self.seen, broadcasting_too=broadcasting, pop_too=pop)
+            must_be_listed(self.seen, assumed=hidden or self.assumed)
+            if not self.assumed and not pop:
+                must_not_be_grpc(self.seen)
+                if self.popped_routes and all(each.topic.startswith(RETRY_PREFIX) for each in self.pulled_routes):
+                    raise pop_refusal(self.seen, [route.topic for route in self.popped_routes])
+        if not (self.assumed or self.given.by_pop or self.broadcasting or self.by_proxy):
+            self.must_be_assigned()
+
+    # -- its consumers
+
+    @cached_property
+    def client_ids(self) -> tuple[str, ...]:
+        """The consumers that take part, duplicates kept; () where none is online (raises DataError)."""
+        if self.given.client_ids is not None:
+            return self.given.client_ids
+        if self.seen is None:
+            hint = "name them with --consumers ID,ID,… or @FILE, or a number"
+            raise Unknown(
+                "consumers-unknown", "the source holds no group's consumers", hint=hint, code="consumers-unknown"
+            )
+        return rebalanced_members(self.seen, broadcasting_too=True, pop_too=True)
+
+    @property
+    def placeholders(self) -> tuple[str, ...]:
+        """The consumers whose IDs were invented."""
+        return (self.given.client_ids or ()) if self.given.placeholders else ()
+
+    @cached_property
+    def untold(self) -> str | None:
+        """The broker that did not report its consumers, or the Proxy where none is visible; None when all did."""
+        if self.assumed or self.name is None:
+            return None
+        if self.name in self.gaps.members:
+            return self.gaps.members[self.name]
+        return None if self.group.client_ids else self.gaps.proxies
+
+    @property
+    def listed(self) -> tuple[str, ...] | None:
+        """The client IDs that are listed, duplicates kept; None where they, or whether there are any, are unknown."""
+        ids = self.group.client_ids
+        return None if not ids and (self.untold is not None or self.hidden) else ids
+
+    @cached_property
+    def all_client_ids(self) -> tuple[str, ...]:
+        """All of its consumers, of which there is at least one (raises DataError)."""
+        if self.assumed:
+            return self.client_ids
+        if self.untold is not None:
+            raise Unknown("list-missing" if self.name in self.gaps.members else "proxy-silent", self.untold)
+        if not self.visible_ids:
+            raise Unknown("nobody-visible", "no consumer is visible")
+        return self.visible_ids
+
+    @cached_property
+    def visible_ids(self) -> tuple[str, ...]:
+        """The client IDs that some broker lists, duplicates kept (raises DataError)."""
+        ids = self.group.client_ids
+        if ids is None:
+            raise Unknown("consumers-unknown", "its consumers are unknown")
+        must_be_listed(self.group)
+        return ids
+
+    @cached_property
+    def sdks(self) -> GroupSdks:
+        """The client libraries of its consumers (raises UsageError)."""
+        seen = None if self.assumed else self.seen
+        return group_sdks(seen, self.client_ids, given=self.given.sdk, given_of=self.given.sdk_of)
+
+    @property
+    def names_sdks(self) -> bool:
+        """The caller names consumers or their client libraries, so that no connection shows what they run."""
+        return self.assumed or self.given.sdk is not None or bool(self.given.sdk_of)
+
+    @property
+    def used_sdks(self) -> tuple[SdkUse, ...]:
+        """The client libraries by whose rules its consumers share queues; in BROADCASTING none decides."""
+        return () if self.broadcasting else self.sdks.uses(self.client_ids)
+
+    # -- its topics
+
+    @cached_property
+    def topics(self) -> tuple[str, ...]:
+        """The topics that are looked at, without its retry topic unless that is asked for (raises DataError).
+
+        Brokers list the topics of the last heartbeat; consumers that subscribe to others report those.
+        """
+        if self.given.topics:
+            return tuple(dict.fromkeys((*self.given.topics, *self._retry)))
+        own = self.seen.own_topics if self.seen is not None else None
+        if own is None:
+            is_empty = self.seen is not None and self.seen.views is not None and not self.seen.client_ids
+            raise Unknown(
+                "topics-unknown",
+                "no consumer is visible to report its topics" if is_empty else "its topics are unknown",
+            )
+        reported = set() if self.assumed else {topic for topics in self.subscribed.values() for topic in topics}
+        more = sorted(topic for topic in reported.difference(own) if not topic.startswith(RETRY_PREFIX))
+        return (*own, *more, *self._retry)
+
+    @cached_property
+    def _retry(self) -> tuple[str, ...]:
+        """Its retry topic, where it is asked for and the group reads it."""
+        if not self.given.retry:
+            return ()
+        if self.name is None:
+            raise UsageError("--include-retry: of which group?", hint="name it with --group", code="which-group")
+        topic = retry_topic(self.name)
+        reads = self.seen is None or self.seen.subscribes_to(topic)
+        return (topic,) if reads and topic in self.snapshot.routes else ()
+
+    @cached_property
+    def unknown_routes(self) -> Mapping[str, Unknown]:
+        """Topic → why its route, as consumers see it, is unknown."""
+        found = {}
+        for topic in self.topics:
+            sighting = self.snapshot.routes.get(topic)
+            if sighting is None:
+                reason = self.gaps.topics.get(topic)
+                more = f": {reason}" if reason else ""
+                found[topic] = Unknown("route-unknown", f"the route of topic {topic} is not known{more}")
+                continue
+            queues = sighting.route.subscribe_queues()
+            if any(other.route.subscribe_queues() != queues for other in sighting.others):
+                found[topic] = Unknown("routes-differ", f"NameServers give different routes of topic {topic}")
+        return found
+
+    @cached_property
+    def known_routes(self) -> tuple[TopicRouteData, ...]:
+        """The routes of those of its topics whose route is known, POP's included (raises DataError where none is)."""
+        for topic in self.given.topics:
+            self.snapshot.route(topic)
+            if topic in self.unknown_routes:
+                raise self._differs(topic)
+        found = tuple(self.snapshot.routes[topic].route for topic in self.topics if topic not in self.unknown_routes)
+        if not found:
+            raise self._no_route()
+        return found
+
+    def _differs(self, topic: str) -> DataError:
+        return DataError(
+            f"{self.unknown_routes[topic].message}: which of them a consumer follows is unknown",
+            hint="name one NameServer with -s to predict by its route",
+            code="routes-differ",
+        )
+
+    def _no_route(self) -> DataError:
+        differing = [topic for topic, why in self.unknown_routes.items() if why.reason == "routes-differ"]
+        if differing:
+            return self._differs(differing[0])
+        if self.topics:
+            what = f"no route of a topic of {self.title} is in {self.snapshot.endpoint}"
+            hint = suggestion("topics", self.topics[0], self.snapshot.routes)
+            return DataError(what, hint=hint, group=self.name, code="topic-not-found")
+        if self.seen is not None and self.seen.topics:
+            what = f"only its retry topic is known of {self.title}"
+            hint = "--include-retry takes it; or name a topic with --topic"
+        else:
+            what = f"{self.title} subscribes to no topic"
+            hint = "to see what would be if it did, name a topic with --topic"
+        return DataError(what, hint=hint, group=self.name, code="topic-not-found")
+
+    @cached_property
+    def pulled_routes(self) -> tuple[TopicRouteData, ...]:
+        """The known routes of topics whose queues consumers own."""
+        if self.given.by_pop or self.by_proxy:
+            return ()
+        return tuple(route for route in self.known_routes if not self._is_popped(route.topic))
+
+    @cached_property
+    def popped_routes(self) -> tuple[TopicRouteData, ...]:
+        """The known routes of topics that it consumes by POP, or through a Proxy."""
+        pulled = {route.topic for route in self.pulled_routes}
+        return tuple(route for route in self.known_routes if route.topic not in pulled)
+
+    def _is_popped(self, topic: str) -> bool:
+        by_pop = self.seen is not None and not self.assumed and self.seen.consume_type == CONSUME_POP
+        return by_pop or topic in self.popped
+
+    @property
+    def pulled_queues(self) -> list[MessageQueue]:
+        """The queues of `pulled_routes`, topic by topic."""
+        return [queue for route in self.pulled_routes for queue in route.subscribe_queues()]
+
+    @cached_property
+    def routes(self) -> tuple[TopicRouteData, ...]:
+        """The routes of all topics whose queues its consumers own, each of them known (raises DataError)."""
+        own = [topic for topic in self.topics if topic not in self.popped]
+        for topic in own:
+            if topic in self.unknown_routes:
+                raise self.unknown_routes[topic]
+        if not own:
+            raise Unknown("no-topic", "it subscribes to no topic")
+        return tuple(self.snapshot.routes[topic].route for topic in own)
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        """The queues of `routes`, topic by topic (raises DataError)."""
+        return [queue for route in self.routes for queue in route.subscribe_queues()]
+
+    # -- its strategy
+
+    @cached_property
+    def strategy(self) -> Detected:
+        """The strategy: given, reported, fitting the observed owners, or RocketMQ's default (raises DataError)."""
+        if self.broadcasting or self.by_proxy:
+            return Detected(DEFAULT, "reported")
+        ids = () if self.seen is None or self.seen.client_ids is None else self.seen.client_ids
+        real = self._running(DEFAULT, self.client_ids if not self.assumed else ids)
+        is_said = self.given.strategy is not None or (self.seen is not None and reported_strategies(self.seen))
+        found = detect_strategy(self.given.strategy, self.seen, () if is_said else self.pulled_routes, real)
+        must_be_set(found.run_by_members, self.settings)
+        return found
+
+    @cached_property
+    def members(self) -> Members:
+        """Its consumers with their strategies (raises DataError where those, or what decides, are unknown)."""
+        if self.given.members is not None:
+            return self.given.members
+        found = self.strategy
+        if self.broadcasting or self.by_proxy:
+            return self._running(found.strategy, self.client_ids)
+        strategy = found.strategy
+        if found.origin == "assumed":
+            if self.given.assume is None:
+                raise Unknown(
+                    "strategy-unknown", "the strategy of its consumers is not known (`assume` in the rule names one)"
+                )
+            strategy = self.given.assume
+            must_be_set((strategy,), self.settings)
+        self.must_be_predictable()
+        members = replace(self._running(strategy, self.client_ids), strategy_of=found.strategy_of)
+        self.must_be_answered(members)
+        return members
+
+    def must_be_predictable(self) -> None:
+        """Refuse a group whose consumers' shares follow from no strategy (raises Unknown)."""
+        if self.assumed or self.seen is None:
+            return
+        self.must_be_assigned()
+        if any(map(is_grpc, self.client_ids)):
+            raise Unknown(
+                "grpc-among-others",
+                "some consumers look like gRPC clients, which take no part in the others' allocation",
+                hint="name the others with --consumers ID,ID,…",
+            )
+        if self.seen.consume_type == CONSUME_ACTIVELY and self.given.assume is None:
+            raise Unknown(
+                "pulls", "its consumers pull: whether they share the queues is not known (`assume` in the rule says so)"
+            )
+
+    def must_be_answered(self, members: Members) -> None:
+        """Refuse consumers that ask brokers for a strategy that brokers do not have (raises Unknown).
+
+        The broker answers nothing then, and each consumer keeps the queues that it has (`QueryAssignmentProcessor`).
+        """
+        lacking = sorted(
+            {
+                members.strategy_for(each)
+                for each in members.client_ids
+                if not members.is_answered(each, members.strategy_for(each))
+            }
+        )
+        if lacking:
+            raise Unknown(
+                "broker-strategy",
+                f"consumers of {self.title} let brokers assign their queues by {', '.join(lacking)}, which brokers do "
+                f"not have: each consumer keeps the queues that it has",
+                hint=f"brokers have {' and '.join(BROKER_STRATEGIES)}",
+                code="broker-strategy",
+            )
+
+    @property
+    def basis(self) -> Basis:
+        """How predicted owners are known (raises DataError)."""
+        return "assumed" if self.given.members is None and self.strategy.origin == "assumed" else "predicted"
+
+    def under(self, strategy: str) -> Members:
+        """The consumers with their client libraries, when all run this strategy (raises DataError)."""
+        return self._running(strategy, self.all_client_ids)
+
+    def under_all(self, strategy: str) -> Members:
+        """The same of those that are known to take part, whether or not there may be others (raises DataError)."""
+        return self._running(strategy, () if self.hidden else self.client_ids)
+
+    def _running(self, strategy: str, client_ids: tuple[str, ...]) -> Members:
+        by_broker, by_broker_of = assigned_by_broker(None if self.assumed else self.seen, client_ids)
+        return Members(
+            client_ids,
+            strategy,
+            self.settings,
+            subscribed=self.subscribed,
+            broadcasting=self.broadcasting,
+            sdk=self.sdks.usual,
+            sdk_of=self.sdks.sdk_of,
+            by_broker=by_broker,
+            by_broker_of=by_broker_of,
+        )
+
+    # -- who owns its queues
+
+    @cached_property
+    def observed(self) -> Owners:
+        """The owners of the queues that were observed.
+
+        A topic that is consumed by POP, or may be, has none to observe; one that the group no longer reads needs none.
+        """
+        states = {} if self.seen is None else self.seen.queues
+        topics = known(lambda: {*self.topics})
+        return {
+            queue: owners
+            for queue, state in states.items()
+            if (owners := state.sorted_owners) is not None
+            and not queue.topic.startswith(RETRY_PREFIX)
+            and queue.topic not in self.popped
+            and queue.topic not in self.unsettled
+            and (topics is None or queue.topic in topics)
+        }
+
+    @cached_property
+    def predicted(self) -> Owners:
+        """The owners of all queues by its consumers' strategies (raises DataError)."""
+        _, routes = self.all_client_ids, self.routes
+        return owners_at_rest(routes, self.members)
+
+    @cached_property
+    def ownership(self) -> Ownership:
+        """The owners of its queues as observed; where none was observed, as predicted (raises DataError)."""
+        if self.apart is not None and not self.broadcasting:
+            raise DataError(self.apart)
+        queues, ids = self.queues, self._counted_ids()
+        if not ids:
+            nobody: Owners = dict.fromkeys(queues, ())
+            return Ownership(nobody, "observed", 0, spread(nobody, ()))
+        known: Owners = {} if self.broadcasting else {q: self.observed[q] for q in queues if q in self.observed}
+        unknown = len(queues) - len(known)
+        if known and (not unknown or not self._agrees(known)):
+            return Ownership(known, "observed", unknown, spread(known, ids))
+        owners = self.predicted
+        return Ownership(owners, self.basis, 0, spread(owners, ids, broadcasting=self.broadcasting))
+
+    @cached_property
+    def faults(self) -> Faults:
+        """The queues without exactly one owner that are certain, whatever else is unknown (raises UsageError)."""
+        missing: str | None = None
+        unknown: int | None
+        basis: Basis | None
+        try:
+            found = self.ownership
+            owners, basis, unknown = found.owners, found.basis, found.unknown
+            if unknown:
+                missing = f"the owners of {counted(unknown, 'queue')} are unknown"
+        except DataError as error:
+            owners, missing = self.observed, error.message
+            basis = "observed" if owners else None
+            unknown = self._unknown_owners()
+        several = () if self.broadcasting else (queue for queue, its in owners.items() if len(its) > 1)
+        unassigned = tuple(queue for queue, its in owners.items() if not its)
+        return Faults(unassigned, tuple(several), basis, unknown, missing)
+
+    def _unknown_owners(self) -> int | None:
+        try:
+            return sum(queue not in self.observed for queue in self.queues)
+        except DataError:
+            return None
+
+    def _counted_ids(self) -> tuple[str, ...]:
+        """All consumers; () where it is certain that none is online (raises DataError)."""
+        if not self.assumed and not self.group.client_ids and self.untold is None and is_surely_offline(self.group):
+            return ()
+        return self.all_client_ids
+
+    def _agrees(self, known: Owners) -> bool:
+        """The prediction gives every one of these queues its observed owners."""
+        try:
+            predicted = self.predicted
+        except RmqlbError:
+            return False
+        return all(predicted.get(queue) == owners for queue, owners in known.items())
+
+    @cached_property
+    def mismatches(self) -> list[MessageQueue] | None:
+        """The queues whose observed owners differ from the predicted ones; None where either is unknown."""
+        if not self.observed or self.broadcasting:
+            return None
+        try:
+            predicted = self.predicted
+        except RmqlbError:
+            return None
+        return [queue for queue, owners in predicted.items() if self.observed.get(queue, owners) != owners]
+
+
+def known(ask: Callable[[], Fact]) -> Fact | None:
+    """A fact, or None where it is unknown or RocketMQ's clients would throw."""
+    try:
+        return ask()
+    except RmqlbError:
+        return None
+
+
+def _must_have_owners(group: ConsumerGroup) -> None:
+    rebalanced_members(group, broadcasting_too=True)
+
+
+def resolve(
+    snapshot: ClusterSnapshot,
+    name: str | None,
+    settings: Settings | None = None,
+    given: Given | None = None,
+    missing: Gaps | None = None,
+) -> Group:
+    """The group of that name.
+
+    Args:
+        snapshot: where it was seen.
+        name: its name; None takes the snapshot's only group, if it has one.
+        settings: what its consumers' strategy objects were constructed with; None is RocketMQ's defaults.
+        given: what the caller says of it.
+        missing: the snapshot's gaps, where they are known already.
+
+    Raises:
+        UsageError: several groups are there, and none is named.
+        DataError: the named group is not there, and its consumers are not given.
+    """
+    given, missing = given or Given(), missing or gaps(snapshot)
+    if name is None:
+        name = _only_name(snapshot, given)
+    elif given.client_ids is None and name not in missing.groups:
+        snapshot.group(name)
+    seen = None if name is None else snapshot.groups.get(name)
+    if not given.topics and (seen is None or seen.topics is None):
+        given = replace(given, topics=_only_topic(snapshot, name, given))
+    return Group(snapshot, name, settings or Settings(), given, missing)
+
+
+def resolve_all(
+    snapshot: ClusterSnapshot, names: Iterable[str], settings: Settings | None = None, given: Given | None = None
+) -> Iterator[Group]:
+    """The groups of these names, one after another."""
+    missing = gaps(snapshot)
+    for name in names:
+        yield Group(snapshot, name, settings or Settings(), given or assumption(snapshot, name), missing)
+
+
+def assumption(snapshot: ClusterSnapshot, name: str) -> Given:
+    """The default strategy for consumers that report none, unless they pull: then whether they rebalance is unknown."""
+    group = snapshot.groups.get(name)
+    pulls = group is not None and group.consume_type == CONSUME_ACTIVELY
+    return Given(assume=None if pulls or group is None else DEFAULT)
+
+
+def only_group(snapshot: ClusterSnapshot, name: str | None) -> str:
+    """The name of that group, or of the only one (raises DataError, UsageError)."""
+    found = name if name is not None else _only_name(snapshot, Given())
+    if found is None:
+        raise DataError(
+            f"no consumer group is in {snapshot.endpoint}",
+            hint="fetch-routes writes a snapshot with groups and their consumers",
+            code="consumers-unknown",
+        )
+    if found not in gaps(snapshot).groups:
+        snapshot.group(found)
+    return found
+
+
+def _only_name(snapshot: ClusterSnapshot, given: Given) -> str | None:
+    if len(snapshot.groups) > 1 and given.client_ids is None:
+        names = ", ".join(sorted(snapshot.groups)[:8])
+        raise UsageError("which group?", hint=f"name it with --group; the source holds {names}", code="which-group")
+    return next(iter(snapshot.groups)) if len(snapshot.groups) == 1 else None
+
+
+def _only_topic(snapshot: ClusterSnapshot, name: str | None, given: Given) -> tuple[str, ...]:
+    """The snapshot's only topic, which a group reads whose subscription is unknown (raises DataError, UsageError)."""
+    retry = {retry_topic(name)} if given.retry and name is not None else set()
+    names = sorted(snapshot.routes.keys() - retry)
+    if len(names) == 1 or (retry and not names):
+        return tuple(names) or tuple(retry & snapshot.routes.keys())
+    if names:
+        listed = ", ".join(names[:8])
+        raise UsageError("which topic?", hint=f"name it with --topic; the source holds {listed}", code="which-topic")
+    seen = None if name is None else snapshot.groups.get(name)
+    if seen is not None and seen.views == ():
+        raise nobody_online(name, seen, "its topics are not known; name one with --topic")
+    raise DataError(
+        f"no route is in {snapshot.endpoint}", hint="a plan needs the route of a topic", code="topic-not-found"
+    )
+
+
+def reported_by(group: Group) -> dict[str, str]:
+    """Client ID → the strategy that it reports, of the consumers that take part."""
+    reported = {} if group.assumed or group.seen is None else reported_strategies(group.seen)
+    return {client_id: name for client_id, name in reported.items() if client_id in group.client_ids}
+
+
+def missing_parts(group: Group) -> str | None:
+    """What of its topics is left out of a prediction, in a sentence; None where nothing is."""
+    if not group.unknown_routes:
+        return None
+    return f"{counted(len(group.unknown_routes), 'topic')} left out: {', '.join(sorted(group.unknown_routes))}"

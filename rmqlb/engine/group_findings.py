@@ -1,0 +1,185 @@
+"""The findings on a group, one list for every verb: a code, a severity and a count mean the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from rmqlb.engine.assignment.consumers import broadcasting_finding, shared_id_findings, unusual_findings
+from rmqlb.engine.assignment.detect import mismatch_findings
+from rmqlb.engine.assignment.owner_findings import owner_findings
+from rmqlb.engine.assignment.pop_and_proxy import proxy_findings
+from rmqlb.engine.diagnose.diagnose import findings_by
+from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.diagnose.rules import ONE_LOOK, RULES
+from rmqlb.engine.group import Group, Ownership, assumption, known
+from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
+from rmqlb.engine.source_findings import no_route_findings, source_findings, unread_findings
+from rmqlb.errors import DataError, RmqlbError
+from rmqlb.model.diagnosis import GroupFinding, group_finding
+from rmqlb.model.finding import INFO, SEVERITIES, Finding
+from rmqlb.model.group import BROADCASTING, retry_topic
+from rmqlb.model.snapshot import ClusterSnapshot, Unread, suggestion
+
+JUDGED = frozenset(rule.code for rule in RULES)
+"""The codes that a rule of `diagnose` gives."""
+_OWNERS = ("unassigned-queues", "duplicate-owners", "mismatch")
+_OF_CONSUMPTION = (
+    "no-consumer-online",
+    "frozen-consumer",
+    "blocked-consumer",
+    "head-blocked",
+    "pull-stopped",
+    "lock-lost",
+    "dropped-but-consuming",
+    "flow-control",
+    "consume-failing",
+    "hot-queue",
+)
+"""Codes that say how messages are consumed, not who owns which queue."""
+
+
+def group_findings(group: Group, unread: Sequence[Unread]) -> tuple[GroupFinding, ...]:
+    """All findings on a group of a snapshot, the worst first.
+
+    Args:
+        group: the group.
+        unread: the parts of it that could not be read.
+    """
+    owned = known(lambda: group.ownership)
+    found = dict.fromkeys(_findings(group, owned, unread))
+    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+
+
+def planning_findings(group: Group, *, pop: bool = True) -> tuple[Finding, ...]:
+    """The findings that decide how far a prediction for the group can be trusted, the worst first.
+
+    Args:
+        group: the group.
+        pop: the prediction covers topics that are consumed by POP; otherwise a finding says that they are left out.
+    """
+    if group.assumed or group.seen is None:
+        found = [*_of_given(group), *_of_routes(group), *group.strategy.findings]
+    else:
+        as_reported = replace(assumption(group.snapshot, group.name or ""), topics=group.given.topics)
+        reported = Group(group.snapshot, group.name, group.settings, as_reported, group.gaps)
+        found = [each.brief for each in group_findings(reported, ()) if each.code not in _OF_CONSUMPTION]
+        found += [*proxy_findings(group.seen), *_not_subscribed(group), *_given_strategy(group)]
+        if not pop and group.popped_routes:
+            names = ", ".join(route.topic for route in group.popped_routes)
+            text = f"left out: {names}, which {group.title} consumes by POP: no consumer owns a queue there"
+            found = [each for each in found if each.code != "pop-consumption"]
+            found.append(Finding("pop-consumption", text, group.name, INFO))
+        if group.given.sdk is not None or group.given.sdk_of:
+            found = [each for each in found if each.code != "mixed-sdks"]
+    found += group.sdks.findings
+    return tuple(dict.fromkeys((*found, *group_source_findings(group.snapshot, group))))
+
+
+def group_source_findings(snapshot: ClusterSnapshot, group: Group) -> Iterator[Finding]:
+    """How the source was read, and which parts could not be; parts of other groups and their topics are left out."""
+    topics = known(lambda: group.topics)
+
+    def concerns(part: Unread) -> bool:
+        if part.kind == "route":
+            return topics is None or part.name in topics
+        return part.kind in ("groups", "name-server", "proxy", "part", "other") or part.name == group.name
+
+    yield from source_findings(snapshot, concerns)
+
+
+def _findings(group: Group, owned: Ownership | None, unread: Sequence[Unread]) -> Iterator[GroupFinding]:
+    """What a diagnosis finds, causes first, and what is odd besides."""
+    found = findings_by(ONE_LOOK, GroupEvidence(group))
+    others = [*unread_findings(unread), *_others(group)]
+    if group.shares and not any(finding.explains or finding.code in _OWNERS for finding in found):
+        others += known(lambda: [*_unexplained(group, owned)]) or []
+    yield from found
+    yield from (group_finding(finding, group.name or "") for finding in others)
+
+
+def _unexplained(group: Group, owned: Ownership | None) -> Iterator[Finding]:
+    """What is certain of the owners, where too little is known to say why (raises RmqlbError)."""
+    states = group.group.queues
+    if owned is not None and owned.basis != "observed":
+        yield from owner_findings(owned.owners, group.title, group.name, owned.basis, states)
+    if group.basis != "assumed":
+        yield from mismatch_findings(group.predicted, group.members.name, states)
+
+
+def _others(group: Group) -> Iterator[Finding]:
+    """What no rule of a diagnosis is about."""
+    seen = group.group
+    if group.refusal is not None and group.refusal.code not in JUDGED:
+        yield _told(group.refusal)
+    elif seen.message_model == BROADCASTING:
+        yield broadcasting_finding(group.title, group.name)
+    if group.unsettled and group.refusal is None:
+        yield _told(group.unsettled_error)
+    yield from unusual_findings(seen)
+    yield from _of_routes(group)
+    if group.shares and not group.unsettled:
+        yield from _of_strategy(group)
+
+
+def _told(error: RmqlbError) -> Finding:
+    return Finding(error.code, error.message, error.group, INFO)
+
+
+def _of_routes(group: Group) -> Iterator[Finding]:
+    """What is odd about its topics and their routes."""
+    topics, snapshot = known(lambda: group.topics) or (), group.snapshot
+    yield from no_route_findings(group.name or "", topics, snapshot)
+    for sighting in (snapshot.routes[topic] for topic in topics if topic in snapshot.routes):
+        yield from sighting_findings(sighting)
+        yield from unreadable_findings(sighting.route)
+
+
+def _of_given(group: Group) -> Iterator[Finding]:
+    """What is odd about consumers that a caller gives."""
+    names = group.snapshot.groups
+    if group.name is not None and group.name not in names and names:
+        close = suggestion("groups", group.name, names)
+        yield Finding("group-not-seen", f"group {group.name} is not in {group.snapshot.endpoint}; {close}", group.name)
+    yield from shared_id_findings(group.given.client_ids or ())
+    if group.placeholders:
+        text = "the consumers are placeholders: real ones have other IDs, and sort by them"
+        yield Finding("placeholder-ids", text, severity=INFO)
+    if group.seen is not None:
+        yield from proxy_findings(group.seen)
+        yield from _not_subscribed(group)
+
+
+def _given_strategy(group: Group) -> Iterator[Finding]:
+    """That another strategy is given than the one that consumers report (raises DataError)."""
+    yield from group.strategy.findings if group.given.strategy is not None else ()
+
+
+def _not_subscribed(group: Group) -> Iterator[Finding]:
+    """That the group does not read a topic that was asked for."""
+    seen, asked = group.seen, [*group.given.topics]
+    if seen is None:
+        return
+    if group.given.retry and group.name is not None and retry_topic(group.name) not in group.topics:
+        topic = retry_topic(group.name)
+        if not seen.subscribes_to(topic):
+            why = "it is BROADCASTING" if seen.message_model == BROADCASTING else "it pulls"
+            text = f"--include-retry: {group.title} does not subscribe to {topic}: {why}"
+            yield Finding("not-subscribed", text, group.name)
+        else:
+            text = f"--include-retry: the route of {topic} is not in {group.snapshot.endpoint}"
+            yield Finding("no-route", text, group.name)
+    for topic in asked:
+        if (seen.views != () or seen.client_ids) and not seen.subscribes_to(topic):
+            yield Finding("not-subscribed", f"{group.title} does not subscribe to topic {topic}", group.name)
+
+
+def _of_strategy(group: Group) -> Iterator[Finding]:
+    """How the strategy is known, or why its owners cannot be predicted."""
+    try:
+        yield from (finding for finding in group.strategy.findings if finding.code not in JUDGED)
+        _ = group.predicted
+    except RmqlbError as error:
+        if error.code != DataError.code:  # another finding says what is missing
+            yield _told(error)

@@ -1,0 +1,183 @@
+"""The plan of one group: both sides of a change, what the group goes through in between, and what is odd about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.conformance import own_findings
+from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
+from rmqlb.engine.assignment.consumers import sort_findings
+from rmqlb.engine.assignment.group_sdks import mixed_finding
+from rmqlb.engine.assignment.pop_and_proxy import nobody_online
+from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics, proxy_topics
+from rmqlb.engine.consume.reported_clients import client_version, consumer_types
+from rmqlb.engine.consume.trials import convergence
+from rmqlb.engine.group import Group
+from rmqlb.engine.group_findings import planning_findings
+from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
+from rmqlb.engine.plan.placeholders import over_places
+from rmqlb.engine.plan.pop_plan import pop_plan
+from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
+from rmqlb.engine.route_findings import route_findings
+from rmqlb.errors import UsageError
+from rmqlb.model.finding import INFO, Finding
+from rmqlb.model.plan import Convergence, MovedRange, PopTopicPlan, RebalancePlan, Summary
+from rmqlb.model.words import counted
+
+
+def plan_group(
+    group: Group, changes: Changes, *, explain: bool = False, all_strategies: bool = False, pop_share: int | None = None
+) -> tuple[RebalancePlan, tuple[Summary, ...], tuple[Finding, ...]]:
+    """The group's plan, its summary over the places where new client IDs may sort, and the findings.
+
+    Args:
+        group: the group as it is.
+        changes: what changes, all at once.
+        explain: with the reason for each queue's owner.
+        all_strategies: with the same change under each strategy that needs no settings.
+        pop_share: as if its topics were consumed by POP with this `popShareQueueNum`.
+
+    Raises:
+        DataError: the group's consumers do not own its queues, or what decides their owners is unknown.
+        UsageError: the change contradicts the group.
+    """
+    group.must_share(broadcasting=True, pop=True)
+    _must_have_a_strategy(group, changes, pop_share)
+    members = group.members
+    after_ids = change_members(members.client_ids, changes)
+    if not group.client_ids and not after_ids:
+        raise nobody_online(group.name, group.seen, "plan with --add N or --consumers")
+    routes_after = change_routes((*group.pulled_routes, *group.popped_routes), changes)
+    number = len(group.pulled_routes)
+    members_after = replace(members, client_ids=after_ids)
+    if changes.to_strategy is not None:
+        members_after = replace(members_after, strategy=changes.to_strategy, strategy_of={})
+        group.must_be_answered(members_after)
+    before, after = Side(members, group.pulled_routes), Side(members_after, routes_after[:number])
+    named = {*changes.add, *(new for _, new in changes.replace)}
+    invented = {*group.placeholders, *(set(after_ids) - set(group.client_ids) - named)}
+    joiners = sorted(invented - set(group.placeholders))
+    plan = plan_rebalance(
+        group.name,
+        before,
+        after,
+        states=group.states,
+        changes=describe(changes),
+        placeholders=invented,
+        explain=explain,
+    )
+    if all_strategies:
+        plan = compare(plan, before, after, WITHOUT_SETTINGS)
+    plan, places = over_places(plan, before, after, joiners, group.states)
+    popped, of_pop = _popped(group, changes, after_ids, pop_share)
+    plan = replace(
+        plan,
+        convergence=_convergence(plan, group, before, after, changes) if group.pulled_routes else None,
+        strategy_origin=group.strategy.origin,
+        strategies_reported=group.strategy.reported,
+        pop_topics=popped,
+        sdks=group.used_sdks,
+    )
+    return plan, places, (*_findings(group, plan, before, after, joiners, explain=explain), *of_pop)
+
+
+def _must_have_a_strategy(group: Group, changes: Changes, pop_share: int | None) -> None:
+    """Refuse a strategy, or a share by POP, where none decides who reads a queue (raises UsageError)."""
+    given = (("--pop-share", pop_share), ("--strategy", group.given.strategy), ("--to-strategy", changes.to_strategy))
+    for option, value in given:
+        if value is not None:
+            must_ask_a_strategy(group, option)
+
+
+def must_ask_a_strategy(group: Group, option: str) -> None:
+    """Refuse an option about the strategy of a group in which no strategy decides (raises UsageError)."""
+    if group.by_proxy:
+        why, other = "its consumers are behind a Proxy", "name other consumers with --consumers ID,ID,…"
+    elif group.broadcasting:
+        why, other = "it is BROADCASTING", "look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…"
+    else:
+        return
+    raise UsageError(
+        f"{option}: no strategy decides who reads a queue of {group.title}, because {why}",
+        hint=f"leave {option} out, or {other}",
+        group=group.name,
+    )
+
+
+def _popped(
+    group: Group, changes: Changes, after_ids: Sequence[str], pop_share: int | None
+) -> tuple[tuple[PopTopicPlan, ...], tuple[Finding, ...]]:
+    """Who may read what by POP before and after; afterwards all brokers list the same consumers."""
+    before = group.popped_routes
+    if not before:
+        return (), ()
+    after = change_routes((*group.pulled_routes, *before), changes)[len(group.pulled_routes) :]
+    if group.by_proxy:
+        old, new = proxy_topics(before, group.client_ids), proxy_topics(after, after_ids)
+        return pop_plan(zip(old, before, strict=True), zip(new, after, strict=True)), ()
+    seen, given = None if group.assumed else group.seen, group.given.strategy
+    then = seen if seen is None else replace(seen, views=None)
+    old = pop_topics(seen, before, group.client_ids, strategy=given, share=pop_share)
+    new = pop_topics(then, after, after_ids, strategy=changes.to_strategy or given, share=pop_share)
+    plan = pop_plan(zip(old, before, strict=True), zip(new, after, strict=True))
+    return plan, tuple(dict.fromkeys((*pop_findings(old, group.name), *pop_findings(new, group.name))))
+
+
+def _convergence(plan: RebalancePlan, group: Group, before: Side, after: Side, changes: Changes) -> Convergence | None:
+    seen = None if group.assumed else group.seen
+    version, _ = client_version(seen)
+    kind, kinds, _ = consumer_types(seen)
+    return convergence(
+        plan,
+        before,
+        after,
+        changes,
+        states=group.states,
+        client_version=version,
+        consume_from=group.consume_from,
+        consumer_type=kind,
+        consumer_types=kinds,
+    )
+
+
+def _findings(
+    group: Group, plan: RebalancePlan, before: Side, after: Side, joiners: Sequence[str], *, explain: bool
+) -> tuple[Finding, ...]:
+    found = list(planning_findings(group))
+    if group.names_sdks:
+        found += mixed_sdks(group, plan)
+    if joiners and group.pulled_routes and not group.broadcasting:
+        found.append(placeholder_finding(plan.summary.moved, plan.summary.moved_range))
+    for side in (before, after):
+        queues = [queue for route in side.routes for queue in route.subscribe_queues()]
+        found += own_findings([side.members.name], queues, side.members.client_ids, side.members.settings)
+    known = [finding for route in before.routes for finding in route_findings(route)]
+    found += [each for route in after.routes for each in route_findings(route) if each not in known]
+    if explain:
+        found += sort_findings([*before.members.client_ids, *after.members.client_ids], "client ids")
+        found += sort_findings(
+            [data.broker_name for route in after.routes for data in route.queue_datas], "broker names"
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def mixed_sdks(group: Group, plan: RebalancePlan) -> Iterator[Finding]:
+    """That given consumers run several client libraries, with the queues that have no or two owners by prediction."""
+    if plan.topics and not group.broadcasting:
+        worse = max(plan.summary.before, plan.summary.after, key=lambda side: side.unassigned + side.duplicate_owners)
+        yield from mixed_finding(
+            group.sdks, group.client_ids, unassigned=worse.unassigned, several=worse.duplicate_owners
+        )
+
+
+def placeholder_finding(moved: int, over: MovedRange | None) -> Finding:
+    """That the new IDs are invented, and what depends on them."""
+    if over is not None and over.fewest == over.most and over.complete:
+        text = f"{counted(moved, 'queue')} move{'s' * (moved == 1)} wherever the new client IDs sort"
+    else:
+        rest = "sorts last" if over is not None else "stands for any other"
+        text = f"the new client IDs are not known; the tables assume an ID that {rest} ({counted(moved, 'move')})"
+        text += "; pass --add ID for the real one"
+    return Finding("placeholder-ids", text, severity=INFO)

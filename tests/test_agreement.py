@@ -1,0 +1,385 @@
+"""Every verb gives the same answer about a group, or says that it is unknown.
+
+Odd groups are asked through every verb; each gives the facts that it states, and facts of one name have to be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.check.check import check_policy
+from rmqlb.engine.diagnose.diagnose import diagnose
+from rmqlb.engine.diagnose.group_looks import evidence_of
+from rmqlb.engine.diff.compare import compare_snapshots
+from rmqlb.engine.group import resolve
+from rmqlb.engine.sweep.sweep import SweepRequest, sweep_snapshot
+from rmqlb.errors import RmqlbError
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, QueueState, Seen
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.owners import OwnersReport
+from rmqlb.model.plan import RebalancePlan
+from rmqlb.model.policy import GROUP, Limit, Policy, Rule
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
+from rmqlb.verbs.plan_rebalance import plan_rebalance
+from rmqlb.verbs.show_groups import show_consumers, show_groups
+from rmqlb.verbs.show_owners import show_owners
+from tests.engine.check.clusters import AVG_CLASS, cluster, members
+from tests.support.builders import HERE, route
+
+CIRCLE = "AllocateMessageQueueAveragelyByCircle"
+HASH = "AllocateMessageQueueConsistentHash"
+GRPC = "host@1@0@abc"
+AT = Seen("a test", datetime(2026, 1, 1, tzinfo=UTC))
+
+LIMITS = (
+    Limit("unassigned", 0.0),
+    Limit("duplicateOwners", 0.0),
+    Limit("idle", 0.0),
+    Limit("imbalance", 1.0),
+    Limit("minConsumers", 1000.0),
+    Limit("duplicateClientIds", 0.0),
+    Limit("lag", 0.0),
+)
+
+
+def with_reports(group: ConsumerGroup, **changes: Any) -> ConsumerGroup:
+    """The group whose consumers report this too."""
+    return replace(group, reports={i: replace(report, **changes) for i, report in group.reports.items()})
+
+
+def by_broker(owners: str | None, strategy: str = AVG_CLASS, modes: Mapping[str, tuple[str, ...]] | None = None) -> Any:
+    """Consumers x and y that let brokers assign their queues; `modes` None: brokers did not report request modes."""
+    return replace(
+        with_reports(members("x y", owners=owners, strategy=strategy), client_rebalance=False), request_modes=modes
+    )
+
+
+def two_routes(snapshot: ClusterSnapshot, number: int) -> ClusterSnapshot:
+    """NameServers that give T another number of queues."""
+    other = RouteSighting(route(a=number), HERE)
+    return replace(snapshot, routes={"T": replace(snapshot.routes["T"], others=(other,))})
+
+
+def of_several_sdks() -> ConsumerGroup:
+    """A Java and a Go consumer."""
+    found = members("x y", owners="x x y y")
+    languages = (Connection("x", "1.1.1.1:1", "JAVA", "V5_5_0"), Connection("y", "1.1.1.2:1", "GO", "V4_9_0"))
+    return replace(found, views=(MemberView(languages, Seen("broker 0")),))
+
+
+def write_only() -> ClusterSnapshot:
+    """A topic that nobody can read."""
+    return cluster(members("x y", lag={0: 5}), routes=(route(perm=2, a=4),))
+
+
+PARTLY = "the owners of one queue are unknown, those of the others contradict the prediction"
+ODD: dict[str, ClusterSnapshot] = {
+    "healthy": cluster(members("x y", owners="x x y y")),
+    "nothing observed": cluster(members("x y")),
+    "partly observed, as predicted": cluster(members("x y", owners="x ? y y")),
+    PARTLY: cluster(members("x y", owners="- - x+y ?")),
+    "partly observed, no strategy": cluster(members("x y", owners="- - x+y ?", strategy=None)),
+    "unassigned": cluster(members("x y", owners="x x - -", lag={2: 7})),
+    "duplicate owners": cluster(members("x y", owners="x+y x y y")),
+    "duplicate client ID": cluster(members("x x", owners="x x - -")),
+    "duplicate client ID, nothing observed": cluster(members("x x y")),
+    "mixed strategies": cluster(
+        replace(
+            members("x y", owners="x x+y y -"),
+            reports={"x": MemberReport("x", None, AVG_CLASS), "y": MemberReport("y", None, CIRCLE)},
+        )
+    ),
+    "mixed subscriptions": cluster(
+        members("x y", topics="T U", owners="x x y y", subscribed={"x": "T", "y": "U"}),
+        routes=(route(a=4), route("U", a=4)),
+    ),
+    "mixed SDKs": cluster(of_several_sdks()),
+    "split view": cluster(members("x y", "x", owners="x x y y")),
+    "broker-assigned AVG": cluster(by_broker("x x y y", AVG_CLASS, {})),
+    "broker-assigned AVG, nothing observed": cluster(by_broker(None, AVG_CLASS, {})),
+    "broker-assigned AVG_BY_CIRCLE": cluster(by_broker("x y x y", CIRCLE, {})),
+    "broker-assigned CONSISTENT_HASH": cluster(by_broker(None, HASH, {})),
+    "broker-assigned CONSISTENT_HASH, observed": cluster(by_broker("x x y y", HASH, {})),
+    "broker-assigned CONSISTENT_HASH, partly observed": cluster(by_broker("x ? - y", HASH, {})),
+    "broker-assigned or POP": cluster(by_broker("- - - -")),
+    "broker-assigned or POP, nothing observed": cluster(by_broker(None)),
+    "broker-assigned or POP, queues held": cluster(by_broker("x x y y")),
+    "POP by mode": cluster(by_broker("- - - -", AVG_CLASS, {"T": ("POP",)})),
+    "POP": cluster(members("x y", consume_type="CONSUME_POP")),
+    "gRPC": cluster(members(GRPC, strategy=None)),
+    "gRPC among others": cluster(members(f"x {GRPC}", owners="x x - -")),
+    "behind a Proxy": cluster(replace(members("", strategy=None), polling_num=3)),
+    "gRPC at a Proxy": cluster(
+        replace(members("", strategy=None), proxies=(ProxyView((Connection(GRPC),), HERE, "p:8080"),))
+    ),
+    "NameServers differ": two_routes(cluster(members("x y", owners="x x y y")), 6),
+    "NameServers differ, nothing observed": two_routes(cluster(members("x y")), 6),
+    "NameServers differ in write queues": two_routes(cluster(members("x y", owners="x x y y")), 4),
+    "unreadable topic": write_only(),
+    "unreadable and readable topic": cluster(
+        members("x y", topics="T U", lag={0: 5}), routes=(route(perm=2, a=4), route("U", a=4))
+    ),
+    "BROADCASTING": cluster(members("x y", message_model="BROADCASTING", owners="x+y x+y x+y x+y", lag={0: 9})),
+    "nobody online": cluster(members("", strategy=None, lag={0: 5})),
+    "nobody online, no Proxy": cluster(
+        replace(members("", strategy=None, lag={0: 5}), proxies=(ProxyView((), HERE, "p:8080"),))
+    ),
+    "broker that did not list its consumers": cluster(
+        members("x y", owners="x x y y"), unread=(Unread("members", "g", "timed out", "broker-b"),)
+    ),
+    "group that could not be read": cluster(unread=(Unread("group", "g", "timed out"),)),
+    "topic without a route": cluster(members("x y", topics="T U", owners="x x y y")),
+    "topics unknown": cluster(members("x y", topics=None)),
+    "no topic": cluster(members("x y", topics="%RETRY%g")),
+    "retry topic": cluster(
+        members("x y", topics="T %RETRY%g", owners="x x y y"), routes=(route(a=4), route("%RETRY%g", a=1))
+    ),
+    "pulls": cluster(members("x y", consume_type="CONSUME_ACTIVELY")),
+    "pulls, observed": cluster(members("x y", consume_type="CONSUME_ACTIVELY", owners="x x y -")),
+    "unknown strategy class": cluster(members("x y", strategy="OurOwn", owners="x y y y")),
+    "strategy with settings": cluster(members("x y", strategy="AllocateMessageQueueByMachineRoom")),
+    "more consumers than queues": cluster(members("a b c d e f", owners="a b c d")),
+    "consumers unknown": cluster(replace(members("x"), views=None, reports={})),
+    "frozen consumer": cluster(
+        replace(members("x y", owners="? ? y y"), reports={"y": MemberReport("y", None, AVG_CLASS)}),
+        unread=(Unread("member", "g", "timed out", "x", no_answer=True),),
+    ),
+    "stale owners": cluster(members("x", owners="x x z z")),
+}
+
+
+def facts_of(snapshot: ClusterSnapshot) -> Iterator[tuple[str, str, Any]]:
+    """Verb, fact, value; what a verb does not know it does not state."""
+    for verb in VERBS:
+        try:
+            for fact, value in verb(snapshot).items():
+                if value is not None:
+                    yield verb.__name__, fact, value
+        except RmqlbError:
+            continue
+
+
+def _show_groups(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    (line,) = show_groups(snapshot).groups
+    return _line(line) | _severities(line.findings)
+
+
+def _line(line: Any) -> dict[str, Any]:
+    prefix = "observed" if line.basis == "observed" else "predicted"
+    owners = (
+        {}
+        if line.basis is None
+        else {
+            "unassigned": _certain(line.unassigned, line.owners_unknown),
+            "duplicate owners": _certain(line.duplicate_owners, line.owners_unknown),
+            "idle": line.idle,
+            "imbalance": None if line.imbalance is None else round(line.imbalance, 9),
+        }
+    )
+    return {
+        "consumers": line.consumers,
+        "processes": line.processes,
+        "duplicate client IDs": line.duplicate_client_ids,
+        "queues": line.queues,
+        "lag": line.lag,
+        "mismatches": line.mismatches,
+        "strategies": frozenset(line.strategies) or None,
+        **{f"{prefix} {name}": value for name, value in owners.items()},
+    }
+
+
+def _certain(value: int | None, unknown: int | None) -> tuple[int, int] | None:
+    """A count that is certain, and how many more there may be; nothing where that is unbounded."""
+    return None if unknown is None or (value is None and not unknown) else (value or 0, unknown)
+
+
+def _severities(findings: Any) -> dict[str, Any]:
+    return {f"severity of {each.code}": each.severity for each in findings}
+
+
+def _show_consumers(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    found = show_consumers(snapshot, "g")
+    return _line(found.overview) | _severities(found.findings)
+
+
+def _show_owners(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    found = show_owners(snapshot, "g")
+    assert isinstance(found, OwnersReport)
+    unassigned, duplicate = found.bad_owners
+    unknown = len(found.queues) - len(found.observed_queues)
+    is_whole = found.pop_topics == () and "no-route" not in {each.code for each in found.meta.findings}
+    observed = (
+        {"observed unassigned": (unassigned, unknown), "observed duplicate owners": (duplicate, unknown)}
+        if found.observed_queues and is_whole and not found.broadcasting and (not unknown or unassigned or duplicate)
+        else {}
+    )
+    return {
+        "consumers": None if found.hidden else len(set(found.sorted_consumers)),
+        "processes": None if found.hidden else len(found.sorted_consumers),
+        "strategies": frozenset(found.strategies_reported) or None,
+        "queues": len(found.queues) if is_whole and found.strategies else None,
+        **observed,
+        **_severities(found.meta.findings),
+    }
+
+
+def _plan(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    plan = plan_rebalance(snapshot, "g")
+    assert isinstance(plan, RebalancePlan)
+    before = plan.summary.before
+    codes = {each.code for each in plan.meta.findings}
+    is_whole = not plan.pop_topics and bool(plan.topics) and codes.isdisjoint(("no-route", "routes-differ"))
+    found: dict[str, Any] = {"consumers": before.consumers if is_whole else None} | _severities(plan.meta.findings)
+    if is_whole and "unread" not in codes and plan.strategy_origin != "assumed":
+        found |= {
+            "predicted unassigned": (before.unassigned, 0),
+            "predicted duplicate owners": (before.duplicate_owners, 0),
+            "predicted idle": before.idle,
+            "predicted imbalance": None if before.imbalance is None else round(before.imbalance, 9),
+            "queues": before.queues,
+        }
+    if is_whole and plan.summary.observed is not None and not plan.broadcasting:
+        found["mismatches"] = plan.summary.observed.mismatches
+    return found
+
+
+def _diagnose(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    found = diagnose(evidence_of([snapshot], "g", Settings()))
+    counts = found.counts
+    return {
+        "consumers": counts.consumers,
+        "processes": counts.processes,
+        "queues": counts.queues,
+        "lag": counts.lag,
+        **_severities(each for each in found.findings if each.code != "lag-stalled"),
+    }
+
+
+def _check(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    policy = Policy("p", (Rule("r", GROUP, ("g",), LIMITS),))
+    measured = {
+        each.limit.name: each for each in check_policy(snapshot, policy, date(2026, 1, 1)).judgements if each.limit
+    }
+    found: dict[str, Any] = {}
+    for limit, fact in (("idle", "idle"), ("imbalance", "imbalance")):
+        one = measured[limit]
+        if isinstance(one.value, float | int) and one.basis:
+            prefix = "observed" if one.basis == "observed" else "predicted"
+            found[f"{prefix} {fact}"] = round(one.value, 9) if limit == "imbalance" else one.value
+    for limit, fact in (("unassigned", "unassigned"), ("duplicateOwners", "duplicate owners")):
+        one = measured[limit]
+        if one.verdict == "passed" and one.basis:
+            found[f"{'observed' if one.basis == 'observed' else 'predicted'} {fact}"] = (0, 0)
+        elif one.verdict == "failed":
+            found[f"certainly {fact}"] = True
+    for limit, fact in (("minConsumers", "processes"), ("duplicateClientIds", "duplicate client IDs"), ("lag", "lag")):
+        if measured[limit].verdict in ("passed", "failed") and (limit != "lag" or measured[limit].verdict == "passed"):
+            found[fact] = measured[limit].value
+    return found
+
+
+def _sweep(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    policy = Policy("p", (Rule("r", GROUP, ("g",), LIMITS[:3]),))
+    sweep, _ = sweep_snapshot(snapshot, policy, SweepRequest(("g",), ()), date(2026, 1, 1))
+    if not sweep.groups:
+        return {}
+    pulls_all = not resolve(snapshot, "g").popped
+    return {"queues": sweep.groups[0].queues if pulls_all else None, "consumers": sweep.groups[0].consumers}
+
+
+def _diff(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    found = compare_snapshots(snapshot, snapshot)
+    assert found.groups == ()  # nothing differs from itself
+    return {}
+
+
+VERBS: tuple[Callable[[ClusterSnapshot], dict[str, Any]], ...] = (
+    _show_groups,
+    _show_consumers,
+    _show_owners,
+    _plan,
+    _diagnose,
+    _check,
+    _sweep,
+    _diff,
+)
+
+
+def disagreements(snapshot: ClusterSnapshot) -> list[str]:
+    """The facts that verbs state differently, and the severities of which one is no other."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for verb, fact, value in facts_of(snapshot):
+        found.setdefault(fact, {}).setdefault(repr(value), []).append(verb)
+    return [f"{fact}: {values}" for fact, values in found.items() if len(values) > 1]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_all_verbs_agree(name: str) -> None:
+    assert disagreements(ODD[name]) == []
+
+
+@pytest.mark.parametrize("name", [name for name in ODD if "HASH" in name or "or POP" in name or "differ," in name])
+def test_what_is_not_decided_by_clients_is_never_predicted(name: str) -> None:
+    predicted = [f"{verb}: {fact}" for verb, fact, _ in facts_of(ODD[name]) if fact.startswith("predicted")]
+    assert predicted == [] or name == "broker-assigned or POP, queues held"
+
+
+def test_what_is_observed_and_bad_is_certain_in_every_verb() -> None:
+    facts = {(verb, fact): value for verb, fact, value in facts_of(ODD[PARTLY])}
+    assert facts["_show_groups", "observed unassigned"] == facts["_show_owners", "observed unassigned"] == (2, 1)
+    assert facts["_show_groups", "observed duplicate owners"] == (1, 1)
+    assert facts["_check", "certainly unassigned"]
+    assert facts["_check", "certainly duplicate owners"]
+    assert diagnose(evidence_of([ODD[PARTLY]], "g", Settings())).counts.unassigned == 2
+    met = show_groups(ODD[PARTLY], fail_on=["unassigned>0", "unassigned>1", "unassigned>3", "unassigned>2"]).conditions
+    assert [each.met for each in met] == [True, True, False, None]
+
+
+IDS = "abcd"
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
+    """A group of up to four consumers on up to two topics, of which anything may be odd or unknown."""
+    ids = draw(st.lists(st.sampled_from(IDS), max_size=5))
+    topics = draw(st.sampled_from(["T", "T U", "U", None]))
+    numbers = {topic: draw(st.integers(0, 6)) for topic in "TU"}
+    routes = tuple(route(topic, a=number) for topic, number in numbers.items() if draw(st.booleans()) or topic == "T")
+    found = members(
+        " ".join(ids),
+        *draw(st.sampled_from([(), (" ".join(ids[1:]),)])),
+        topics=topics,
+        strategy=draw(st.sampled_from([AVG_CLASS, CIRCLE, HASH, "OurOwn", None])),
+        subscribed=draw(st.sampled_from([None, dict.fromkeys(ids[:1], "U"), dict.fromkeys(ids, "T U")])),
+        consume_type=draw(st.sampled_from(["CONSUME_PASSIVELY", "CONSUME_ACTIVELY", "CONSUME_POP", None])),
+        message_model=draw(st.sampled_from(["CLUSTERING", "CLUSTERING", "BROADCASTING", None])),
+    )
+    owners = st.one_of(st.none(), st.frozensets(st.sampled_from([*ids, "z"]), max_size=2))
+    states = {
+        MessageQueue(topic, "a", i): QueueState(draw(owners), broker_offset=draw(st.integers(0, 9)), consumer_offset=0)
+        for topic, number in numbers.items()
+        for i in range(number)
+        if draw(st.booleans())
+    }
+    found = with_reports(found, client_rebalance=draw(st.sampled_from([True, False, None])))
+    modes = draw(st.sampled_from([None, {}, {"T": ("POP",)}, {"T": ("PULL",)}]))
+    found = replace(found, queues=states, request_modes=modes)
+    unread = draw(
+        st.sampled_from([(), (Unread("members", "g", "timed out", "b"),), (Unread("route", "U", "no answer"),)])
+    )
+    snapshot = cluster(found, routes=routes, unread=unread)
+    return two_routes(snapshot, draw(st.integers(0, 6))) if draw(st.integers(0, 4)) == 0 else snapshot
+
+
+@settings(max_examples=200, deadline=None)
+@given(snapshots())
+def test_all_verbs_agree_about_any_group(snapshot: ClusterSnapshot) -> None:
+    assert disagreements(snapshot) == []
