@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from rmqlb.model.send_trials import TrialsReport
     from rmqlb.model.sweep import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
+    from rmqlb.verbs.plan_rebalance import plan_rebalance
+    from rmqlb.verbs.show_groups import show_consumers, show_groups
+    from rmqlb.verbs.show_owners import show_owners
 
 _HOMES = {
     name: module
@@ -76,6 +79,9 @@ _HOMES = {
         "rmqlb.engine.sweep.given": "sweep_failures",
         "rmqlb.model.group_size": "GroupSize SizeLimits SizeQuestion",
         "rmqlb.model.sweep": "FailureSweep",
+        "rmqlb.verbs.plan_rebalance": "plan_rebalance",
+        "rmqlb.verbs.show_groups": "show_consumers show_groups",
+        "rmqlb.verbs.show_owners": "show_owners",
     }.items()
     for name in names.split()
 }
@@ -124,11 +130,15 @@ __all__ = [
     "check_strategy",
     "go_round_robin",
     "parse_route",
+    "plan_rebalance",
     "publish_queues",
     "receives_within",
     "select_by_hash",
     "select_by_machine_room",
     "select_by_random",
+    "show_consumers",
+    "show_groups",
+    "show_owners",
     "simulate_group",
     "simulate_group_trials",
     "simulate_receive",

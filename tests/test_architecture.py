@@ -26,8 +26,9 @@ MAY_IMPORT = {
     "engine": {"model"},
     "sources": {"model", "remoting"},
     "views": {"model"},
-    "cli": {"model", "engine", "sources", "views", "version", "pipeline"},
-    "__init__": {"version", "model", "engine", "sources"},
+    "verbs": {"model", "engine", "sources"},
+    "cli": {"model", "engine", "sources", "verbs", "views", "version", "pipeline"},
+    "__init__": {"version", "model", "engine", "sources", "verbs"},
     "__main__": {"cli"},
 }
 LIVES_IN = {
@@ -36,7 +37,7 @@ LIVES_IN = {
     "tabulate": {"views"},
     "httpx": {"sources"},
     "httpcore": {"sources"},
-    "msgspec": {"decoding", "model", "engine", "sources", "views", "cli", "pipeline"},
+    "msgspec": {"decoding", "model", "engine", "sources", "verbs", "views", "cli", "pipeline"},
     "numpy": {"engine", "pipeline"},
     "pyspark": {"pipeline"},
     "py4j": {"pipeline"},
@@ -138,11 +139,15 @@ def test_the_public_names_are_these() -> None:
         "check_strategy",
         "go_round_robin",
         "parse_route",
+        "plan_rebalance",
         "publish_queues",
         "receives_within",
         "select_by_hash",
         "select_by_machine_room",
         "select_by_random",
+        "show_consumers",
+        "show_groups",
+        "show_owners",
         "simulate_group",
         "simulate_group_trials",
         "simulate_receive",
@@ -262,7 +267,13 @@ def test_a_command_imports_no_other_command_and_what_they_share_imports_none() -
 
 
 MOST_LINES = 60
-"""Of a function, its docstring included: what fits a screen."""
+"""Of a function: what fits a screen. The docstring of a verb, which explains every argument, does not count."""
+
+
+def lines_of(function: ast.FunctionDef, path: Path) -> int:
+    docstring = function.body[0] if part(path) == "verbs" and ast.get_docstring(function) else None
+    own = 0 if docstring is None else (docstring.end_lineno or 0) - docstring.lineno
+    return (function.end_lineno or 0) - function.lineno - own
 
 
 def test_a_function_fits_a_screen() -> None:
@@ -270,6 +281,6 @@ def test_a_function_fits_a_screen() -> None:
         f"{path.relative_to(ROOT)}: {node.name}"
         for path in modules()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= MOST_LINES
+        if isinstance(node, ast.FunctionDef) and lines_of(node, path) >= MOST_LINES
     ]
     assert long == []

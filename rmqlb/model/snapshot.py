@@ -52,6 +52,11 @@ class Wanted(Struct, frozen=True):
     def named(self) -> tuple[str, ...]:
         return self.several if self.group is None else (self.group,)
 
+    @property
+    def only_topic(self) -> str | None:
+        """The topic of a route that does not name its own."""
+        return self.topics[0] if self.topics is not None and len(self.topics) == 1 else None
+
     def groups_among(self, present: Iterable[str]) -> tuple[str, ...]:
         """The named groups, in the place of each pattern those that it matches, RocketMQ's own left out; each once.
 

@@ -6,10 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import msgspec
+
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import Snapshot
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.model.words import counted
@@ -41,21 +44,15 @@ class Reader(Protocol):
         """Client ID → the stack traces of its consume threads, of the consumers that answer."""
 
 
-AnySource = str | os.PathLike[str] | ClusterSnapshot | Reader
-"""What a verb reads: a URL (`rocketmq://HOST:9876`, `http://…`), a file, a snapshot that was read, or a reader."""
+AnySource = str | os.PathLike[str] | ClusterSnapshot | Mapping[str, Any] | Snapshot | Reader
+"""What a verb reads: a URL (`rocketmq://HOST:9876`, `http://…`) or a file, as `-s` takes them; a snapshot that
+`fetch_routes` returned; a parsed document (the content of a file, as a dict); or a reader."""
 
 
-class SnapshotReader:
-    """A snapshot that is there already."""
+class _Unasked:
+    """What is there already: nobody can be asked anything more."""
 
     live = False
-
-    def __init__(self, snapshot: ClusterSnapshot) -> None:
-        self._snapshot = snapshot
-
-    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
-        """The snapshot, whatever is wanted of it."""
-        return self._snapshot
 
     def ask_offsets(self, *_: object) -> States | None:
         """Nobody can be asked."""
@@ -68,6 +65,33 @@ class SnapshotReader:
     def ask_stacks(self, *_: object, **__: object) -> Mapping[str, tuple[str, ...]]:
         """Nobody can be asked."""
         return {}
+
+
+class SnapshotReader(_Unasked):
+    """A snapshot that was read before."""
+
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        self._snapshot = snapshot
+
+    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
+        """The snapshot, whatever is wanted of it."""
+        return self._snapshot
+
+
+class _DocumentReader(_Unasked):
+    """A parsed document, read as a file that holds it."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        try:
+            self._body = msgspec.json.encode(document)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UsageError(f"the document cannot be written as JSON: {error}") from None
+
+    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
+        """The wanted parts of the document (raises DataError)."""
+        from rmqlb.sources.dump.read_document import read_document
+
+        return read_document(self._body, "the document", wanted, topic=wanted.only_topic, group=wanted.group).snapshot
 
 
 class _TextReader:
@@ -104,11 +128,15 @@ def reader(source: AnySource) -> Reader:
     """The source, ready to be read (raises UsageError)."""
     if isinstance(source, ClusterSnapshot):
         return SnapshotReader(source)
+    if isinstance(source, Snapshot):
+        return SnapshotReader(source.meta.snapshot)
+    if isinstance(source, Mapping):
+        return _DocumentReader(source)
     if isinstance(source, str | os.PathLike):
         return _TextReader(os.fspath(source))
     if isinstance(source, Reader):
         return source
-    raise UsageError(f"a source is a URL, a path or a snapshot, not {type(source).__name__}")
+    raise UsageError(f"a source is a URL, a path, a snapshot or a parsed document, not {type(source).__name__}")
 
 
 def ask_route(source: Reader, topic: str) -> TopicRouteData | None:

@@ -29,9 +29,8 @@ class DumpSource:
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
         progress(self._where, 0, 0)
-        topic = wanted.topics[0] if wanted.topics is not None and len(wanted.topics) == 1 else None
-        body = self._body()
-        return read_document(body, self._where, wanted, topic=topic, group=wanted.group, limit=self._max_bytes).snapshot
+        of = {"topic": wanted.only_topic, "group": wanted.group}
+        return read_document(self._body(), self._where, wanted, **of, limit=self._max_bytes).snapshot
 
     def ask_offsets(self, *_: object) -> States | None:  # a dump holds what it holds
         return None

@@ -1,0 +1,110 @@
+"""Each verb in Python returns what its command prints with `-o json`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rmqlb
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.result import Result
+from rmqlb.views.formats.machine import as_json
+from tests.cli.run import ROOT, run
+
+EXAMPLES = ROOT / "examples"
+CLUSTER = str(EXAMPLES / "cluster.json")
+GROUPS = str(EXAMPLES / "four-groups.yaml")
+FAULTS = str(EXAMPLES / "faults.json")
+
+
+def printed(line: str) -> dict[str, Any]:
+    """What a command prints as JSON."""
+    ran = run(*shlex.split(line), "-o", "json")
+    assert ran.stdout, ran.stderr
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def must_equal(result: Result, line: str) -> None:
+    """The result is the data of the command's JSON, and its meta has the command's findings."""
+    expected = printed(line)
+    assert json.loads(as_json(result)) == expected["data"]
+    assert json.loads(as_json({"findings": list(result.meta.findings)}))["findings"] == expected["findings"]
+
+
+def document(path: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+    return found
+
+
+def test_plan_rebalance() -> None:
+    plan, line = partial(rmqlb.plan_rebalance, CLUSTER), f"plan-rebalance -s {CLUSTER}"
+    must_equal(plan("order-svc", add=1), f"{line} -g order-svc --add 1")
+    must_equal(plan("order-svc", remove=1, explain=True), f"{line} -g order-svc --remove 1 --explain")
+    must_equal(
+        plan(["order-svc", "bill-*"], remove_brokers=["broker-b"], fail_on=["moved>1000"]),
+        f"{line} -g order-svc -g 'bill-*' --remove-broker broker-b --fail-on 'moved>1000'",
+    )
+    must_equal(
+        plan("order-svc", strategy="all", scale_to=5, read_queues={"broker-a": 6}),
+        f"{line} -g order-svc --strategy all --scale-to 5 --read-queues broker-a=6",
+    )
+    must_equal(
+        plan(topics=["OrderEvents"], consumers=3, strategy="AVG", to_strategy="AVG_BY_CIRCLE"),
+        f"{line} -t OrderEvents --consumers 3 --strategy AVG --to-strategy AVG_BY_CIRCLE",
+    )
+
+
+def test_show_owners() -> None:
+    owners, line = partial(rmqlb.show_owners, CLUSTER), f"show-owners -s {CLUSTER}"
+    must_equal(owners("order-svc"), f"{line} -g order-svc")
+    must_equal(owners("*-svc", strategies=["AVG"]), f"{line} -g '*-svc' --strategy AVG")
+    must_equal(
+        owners(
+            topics=["Skewed"],
+            consumers=["a", "b"],
+            strategies=["CONSISTENT_HASH"],
+            strategy_options=["virtual-nodes=20"],
+            sdk={"a": "go"},
+        ),
+        f"{line} -t Skewed --consumers a,b --strategy CONSISTENT_HASH --strategy-option virtual-nodes=20 --sdk a=go",
+    )
+
+
+@pytest.mark.parametrize("source", [CLUSTER, GROUPS, FAULTS])
+def test_show_groups(source: str) -> None:
+    must_equal(rmqlb.show_groups(source), f"show-groups -s {source}")
+    must_equal(
+        rmqlb.show_groups(source, "*-svc", severity="warning", fail_on=["groups-with-errors>1000"]),
+        f"show-groups -s {source} -g '*-svc' --severity warning --fail-on 'groups-with-errors>1000'",
+    )
+
+
+@pytest.mark.parametrize(("source", "group"), [(CLUSTER, "order-svc"), (GROUPS, "dup-svc"), (FAULTS, "ship-svc")])
+def test_show_consumers(source: str, group: str) -> None:
+    must_equal(rmqlb.show_consumers(source, group), f"show-consumers -s {source} -g {group}")
+
+
+def test_a_source_may_be_a_path_or_a_parsed_document() -> None:
+    of_text = as_json(rmqlb.plan_rebalance(CLUSTER, "order-svc", add=1))
+    assert as_json(rmqlb.plan_rebalance(Path(CLUSTER), "order-svc", add=1)) == of_text
+    assert as_json(rmqlb.plan_rebalance(document(CLUSTER), "order-svc", add=1)) == of_text
+
+
+def test_errors_are_those_of_the_package() -> None:
+    with pytest.raises(DataError, match="no-such-group"):
+        rmqlb.show_owners(CLUSTER, "no-such-group")
+    with pytest.raises(DataError, match="cannot read nowhere"):
+        rmqlb.show_groups("nowhere.json")
+    with pytest.raises(UsageError, match="a source is a URL, a path, a snapshot or a parsed document, not int"):
+        rmqlb.show_groups(7)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="cannot be written as JSON"):
+        rmqlb.show_groups({"topics": object()})
+    with pytest.raises(DataError, match="the document"):
+        rmqlb.show_groups({"what": "is this"})
