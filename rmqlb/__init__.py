@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rmqlb.model.send_trials import TrialsReport
     from rmqlb.model.sweep import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
+    from rmqlb.verbs.check import check
     from rmqlb.verbs.plan_rebalance import plan_rebalance
     from rmqlb.verbs.show_groups import show_consumers, show_groups
     from rmqlb.verbs.show_owners import show_owners
@@ -79,6 +80,7 @@ _HOMES = {
         "rmqlb.engine.sweep.given": "sweep_failures",
         "rmqlb.model.group_size": "GroupSize SizeLimits SizeQuestion",
         "rmqlb.model.sweep": "FailureSweep",
+        "rmqlb.verbs.check": "check",
         "rmqlb.verbs.plan_rebalance": "plan_rebalance",
         "rmqlb.verbs.show_groups": "show_consumers show_groups",
         "rmqlb.verbs.show_owners": "show_owners",
@@ -127,6 +129,7 @@ __all__ = [
     "allocate",
     "allocate_for",
     "assign_pop",
+    "check",
     "check_strategy",
     "go_round_robin",
     "parse_route",

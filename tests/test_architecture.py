@@ -136,6 +136,7 @@ def test_the_public_names_are_these() -> None:
         "allocate",
         "allocate_for",
         "assign_pop",
+        "check",
         "check_strategy",
         "go_round_robin",
         "parse_route",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,30 @@ def test_show_groups(source: str) -> None:
 @pytest.mark.parametrize(("source", "group"), [(CLUSTER, "order-svc"), (GROUPS, "dup-svc"), (FAULTS, "ship-svc")])
 def test_show_consumers(source: str, group: str) -> None:
     must_equal(rmqlb.show_consumers(source, group), f"show-consumers -s {source} -g {group}")
+
+
+def test_check() -> None:
+    day, line = "2026-11-21", f"check -s {CLUSTER}"
+    today = date.fromisoformat(day)
+    must_equal(rmqlb.check(CLUSTER, today=today), f"{line} --today {day}")
+    must_equal(rmqlb.check(FAULTS, today=today), f"check -s {FAULTS} --today {day}")
+    policy = str(EXAMPLES / "policy.yaml")
+    must_equal(
+        rmqlb.check(CLUSTER, policy, today=today, fail_from="info"),
+        f"{line} -p {policy} --today {day} --fail-from info",
+    )
+    assert rmqlb.check(CLUSTER, policy, today=date(2027, 1, 1)).outcome == "failed"
+
+
+def test_a_policy_may_be_a_dict() -> None:
+    waiver = {"topic": "Skewed", "limit": "minBrokers", "until": date(2026, 12, 31), "reason": "migration"}
+    rule = {"name": "spread", "topics": ["*"], "limits": {"minBrokers": 3}}
+    result = rmqlb.check(CLUSTER, {"rules": [rule], "waivers": [waiver]}, today=date(2026, 11, 21))
+    assert (result.policy, result.outcome, len(result.waived)) == ("the policy", "failed", 1)
+    with pytest.raises(UsageError, match=r"rules"):
+        rmqlb.check(CLUSTER, {"rules": 7})
+    with pytest.raises(UsageError, match="--fail-from grave: no such severity"):
+        rmqlb.check(CLUSTER, fail_from="grave")  # type: ignore[arg-type]
 
 
 def test_a_source_may_be_a_path_or_a_parsed_document() -> None:

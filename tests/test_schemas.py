@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from rmqlb.cli import click
 from rmqlb.cli.main import app
 from rmqlb.cli.results import RESULTS, known_names, result_of
+from rmqlb.model.check_result import check_result
 from rmqlb.model.checking import Basis, CheckReport, Judgement, Verdict, WaiverUse
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
@@ -295,7 +296,7 @@ def check_reports(draw: st.DrawFn) -> CheckReport:
 @FEW
 @given(check_reports())
 def test_any_check_fits(report: CheckReport) -> None:
-    must_print("rmqlb/check", check_view.check_report(report).data, "check")
+    must_print("rmqlb/check", check_view.check_report(check_result(report)).data, "check")
 
 
 EVERY_KEY = """

@@ -159,7 +159,7 @@ RESULTS = (
         "model.recording.TakenSnapshot",
         "whole",
     ),
-    Result("rmqlb/check", ("check",), "a policy's limits and what came of each", "views.check.result.CheckResult"),
+    Result("rmqlb/check", ("check",), "a policy's limits and what came of each", "model.check_result.CheckResult"),
     Result(
         "rmqlb/pipeline",
         tuple(f"pipeline {stage}" for stage in _STAGES),
