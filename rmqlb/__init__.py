@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rmqlb.model.sweep import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
     from rmqlb.verbs.check import check
+    from rmqlb.verbs.diff import diff
     from rmqlb.verbs.plan_rebalance import plan_rebalance
     from rmqlb.verbs.show_groups import show_consumers, show_groups
     from rmqlb.verbs.show_owners import show_owners
@@ -81,6 +82,7 @@ _HOMES = {
         "rmqlb.model.group_size": "GroupSize SizeLimits SizeQuestion",
         "rmqlb.model.sweep": "FailureSweep",
         "rmqlb.verbs.check": "check",
+        "rmqlb.verbs.diff": "diff",
         "rmqlb.verbs.plan_rebalance": "plan_rebalance",
         "rmqlb.verbs.show_groups": "show_consumers show_groups",
         "rmqlb.verbs.show_owners": "show_owners",
@@ -131,6 +133,7 @@ __all__ = [
     "assign_pop",
     "check",
     "check_strategy",
+    "diff",
     "go_round_robin",
     "parse_route",
     "plan_rebalance",

@@ -20,6 +20,7 @@ from tests.cli.run import ROOT, run
 
 EXAMPLES = ROOT / "examples"
 CLUSTER = str(EXAMPLES / "cluster.json")
+LATER = str(EXAMPLES / "cluster-later.json")
 GROUPS = str(EXAMPLES / "four-groups.yaml")
 FAULTS = str(EXAMPLES / "faults.json")
 
@@ -114,6 +115,20 @@ def test_a_policy_may_be_a_dict() -> None:
         rmqlb.check(CLUSTER, {"rules": 7})
     with pytest.raises(UsageError, match="--fail-from grave: no such severity"):
         rmqlb.check(CLUSTER, fail_from="grave")  # type: ignore[arg-type]
+
+
+def test_diff() -> None:
+    must_equal(rmqlb.diff(CLUSTER, LATER), f"diff {CLUSTER} {LATER}")
+    must_equal(
+        rmqlb.diff(CLUSTER, LATER, "order-*", system=True, fail_on=["moved>1000"]),
+        f"diff {CLUSTER} {LATER} -g 'order-*' --system --fail-on 'moved>1000'",
+    )
+    must_equal(rmqlb.diff(CLUSTER, FAULTS), f"diff {CLUSTER} {FAULTS}")
+    with pytest.raises(DataError, match="no-such-group"):
+        rmqlb.diff(CLUSTER, LATER, "no-such-group")
+    with pytest.raises(DataError) as raised:
+        rmqlb.diff(str(EXAMPLES / "topicRoute-Skewed.txt"), CLUSTER)
+    assert raised.value.hint == "compare snapshots, as fetch-routes writes them"
 
 
 def test_a_source_may_be_a_path_or_a_parsed_document() -> None:

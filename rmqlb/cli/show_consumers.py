@@ -32,7 +32,8 @@ def show_consumers(
     Exit codes: 0 done, 2 usage, 4 the group is not there, 5 endpoint unreachable.
     """
     from rmqlb.verbs.selection import select
-    from rmqlb.verbs.show_groups import consumers_in, reported_strategies
+    from rmqlb.verbs.show_groups import consumers_in
+    from rmqlb.verbs.strategies import reported_strategies
     from rmqlb.views.overview.consumers import consumers_report
 
     terminal = Terminal("show-consumers", output, more_formats=("jsonl",))

@@ -57,7 +57,8 @@ def show_groups(
     from rmqlb.cli.common.fail_on import conditions
     from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
     from rmqlb.verbs.parse import severity
-    from rmqlb.verbs.show_groups import groups_of, reported_strategies
+    from rmqlb.verbs.show_groups import groups_of
+    from rmqlb.verbs.strategies import reported_strategies
     from rmqlb.views.overview.groups import groups_report
 
     terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"))

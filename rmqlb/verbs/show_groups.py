@@ -22,7 +22,7 @@ from rmqlb.verbs.globs import each_matches
 from rmqlb.verbs.parse import severity as parse_severity
 from rmqlb.verbs.selection import Selection, select
 from rmqlb.verbs.source import AnySource, Reader, reader
-from rmqlb.verbs.strategies import Strategies
+from rmqlb.verbs.strategies import Strategies, reported_strategies
 
 
 def show_groups(
@@ -100,10 +100,3 @@ def consumers_in(source: Reader, chosen: Selection, strategies: Strategies) -> C
     others = replace(snapshot, unread=tuple(part for part in snapshot.unread if part not in its_unread))
     of_source = group_source_findings(others, group)
     return with_meta(found, Meta(snapshot, (*(each.brief for each in found.findings), *of_source)))
-
-
-def reported_strategies(options: Sequence[str]) -> Strategies:
-    """The settings of whatever strategies consumers report (raises UsageError)."""
-    strategies = Strategies(options)
-    strategies.must_apply(reported=True)
-    return strategies

@@ -1,6 +1,7 @@
 """Show a moment, once or again and again."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from msgspec import Struct
@@ -83,20 +84,42 @@ def show_verb(
         consumers: `--consumers` as typed, which may read stdin.
         unknown_hint: what to do where a condition's figure is unknown.
     """
-    from rmqlb.cli.common.fail_on import require_known
     from rmqlb.cli.common.reading import Reader
 
     check_watch(options, source, consumers, terminal)
     reader = Reader(source, terminal)
-
-    def look() -> SnapshotView:
-        with terminal.progress(verb=verb) as progress:
-            result = ask(reader, progress)
-        tried = conditions_of(result)
-        require_known(tried, unknown_hint)
-        return SnapshotView(report(result), result.meta.snapshot, result.meta.findings, tried)
-
+    look = partial(_look, partial(ask, reader), report, terminal, verb=verb, unknown_hint=unknown_hint)
     show(look, options, terminal)
+
+
+def show_once(
+    ask: "Callable[[Progress], Shown]",
+    report: "Callable[[Shown], Report]",
+    terminal: Terminal,
+    *,
+    verb: str,
+    unknown_hint: str = "",
+) -> None:
+    """Ask a verb that has its sources, and show its result; the arguments are those of `show_verb`."""
+    look = partial(_look, ask, report, terminal, verb=verb, unknown_hint=unknown_hint)
+    show(look, WatchOptions(), terminal)
+
+
+def _look(
+    ask: "Callable[[Progress], Shown]",
+    report: "Callable[[Shown], Report]",
+    terminal: Terminal,
+    *,
+    verb: str,
+    unknown_hint: str,
+) -> SnapshotView:
+    from rmqlb.cli.common.fail_on import require_known
+
+    with terminal.progress(verb=verb) as progress:
+        result = ask(progress)
+    tried = conditions_of(result)
+    require_known(tried, unknown_hint)
+    return SnapshotView(report(result), result.meta.snapshot, result.meta.findings, tried)
 
 
 def conditions_of(result: "Result") -> "tuple[TriedCondition, ...]":
