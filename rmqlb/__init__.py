@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rmqlb.sources.formats.from_documents import parse_route
     from rmqlb.verbs.check import check
     from rmqlb.verbs.diff import diff
+    from rmqlb.verbs.fetch_routes import fetch_routes
     from rmqlb.verbs.plan_rebalance import plan_rebalance
     from rmqlb.verbs.show_groups import show_consumers, show_groups
     from rmqlb.verbs.show_owners import show_owners
@@ -83,6 +84,7 @@ _HOMES = {
         "rmqlb.model.sweep": "FailureSweep",
         "rmqlb.verbs.check": "check",
         "rmqlb.verbs.diff": "diff",
+        "rmqlb.verbs.fetch_routes": "fetch_routes",
         "rmqlb.verbs.plan_rebalance": "plan_rebalance",
         "rmqlb.verbs.show_groups": "show_consumers show_groups",
         "rmqlb.verbs.show_owners": "show_owners",
@@ -134,6 +136,7 @@ __all__ = [
     "check",
     "check_strategy",
     "diff",
+    "fetch_routes",
     "go_round_robin",
     "parse_route",
     "plan_rebalance",

@@ -139,6 +139,7 @@ def test_the_public_names_are_these() -> None:
         "check",
         "check_strategy",
         "diff",
+        "fetch_routes",
         "go_round_robin",
         "parse_route",
         "plan_rebalance",

@@ -131,6 +131,28 @@ def test_diff() -> None:
     assert raised.value.hint == "compare snapshots, as fetch-routes writes them"
 
 
+def test_fetch_routes() -> None:
+    fetch = rmqlb.fetch_routes
+    for source in (CLUSTER, GROUPS, FAULTS):
+        must_equal(fetch(source), f"fetch-routes -s {source}")
+        must_equal(fetch(source, evidence=True, system=True), f"fetch-routes -s {source} --evidence --system")
+    must_equal(fetch(CLUSTER, topics="Order*", groups=["*-svc"]), f"fetch-routes -s {CLUSTER} -t 'Order*' -g '*-svc'")
+    must_equal(fetch(CLUSTER, redact=True), f"fetch-routes -s {CLUSTER} --redact")
+    with pytest.raises(DataError, match="NoSuchTopic"):
+        fetch(CLUSTER, topics="NoSuchTopic")
+
+
+def test_a_fetched_snapshot_is_a_source() -> None:
+    snapshot = rmqlb.fetch_routes(CLUSTER)
+    for source in (snapshot, snapshot.meta.snapshot):
+        assert as_json(rmqlb.plan_rebalance(source, "order-svc", add=1)) == as_json(
+            rmqlb.plan_rebalance(CLUSTER, "order-svc", add=1)
+        )
+        assert as_json(rmqlb.show_groups(source)) == as_json(rmqlb.show_groups(CLUSTER))
+        assert as_json(rmqlb.diff(source, LATER)) == as_json(rmqlb.diff(CLUSTER, LATER))
+        assert as_json(rmqlb.fetch_routes(source)) == as_json(snapshot)
+
+
 def test_a_source_may_be_a_path_or_a_parsed_document() -> None:
     of_text = as_json(rmqlb.plan_rebalance(CLUSTER, "order-svc", add=1))
     assert as_json(rmqlb.plan_rebalance(Path(CLUSTER), "order-svc", add=1)) == of_text

@@ -18,6 +18,7 @@ from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.verbs.globs import in_vain_of
+from rmqlb.verbs.parse import names_of
 from rmqlb.verbs.source import AnySource, Reader, reader
 from rmqlb.verbs.strategies import Strategies, reported_strategies
 
@@ -60,8 +61,7 @@ def diff(
         DataError: a group is in neither snapshot.
         EndpointError: a source cannot be read.
     """
-    names = (groups,) if isinstance(groups, str) else tuple(groups)
-    question = diff_question(names, system=system, strategy_options=strategy_options, fail_on=fail_on)
+    question = diff_question(names_of(groups), system=system, strategy_options=strategy_options, fail_on=fail_on)
     return diff_sources(reader(before), reader(after), question)
 
 

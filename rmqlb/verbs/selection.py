@@ -16,7 +16,7 @@ from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, is_pattern
 from rmqlb.verbs.globs import each_matches
-from rmqlb.verbs.parse import require_members, sdks
+from rmqlb.verbs.parse import names_of, require_members, sdks
 from rmqlb.verbs.source import Reader
 
 Found = TypeVar("Found")
@@ -171,7 +171,6 @@ def select(
     include_retry: bool = False,
 ) -> Selection:
     """The groups that plain arguments of a verb ask for (raises UsageError)."""
-    names = () if group is None else (group,) if isinstance(group, str) else tuple(group)
     texts = [sdk] if isinstance(sdk, str) else [f"{client_id}={name}" for client_id, name in (sdk or {}).items()]
     ids = consumers if consumers is None or isinstance(consumers, int) else tuple(consumers)
-    return Selection(tuple(dict.fromkeys(names)), tuple(dict.fromkeys(topics)), ids, include_retry, tuple(texts))
+    return Selection(names_of(group or ()), tuple(dict.fromkeys(topics)), ids, include_retry, tuple(texts))

@@ -19,6 +19,7 @@ from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.verbs.globs import each_matches
+from rmqlb.verbs.parse import names_of
 from rmqlb.verbs.parse import severity as parse_severity
 from rmqlb.verbs.selection import Selection, select
 from rmqlb.verbs.source import AnySource, Reader, reader
@@ -47,10 +48,9 @@ def show_groups(
         DataError: a name or a pattern matches no group.
         EndpointError: the source cannot be read.
     """
-    names = (groups,) if isinstance(groups, str) else tuple(groups)
     lowest = None if severity is None else parse_severity(severity, "--severity")
     asked = [parse_condition(text, GROUPS_FIGURES) for text in fail_on]
-    return groups_of(reader(source), names, reported_strategies(strategy_options), lowest, asked)
+    return groups_of(reader(source), names_of(groups), reported_strategies(strategy_options), lowest, asked)
 
 
 def groups_of(
