@@ -46,8 +46,10 @@ if TYPE_CHECKING:
     from rmqlb.verbs.diff import diff
     from rmqlb.verbs.fetch_routes import fetch_routes
     from rmqlb.verbs.plan_rebalance import plan_rebalance
+    from rmqlb.verbs.plan_rollout import plan_rollout
     from rmqlb.verbs.show_groups import show_consumers, show_groups
     from rmqlb.verbs.show_owners import show_owners
+    from rmqlb.verbs.simulate_rebalance import simulate_rebalance
 
 _HOMES = {
     name: module
@@ -86,8 +88,10 @@ _HOMES = {
         "rmqlb.verbs.diff": "diff",
         "rmqlb.verbs.fetch_routes": "fetch_routes",
         "rmqlb.verbs.plan_rebalance": "plan_rebalance",
+        "rmqlb.verbs.plan_rollout": "plan_rollout",
         "rmqlb.verbs.show_groups": "show_consumers show_groups",
         "rmqlb.verbs.show_owners": "show_owners",
+        "rmqlb.verbs.simulate_rebalance": "simulate_rebalance",
     }.items()
     for name in names.split()
 }
@@ -140,6 +144,7 @@ __all__ = [
     "go_round_robin",
     "parse_route",
     "plan_rebalance",
+    "plan_rollout",
     "publish_queues",
     "receives_within",
     "select_by_hash",
@@ -150,6 +155,7 @@ __all__ = [
     "show_owners",
     "simulate_group",
     "simulate_group_trials",
+    "simulate_rebalance",
     "simulate_receive",
     "simulate_send",
     "simulate_trials",

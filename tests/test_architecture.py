@@ -143,6 +143,7 @@ def test_the_public_names_are_these() -> None:
         "go_round_robin",
         "parse_route",
         "plan_rebalance",
+        "plan_rollout",
         "publish_queues",
         "receives_within",
         "select_by_hash",
@@ -153,6 +154,7 @@ def test_the_public_names_are_these() -> None:
         "show_owners",
         "simulate_group",
         "simulate_group_trials",
+        "simulate_rebalance",
         "simulate_receive",
         "simulate_send",
         "simulate_trials",
@@ -270,11 +272,11 @@ def test_a_command_imports_no_other_command_and_what_they_share_imports_none() -
 
 
 MOST_LINES = 60
-"""Of a function: what fits a screen. The docstring of a verb, which explains every argument, does not count."""
+"""Of a function: what fits a screen. The docstring of a verb or a command, which is its manual, does not count."""
 
 
 def lines_of(function: ast.FunctionDef, path: Path) -> int:
-    docstring = function.body[0] if part(path) == "verbs" and ast.get_docstring(function) else None
+    docstring = function.body[0] if part(path) in ("verbs", "cli") and ast.get_docstring(function) else None
     own = 0 if docstring is None else (docstring.end_lineno or 0) - docstring.lineno
     return (function.end_lineno or 0) - function.lineno - own
 

@@ -153,6 +153,61 @@ def test_a_fetched_snapshot_is_a_source() -> None:
         assert as_json(rmqlb.fetch_routes(source)) == as_json(snapshot)
 
 
+def test_simulate_rebalance() -> None:
+    simulate, line = partial(rmqlb.simulate_rebalance, CLUSTER), f"simulate-rebalance -s {CLUSTER}"
+    must_equal(
+        simulate("order-svc", "crash #1@30s", explain=True, trials=5, trial=2, seed=7),
+        f"{line} -g order-svc --event 'crash #1@30s' --explain --trials 5 --trial 2 --seed 7",
+    )
+    must_equal(
+        simulate(
+            "order-svc",
+            ["join 1@30s", "leave #0@1m"],
+            duration="5m",
+            orderly=True,
+            timers=["rebalance-wait=10s"],
+            rates=["500", "OrderEvents=20"],
+            latency="3ms",
+            consume_time="2ms",
+            client="5.1.0",
+            consumer_types="push",
+            consume_from="first",
+            fail_on=["longest-gap-ms>1000000"],
+        ),
+        f"{line} -g order-svc --event 'join 1@30s' --event 'leave #0@1m' --for 5m --orderly --timer rebalance-wait=10s "
+        "--rate 500 --rate OrderEvents=20 --latency 3ms --consume-time 2ms --client 5.1.0 --consumer-type push "
+        "--consume-from first --fail-on 'longest-gap-ms>1000000'",
+    )
+    must_equal(
+        rmqlb.simulate_rebalance(LATER, "order-svc", all_new=True, rates_since=CLUSTER),
+        f"simulate-rebalance -s {LATER} -g order-svc --all-new --rates-since {CLUSTER}",
+    )
+    must_equal(
+        simulate("*", "restart-broker broker-b@30s, down 1m", fail_on=["longest-gap-ms>1000000"]),
+        f"{line} -g '*' --event 'restart-broker broker-b@30s, down 1m' --fail-on 'longest-gap-ms>1000000'",
+    )
+    with pytest.raises(UsageError, match="nothing happens to the group"):
+        simulate("order-svc")
+    with pytest.raises(UsageError, match="there is no event explode"):
+        simulate("order-svc", "explode #1@30s")
+
+
+def test_plan_rollout() -> None:
+    plan, line = partial(rmqlb.plan_rollout, CLUSTER), f"plan-rollout -s {CLUSTER}"
+    must_equal(
+        plan("order-svc", pauses="30s", trials=3, seed=5, fail_on=["misassigned>1000"]),
+        f"{line} -g order-svc --pause 30s --trials 3 --seed 5 --fail-on 'misassigned>1000'",
+    )
+    must_equal(
+        plan("order-svc", to_strategy="AVG_BY_CIRCLE", pauses=["20s", "60s"], at_once=[1, 2], ids="same", trials=2),
+        f"{line} -g order-svc --to-strategy AVG_BY_CIRCLE --pause 20s,60s --at-once 1,2 --ids same --trials 2",
+    )
+    with pytest.raises(UsageError, match="--pause soon: not a time"):
+        plan("order-svc", pauses="soon")
+    with pytest.raises(UsageError, match="--restart x: it is not in the group"):
+        plan("order-svc", restart="x")
+
+
 def test_a_source_may_be_a_path_or_a_parsed_document() -> None:
     of_text = as_json(rmqlb.plan_rebalance(CLUSTER, "order-svc", add=1))
     assert as_json(rmqlb.plan_rebalance(Path(CLUSTER), "order-svc", add=1)) == of_text

@@ -72,8 +72,8 @@ def check(
     Exit codes: 0 all limits passed or are waived, 2 usage or a malformed policy, 3 a limit failed, 4 incomplete,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.common import amounts
     from rmqlb.cli.common.reading import Reader
+    from rmqlb.verbs import amounts
     from rmqlb.verbs.check import check_question, check_source
 
     terminal = Terminal("check", output, more_formats=(*_FOR_CI, "prometheus"))

@@ -65,7 +65,6 @@ def select_queue(
 
     Exit codes: 0 done, 2 usage, 4 the topic is not there or has no writable queue, 5 endpoint unreachable.
     """
-    from rmqlb.cli.common.amounts import one_of
     from rmqlb.engine.plan.changes import Changes, change_routes, describe
     from rmqlb.engine.route_findings import sighting_findings
     from rmqlb.engine.send.sdks.findings import keyed_findings
@@ -73,6 +72,7 @@ def select_queue(
     from rmqlb.engine.source_findings import source_findings
     from rmqlb.model.send_scenario import ProxyMode
     from rmqlb.verbs import parse as values
+    from rmqlb.verbs.amounts import one_of
     from rmqlb.views.send.key_queues import key_queues_report
 
     terminal = Terminal("select-queue", output, more_formats=("jsonl",))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
+from msgspec import Struct
 
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
@@ -137,6 +138,31 @@ def reader(source: AnySource) -> Reader:
     if isinstance(source, Reader):
         return source
     raise UsageError(f"a source is a URL, a path, a snapshot or a parsed document, not {type(source).__name__}")
+
+
+class Earlier(Struct, frozen=True):
+    """An earlier snapshot of the same cluster.
+
+    Attributes:
+        source: the snapshot.
+        option: what errors about it begin with, as `--rates-since FILE`.
+    """
+
+    source: Reader
+    option: str
+
+
+def earlier(source: AnySource | None, option: str = "--rates-since") -> Earlier | None:
+    """An earlier snapshot, which is no running cluster (raises UsageError)."""
+    if source is None:
+        return None
+    if isinstance(source, str | os.PathLike):
+        from rmqlb.sources.source_text import shown_source
+
+        option = f"{option} {shown_source(os.fspath(source))}"
+        if "://" in os.fspath(source):
+            raise UsageError(f"{option}: an earlier snapshot is a file", hint="write one with fetch-routes --to FILE")
+    return Earlier(reader(source), option)
 
 
 def ask_route(source: Reader, topic: str) -> TopicRouteData | None:

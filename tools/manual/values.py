@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.cli.common.group_simulation.parse_events import VERBS
+from rmqlb.verbs.group_simulation.parse_events import VERBS
 from rmqlb.cli.common.sections import sections_of
 from rmqlb.cli.main import COMMANDS
 from rmqlb.cli.pipeline.options import LOSS_LIMITS

@@ -20,8 +20,8 @@ def sdks_of(texts: Sequence[str] | None) -> list[ChosenSdk]:
 
 def file_of_keys(path: str, source: str | None, max_size: str) -> list[str]:
     """The keys of `--keys-file`, one per line (raises UsageError, DataError)."""
-    from rmqlb.cli.common.amounts import byte_count
     from rmqlb.sources.user_files.send_inputs import read_text
+    from rmqlb.verbs.amounts import byte_count
     from rmqlb.verbs.parse import lines_of
 
     if source == "-" and path == "-":

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common import amounts
 from rmqlb.cli.common.known_names import remember
 from rmqlb.cli.common.options import GroupOptions, SourceOptions
 from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
@@ -20,7 +19,9 @@ from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.sources.opening import Access, open_source
 from rmqlb.sources.source_text import is_live
+from rmqlb.verbs import amounts
 from rmqlb.verbs import parse as values
+from rmqlb.verbs.source import Earlier, earlier
 
 if TYPE_CHECKING:
     from rmqlb.sources.pace import Pace
@@ -128,10 +129,15 @@ def _pace(source: str | None) -> Pace | None:
     return Pace()
 
 
-def check_rates_since(options: SourceOptions, path: str | None) -> None:
-    """Refuse two snapshots on stdin (raises UsageError)."""
+def earlier_snapshot(options: SourceOptions, path: str | None, terminal: Terminal) -> Earlier | None:
+    """The snapshot that `--rates-since` names (raises UsageError)."""
     if options.source == "-" and path == "-":
         raise UsageError("-s - and --rates-since - both read stdin")
+    found = earlier(path)
+    if found is None:
+        return None
+    own = replace(options, source=path, active_context=None, ignored_context_note=None)
+    return Earlier(Reader(own, terminal), found.option)
 
 
 def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:

@@ -1,5 +1,7 @@
 """Show a moment, once or again and again."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -7,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common import amounts
 from rmqlb.cli.common.fail_on import judge
 from rmqlb.cli.common.options import SourceOptions, output_option
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.result import Result
+from rmqlb.verbs import amounts
 
 if TYPE_CHECKING:
     from rmqlb.cli.common.reading import Reader
@@ -62,8 +64,8 @@ def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Term
 
 
 def show_verb(
-    ask: "Callable[[Reader, Progress], Shown]",
-    report: "Callable[[Shown], Report]",
+    ask: Callable[[Reader, Progress], Shown],
+    report: Callable[[Shown], Report],
     source: SourceOptions,
     options: WatchOptions,
     terminal: Terminal,
@@ -93,8 +95,8 @@ def show_verb(
 
 
 def show_once(
-    ask: "Callable[[Progress], Shown]",
-    report: "Callable[[Shown], Report]",
+    ask: Callable[[Progress], Shown],
+    report: Callable[[Shown], Report],
     terminal: Terminal,
     *,
     verb: str,
@@ -106,8 +108,8 @@ def show_once(
 
 
 def _look(
-    ask: "Callable[[Progress], Shown]",
-    report: "Callable[[Shown], Report]",
+    ask: Callable[[Progress], Shown],
+    report: Callable[[Shown], Report],
     terminal: Terminal,
     *,
     verb: str,
@@ -122,7 +124,7 @@ def _look(
     return SnapshotView(report(result), result.meta.snapshot, result.meta.findings, tried)
 
 
-def conditions_of(result: "Result") -> "tuple[TriedCondition, ...]":
+def conditions_of(result: Result) -> tuple[TriedCondition, ...]:
     """The conditions that a result answers; of several groups those of each, with its name."""
     found: tuple[TriedCondition, ...] = getattr(result, "conditions", ())
     for part in getattr(result, "groups", ()):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common import amounts
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.terminal import Terminal
@@ -20,6 +19,7 @@ from rmqlb.errors import DataError, EndpointError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, is_pattern
 from rmqlb.sources.source_text import is_live, shown_source
+from rmqlb.verbs import amounts
 from rmqlb.verbs.globs import each_matches
 
 Looks = tuple[ClusterSnapshot, ...]

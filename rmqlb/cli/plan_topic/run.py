@@ -8,7 +8,6 @@ from typing import get_args
 import typer
 from msgspec.structs import replace
 
-from rmqlb.cli.common.amounts import one_of
 from rmqlb.cli.common.keys import file_of_keys, sdks_of
 from rmqlb.cli.common.options import SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import Reader, fetch
@@ -29,6 +28,7 @@ from rmqlb.model.send_scenario import ProxyMode
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.model.topic_change import StepCheck
 from rmqlb.verbs import parse as values
+from rmqlb.verbs.amounts import one_of
 from rmqlb.verbs.source import ask_route
 from rmqlb.verbs.strategies import Strategies
 from rmqlb.views.topic_change_view import topic_change_report

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from rmqlb.cli.common import amounts
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.model.configuration import (
     COLORS,
@@ -17,6 +16,7 @@ from rmqlb.model.configuration import (
 )
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.user_files.config_places import project_file, user_file
+from rmqlb.verbs import amounts
 from rmqlb.views.report import FORMATS
 
 MOST_RETRIES = 20

@@ -8,10 +8,9 @@ from math import fsum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common.group_simulation.parse import rates as typed_rates
 from rmqlb.cli.common.inputs import group_of
 from rmqlb.cli.common.options import GroupOptions, SourceOptions
-from rmqlb.cli.common.reading import wanted_for
+from rmqlb.cli.common.reading import earlier_snapshot, wanted_for
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.size_group.options import WorkOptions
 from rmqlb.cli.size_group.question import Asked
@@ -32,6 +31,8 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.model.words import counted
 from rmqlb.sources.source_text import is_live
+from rmqlb.verbs.group_simulation.parse import rates as typed_rates
+from rmqlb.verbs.rates_since import rates_since
 from rmqlb.verbs.strategies import Strategies
 
 _PLACEHOLDERS = "placeholder-ids"
@@ -153,9 +154,8 @@ def _rates(
     topics = [route.topic for route in found.pulled_routes]
     given = spread_evenly(typed_rates(work.rate or (), topics), found.pulled_routes)
     if work.rates_since is not None:
-        from rmqlb.cli.common.rates_since import rates_since
-
-        given = rates_since(work.rates_since, source, which, found, snapshot, terminal) | given
+        earlier = earlier_snapshot(source, work.rates_since, terminal)
+        given = (rates_since(earlier, wanted_for(source, which), found, snapshot) if earlier else {}) | given
     unknown = list(dict.fromkeys(queue.topic for queue in found.pulled_queues if queue not in given)) if given else []
     if unknown:
         raise DataError(

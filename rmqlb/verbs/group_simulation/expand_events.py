@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from rmqlb.cli.common.group_simulation.parse_events import AskedEvent, parse_event
 from rmqlb.engine.consume.events import renamed_apart, restarts
 from rmqlb.engine.plan.changes import placeholders
 from rmqlb.errors import UsageError
@@ -20,6 +19,7 @@ from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import suggestion
+from rmqlb.verbs.group_simulation.parse_events import AskedEvent, parse_event
 from rmqlb.verbs.parse import file_lines, new_broker, queue_number
 from rmqlb.verbs.strategies import Strategies
 

@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping
 
 from msgspec import Struct, field
 
-from rmqlb.cli.common.amounts import duration_us
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import suggestion
+from rmqlb.verbs.amounts import duration_us
 
 
 class Verb(Struct, frozen=True):

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from rmqlb.cli.common.amounts import duration_us, rate
 from rmqlb.errors import UsageError
 from rmqlb.model.group import RETRY_PREFIX, ConsumerType
 from rmqlb.model.group_scenario import TIMER_NAMES, Timers
 from rmqlb.model.snapshot import suggestion
+from rmqlb.verbs.amounts import duration_us, rate
 
 _MAY_BE_ZERO = ("pull-delay", "release-wait", "notify-batch", "unlock-delay")
 

@@ -1,18 +1,21 @@
 """The options of `simulate-rebalance` and `plan-rollout`: what happens, how consumers are configured, and trials."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Struct
 
 from rmqlb.cli.common.options import (
     GroupOptions,
     GroupsOptions,
-    SourceOptions,
-    StrategyOptions,
     about_option,
     panel,
     shown_option,
 )
+
+if TYPE_CHECKING:
+    from rmqlb.verbs.group_simulation.inputs import ConsumerTexts, Happenings
+
+RATE_HINT = "say how many messages come: --rate R or --rates-since FILE"
 
 happens_option = panel("What happens")
 members_option = panel("How the consumers are configured")
@@ -61,6 +64,14 @@ class EventOptions(Struct, frozen=True):
         bool, happens_option("--broadcasting", help="BROADCASTING; default: what the source says, or CLUSTERING.")
     ] = False
 
+    @property
+    def texts(self) -> "Happenings":
+        """The same for the verbs (raises UsageError)."""
+        from rmqlb.verbs.group_simulation.expand_events import event_texts
+        from rmqlb.verbs.group_simulation.inputs import Happenings
+
+        return Happenings(event_texts(self.event or ()), self.for_, self.all_new, self.broadcasting)
+
 
 class MemberOptions(Struct, frozen=True):
     """How the consumers are configured; the defaults are what the source says, and then the client's own."""
@@ -104,6 +115,22 @@ class MemberOptions(Struct, frozen=True):
         str | None, members_option(metavar="FILE", help="An earlier snapshot: each queue's rate is what came since.")
     ] = None
 
+    @property
+    def texts(self) -> "ConsumerTexts":
+        """The same for the verbs."""
+        from rmqlb.verbs.group_simulation.inputs import ConsumerTexts
+
+        return ConsumerTexts(
+            self.client,
+            self.orderly,
+            self.consumer_type or (),
+            self.consume_from,
+            self.timer or (),
+            self.latency,
+            self.consume_time,
+            self.rate or (),
+        )
+
 
 class TrialOptions(Struct, frozen=True):
     """How often, with which dice."""
@@ -114,13 +141,3 @@ class TrialOptions(Struct, frozen=True):
     ] = None
     trial: Annotated[str, trials_option(metavar="K", help="Which of them to look at, from 0.")] = "0"
     seed: Annotated[int, trials_option(help="Random seed.")] = 1
-
-
-class GroupSimulationOptions(Struct, frozen=True):
-    """What both commands ask of a group, together; `happens` is None of a command that makes its own events."""
-
-    source: SourceOptions
-    configured: MemberOptions
-    strategies: StrategyOptions
-    seed: int
-    happens: EventOptions | None = None

@@ -1,4 +1,4 @@
-"""The result of `simulate-rebalance`: a group over time. All times count from the start, in milliseconds."""
+"""The result of `simulate-rebalance`: groups over time. All times count from the start, in milliseconds."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ from typing import TypeVar
 from msgspec import Struct, field
 
 from rmqlb.model.condition import TriedCondition
+from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_report import GroupFigures, GroupReport, GroupTrials, OfQueue, QueueTimeline, Step
 from rmqlb.model.group_scenario import EventKind
+from rmqlb.model.result import Result
 from rmqlb.model.sdk_use import SdkUse
+from rmqlb.model.send_report import SendReport
+from rmqlb.model.send_result import SendResult, send_result
 from rmqlb.model.times import milliseconds, milliseconds_if_known
+from rmqlb.model.unknown import sum_if_known
 
+_SUMMED = ("queues_with_gap", "queues_with_overlap", "queues_with_outage", "queues_unread_at_end")
+_LONGEST = ("longest_gap_ms", "longest_overlap_ms", "longest_outage_ms", "unread_ms")
+_SENT = ("messages", "lost", "retried")
 Shape = TypeVar("Shape", bound=Struct)
 
 
@@ -164,7 +172,7 @@ class ConsumerPart(Struct, frozen=True, rename="camel"):
     taken: int
 
 
-class GroupResult(Struct, frozen=True, rename="camel"):
+class GroupResult(Result, frozen=True):
     """A consumer group over time.
 
     Attributes:
@@ -199,6 +207,68 @@ class GroupResult(Struct, frozen=True, rename="camel"):
     sdks: tuple[SdkUse, ...] = ()
 
 
+class SimulationsSummary(Struct, frozen=True, rename="camel"):
+    """What happens to all groups, and to producers.
+
+    Attributes:
+        groups: how many.
+        groups_affected: groups of which a queue is in an outage, has a gap, an overlap or is unread at the end, or that
+            do not converge.
+        queues: of all groups; one that two groups read counts twice.
+        queues_with_gap: queues that had no owner at some time.
+        queues_with_overlap: queues that had several.
+        queues_with_outage: queues whose broker could not be read at some time.
+        queues_unread_at_end: queues that no consumer reads at the end.
+        queues_misassigned_throughout: queues that are unassigned or have duplicate owners at the beginning and at the
+            end: the events are not why.
+        longest_gap_ms: of any group.
+        longest_overlap_ms: of any group.
+        longest_outage_ms: of any group.
+        unread_ms: the longest time in which no consumer read a queue: the longest wait of a message.
+        redelivered: bound of the messages that are redelivered; null when a rate that it needs is unknown.
+        convergence_ms: from the first event until the last group has converged; null when one has not.
+        topics: topics of which producers were simulated.
+        messages: that these sent.
+        lost: of these, lost.
+        retried: of these, with more than one attempt.
+        longest_send_ms: the longest that a message took; null without producers.
+    """
+
+    groups: int
+    groups_affected: int
+    queues: int
+    queues_with_gap: int
+    queues_with_overlap: int
+    queues_with_outage: int
+    queues_unread_at_end: int
+    queues_misassigned_throughout: int
+    longest_gap_ms: float
+    longest_overlap_ms: float
+    longest_outage_ms: float
+    unread_ms: float
+    redelivered: int | None
+    convergence_ms: float | None
+    topics: int
+    messages: int
+    lost: int
+    retried: int
+    longest_send_ms: float | None
+
+
+class SimulationOfGroups(Result, frozen=True):
+    """Several consumer groups over time, and producers while brokers fail.
+
+    Attributes:
+        groups: each group's simulation, as rmqlb/simulate-rebalance has it.
+        producers: a producer of each topic that a failing broker has queues of, as rmqlb/send has it.
+        summary: of all of them.
+    """
+
+    groups: tuple[GroupResult, ...]
+    producers: tuple[SendResult, ...]
+    summary: SimulationsSummary
+
+
 def group_result(
     report: GroupReport, trials: GroupTrials | None, conditions: Sequence[TriedCondition], *, explain: bool
 ) -> GroupResult:
@@ -218,6 +288,32 @@ def group_result(
         conditions=tuple(conditions),
         sdks=report.sdks,
     )
+
+
+def simulation_of_groups(
+    groups: Sequence[GroupResult], simulations: Sequence[GroupReport], producers: Sequence[SendReport]
+) -> SimulationOfGroups:
+    """The result of several groups, whose simulations are these."""
+    sent = tuple(send_result(each, [each], [], None, [], None) for each in producers)
+    return SimulationOfGroups(tuple(groups), sent, _summary(simulations, producers))
+
+
+def gravity(report: GroupReport, trials: GroupTrials | None = None) -> str:
+    """How grave a simulation is: error of what stays bad, in any trial, warning of what passes, else in order."""
+    f = report.figures
+    overlaps = (0, 0) if report.scenario.broadcasting else (f.queues_with_overlap_at_end, f.queues_with_overlap)
+    if trials is not None and trials.converged < trials.trials:
+        return ERROR
+    if f.convergence_ms is None or f.queues_unread_at_end or f.queues_with_gap_at_end or overlaps[0]:
+        return ERROR
+    return WARNING if f.queues_with_outage or f.queues_with_gap or overlaps[1] else "inOrder"
+
+
+def misassigned_throughout(report: GroupReport) -> int:
+    """Queues without an owner, or with duplicate owners, when the simulation begins and when it ends."""
+    bad = {"unassigned"} if report.scenario.broadcasting else {"unassigned", "duplicate-owners"}
+    ends = [(one.intervals[0].state, one.intervals[-1].state) for one in report.timelines if one.intervals]
+    return sum(first in bad and last in bad for first, last in ends)
 
 
 def consumer_parts(report: GroupReport) -> list[ConsumerPart]:
@@ -249,4 +345,23 @@ def _scenario(report: GroupReport) -> SimulatedGroup:
         consume_from_where=s.consume_from,
         timers=in_ms(s.timers, TimersInMs),
         rates=tuple(QueueRate(queue.topic, queue.broker_name, queue.queue_id, rate) for queue, rate in rates),
+    )
+
+
+def _summary(simulations: Sequence[GroupReport], producers: Sequence[SendReport]) -> SimulationsSummary:
+    figures = [report.figures for report in simulations]
+    converged = [each.convergence_ms for each in figures]
+    sends = [report.totals for report in producers]
+    return SimulationsSummary(
+        groups=len(simulations),
+        groups_affected=sum(gravity(report) != "inOrder" for report in simulations),
+        queues=sum(len(report.timelines) for report in simulations),
+        queues_misassigned_throughout=sum(map(misassigned_throughout, simulations)),
+        redelivered=sum_if_known(each.redelivered for each in figures),
+        convergence_ms=None if None in converged else max(each or 0 for each in converged),
+        topics=len(sends),
+        longest_send_ms=max((each.longest_send_ms or 0 for each in sends), default=None),
+        **{name: sum(getattr(each, name) for each in figures) for name in _SUMMED},
+        **{name: max(getattr(each, name) for each in figures) for name in _LONGEST},
+        **{name: sum(getattr(each, name) for each in sends) for name in _SENT},
     )
