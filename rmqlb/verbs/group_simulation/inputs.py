@@ -164,15 +164,15 @@ def gather(
         elsewhere: routes of other topics that events and rates may be about: they do not happen to this group.
     """
     happens, strategies = question.happens or Happenings(), question.strategies
-    found = chosen.resolve(snapshot, name, strategies.settings_for, strategy=question.strategy)
+    found = chosen.resolve(snapshot, name, lambda *_: strategies.settings, strategy=question.strategy)
     found.must_share(broadcasting=broadcasting_too)
     broadcasting = happens.broadcasting or found.broadcasting
     others = {broker.broker_name for route in elsewhere for broker in route.broker_datas}
     events, of_events = read_events(happens.event, found.client_ids, found.pulled_routes, strategies, others)
+    strategies.must_apply(reported=question.strategy is None)
     found = found.with_settings(strategies.settings_for([route.topic for route in found.known_routes], found.name))
     joining = [event.subject for event in events if event.kind == "join"]
     chosen.require_named({*found.client_ids, *joining})
-    strategies.must_apply(reported=question.strategy is None)
     _require_somebody(found, events, may_join=question.happens is not None)
     members, of_members = _members(found, broadcasting=broadcasting)
     own = found.settings
