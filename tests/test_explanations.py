@@ -46,6 +46,7 @@ SHARED = frozenset(
         "needs-extra",
         "new-ids",
         "no-answer",
+        "no-readable-queue",
         "no-route",
         "no-secret",
         "no-source",

@@ -55,6 +55,8 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
         strategies: RocketMQ's names; of those that need as few consumers and queues, the first is the answer.
         work: queue → for how many seconds listeners consume what comes into it in a second, by one thread; without
             `max_utilisation` it may be empty.
+        work_of_topics: topic without a readable queue → the work of all its messages, in the unit of `work`; the queues
+            that `queues_per_broker` gives it share that evenly.
         threads: consume threads of a consumer (`consumeThreadMin`, 20 in a client that was not configured).
         present: client IDs of the group now; the machines of future ones are taken from them, for strategies that look
             at machines or zones.
@@ -71,6 +73,7 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
     ) = None
     strategies: tuple[str, ...] = ("AVG",)
     work: Mapping[MessageQueue, float] = field(default_factory=dict)
+    work_of_topics: Mapping[str, float] = field(default_factory=dict)
     threads: Annotated[int, Meta(ge=1, le=10_000)] = 20
     orderly: bool = False
     present: tuple[str, ...] = ()

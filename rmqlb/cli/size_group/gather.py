@@ -44,19 +44,20 @@ class Gathered(Struct, frozen=True):
     question: SizeQuestion
     settings: Settings
     rates: Mapping[MessageQueue, float]
+    rates_of_topics: Mapping[str, float]  # topic without a readable queue → its rate
     consume_ms: Mapping[str, float]  # topic → how long a listener takes for a message
     findings: tuple[Finding, ...]
 
     def told(self, size: GroupSize, conditions: tuple[TriedCondition, ...]) -> GroupSize:
         """The size with the rates that it is made from, and the conditions."""
-        if not self.rates:
+        if not self.consume_ms:
             return replace(size, conditions=conditions)
-        of_topics = {
-            route.topic: fsum(self.rates[queue] for queue in route.subscribe_queues())
-            for route in self.on_topics.pulled_routes
-        }
+        of_topics = dict(self.rates_of_topics)
+        for route in self.on_topics.pulled_routes:
+            if queues := route.subscribe_queues():
+                of_topics[route.topic] = fsum(self.rates[queue] for queue in queues)
         topics = tuple(
-            replace(each, rate_per_second=of_topics[each.topic], consume_ms=self.consume_ms[each.topic])
+            replace(each, rate_per_second=of_topics.get(each.topic), consume_ms=self.consume_ms[each.topic])
             for each in size.topics
         )
         return replace(size, topics=topics, conditions=conditions)
@@ -64,13 +65,12 @@ class Gathered(Struct, frozen=True):
 
 def wanted(source: SourceOptions, which: GroupOptions, work: WorkOptions) -> Wanted:
     """What is to be read: of consumers also how long they take, where nothing else says it."""
-    has_rate = bool(work.rate) or work.rates_since is not None
     if which.group is None and which.topic:
         which = replace(which, consumers="1")  # of a group that does not run yet the topics are enough
     elif which.group is None and is_live(source.source):
         hint = "name it with --group; of a group that does not run yet name only its topics, with --topic"
         raise UsageError("which group?", hint=hint, code="which-group")
-    return replace(wanted_for(source, which), evidence=has_rate)
+    return replace(wanted_for(source, which), evidence=work.has_rate)
 
 
 def gather(
@@ -87,14 +87,16 @@ def gather(
     found = _on_topics(snapshot, which, strategies, names)
     present = () if found.assumed else found.client_ids
     members = replace(found.members, client_ids=present)
-    rates = _rates(source, which, work, found, snapshot, terminal)
-    consume_ms = _consume_ms(asked, found) if rates else {}
+    consume_ms = _consume_ms(asked, found) if work.has_rate else {}
+    rates, rates_of_topics = _rates(source, which, work, found, snapshot, terminal)
+    _require_read(rates, rates_of_topics, asked)
     question = SizeQuestion(
         limits=asked.limits,
         consumers=asked.consumers or _usual_sizes(found.pulled_routes, asked),
         queues_per_broker=asked.queues_per_broker,
         strategies=tuple(runnable(names, members) if asked.all_strategies else names) or (found.strategy.strategy,),
         work={queue: rate * consume_ms[queue.topic] / 1000 for queue, rate in rates.items()},
+        work_of_topics={topic: rate * consume_ms[topic] / 1000 for topic, rate in rates_of_topics.items()},
         threads=asked.threads,
         orderly=work.orderly or (found.seen is not None and bool(rates) and is_orderly(found.seen) is True),
         present=present,
@@ -107,7 +109,7 @@ def gather(
     if asked.limits.survive_broker and len(found.pulled_routes) > 1:
         # Without an only topic nothing is left, which fails.
         findings += [each for route in found.pulled_routes for each in one_broker_findings(route)]
-    return Gathered(found, question, found.settings, rates, consume_ms, tuple(dict.fromkeys(findings)))
+    return Gathered(found, question, found.settings, rates, rates_of_topics, consume_ms, tuple(dict.fromkeys(findings)))
 
 
 def _on_topics(snapshot: ClusterSnapshot, which: GroupOptions, strategies: Strategies, names: Sequence[str]) -> Group:
@@ -148,22 +150,37 @@ def _rates(
     found: Group,
     snapshot: ClusterSnapshot,
     terminal: Terminal,
-) -> Mapping[MessageQueue, float]:
-    """Of every queue, or of none when no rate is given."""
+) -> tuple[Mapping[MessageQueue, float], Mapping[str, float]]:
+    """The rates of all queues, and those typed for topics without one; both are empty when no rate is given."""
     topics = [route.topic for route in found.pulled_routes]
-    given = spread_evenly(typed_rates(work.rate or (), topics), found.pulled_routes)
+    typed = typed_rates(work.rate or (), topics)
+    given = spread_evenly(typed, found.pulled_routes)
     if work.rates_since is not None:
         from rmqlb.cli.common.rates_since import rates_since
 
         given = rates_since(work.rates_since, source, which, found, snapshot, terminal) | given
-    unknown = list(dict.fromkeys(queue.topic for queue in found.pulled_queues if queue not in given)) if given else []
+    unknown = (
+        list(dict.fromkeys(queue.topic for queue in found.pulled_queues if queue not in given)) if work.has_rate else []
+    )
     if unknown:
         raise DataError(
             f"how many messages come to {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})",
             hint=f"say it: --rate {unknown[0]}=R",
             code="rate-unknown",
         )
-    return given
+    with_queues = {queue.topic for queue in found.pulled_queues}
+    return given, {topic: rate for topic, rate in typed.items() if topic not in with_queues}
+
+
+def _require_read(rates: Mapping[MessageQueue, float], rates_of_topics: Mapping[str, float], asked: Asked) -> None:
+    """Refuse rates of nothing but topics that have no readable queue, and get none (raises DataError)."""
+    if rates_of_topics and not rates and asked.queues_per_broker is None:
+        names = ", ".join(rates_of_topics)
+        raise DataError(
+            f"no readable queue in {names}: consumers get none of its messages",
+            hint="say how many read queues there will be: --queues-per-broker N..M",
+            code="no-readable-queue",
+        )
 
 
 def _consume_ms(asked: Asked, found: Group) -> Mapping[str, float]:

@@ -78,9 +78,9 @@ def size_group(
         UsageError: the question contradicts itself, or there is no such strategy.
     """
     _check(question, settings)
-    if not any(route.subscribe_queues() for route in routes):
-        raise DataError("no readable queue in the topics of the group", code="topic-not-found")
     queues = [_queues(routes, question, number) for number in _numbers(question)]
+    if not any(each.layout.topics for each in queues):
+        raise DataError("no readable queue in the topics of the group", code="topic-not-found")
     candidates = list(_candidates(queues, question, settings))
     least, most = question.consumers
     curves: list[list[SizePoint]] = [[] for _ in candidates]
@@ -103,7 +103,7 @@ def _check(question: SizeQuestion, settings: Settings) -> None:
     queues = question.queues_per_broker
     if queues is not None and queues[0] > queues[1]:
         raise UsageError(f"queues per broker from {queues[0]} to {queues[1]}: there are none between")
-    if question.limits.max_utilisation is not None and not question.work:
+    if question.limits.max_utilisation is not None and not (question.work or question.work_of_topics):
         raise UsageError("max_utilisation needs work: how long listeners consume what comes into each queue")
     number = (most + 1 - least) * len(_numbers(question)) * len(question.strategies)
     if number > MOST_SIZES:
@@ -133,7 +133,7 @@ def _queues(routes: Sequence[TopicRouteData], question: SizeQuestion, number: in
     work = question.work
     changed = tuple(routes)
     if number is not None:
-        changed, work = with_queues(routes, work, number)
+        changed, work = with_queues(routes, work, number, question.work_of_topics)
     lost = brokers_of(changed) if question.limits.survive_broker else ()
     orderly = question.orderly
     left = tuple((broker, layout(*without_broker(changed, work, broker), orderly=orderly)) for broker in lost)
