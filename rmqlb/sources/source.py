@@ -41,6 +41,9 @@ class Source(Protocol):
         `deadline_s` seconds is left out.
         """
 
+    def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
+        """The topic's `message.type` at the first of these brokers that reports it; None where none does."""
+
 
 class Refused(EndpointError):
     """The far side answered, and the answer is an error."""

@@ -87,9 +87,10 @@ def gather(
     found = _on_topics(snapshot, which, strategies, names)
     present = () if found.assumed else found.client_ids
     members = replace(found.members, client_ids=present)
-    consume_ms = _consume_ms(asked, found) if work.has_rate else {}
     rates, rates_of_topics = _rates(source, which, work, found, snapshot, terminal)
-    _require_read(rates, rates_of_topics, asked)
+    consume_ms = _consume_ms(asked, found) if work.has_rate else {}
+    if work.has_rate:
+        _require_rates(rates, rates_of_topics, asked, found)
     question = SizeQuestion(
         limits=asked.limits,
         consumers=asked.consumers or _usual_sizes(found.pulled_routes, asked),
@@ -151,7 +152,7 @@ def _rates(
     snapshot: ClusterSnapshot,
     terminal: Terminal,
 ) -> tuple[Mapping[MessageQueue, float], Mapping[str, float]]:
-    """The rates of all queues, and those typed for topics without one; both are empty when no rate is given."""
+    """The rates of queues, and those typed for topics without one; both are empty when no rate is given."""
     topics = [route.topic for route in found.pulled_routes]
     typed = typed_rates(work.rate or (), topics)
     given = spread_evenly(typed, found.pulled_routes)
@@ -159,21 +160,21 @@ def _rates(
         from rmqlb.cli.common.rates_since import rates_since
 
         given = rates_since(work.rates_since, source, which, found, snapshot, terminal) | given
-    unknown = (
-        list(dict.fromkeys(queue.topic for queue in found.pulled_queues if queue not in given)) if work.has_rate else []
-    )
+    with_queues = {queue.topic for queue in found.pulled_queues}
+    return given, {topic: rate for topic, rate in typed.items() if topic not in with_queues}
+
+
+def _require_rates(
+    rates: Mapping[MessageQueue, float], rates_of_topics: Mapping[str, float], asked: Asked, found: Group
+) -> None:
+    """Refuse queues of unknown rate, and rates of nothing but topics that get no queue (raises DataError)."""
+    unknown = list(dict.fromkeys(queue.topic for queue in found.pulled_queues if queue not in rates))
     if unknown:
         raise DataError(
             f"how many messages come to {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})",
             hint=f"say it: --rate {unknown[0]}=R",
             code="rate-unknown",
         )
-    with_queues = {queue.topic for queue in found.pulled_queues}
-    return given, {topic: rate for topic, rate in typed.items() if topic not in with_queues}
-
-
-def _require_read(rates: Mapping[MessageQueue, float], rates_of_topics: Mapping[str, float], asked: Asked) -> None:
-    """Refuse rates of nothing but topics that have no readable queue, and get none (raises DataError)."""
     if rates_of_topics and not rates and asked.queues_per_broker is None:
         names = ", ".join(rates_of_topics)
         raise DataError(

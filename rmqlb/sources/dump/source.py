@@ -42,6 +42,9 @@ class DumpSource:
     def ask_stacks(self, *_: object, **__: object) -> Mapping[str, tuple[str, ...]]:
         return {}
 
+    def ask_message_type(self, *_: object) -> None:
+        return None
+
     def _body(self) -> bytes:
         body = collect(self._chunks(), self._max_bytes, self._where)
         return inflate(body, self._max_bytes, self._where) if body.startswith(GZIP) else body
