@@ -178,7 +178,7 @@ _rmqlb_at_diff() {
 
 _rmqlb_at_plan_rebalance() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--scenario|--against) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--remove-master|--read-queues|--write-queues) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
@@ -190,9 +190,9 @@ _rmqlb_at_plan_rebalance() {
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
         --to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
-        --fail-on) _rmqlb_beginnings moved newly-assigned newly-unassigned added removed idle unassigned duplicate-owners queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer imbalance lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners changed-since; return ;;
+        --fail-on) _rmqlb_beginnings moved newly-assigned newly-unassigned added removed idle unassigned duplicate-owners queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer imbalance lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --remove-master --read-queues --write-queues --scenario --against --changed --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --remove-master --read-queues --write-queues --changed --fail-on --help --help-all
 }
 
 _rmqlb_at_plan_topic() {
@@ -215,7 +215,7 @@ _rmqlb_at_plan_topic() {
 
 _rmqlb_at_simulate_rebalance() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--svg|--html|--scenario|--against) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--svg|--html) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
@@ -231,14 +231,14 @@ _rmqlb_at_simulate_rebalance() {
         --section) _rmqlb_words timeline windows takeovers consumers events trials summary steps queues intervals groups producers; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
-        --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken changed-since; return ;;
+        --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --svg --html --fail-on --scenario --against --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --svg --html --fail-on --help --help-all
 }
 
 _rmqlb_at_plan_rollout() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--scenario|--against) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
@@ -255,9 +255,9 @@ _rmqlb_at_plan_rollout() {
         --strategy|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --restart) _rmqlb_words all; return ;;
         --ids) _rmqlb_words new same; return ;;
-        --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken takes-ms misassigned changed-since; return ;;
+        --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken takes-ms misassigned; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --sdk --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --scenario --against --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --sdk --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --fail-on --help --help-all
 }
 
 _rmqlb_at_size_group() {
@@ -297,7 +297,7 @@ _rmqlb_at_sweep_failures() {
 
 _rmqlb_at_simulate_send() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys|--scenario|--against) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--fail|--latency|--route-poll|--messages|--rate|--for|--threads|--start-at|--seed|--send-retries|--send-timeout|--send-timeout-per-request|--exclude|--latency-max|--not-available-duration|--trials|--precision) :; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
@@ -312,10 +312,10 @@ _rmqlb_at_simulate_send() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients sdks trials spreads lost exceptions; return ;;
         --color) _rmqlb_words auto always never; return ;;
-        --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms changed-since 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
+        --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --sdk --proxy-mode --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --compare-sdks --trials --precision --fail-on --scenario --against --topic --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --sdk --proxy-mode --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --compare-sdks --trials --precision --fail-on --topic --help --help-all
 }
 
 _rmqlb_at_select_queue() {
@@ -335,7 +335,7 @@ _rmqlb_at_select_queue() {
 
 _rmqlb_at_simulate_receive() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--scenario|--against) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--broker|--processes|--loops|--await|--invisible|--batch|--consume-time|--error-pause|--round-trip|--rate|--messages|--for|--seed|--fail|--crash|--target-wait|--trials) :; return ;;
         --broker-version) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
@@ -344,10 +344,10 @@ _rmqlb_at_simulate_receive() {
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words waits brokers failures crashes quantiles queues closed-forms totals messages; return ;;
         --color) _rmqlb_words auto always never; return ;;
-        --fail-on) _rmqlb_beginnings wait-mean-ms wait-p50-ms wait-p95-ms wait-p99-ms wait-max-ms back-mean-ms back-p50-ms back-p95-ms back-p99-ms back-max-ms left not-stored redelivered dead-lettered receives empty-receives failed-receives unpolled-ms receives-needed changed-since 'wait-mean-ms[' 'wait-p50-ms[' 'wait-p95-ms[' 'wait-p99-ms[' 'wait-max-ms[' 'receives[' 'unpolled-ms['; return ;;
+        --fail-on) _rmqlb_beginnings wait-mean-ms wait-p50-ms wait-p95-ms wait-p99-ms wait-max-ms back-mean-ms back-p50-ms back-p95-ms back-p99-ms back-max-ms left not-stored redelivered dead-lettered receives empty-receives failed-receives unpolled-ms receives-needed 'wait-mean-ms[' 'wait-p50-ms[' 'wait-p95-ms[' 'wait-p99-ms[' 'wait-max-ms[' 'receives[' 'unpolled-ms['; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --broker --broker-version --type --processes --loops --await --invisible --batch --fifo --consume-time --error-pause --round-trip --rate --messages --for --seed --fail --nameserver-notices --crash --output --section --all --color --no-pager --quiet --debug --target-wait --trials --trace --fail-on --scenario --against --topic --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --broker --broker-version --type --processes --loops --await --invisible --batch --fifo --consume-time --error-pause --round-trip --rate --messages --for --seed --fail --nameserver-notices --crash --output --section --all --color --no-pager --quiet --debug --target-wait --trials --trace --fail-on --topic --help --help-all
 }
 
 _rmqlb_at_record() {
@@ -679,7 +679,7 @@ _rmqlb_at_schema() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
-        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/topic-plan' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/group-size' 'rmqlb/sweep-failures' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/key-queues' 'rmqlb/receive' 'rmqlb/change' 'rmqlb/record' 'rmqlb/record-line' 'rmqlb/record-snapshots' 'rmqlb/taken-snapshot' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/scenario' 'rmqlb/error' ;;
+        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/topic-plan' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/group-size' 'rmqlb/sweep-failures' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/key-queues' 'rmqlb/receive' 'rmqlb/change' 'rmqlb/record' 'rmqlb/record-line' 'rmqlb/record-snapshots' 'rmqlb/taken-snapshot' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
     esac
 }
 
@@ -691,7 +691,7 @@ _rmqlb_at_explain() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
-        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-no-consumer selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners pull-consumers broker-rebalance mixed-strategies split-consumer-view broker-unreachable-from-consumer subscription-mismatch mixed-sdks assumed-sdk assumed-pop-share assignment-mismatch assignments-not-asked broker-strategy frozen-consumer blocked-consumer flow-control pull-stopped head-blocked lock-lost dropped-but-consuming slow-consumer lag-growing lag-stalled offset-rewound more-consumers-than-queues idle-by-strategy surprising-order mismatch strategy-differs assumed-strategy matches-nothing owners-not-planned starts-later group-left-out group-not-seen no-pager starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet moved-on all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed await-limited invisible-limited longer-than-invisible queues-beyond-100 arrivals-ended not-in-version assumed-latency sdk-not-simulated unpredictable-sdk one-sdk assumed-limits assumed-rate assumed-producers producers-left-out new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed late-snapshots uneven-lag imbalanced flapping usage strategy-option-unused given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid zones-invalid unknown-zone too-many-cases empty-zone in-no-zone which-group which-topic unknown-strategy unknown-sdk strategy-not-in-sdk custom-code custom-answer unknown-figure unknown-broker unknown-cluster nothing-changes step-not-known static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-limits too-many-sizes rate-unknown consume-time-unknown contradicting-changes cannot-write no-warehouse warehouse-busy folder-not-shared needs-extra needs-java scenario-invalid not-a-result not-of-this data topic-not-found not-earlier group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-readable-queue no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
+        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-no-consumer selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners pull-consumers broker-rebalance mixed-strategies split-consumer-view broker-unreachable-from-consumer subscription-mismatch mixed-sdks assumed-sdk assumed-pop-share assignment-mismatch assignments-not-asked broker-strategy request-modes-unknown frozen-consumer blocked-consumer flow-control pull-stopped head-blocked lock-lost dropped-but-consuming slow-consumer lag-growing lag-stalled offset-rewound more-consumers-than-queues idle-by-strategy surprising-order mismatch strategy-differs assumed-strategy matches-nothing owners-not-planned starts-later group-left-out group-not-seen no-pager starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed await-limited invisible-limited longer-than-invisible queues-beyond-100 arrivals-ended not-in-version assumed-latency sdk-not-simulated unpredictable-sdk one-sdk assumed-limits assumed-rate assumed-producers producers-left-out new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed late-snapshots uneven-lag imbalanced flapping usage strategy-option-unused given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid zones-invalid unknown-zone too-many-cases empty-zone in-no-zone which-group which-topic unknown-strategy unknown-sdk strategy-not-in-sdk custom-code custom-answer unknown-figure unknown-broker unknown-cluster nothing-changes step-not-known static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-limits too-many-sizes rate-unknown consume-time-unknown contradicting-changes cannot-write no-warehouse warehouse-busy folder-not-shared needs-extra needs-java not-a-result not-of-this data topic-not-found not-earlier group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-readable-queue no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
     esac
 }
 

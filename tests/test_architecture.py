@@ -26,8 +26,9 @@ MAY_IMPORT = {
     "engine": {"model"},
     "sources": {"model", "remoting"},
     "views": {"model"},
-    "cli": {"model", "engine", "sources", "views", "version", "pipeline"},
-    "__init__": {"version", "model", "engine", "sources"},
+    "verbs": {"model", "engine", "sources"},
+    "cli": {"model", "engine", "sources", "verbs", "views", "version", "pipeline"},
+    "__init__": {"version", "model", "engine", "sources", "verbs"},
     "__main__": {"cli"},
 }
 LIVES_IN = {
@@ -36,7 +37,7 @@ LIVES_IN = {
     "tabulate": {"views"},
     "httpx": {"sources"},
     "httpcore": {"sources"},
-    "msgspec": {"decoding", "model", "engine", "sources", "views", "cli", "pipeline"},
+    "msgspec": {"decoding", "model", "engine", "sources", "verbs", "views", "cli", "pipeline"},
     "numpy": {"engine", "pipeline"},
     "pyspark": {"pipeline"},
     "py4j": {"pipeline"},
@@ -261,8 +262,16 @@ def test_a_command_imports_no_other_command_and_what_they_share_imports_none() -
     assert {"simulate_send", "context", "pipeline"} <= seen
 
 
-MOST_LINES = 60
-"""Of a function, its docstring included: what fits a screen."""
+MOST_LINES = 58
+"""Of a function without its docstring: what fits a screen."""
+
+
+def code_lines(node: ast.FunctionDef) -> int:
+    """How many lines a function has without its docstring."""
+    first = node.body[0]
+    docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    lines = (node.end_lineno or 0) - node.lineno + 1
+    return lines - ((first.end_lineno or 0) - first.lineno + 1 if docstring else 0)
 
 
 def test_a_function_fits_a_screen() -> None:
@@ -270,6 +279,6 @@ def test_a_function_fits_a_screen() -> None:
         f"{path.relative_to(ROOT)}: {node.name}"
         for path in modules()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno >= MOST_LINES
+        if isinstance(node, ast.FunctionDef) and code_lines(node) > MOST_LINES
     ]
     assert long == []

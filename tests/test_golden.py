@@ -89,7 +89,6 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "size-compared-100": f"size-group {EXAMPLE} -g order-svc --strategy all --max-imbalance 2 --share 90% --consumers 4..40 -o table",
     "size-queues-120": f"size-group {EXAMPLE} -g order-svc --queues-per-broker 4..32 --consumers 10..60 -o table",
     "size-new-group": f"size-group {MQADMIN} -g new-svc --section curve -o csv",
-    "plan-scenario": f"plan-rebalance {EXAMPLE} --scenario examples/scenario.yaml --section summary",
     "plan-met": f"plan-rebalance {EXAMPLE} --group bill-svc --add 6 --fail-on 'idle>0' --fail-on 'moved>99%' --section summary",
     "plan-shared-id": f"plan-rebalance {MQADMIN} --consumers a,a,b --replace a=c -o plain",
     "plan-placeholders": f"plan-rebalance {MQADMIN} --consumers 2 --add 1 -o plain --section consumers",

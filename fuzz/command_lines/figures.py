@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any
 
-from rmqlb.engine.fail_on_figures.of_against import CHANGED_SINCE
-
 from rmqlb.engine.fail_on_figures.conditions import Figures
 from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
@@ -61,14 +59,12 @@ def figure_places(command: str, data: Json) -> Iterator[tuple[str, float | None]
         yield from _of_sweep(data)
     else:
         yield from _of_send(data)
-    if command not in ("show-groups", "size-group", "sweep-failures"):
-        yield CHANGED_SINCE, None  # what has changed since the result of --against is for tests/cli/test_against.py
 
 
 def _of_plan(summary: Json) -> Iterator[tuple[str, float | None]]:
     """Those of the end are `after`; of moves in excess the fewest possible are taken off."""
     observed = summary["observed"]
-    for name in _own(PLAN_FIGURES):
+    for name in PLAN_FIGURES.names:
         key = _camel(name.removeprefix("observed-"))
         if name == "excess-moves":
             yield name, None if summary["minimumMoves"] is None else summary["moved"] - summary["minimumMoves"]
@@ -93,7 +89,7 @@ def _of_groups(data: Json) -> Iterator[tuple[str, float | None]]:
 
 def _of_group(data: Json) -> Iterator[tuple[str, float | None]]:
     spreads = data["trials"]
-    for name in _own(GROUP_FIGURES):
+    for name in GROUP_FIGURES.names:
         if spreads is None:
             value = data["figures"][_camel(name)]
             endless = value is None if name == "convergence-ms" else _goes_on(name, data["figures"])
@@ -107,7 +103,7 @@ def _of_rollout(data: Json) -> Iterator[tuple[str, float | None]]:
     for choice in data["choices"]:
         if choice["best"]:
             yield "takes-ms", inf if choice["takesMs"] is None else choice["takesMs"]
-            for name in _own(GROUP_FIGURES):
+            for name in GROUP_FIGURES.names:
                 yield from _of_spread(name, choice)
 
 
@@ -131,7 +127,7 @@ def _goes_on(name: str, figures: Json) -> bool:
 
 
 def _of_send(data: Json) -> Iterator[tuple[str, float | None]]:
-    for name in _own(SEND_FIGURES):
+    for name in SEND_FIGURES.names:
         yield name, data["totals"][_camel(name)]
     stored = any(each["stored"] for each in data["brokers"])
     for broker in data["brokers"]:
@@ -145,7 +141,7 @@ def _of_send(data: Json) -> Iterator[tuple[str, float | None]]:
 def _of_receive(data: Json) -> Iterator[tuple[str, float | None]]:
     """What is never redelivered takes no time; a number that is not found is without end."""
     wait = data["wait"] if data["trials"] is None else data["trials"]["wait"]
-    for name in _own(RECEIVE_FIGURES):
+    for name in RECEIVE_FIGURES.names:
         key = _camel(name.partition("-")[2])
         if name.startswith("wait-"):
             yield name, wait and wait[key]
@@ -181,7 +177,7 @@ def _of_sweep(data: Json) -> Iterator[tuple[str, float | None]]:
     """Those of groups and topics are of the worst case of all, and of each; what was not simulated adds nothing."""
     cases = {"broken-cases": data["cases"]["broken"], "broken-singles": data["cases"]["brokenSingles"]}
     cases["unwritable-topics"] = sum(topic["unwritable"] > 0 for topic in data["topics"])
-    for name in _own(SWEEP_FIGURES):
+    for name in SWEEP_FIGURES.names:
         if name in cases or _camel(name) in data:
             yield name, cases[name] if name in cases else len(data[_camel(name)])
             continue
@@ -191,10 +187,6 @@ def _of_sweep(data: Json) -> Iterator[tuple[str, float | None]]:
         is_known = len(known) == len(worst) or (known and name in ("gap-ms", "failed-share"))
         yield name, max(known, default=0) if is_known else None
         yield from ((f"{name}[{subject}]", value) for subject, value in worst if "]" not in subject)
-
-
-def _own(figures: Figures) -> list[str]:
-    return [name for name in figures.names if name != CHANGED_SINCE]
 
 
 def _camel(name: str) -> str:

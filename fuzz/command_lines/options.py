@@ -258,18 +258,6 @@ def _source(at: Setting) -> str:
     return at.mostly((known,), at.one("nowhere.json", "http://127.0.0.1:1", "rocketmq://127.0.0.1:1", "odd://x"))
 
 
-_KEPT = (
-    "",
-    "odd: 1",
-    "fail-on: 'moved>0'",
-    "seed: 7",
-    "seed: x",
-    "trials: 2",
-    "add: 1",
-    "event: join 1@5s",
-    "topic: []",
-)
-"""What the file of a scenario says for its command, right or wrong."""
 BY_NAME: Mapping[str, Maker] = {
     "--source": _source,
     **dict.fromkeys(("--remove-broker", "--remove-master", "--drain-broker"), _broker),
@@ -305,7 +293,6 @@ BY_NAME: Mapping[str, Maker] = {
         at.made.cluster, at.file("earlier.json", earlier(at.dice, at.made.document)), "none.json"
     ),
     "--against": lambda at: at.one(at.made.cluster, at.file("earlier.json", "{}"), "none.json"),
-    "--scenario": lambda at: at.file("scenario.yaml", f"{at.command}: {{{at.one(*_KEPT)}}}"),
     "--rounds": lambda at: at.one("1", "2"),
     "--watch": lambda _: "100ms",
     "--interval": lambda at: at.seldom("0", "1s", "10s"),

@@ -206,7 +206,7 @@ def conditions_are_met_when_the_figure_says_so(case: Case, ran: Ran, runs: Runs)
 
 
 def _decides_alone(case: Case, data: Json) -> bool:
-    """A condition does so with the figures of the JSON: not with several groups, nor beside those of a scenario."""
+    """A condition does so with the figures of the JSON: not with several groups."""
     of_several = "groups" in data and case.command != "show-groups"
     is_mean = case.command == "simulate-send" and data["trials"] is not None  # of which the JSON has shares
     return not (of_several or is_mean or data.get("conditions"))

@@ -85,7 +85,7 @@ class Unknown(DataError):
 
     def __init__(self, reason: Reason, problem: str, *, hint: str | None = None, code: str | None = None) -> None:
         super().__init__(problem, hint=hint, code=code)
-        self.reason = reason
+        self.kind = reason
 
 
 class Gaps(Struct, frozen=True):
@@ -502,13 +502,13 @@ class Group(Struct, dict=True, eq=False):
 
     def _differs(self, topic: str) -> DataError:
         return DataError(
-            f"{self.unknown_routes[topic].message}: which of them a consumer follows is unknown",
+            f"NameServers give different routes of topic {topic}: which of them a consumer follows is unknown",
             hint="name one NameServer with -s to predict by its route",
             code="routes-differ",
         )
 
     def _no_route(self) -> DataError:
-        differing = [topic for topic, why in self.unknown_routes.items() if why.reason == "routes-differ"]
+        differing = [topic for topic, why in self.unknown_routes.items() if why.kind == "routes-differ"]
         if differing:
             return self._differs(differing[0])
         if self.topics:

@@ -206,19 +206,19 @@ NAMES = [
     Bad(
         f"{PLAN} -s {{}}/broadcasting.json --strategy AVG",
         USAGE,
-        "--strategy: group g is BROADCASTING, and no strategy decides who reads a queue",
+        "--strategy: no strategy decides who reads a queue of group g, because it is BROADCASTING",
         "leave --strategy out, or look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…",
     ),
     Bad(
         f"{PLAN} -s {{}}/broadcasting.json --to-strategy AVG",
         USAGE,
-        "--to-strategy: group g is BROADCASTING, and no strategy decides who reads a queue",
+        "--to-strategy: no strategy decides who reads a queue of group g, because it is BROADCASTING",
         "leave --to-strategy out, or look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…",
     ),
     Bad(
         f"{OWNERS} -s {{}}/broadcasting.json --strategy AVG",
         USAGE,
-        "--strategy: group g is BROADCASTING, and no strategy decides who reads a queue",
+        "--strategy: no strategy decides who reads a queue of group g, because it is BROADCASTING",
         "leave --strategy out, or look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…",
     ),
 ]

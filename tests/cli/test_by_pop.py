@@ -116,4 +116,4 @@ def test_plans_of_several_groups_are_counted() -> None:
 def test_a_broadcasting_group_has_no_pop(command: tuple[str, ...]) -> None:
     ran = run(*command, "-s", "-", "-g", "g", "--pop-share", "1", "-q", stdin=snapshot())
     assert ran.code == 2
-    assert error_of(ran.stderr).message.startswith("--pop-share: group g is BROADCASTING")
+    assert error_of(ran.stderr).message.endswith("of group g, because it is BROADCASTING")

@@ -54,6 +54,7 @@ def test_json_has_every_finding_with_its_evidence() -> None:
         "queues": 8,
         "unassigned": 4,
         "duplicateOwners": 0,
+        "ownersUnknown": 0,
         "lag": 480,
         "lagAtLeast": 480,
     }

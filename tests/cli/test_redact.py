@@ -42,7 +42,6 @@ def test_a_plan_from_it_moves_the_same_queues(strategy: str, tmp_path: Path) -> 
         for old, new in sorted(names[kind].items(), key=lambda pair: -len(pair[1])):
             back = back.replace(json.dumps(new), json.dumps(old))
     found, planned = json.loads(back), plan(EXAMPLE, None, "order-svc", strategy)
-    assert [made.pop("madeFrom")["group"] for made in (found, planned)] == ["order-svc", "order-svc"]
     assert found == planned
 
 

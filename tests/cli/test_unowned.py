@@ -314,7 +314,7 @@ def test_offsets_and_lag_of_a_group_behind_a_proxy_are_shown(tmp_path: Path) -> 
             run("show-owners", "-s", path, "-g", "grpc-svc", option, "1" if "p" in option[2] else "AVG").stderr
         )
         assert failed.message == (
-            f"{option}: the consumers of group grpc-svc are behind a Proxy, where no strategy decides who reads a queue"
+            f"{option}: no strategy decides who reads a queue of group grpc-svc, because its consumers are behind a Proxy"
         )
 
 

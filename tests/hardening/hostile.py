@@ -103,17 +103,20 @@ def _group(names: Names) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def snapshot(names: Names, *, order: str | None = None, unread: bool = True, **group: Any) -> dict[str, Any]:
+def snapshot(
+    names: Names, *, order: str | None = None, unread: bool = True, differ: bool = False, **group: Any
+) -> dict[str, Any]:
     """A snapshot whose every text is hostile.
 
     Args:
         names: which.
         order: the order configuration of the topics.
         unread: a part of it could not be read, which a hostile line says.
+        differ: NameServers give different routes, so that no command can plan by them.
         group: fields of the group to be otherwise.
     """
     route, seen = _route(names, order), {"where": names.text, "at": None}
-    other = {"route": {"queueDatas": route["queueDatas"][:1]}, "seen": {"where": f"o{names.text}"}}
+    other = {"route": {"queueDatas": route["queueDatas"][:1]} if differ else route, "seen": {"where": f"o{names.text}"}}
     return {
         "schema": "rmqlb/snapshot",
         "formatVersion": "1.0",

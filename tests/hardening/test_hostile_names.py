@@ -67,7 +67,7 @@ RUNS = [(kind, arguments) for kind, names in SNAPSHOTS.items() for arguments in 
 
 def ran(kind: str, arguments: tuple[str, ...]) -> Ran:
     source = () if arguments[0] in walk.ON_TWO_SNAPSHOTS else ("-s", "-")
-    done = run(*arguments, *source, stdin=as_text(snapshot(SNAPSHOTS[kind])))
+    done = run(*arguments, *source, stdin=as_text(snapshot(SNAPSHOTS[kind], differ=arguments[0] in walk.LOOKING)))
     assert done.code == walk.CODES.get(arguments[0], 0), done.stderr[:500]
     return done
 

@@ -63,7 +63,9 @@ OWN_FORMATS = {
 """Where the formats are not the common ones."""
 CODES = {"fetch-routes": 4, "check": 3, "sweep-failures": 4}
 """How a command ends for a snapshot that is hostile, where not with 0: it is also incomplete, and breaks every rule;
-nothing of it can be judged where NameServers give different routes."""
+no topic can be judged where NameServers may differ."""
+LOOKING = frozenset({"show-groups", "show-route", "fetch-routes", "diagnose", "diff"})
+"""Commands that have something to say where NameServers give different routes."""
 READING = {**ON_A_SNAPSHOT, **ON_A_TOPIC, **ON_A_GROUP}
 
 

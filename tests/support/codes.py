@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import rmqlb
+import rmqlb.engine.group
 import rmqlb.sources.source
 from rmqlb.cli.error_boundary import OUTPUT_LOST
 from rmqlb.cli.exit_codes import ExitCode, exit_code_of

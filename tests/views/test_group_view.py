@@ -351,7 +351,7 @@ def test_json_has_fixed_keys_and_whole_milliseconds_as_integers() -> None:
     data = json.loads(as_json(group_report(simulated(TWO), conditions=conditions).data))
     assert list(data) == [
         "group", "strategy", "scenario", "events", "trial", "endMs", "figures", "queues", "consumers", "steps", "trials",
-        "conditions", "madeFrom", "against", "sdks",
+        "conditions", "sdks",
     ]  # fmt: skip
     assert data["queues"][0]["intervals"][1] == {"fromMs": 3000, "toMs": 5000, "state": "unassigned", "owners": []}
     assert isinstance(data["endMs"], int)

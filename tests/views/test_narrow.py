@@ -38,7 +38,6 @@ def test_the_strips_of_a_timeline_are_whole(columns: int) -> None:
     assert "X" in rows[1][1]
     (legend,) = (at for at, line in enumerate(shown) if line.startswith("failed, 9 = "))
     assert shown[legend + 1] == ""
-    assert any(line.startswith("fingerprint ") for line in shown[legend + 2 :])
 
 
 def test_a_sentence_of_long_names_is_clipped_on_a_terminal() -> None:

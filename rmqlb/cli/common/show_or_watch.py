@@ -61,8 +61,8 @@ def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Term
 
 
 def show_verb(
-    ask: "Callable[[Reader, Progress], Shown]",
-    report: "Callable[[Shown], Report]",
+    ask: Callable[["Reader", "Progress"], Shown],
+    report: Callable[[Shown], "Report"],
     source: SourceOptions,
     options: WatchOptions,
     terminal: Terminal,

@@ -64,7 +64,7 @@ def _sized(found: Gathered, terminal: Terminal) -> GroupSize:
     with terminal.progress(verb="sizing") as progress:
         return size_group(
             found.on_topics.name,
-            found.on_topics.routes,
+            found.on_topics.pulled_routes,
             found.question,
             found.settings,
             progress=lambda done, total: progress(found.on_topics.title, done, total),

@@ -109,7 +109,7 @@ def _offsets(group: Group) -> tuple[QueueOffsets, ...]:
 
 
 def _findings(group: Group, report: OwnersReport, strategies: Sequence[str], *, explain: bool) -> list[Finding]:
-    found = list(planning_findings(group))
+    found = [each for each in planning_findings(group) if each.code != "assumed-strategy"]  # each strategy is shown
     if not group.pulled_routes:
         return found
     found += own_findings(strategies, group.pulled_queues, group.client_ids, group.settings)

@@ -105,14 +105,16 @@ def gather(
     scenario = scenario_of(options)
     with terminal.progress(verb="looking at") as progress:
         progress(which.group or "the group", 0, 0)
-        found = group_of(snapshot, which, strategies.settings_for, strategy=strategy, broadcasting=broadcasting_too)
+        found = group_of(
+            snapshot, which, lambda *_: strategies.settings, strategy=strategy, broadcasting=broadcasting_too
+        )
     broadcasting = happens.broadcasting or found.broadcasting
     others = {broker.broker_name for route in elsewhere for broker in route.broker_datas}
     events, of_events = read_events(happens.event or (), found.client_ids, found.pulled_routes, strategies, others)
+    strategies.must_apply(reported=strategy is None)
     found = found.with_settings(strategies.settings_for([route.topic for route in found.known_routes], found.name))
     joining = [event.subject for event in events if event.kind == "join"]
     require_named(which, {*found.client_ids, *joining})
-    strategies.must_apply(reported=strategy is None)
     _require_somebody(found, events, may_join=options.happens is not None)
     members, of_members = _members(found, broadcasting=broadcasting)
     own = found.settings
