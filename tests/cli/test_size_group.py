@@ -272,3 +272,21 @@ def test_a_topic_that_gets_no_queue_brings_no_work(tmp_path: Path) -> None:
 def test_a_limit_may_have_as_many_digits_as_a_quotient() -> None:
     assert size("--max-imbalance", "1.3333333333")["limits"]["maxImbalance"] == 1.3333333333
     assert size("--max-imbalance", repr(4 / 3))["limits"]["maxImbalance"] == 4 / 3
+
+
+def test_differing_subscriptions_are_those_of_the_plan(tmp_path: Path) -> None:
+    """One consumer of three does not read Skewed: the plan leaves its share unassigned, and so does the size."""
+    cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
+    (group,) = (each for each in cluster["data"]["groups"] if each["group"] == "order-svc")
+    for report in group["reports"]:
+        if report["clientId"].endswith("inst0"):
+            report["topics"] = [topic for topic in report["topics"] if topic != "Skewed"]
+    group["queues"] = []
+    (path := tmp_path / "mixed.json").write_text(json.dumps(cluster), encoding="utf-8")
+    found = size("--consumers", "1..6", of=("size-group", "-s", str(path), "-g", "order-svc"))
+    ran = run("plan-rebalance", "-s", str(path), "-g", "order-svc", "--scale-to", "3", "-o", "json")
+    planned = json.loads(ran.stdout)["data"]["summary"]["unassigned"]
+    assert found["curve"][2]["unassigned"] == planned > 0
+    shown = run("size-group", "-s", str(path), "-g", "order-svc", "--consumers", "1..6", "-o", "plain").stdout
+    assert f"now 3 consumers, which do not: {planned} queues unassigned" in shown
+    assert "consumers subscribe to different topics" in shown

@@ -101,6 +101,7 @@ def gather(
         threads=asked.threads,
         orderly=work.orderly or (found.seen is not None and bool(rates) and is_orderly(found.seen) is True),
         present=present,
+        subscribed=_subscribed(found),
         sdk=found.sdks.usual,
         trials=asked.trials,
         seed=asked.seed,
@@ -125,6 +126,14 @@ def _known(snapshot: ClusterSnapshot, name: str | None) -> ConsumerGroup | None:
     if name is not None:
         return snapshot.groups.get(name)
     return next(iter(snapshot.groups.values())) if len(snapshot.groups) == 1 else None
+
+
+def _subscribed(found: Group) -> Mapping[str, frozenset[str]]:
+    """Client ID → its topics, of the consumers that do not read all of them."""
+    topics = {route.topic for route in found.pulled_routes}
+    present = () if found.assumed else found.client_ids
+    read = {client_id: found.subscribed[client_id] for client_id in present if client_id in found.subscribed}
+    return {client_id: own for client_id, own in read.items() if not topics <= own}
 
 
 def _one_sdk(found: Group) -> Iterator[Finding]:

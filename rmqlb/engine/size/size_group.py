@@ -67,7 +67,7 @@ def size_group(
 
     Args:
         group: its name.
-        routes: its topics; every consumer subscribes to each of them.
+        routes: its topics; every consumer subscribes to each of them, unless the question says otherwise.
         question: what is asked.
         settings: what the strategy objects are constructed with.
         progress: called with how many sizes are done, and how many there are.
@@ -157,17 +157,18 @@ def _sizes_of(
         "AVG",
         "AVG_BY_CIRCLE",
     )  # Go cuts the blocks of MACHINE_ROOM out of all queues
-    if strategy in BY_PLACE and strategy not in settings.custom and as_java:
+    if not question.subscribed and strategy in BY_PLACE and strategy not in settings.custom and as_java:
         return lambda each: PlaceSizes(each, strategy, settings, threads, sdk)
     id_sets = future_ids(strategy, settings, question, most)
-    if names_inside(strategy, settings) == ["CONSISTENT_HASH"] and settings.virtual_nodes > 0 and sdk is JAVA:
+    by_hash = names_inside(strategy, settings) == ["CONSISTENT_HASH"] and settings.virtual_nodes > 0 and sdk is JAVA
+    if by_hash and not question.subscribed:
         every: dict[MessageQueue, int] = {}
         for layouts in queues:
             for queue in layouts.layout.queues:
                 every.setdefault(queue, len(every))
         rings = growing_rings(id_sets, list(every), settings.virtual_nodes, question.limits.survive)
         return lambda each: HashSizes(each, rings, every, threads)
-    return lambda each: IdSizes(each, strategy, settings, threads, id_sets, sdk)
+    return lambda each: IdSizes(each, strategy, settings, threads, id_sets, sdk, question.subscribed)
 
 
 def _answer(
@@ -213,6 +214,7 @@ def _answer(
         threads=question.threads if question.work else None,
         orderly=question.orderly,
         sdk=question.sdk,
+        mixed_subscriptions=bool(question.subscribed),
         losses=_how_losses_are_known(candidate.tried.sizes, curve),
     )
 
