@@ -47,6 +47,7 @@ SHARED = frozenset(
         "needs-extra",
         "new-ids",
         "no-answer",
+        "no-readable-queue",
         "no-route",
         "no-secret",
         "no-source",

@@ -6,6 +6,8 @@ of its own. The mixing is SplitMix64's.
 
 from __future__ import annotations
 
+from rmqlb.model.java import sort_key
+
 BITS = 0xFFFFFFFFFFFFFFFF
 GAMMA = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -22,6 +24,14 @@ def mix(value: int) -> int:
 def stream_key(seed: int, trial: int, thread: int) -> int:
     """The key of one thread's numbers in one trial."""
     return mix(mix(mix(seed) + trial) + thread)
+
+
+def thread_named(name: str) -> int:
+    """The thread number of a name, 64 bits: a broker keeps its numbers whichever others there are."""
+    number = 0
+    for byte in sort_key(name):
+        number = mix(number + byte + 1)
+    return number
 
 
 def draw(key: int, counter: int) -> int:

@@ -55,9 +55,13 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
         strategies: RocketMQ's names; of those that need as few consumers and queues, the first is the answer.
         work: queue → for how many seconds listeners consume what comes into it in a second, by one thread; without
             `max_utilisation` it may be empty.
+        work_of_topics: topic without a readable queue → the work of all its messages, in the unit of `work`; the queues
+            that `queues_per_broker` gives it share that evenly.
         threads: consume threads of a consumer (`consumeThreadMin`, 20 in a client that was not configured).
         present: client IDs of the group now; the machines of future ones are taken from them, for strategies that look
             at machines or zones.
+        subscribed: present client ID → its topics, of the consumers that do not read all topics. Then sizes are made of
+            the present consumers, as `plan-rebalance --scale-to` has them, and further ones read all topics.
         sdk: the client library that all consumers run, `java`, `go` or `cpp`.
         orderly: a queue is consumed by one thread at a time, as `MessageListenerOrderly` has it.
         trials: sets of client IDs that are tried where IDs decide.
@@ -71,9 +75,11 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
     ) = None
     strategies: tuple[str, ...] = ("AVG",)
     work: Mapping[MessageQueue, float] = field(default_factory=dict)
+    work_of_topics: Mapping[str, float] = field(default_factory=dict)
     threads: Annotated[int, Meta(ge=1, le=10_000)] = 20
     orderly: bool = False
     present: tuple[str, ...] = ()
+    subscribed: Mapping[str, frozenset[str]] = field(default_factory=dict)
     sdk: str = "java"
     trials: Annotated[int, Meta(ge=1, le=MOST_ID_TRIALS)] = 100
     seed: Seed = 1
@@ -212,6 +218,8 @@ class GroupSize(Struct, frozen=True, rename="camel"):
         threads: consume threads of a consumer; null when no work is given.
         orderly: a queue is consumed by one thread at a time.
         sdk: the client library that all consumers are taken to run.
+        mixed_subscriptions: present consumers read different topics: each size keeps as many of them as it has, and
+            further consumers read all topics.
         conditions: what --fail-on asked for.
     """
 
@@ -232,6 +240,7 @@ class GroupSize(Struct, frozen=True, rename="camel"):
     threads: int | None = None
     orderly: bool = False
     sdk: str = "java"
+    mixed_subscriptions: bool = False
     conditions: tuple[TriedCondition, ...] = ()
 
     def at(self, consumers: int) -> SizePoint | None:

@@ -3,7 +3,7 @@
 Rules of this file:
 - `RequestCode` holds what rmqlb may send and nothing else: every code in it reads, and is needed.
 - Names and numbers are those of `org.apache.rocketmq.remoting.protocol.RequestCode` and `ResponseCode` in 5.5.0. The
-  codes of requests are the same in 4.9, which does not know those from 400 on.
+  codes of requests are the same in 4.9, which does not know those from 351 on.
 - A far side may answer any number, so `RemotingCommand.code` is an int.
 """
 
@@ -27,6 +27,7 @@ class RequestCode(IntEnum):
     GET_ALL_TOPIC_LIST_FROM_NAMESERVER = 206
     GET_CONSUME_STATS = 208
     GET_CONSUMER_RUNNING_INFO = 307
+    GET_TOPIC_CONFIG = 351
     QUERY_ASSIGNMENT = 400
     GET_ALL_MESSAGE_REQUEST_MODE = 402
     POLLING_INFO = 200055

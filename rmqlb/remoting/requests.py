@@ -91,7 +91,12 @@ def get_min_offset(topic: str, queue_id: int) -> RemotingCommand:
     return _request(RequestCode.GET_MIN_OFFSET, topic=topic, queueId=queue_id)
 
 
-# To a broker since 5.0: who consumes by POP. One before it answers that it does not know the code, or nothing at all.
+# To a broker since 5.0. One before it answers that it does not know the code, or nothing at all.
+
+
+def get_topic_config(topic: str) -> RemotingCommand:
+    """Code 351: the broker's TopicConfig of a topic, attributes included; 17 (TOPIC_NOT_EXIST) without one."""
+    return _request(RequestCode.GET_TOPIC_CONFIG, topic=topic)
 
 
 def query_assignment(consumer_group: str, topic: str, client_id: str, strategy: str) -> RemotingCommand:

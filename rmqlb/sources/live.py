@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
+from rmqlb.errors import DataError, EndpointError
 from rmqlb.model.group import States
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
@@ -77,6 +79,16 @@ class LiveSource:
         reads = self.reads.pop_reads
         try:
             return None if reads is None else reported_assignments(reads, group, questions, AT_ONCE, progress)
+        finally:
+            self.reads.close()
+
+    def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
+        try:
+            for address in addresses:
+                with suppress(EndpointError, DataError):
+                    if (found := self.reads.message_type(topic, address)) is not None:
+                        return found
+            return None
         finally:
             self.reads.close()
 

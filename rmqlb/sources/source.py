@@ -41,6 +41,27 @@ class Source(Protocol):
         `deadline_s` seconds is left out.
         """
 
+    def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
+        """The topic's `message.type` at the first of these brokers that reports it; None where none does."""
+
+
+class NothingToAsk:
+    """A source that has what it has: no broker and no consumer can be asked anything more."""
+
+    live = False
+
+    def ask_offsets(self, *_: object) -> States | None:
+        return None
+
+    def ask_assignments(self, *_: object) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
+        return None
+
+    def ask_stacks(self, *_: object, **__: object) -> Mapping[str, tuple[str, ...]]:
+        return {}
+
+    def ask_message_type(self, *_: object) -> str | None:
+        return None
+
 
 class Refused(EndpointError):
     """The far side answered, and the answer is an error."""

@@ -103,7 +103,7 @@ def rate(text: str, option: str) -> Fraction:
 
 def percentage(text: str, option: str) -> float:
     """`0.1%` or `0.001`, as a fraction."""
-    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,9})?)(%?)", text.strip())
+    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,40})?)(%?)", text.strip())
     value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
     if not 0 < value < 1:
         raise UsageError(f"{option} {text}: not a precision", hint="write 0.1% or 0.001")
@@ -112,7 +112,7 @@ def percentage(text: str, option: str) -> float:
 
 def share(text: str, option: str) -> float:
     """`80%` or `0.8`, more than nothing and at most the whole, as a fraction."""
-    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,9})?)(%?)", text.strip())
+    match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,40})?)(%?)", text.strip())
     value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
     if not 0 < value <= 1:
         raise UsageError(f"{option} {text}: not a share", hint="write 80% or 0.8, at most 100%")
@@ -121,7 +121,7 @@ def share(text: str, option: str) -> float:
 
 def imbalance(text: str, option: str) -> float:
     """Most queues of a consumer over the mean."""
-    match = re.fullmatch(r"\d{1,4}(?:\.\d{1,9})?", text.strip())
+    match = re.fullmatch(r"\d{1,4}(?:\.\d{1,40})?", text.strip())
     value = float(match[0]) if match else -1.0
     if match and value < 1:
         raise UsageError(f"{option} {text}: 1 is perfectly even, and less cannot be", hint="write 1.1")

@@ -17,6 +17,7 @@ from rmqlb.model.result import Snapshot
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.model.words import counted
+from rmqlb.sources.source import NothingToAsk, Source
 
 MOST_ASKED = 256
 """Questions that one verb asks brokers about a group."""
@@ -44,31 +45,16 @@ class Reader(Protocol):
     ) -> Mapping[str, tuple[str, ...]]:
         """Client ID → the stack traces of its consume threads, of the consumers that answer."""
 
+    def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
+        """The topic's `message.type` at the first of these brokers that reports it; None where none does."""
+
 
 AnySource = str | os.PathLike[str] | ClusterSnapshot | Mapping[str, Any] | Snapshot | Reader
 """What a verb reads: a URL (`rocketmq://HOST:9876`, `http://…`) or a file, as `-s` takes them; a snapshot that
 `fetch_routes` returned; a parsed document (the content of a file, as a dict); or a reader."""
 
 
-class _Unasked:
-    """What is there already: nobody can be asked anything more."""
-
-    live = False
-
-    def ask_offsets(self, *_: object) -> States | None:
-        """Nobody can be asked."""
-        return None
-
-    def ask_assignments(self, *_: object) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        """Nobody can be asked."""
-        return None
-
-    def ask_stacks(self, *_: object, **__: object) -> Mapping[str, tuple[str, ...]]:
-        """Nobody can be asked."""
-        return {}
-
-
-class SnapshotReader(_Unasked):
+class SnapshotReader(NothingToAsk):
     """A snapshot that was read before."""
 
     def __init__(self, snapshot: ClusterSnapshot) -> None:
@@ -79,7 +65,7 @@ class SnapshotReader(_Unasked):
         return self._snapshot
 
 
-class _DocumentReader(_Unasked):
+class _DocumentReader(NothingToAsk):
     """A parsed document, read as a file that holds it."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -112,17 +98,29 @@ class _TextReader:
             self._access = Access()
         self._open()
 
-    def _open(self) -> Any:
+    def _open(self) -> Source:
         from rmqlb.sources.opening import open_source
 
         return open_source(self._text, self._access)
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
-        found: ClusterSnapshot = self._open().fetch(wanted, progress)
-        return found
+        return self._open().fetch(wanted, progress)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._open(), name)
+    def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
+        return self._open().ask_offsets(group, questions)
+
+    def ask_assignments(
+        self, group: str, questions: Sequence[AssignmentQuestion]
+    ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
+        return self._open().ask_assignments(group, questions)
+
+    def ask_stacks(
+        self, group: str, client_ids: Sequence[str], deadline_s: float | None = None
+    ) -> Mapping[str, tuple[str, ...]]:
+        return self._open().ask_stacks(group, client_ids, deadline_s=deadline_s)
+
+    def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
+        return self._open().ask_message_type(topic, addresses)
 
 
 def reader(source: AnySource) -> Reader:

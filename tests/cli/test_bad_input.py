@@ -839,7 +839,7 @@ KEYS = [
     Bad("plan-topic -s EXAMPLE -t Skewed --drain-broker broker-x", USAGE, "--drain-broker broker-x: topic Skewed has no such broker", "did you mean broker-b or broker-a?"),
     Bad("plan-topic -s EXAMPLE -t Skewed --drain-broker broker-a --drain-broker broker-b", USAGE, "topic Skewed would have no queue left", "add a broker, or drain fewer"),
     Bad("plan-topic -s EXAMPLE -t Skewed --move-to-cluster west", DATA, "--move-to-cluster west: no broker of that cluster is in the source", "there are the clusters DefaultCluster"),
-    Bad("plan-topic -s EXAMPLE -t Skewed --add-broker x:0", USAGE, "--add-broker x:0: producers would write queues that consumers cannot read", "write as many read queues as write queues, or more: x:8"),
+    Bad("plan-topic -s EXAMPLE -t Skewed --add-broker x:0", USAGE, "--add-broker x:0: producers would write queues that consumers cannot read", "write as many read queues as write queues, or more: x:3"),
     Bad("plan-topic -s EXAMPLE -t Skewed --add-broker x:4:6", USAGE, "--add-broker x:4:6: producers would write queues that consumers cannot read", "write as many read queues as write queues, or more: x:6"),
     Bad("plan-topic -s EXAMPLE -t Skewed --add-broker x:4 --queues 8", USAGE, "--queues 8 and --add-broker x:4 contradict each other", "--queues is about all brokers: write --add-broker x"),
     Bad("plan-topic -s EXAMPLE -t Skewed --queues 8 --unordered --check-step 5", USAGE, "--check-step 5: the plan has 4 steps"),

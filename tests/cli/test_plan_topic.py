@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.remoting.codes import RequestCode
 from tests.cli.run import Ran, run
+from tests.support.replay_remoting import Replay, cluster, success
 
 EXAMPLE = str(Path(__file__).parent.parent.parent / "examples" / "cluster.json")
 ROUTE = str(Path(EXAMPLE).parent / "topicRoute-Skewed.txt")
@@ -139,3 +141,47 @@ def test_a_group_without_a_consumer_online_comes_too_late_to_new_queues(tmp_path
 def test_a_given_strategy_decides() -> None:
     found = data(*PLAN, "--queues", "16", "-g", "order-svc", "--strategy", "consistent_hash")
     assert [step["groups"][0]["strategy"] for step in found["steps"] if step["groups"]] == ["CONSISTENT_HASH"] * 3
+
+
+def test_the_type_of_a_topic_goes_to_a_broker_that_gets_it() -> None:
+    ran = run(*PLAN, "--add-broker", "broker-c", "-o", "plain", "--section", "commands", "--message-type", "FIFO")
+    assert [
+        line.count("-a +message.type=FIFO") for line in ran.stdout.splitlines() if "mqadmin updateTopic" in line
+    ] == [1, 0]
+    assert "message-type-unknown" not in ran.stderr
+    assert "message-type-unknown" not in run(*PLAN, "--queues", "16").stderr
+    ran = run(*PLAN, "--add-broker", "broker-c")
+    assert "message.type of topic OrderEvents is unknown: updateTopic makes it NORMAL on broker-c" in ran.stderr
+    assert run(*PLAN, "--add-broker", "broker-c", "--message-type", "ordered").code == ExitCode.USAGE
+
+
+CONFIG = b'{"attributes":{%s},"order":false,"perm":6,"readQueueNums":8,"topicName":"OrderEvents","writeQueueNums":8}'
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [(b'"message.type":"TRANSACTION"', " -a +message.type=TRANSACTION"), (b"", "")],
+)
+def test_a_running_broker_says_the_type(attributes: bytes, expected: str) -> None:
+    """As `AdminBrokerProcessor.getTopicConfig` of 5.5.0 answers; without the attribute a topic is NORMAL."""
+    one, other = Replay(), Replay(broker="b1")
+    for each in (one, other):
+        each.answers[RequestCode.GET_TOPIC_CONFIG, "topic=OrderEvents"] = success(CONFIG % attributes)
+    with cluster(one, other):
+        maps = [word for each in (one, other) for word in ("--map-address", each.mapped)]
+        line = ("plan-topic", "-s", f"rocketmq://{one.address}", *maps, "-t", "OrderEvents", "--add-broker", "broker-c")
+        ran = run(*line, "-o", "json")
+    assert ran.code in (ExitCode.OK, ExitCode.DATA), ran.stderr
+    (first,) = json.loads(ran.stdout)["data"]["steps"][0]["commands"]
+    assert first["text"].endswith(f"-r 8 -w 8 -p 4{expected}")
+    assert "message-type-unknown" not in ran.stderr
+
+
+def test_a_broker_before_5_has_no_types() -> None:
+    """It is not asked for them: it may keep silent."""
+    with cluster(Replay(version="4.9.7")) as (old,):
+        line = ("plan-topic", "-s", f"rocketmq://{old.address}", "--map-address", old.mapped, "-t", "LegacyTopic")
+        ran = run(*line, "--add-broker", "broker-c:4", "-o", "json")
+    assert RequestCode.GET_TOPIC_CONFIG not in [request.code for request in old.requests]
+    assert "message-type-unknown" not in ran.stderr
+    assert ran.code == ExitCode.OK, ran.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from typing import Any
 
@@ -157,3 +159,14 @@ def test_a_version_that_was_not_read_is_named_as_assumed() -> None:
 def test_the_first_line_answers(more: tuple[str, ...], first: str) -> None:
     ran = run("select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "order-1", *more, "-o", "plain")
     assert ran.stdout.splitlines()[0] == first
+
+
+def test_csv_says_why_an_sdk_is_unknown_beside_its_note_as_json_does() -> None:
+    lost = ("--remove-broker", "broker-a", "--remove-broker", "broker-b")
+    line = ("select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "order-1", *lost)
+    found = json.loads(run(*line, "-o", "json").stdout)["data"]["sdks"]
+    rows = list(csv.DictReader(io.StringIO(run(*line, "-o", "csv", "--section", "sdks").stdout)))
+    assert any(each["unknown"] and each["note"] for each in found)
+    assert [(row["unknown"], row["note"]) for row in rows] == [
+        (each["unknown"] or "", each["note"] or "") for each in found
+    ]

@@ -48,6 +48,26 @@ def test_json_has_the_promised_keys() -> None:
     assert 0 < found["figures"]["convergenceMs"] < 3000
 
 
+def test_the_order_in_which_a_cluster_lists_brokers_and_topics_means_nothing(tmp_path: Path) -> None:
+    """One seed, one cluster, one answer: also where an event is about all brokers."""
+    cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
+    for sighting in cluster["data"]["topics"]:
+        for key in ("brokerDatas", "queueDatas"):
+            sighting["route"][key].reverse()
+    cluster["data"]["topics"].reverse()
+    for group in cluster["data"]["groups"]:
+        group["topics"].reverse()
+    (other := tmp_path / "other.json").write_text(json.dumps(cluster), encoding="utf-8")
+    for events in (("crash #1@30s", "restart-broker broker-b@60s, down 1m"), ("restart-broker *@30s, down 1m",)):
+        typed = [word for event in events for word in ("--event", event)]
+        figures = []
+        for source in (EXAMPLE, str(other)):
+            ran = run("simulate-rebalance", "-s", source, "-g", "order-svc", *typed, "--trials", "3", "-o", "json")
+            assert ran.code == 0, ran.stderr
+            figures.append(json.loads(ran.stdout)["data"])
+        assert figures[0] == figures[1]
+
+
 def test_what_would_never_end_is_one_line_that_says_what_to_do() -> None:
     ran = run(*BASE, *JOIN, "--for", "366d", "--timer", "heartbeat=1ms", "-q")
     assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")

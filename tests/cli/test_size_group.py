@@ -234,3 +234,59 @@ def test_the_picture_alone_fills_stdout() -> None:
 def test_a_picture_of_one_size_is_drawn_too() -> None:
     ET.fromstring(run(*ASKED, "--consumers", "3", "--svg", "-").stdout)
     ET.fromstring(run(*ASKED, "--consumers", "1000", "--svg", "-").stdout)
+
+
+def unread_topic(tmp_path: Path, group: str) -> tuple[str, ...]:
+    """The example, in which no queue of OrderEvents can be read: 16 can be written."""
+    cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
+    for each in cluster["data"]["topics"]:
+        if each["topic"] == "OrderEvents":
+            each["route"]["queueDatas"] = [{**data, "readQueueNums": 0} for data in each["route"]["queueDatas"]]
+    for each in cluster["data"]["groups"]:
+        each["queues"] = [queue for queue in each["queues"] if queue["topic"] != "OrderEvents"]
+    (path := tmp_path / "unread.json").write_text(json.dumps(cluster), encoding="utf-8")
+    return "size-group", "-s", str(path), "-g", group
+
+
+def test_the_rate_of_a_topic_without_read_queues_goes_to_the_queues_that_it_gets(tmp_path: Path) -> None:
+    """100 messages a second of 1 s each, on two topics alike: 100 threads at 80 % are 125, and a consumer has 8."""
+    work = ("--rate", "OrderEvents=50", "--rate", "Skewed=50", "--consume-time", "1s", "--threads", "8")
+    sizes = ("--queues-per-broker", "16", "--consumers", "1..40")
+    unread = size(*work, *sizes, of=unread_topic(tmp_path, "order-svc"))
+    assert unread["consumers"] == size(*work, *sizes)["consumers"] == 16
+    topics = {each["topic"]: (each["queues"], each["queuesNow"], each["ratePerSecond"]) for each in unread["topics"]}
+    assert topics == {"OrderEvents": (32, 0, 50.0), "Skewed": (32, 9, 50.0)}
+
+
+def test_a_topic_that_gets_no_queue_brings_no_work(tmp_path: Path) -> None:
+    of = unread_topic(tmp_path, "audit-svc")
+    ran = run(*of, "--rate", "OrderEvents=50", "--consume-time", "1s")
+    assert (ran.code, "no readable queue in OrderEvents" in ran.stderr) == (4, True)
+    assert "--queues-per-broker" in ran.stderr
+    ran = run(*of, "--rate", "50")
+    assert (ran.code, "hint: say it: --consume-time 40ms" in ran.stderr) == (4, True)
+    ran = run(*unread_topic(tmp_path, "order-svc"), "--rate", "OrderEvents=50", "--consume-time", "1s")
+    assert (ran.code, "--rate Skewed=R" in ran.stderr) == (4, True)
+
+
+def test_a_limit_may_have_as_many_digits_as_a_quotient() -> None:
+    assert size("--max-imbalance", "1.3333333333")["limits"]["maxImbalance"] == 1.3333333333
+    assert size("--max-imbalance", repr(4 / 3))["limits"]["maxImbalance"] == 4 / 3
+
+
+def test_differing_subscriptions_are_those_of_the_plan(tmp_path: Path) -> None:
+    """One consumer of three does not read Skewed: the plan leaves its share unassigned, and so does the size."""
+    cluster = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))
+    (group,) = (each for each in cluster["data"]["groups"] if each["group"] == "order-svc")
+    for report in group["reports"]:
+        if report["clientId"].endswith("inst0"):
+            report["topics"] = [topic for topic in report["topics"] if topic != "Skewed"]
+    group["queues"] = []
+    (path := tmp_path / "mixed.json").write_text(json.dumps(cluster), encoding="utf-8")
+    found = size("--consumers", "1..6", of=("size-group", "-s", str(path), "-g", "order-svc"))
+    ran = run("plan-rebalance", "-s", str(path), "-g", "order-svc", "--scale-to", "3", "-o", "json")
+    planned = json.loads(ran.stdout)["data"]["summary"]["unassigned"]
+    assert found["curve"][2]["unassigned"] == planned > 0
+    shown = run("size-group", "-s", str(path), "-g", "order-svc", "--consumers", "1..6", "-o", "plain").stdout
+    assert f"now 3 consumers, which do not: {planned} queues unassigned" in shown
+    assert "consumers subscribe to different topics" in shown

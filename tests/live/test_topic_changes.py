@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from typer.testing import CliRunner
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.main import app
+from rmqlb.sources.native.source import NameServerReads
+from rmqlb.sources.native.wire import WireSettings
 
 from .cluster import RocketMQCluster, TopicOnBroker
 from .jvm import LOOPBACK, started, wait_until
@@ -235,3 +237,18 @@ def test_fewer_queues_at_once_lose_as_many_messages_as_the_plan_says(keyed: Rock
     assert (code, drained["holds"]) == (ExitCode.CONDITION, False)
     assert 0 < unread == stuck["sent"] - stuck["received"] < OLDER * KEYS
     assert (stuck["outOfOrder"], report["outOfOrder"]) == (0, unread)
+
+
+@pytest.mark.parametrize("message_type", ["FIFO", "NORMAL"])
+def test_a_broker_that_gets_a_topic_gets_its_type(keyed: RocketMQCluster, message_type: str) -> None:
+    """`updateTopic` on a broker without the topic takes the attributes in the command, and later ones keep them."""
+    topic, change = f"Typed-{message_type}", ("--add-broker", ELSEWHERE)
+    words = ("-n", keyed.name_server, "-b", keyed.broker_addresses[BROKER], "-t", topic, "-r", "2", "-w", "2")
+    keyed.run(MQADMIN, "updateTopic", *words, *(() if message_type == "NORMAL" else ("-a", "+message.type=FIFO")))
+    wait_until(lambda: planned(keyed, topic, change)[0] == ExitCode.OK, SETTLE_DEADLINE, lambda: topic)
+    _, plan = planned(keyed, topic, change)
+    for step in plan["steps"]:
+        run_commands(keyed, step)
+    with closing(NameServerReads([keyed.name_server], WireSettings())) as reads:
+        found = [reads.message_type(topic, keyed.broker_addresses[name]) for name in (BROKER, ELSEWHERE)]
+    assert found == [message_type, message_type]

@@ -44,6 +44,7 @@ REQUESTS: dict[str, tuple[RemotingCommand, int, dict[str, str]]] = {
     ),
     "get_max_offset": (requests.get_max_offset("T", 3), 30, {"topic": "T", "queueId": "3"}),
     "get_min_offset": (requests.get_min_offset("T", 3), 31, {"topic": "T", "queueId": "3"}),
+    "get_topic_config": (requests.get_topic_config("T"), 351, {"topic": "T"}),
     "query_assignment": (requests.query_assignment("g", "T", "id", "AVG"), 400, {}),
     "get_all_message_request_mode": (requests.get_all_message_request_mode(), 402, {}),
     "polling_info": (
@@ -152,7 +153,7 @@ def test_a_route_request_relies_on_its_version_for_standard_json() -> None:
 
 
 def test_the_allow_list_is_what_it_was() -> None:
-    assert sorted(READ_ONLY) == [14, 29, 30, 31, 105, 106, 201, 203, 206, 208, 307, 400, 402, 200055]
+    assert sorted(READ_ONLY) == [14, 29, 30, 31, 105, 106, 201, 203, 206, 208, 307, 351, 400, 402, 200055]
 
 
 @pytest.mark.parametrize("code", [*WRITES, 26, 319, 0, -105, 9999])

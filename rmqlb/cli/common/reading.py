@@ -82,6 +82,10 @@ class Reader:
         with self._terminal.progress() as progress:
             return open_source(self._text, self._access).ask_stacks(group, client_ids, progress, deadline_s)
 
+    def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
+        """The topic's `message.type` at the first of these brokers that reports it; None where none does."""
+        return open_source(self._text, self._access).ask_message_type(topic, addresses)
+
 
 def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
     """The wanted parts of the source."""

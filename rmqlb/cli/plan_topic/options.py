@@ -31,6 +31,14 @@ class ChangeOptions(Struct, frozen=True):
     move_to_cluster: Annotated[
         str | None, _change_option(metavar="CLUSTER", help="To the brokers of this cluster, away from all others.")
     ] = None
+    message_type: Annotated[
+        str | None,
+        _change_option(
+            metavar="TYPE",
+            help="normal, fifo, delay, transaction, mixed, priority or lite, for brokers that get the topic. "
+            "Default: as a running broker reports.",
+        ),
+    ] = None
     unordered: Annotated[
         bool,
         _change_option("--unordered", help="No message is sent by key: leave out the steps that hold producers."),

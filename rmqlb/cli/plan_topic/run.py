@@ -15,24 +15,26 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.plan_topic.groups import GroupsQuestion, group_names, planned_groups
 from rmqlb.cli.plan_topic.options import ChangeOptions, TopicOptions
-from rmqlb.engine.plan.changes import NewBroker
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.engine.topic_change.conditions import check_step
 from rmqlb.engine.topic_change.effects import Keys
 from rmqlb.engine.topic_change.plan import plan_topic
-from rmqlb.engine.topic_change.target import TopicRequest, routes_of
+from rmqlb.engine.topic_change.target import Routes, TopicRequest, routes_of
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.route import BrokerData
+from rmqlb.model.finding import Finding
+from rmqlb.model.route import MASTER_ID, BrokerData
 from rmqlb.model.send_scenario import ProxyMode
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.model.topic_change import StepCheck
+from rmqlb.model.words import named
 from rmqlb.verbs import parse as values
 from rmqlb.verbs.amounts import one_of
 from rmqlb.verbs.source import ask_route
 from rmqlb.verbs.strategies import Strategies
 from rmqlb.views.topic_change_view import topic_change_report
 
+_TYPES = ("normal", "fifo", "delay", "transaction", "mixed", "priority", "lite")
 _NATIVE = ("rocketmq://", "rocketmqs://")
 
 
@@ -47,6 +49,7 @@ def run(
     """What the command does with its options; everything that needs no source is checked before it is read."""
     request = request_of(change)
     keys = _keys(source, which)
+    typed = None if change.message_type is None else one_of(change.message_type, "--message-type", _TYPES).upper()
     if which.rates_since is not None and "://" in which.rates_since:
         raise UsageError(
             f"--rates-since {which.rates_since}: an earlier snapshot is a file",
@@ -67,7 +70,16 @@ def run(
     question = GroupsQuestion(strategies, strategy, earlier, f"--rates-since {which.rates_since}")
     groups, of_groups = planned_groups(snapshot, names, routes, question, reader)
     findings = [*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot), *of_groups]
-    plan = plan_topic(routes, request, groups if snapshot.groups else None, keys, name_servers=_name_servers(snapshot))
+    message_type, of_type = _message_type(typed, routes, reader)
+    findings += of_type
+    plan = plan_topic(
+        routes,
+        request,
+        groups if snapshot.groups else None,
+        keys,
+        name_servers=_name_servers(snapshot),
+        message_type=message_type,
+    )
     checked = None
     if which.check_step is not None:
         if which.check_step > len(plan.steps):
@@ -93,7 +105,6 @@ def request_of(change: ChangeOptions) -> TopicRequest:
         raise UsageError("--queues 0: a topic without queues takes no message", hint="write 1 or more")
     values.must_differ(change.add_broker or (), [broker.name for broker in request.add_brokers], "--add-broker")
     for broker, text in zip(request.add_brokers, change.add_broker or (), strict=True):
-        _must_be_readable(broker, text)
         if request.queues is not None and broker.read_queue_nums is not None:
             raise UsageError(
                 f"--queues {request.queues} and --add-broker {text} contradict each other",
@@ -105,13 +116,18 @@ def request_of(change: ChangeOptions) -> TopicRequest:
     return request
 
 
-def _must_be_readable(broker: NewBroker, text: str) -> None:
-    read, write = broker.read_queue_nums, broker.write_queue_nums
-    if read is not None and (read == 0 or (write or 0) > read):
-        raise UsageError(
-            f"--add-broker {text}: producers would write queues that consumers cannot read",
-            hint=f"write as many read queues as write queues, or more: {broker.name}:{max(write or 8, 1)}",
-        )
+def _message_type(typed: str | None, routes: Routes, reader: Reader) -> tuple[str | None, list[Finding]]:
+    """The topic's type, where a broker is to get the topic, as typed or as a broker reports; or that it is unknown."""
+    has = {data.broker_name for data in routes.now.queue_datas}
+    new = [data.broker_name for data in routes.target.queue_datas if data.broker_name not in has]
+    if typed is not None or not new:
+        return typed, []
+    masters = (broker.broker_addrs.get(MASTER_ID) for broker in routes.now.broker_datas if broker.broker_name in has)
+    found = reader.ask_message_type(routes.now.topic, [address for address in masters if address is not None])
+    if found is not None:
+        return found, []
+    text = f"message.type of topic {routes.now.topic} is unknown: updateTopic makes it NORMAL on {named(new)}"
+    return None, [Finding("message-type-unknown", f"{text}; name the type with --message-type")]
 
 
 def _keys(source: SourceOptions, which: TopicOptions) -> Keys | None:

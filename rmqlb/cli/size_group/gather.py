@@ -45,19 +45,20 @@ class Gathered(Struct, frozen=True):
     question: SizeQuestion
     settings: Settings
     rates: Mapping[MessageQueue, float]
+    rates_of_topics: Mapping[str, float]  # topic without a readable queue → its rate
     consume_ms: Mapping[str, float]  # topic → how long a listener takes for a message
     findings: tuple[Finding, ...]
 
     def told(self, size: GroupSize, conditions: tuple[TriedCondition, ...]) -> GroupSize:
         """The size with the rates that it is made from, and the conditions."""
-        if not self.rates:
+        if not self.consume_ms:
             return replace(size, conditions=conditions)
-        of_topics = {
-            route.topic: fsum(self.rates[queue] for queue in route.subscribe_queues())
-            for route in self.on_topics.pulled_routes
-        }
+        of_topics = dict(self.rates_of_topics)
+        for route in self.on_topics.pulled_routes:
+            if queues := route.subscribe_queues():
+                of_topics[route.topic] = fsum(self.rates[queue] for queue in queues)
         topics = tuple(
-            replace(each, rate_per_second=of_topics[each.topic], consume_ms=self.consume_ms[each.topic])
+            replace(each, rate_per_second=of_topics.get(each.topic), consume_ms=self.consume_ms[each.topic])
             for each in size.topics
         )
         return replace(size, topics=topics, conditions=conditions)
@@ -65,13 +66,12 @@ class Gathered(Struct, frozen=True):
 
 def wanted(source: SourceOptions, which: GroupOptions, work: WorkOptions) -> Wanted:
     """What is to be read: of consumers also how long they take, where nothing else says it."""
-    has_rate = bool(work.rate) or work.rates_since is not None
     if which.group is None and which.topic:
         which = replace(which, consumers="1")  # of a group that does not run yet the topics are enough
     elif which.group is None and is_live(source.source):
         hint = "name it with --group; of a group that does not run yet name only its topics, with --topic"
         raise UsageError("which group?", hint=hint, code="which-group")
-    return replace(wanted_for(source, which), evidence=has_rate)
+    return replace(wanted_for(source, which), evidence=work.has_rate)
 
 
 def gather(
@@ -88,17 +88,21 @@ def gather(
     found = _on_topics(snapshot, which, strategies, names)
     present = () if found.assumed else found.client_ids
     members = replace(found.members, client_ids=present)
-    rates = _rates(source, which, work, found, snapshot, terminal)
-    consume_ms = _consume_ms(asked, found) if rates else {}
+    rates, rates_of_topics = _rates(source, which, work, found, snapshot, terminal)
+    consume_ms = _consume_ms(asked, found) if work.has_rate else {}
+    if work.has_rate:
+        _require_rates(rates, rates_of_topics, asked, found)
     question = SizeQuestion(
         limits=asked.limits,
         consumers=asked.consumers or _usual_sizes(found.pulled_routes, asked),
         queues_per_broker=asked.queues_per_broker,
         strategies=tuple(runnable(names, members) if asked.all_strategies else names) or (found.strategy.strategy,),
         work={queue: rate * consume_ms[queue.topic] / 1000 for queue, rate in rates.items()},
+        work_of_topics={topic: rate * consume_ms[topic] / 1000 for topic, rate in rates_of_topics.items()},
         threads=asked.threads,
         orderly=work.orderly or (found.seen is not None and bool(rates) and is_orderly(found.seen) is True),
         present=present,
+        subscribed=_subscribed(found),
         sdk=found.sdks.usual,
         trials=asked.trials,
         seed=asked.seed,
@@ -108,7 +112,7 @@ def gather(
     if asked.limits.survive_broker and len(found.pulled_routes) > 1:
         # Without an only topic nothing is left, which fails.
         findings += [each for route in found.pulled_routes for each in one_broker_findings(route)]
-    return Gathered(found, question, found.settings, rates, consume_ms, tuple(dict.fromkeys(findings)))
+    return Gathered(found, question, found.settings, rates, rates_of_topics, consume_ms, tuple(dict.fromkeys(findings)))
 
 
 def _on_topics(snapshot: ClusterSnapshot, which: GroupOptions, strategies: Strategies, names: Sequence[str]) -> Group:
@@ -123,6 +127,14 @@ def _known(snapshot: ClusterSnapshot, name: str | None) -> ConsumerGroup | None:
     if name is not None:
         return snapshot.groups.get(name)
     return next(iter(snapshot.groups.values())) if len(snapshot.groups) == 1 else None
+
+
+def _subscribed(found: Group) -> Mapping[str, frozenset[str]]:
+    """Client ID → its topics, of the consumers that do not read all of them."""
+    topics = {route.topic for route in found.pulled_routes}
+    present = () if found.assumed else found.client_ids
+    read = {client_id: found.subscribed[client_id] for client_id in present if client_id in found.subscribed}
+    return {client_id: own for client_id, own in read.items() if not topics <= own}
 
 
 def _one_sdk(found: Group) -> Iterator[Finding]:
@@ -149,21 +161,36 @@ def _rates(
     found: Group,
     snapshot: ClusterSnapshot,
     terminal: Terminal,
-) -> Mapping[MessageQueue, float]:
-    """Of every queue, or of none when no rate is given."""
+) -> tuple[Mapping[MessageQueue, float], Mapping[str, float]]:
+    """The rates of queues, and those typed for topics without one; both are empty when no rate is given."""
     topics = [route.topic for route in found.pulled_routes]
-    given = spread_evenly(typed_rates(work.rate or (), topics), found.pulled_routes)
+    typed = typed_rates(work.rate or (), topics)
+    given = spread_evenly(typed, found.pulled_routes)
     if work.rates_since is not None:
         earlier = earlier_snapshot(source, work.rates_since, terminal)
         given = (rates_since(earlier, wanted_for(source, which), found, snapshot) if earlier else {}) | given
-    unknown = list(dict.fromkeys(queue.topic for queue in found.pulled_queues if queue not in given)) if given else []
+    with_queues = {queue.topic for queue in found.pulled_queues}
+    return given, {topic: rate for topic, rate in typed.items() if topic not in with_queues}
+
+
+def _require_rates(
+    rates: Mapping[MessageQueue, float], rates_of_topics: Mapping[str, float], asked: Asked, found: Group
+) -> None:
+    """Refuse queues of unknown rate, and rates of nothing but topics that get no queue (raises DataError)."""
+    unknown = list(dict.fromkeys(queue.topic for queue in found.pulled_queues if queue not in rates))
     if unknown:
         raise DataError(
             f"how many messages come to {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})",
             hint=f"say it: --rate {unknown[0]}=R",
             code="rate-unknown",
         )
-    return given
+    if rates_of_topics and not rates and asked.queues_per_broker is None:
+        names = ", ".join(rates_of_topics)
+        raise DataError(
+            f"no readable queue in {names}: consumers get none of its messages",
+            hint="say how many read queues there will be: --queues-per-broker N..M",
+            code="no-readable-queue",
+        )
 
 
 def _consume_ms(asked: Asked, found: Group) -> Mapping[str, float]:

@@ -102,6 +102,10 @@ class WorkOptions(Struct, frozen=True):
         work_option("--orderly", help="A queue is consumed by one thread at a time; default: as consumers report it."),
     ] = False
 
+    @property
+    def has_rate(self) -> bool:
+        return bool(self.rate) or self.rates_since is not None
+
 
 class FutureIdOptions(Struct, frozen=True):
     """Sets of client IDs that are tried."""

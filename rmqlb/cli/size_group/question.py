@@ -36,13 +36,12 @@ def asked_of(
     """The question so far (raises UsageError)."""
     if "=" in (sdk or ""):
         raise UsageError(f"--sdk {sdk}: future consumers have no IDs", hint="name one library for all: --sdk go")
-    has_rate = bool(work.rate) or work.rates_since is not None
     for option, text in (
         ("--max-utilisation", limits.max_utilisation),
         ("--consume-time", work.consume_time),
         ("--orderly", "" if work.orderly else None),
     ):
-        if text is not None and not has_rate:
+        if text is not None and not work.has_rate:
             problem = f"{option} {text}".strip() + ": how many messages come?"
             raise UsageError(problem, hint="say it: --rate R or --rates-since FILE")
     consumers = None if sizes.consumers is None else amounts.span(sizes.consumers, "--consumers", MOST_SIZE)
@@ -63,7 +62,7 @@ def asked_of(
         max_utilisation=amounts.share(utilisation, "--max-utilisation")
         if utilisation is not None
         else _USUAL_UTILISATION
-        if has_rate
+        if work.has_rate
         else None,
         survive=survive,
         survive_broker=limits.survive_broker,

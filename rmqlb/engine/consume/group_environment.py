@@ -11,14 +11,14 @@ from rmqlb.engine.consume.member import Member, ids_of
 from rmqlb.engine.consume.name_server import NameServer
 from rmqlb.engine.consume.profile import SDK_PROFILES, Clocks, ConsumerProfile, consumer_profile_of, java_clocks
 from rmqlb.engine.consume.shares import MemberList, Shares, process_ids
-from rmqlb.engine.randomness import Draws, stream_key
+from rmqlb.engine.randomness import Draws, stream_key, thread_named
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import MASTER_ID, TopicRouteData
 
-_BROKERS, _SERVERS = 1 << 20, 1 << 21
-"""Members draw from the streams below these numbers, brokers and what else there is from those above."""
+_SERVERS = 1 << 21
+"""Members draw from the streams below this number, NameServers from this one, and each broker from that of its name."""
 
 
 # fmt: off
@@ -252,12 +252,11 @@ class GroupEnvironment:
         if known:
             return
         for broker_id in ids:
-            number = _BROKERS + 64 * len(self._brokers) + len(known)
             broker = Broker(
                 name,
                 broker_id,
                 clock=self.clock,
-                draws=self.draws(number),
+                draws=self.draws(thread_named(f"{name}:{broker_id}")),
                 timers=self.timers,
                 tells=not self.broadcasting,
                 one_way=self.one_way,

@@ -23,6 +23,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.group import QueueState, States
 from rmqlb.model.group_report import GroupReport
 from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Event, EventKind, GroupScenario
+from rmqlb.model.java import sort_key
 from rmqlb.model.limits import SHORTEST_US, TrialNumber
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import TopicRouteData
@@ -142,10 +143,10 @@ class GroupSimulation:
         members, scenario = _named(group, members, scenario)
         self._group = group
         self._members = members
-        self._routes = tuple(routes)
+        self._routes = _by_name(routes)
         self._scenario = scenario
         self._states = states or {}
-        self._events = in_order(scenario.events, members.client_ids, routes)
+        self._events = in_order(scenario.events, members.client_ids, self._routes)
         self._profile = consumer_profile_of(scenario.client_version)
         self._shares = Shares(members.settings, members.sdk_for, members.is_answered)
         self._lagging = frozenset(queue for queue, state in self._states.items() if (state.lag or 0) > 0)
@@ -213,6 +214,21 @@ def simulate_group(
             unknown.
     """
     return GroupSimulation(group, members, routes, scenario, states=states).run(trial, explain=explain)
+
+
+def _by_name(routes: Sequence[TopicRouteData]) -> tuple[TopicRouteData, ...]:
+    """The routes by topic, their brokers by name, so that equal clusters give equal simulations.
+
+    A NameServer's answer lists brokers, and a client's `ConcurrentHashMap` its topics, in an order that means nothing.
+    """
+    return tuple(
+        replace(
+            route,
+            queue_datas=tuple(sorted(route.queue_datas, key=lambda data: sort_key(data.broker_name))),
+            broker_datas=tuple(sorted(route.broker_datas, key=lambda data: sort_key(data.broker_name))),
+        )
+        for route in sorted(routes, key=lambda route: sort_key(route.topic))
+    )
 
 
 def _named(group: str | None, members: Members, scenario: GroupScenario) -> tuple[Members, GroupScenario]:

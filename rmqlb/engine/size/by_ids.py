@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -37,19 +37,21 @@ class IdSizes:
         threads: int,
         id_sets: Sequence[Sequence[str]],
         sdk: Sdk = JAVA,
+        subscribed: Mapping[str, frozenset[str]] = {},
     ) -> None:
         self.trials = len(id_sets)
         self._layout, self._strategy, self._settings, self._threads = layout, strategy, settings, threads
         self._id_sets, self._sdk = id_sets, sdk
+        self._subscribed = subscribed
         self._queues = [sort_queues(topic.queues, sdk.order) for topic in layout.topics]
         self._one_thread = layout.one_thread
         self._work = [dict(zip(topic.queues, topic.work, strict=False)) for topic in layout.topics]
 
     def of(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures:
         gone = frozenset(lost)
-        found = [
-            self._one([each for at, each in enumerate(ids[:consumers]) if at not in gone]) for ids in self._id_sets
-        ]
+        sets = [tuple(each for at, each in enumerate(ids[:consumers]) if at not in gone) for ids in self._id_sets]
+        counted = {ids: self._one(ids) for ids in dict.fromkeys(sets)}
+        found = [counted[ids] for ids in sets]
         utilisation = [utilised(each.busiest, self._threads, self._one_thread) for each in found]
         return SizeFigures(
             consumers - len(gone),
@@ -72,6 +74,8 @@ class IdSizes:
             strategy = prepare(self._strategy, queues, ids, self._settings, self._sdk)
             owned: Counter[MessageQueue] = Counter()
             for client_id in ids:
+                if queues[0].topic not in self._subscribed.get(client_id, (queues[0].topic,)):
+                    continue  # it never asks for its share, which the others leave to it
                 share = strategy.share(client_id)
                 owned.update(share)
                 numbers[client_id] += len(share)

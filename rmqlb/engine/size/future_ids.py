@@ -25,7 +25,8 @@ def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number
 
     They look as `ClientConfig.buildMQClientId` and `changeInstanceNameToPID` make them, `IP@PID#NANOSECONDS`. Where
     machines or zones decide they are on machines of the present consumers; where CONFIG lists name consumers they are
-    these in random order, and others behind them.
+    these in random order, and others behind them. Where consumers subscribe to different topics the present ones come
+    first, in the order in which `plan-rebalance --scale-to` keeps them.
     """
     names = names_inside(strategy, settings)
     config = settings.config if "CONFIG" in names and isinstance(settings.config, Mapping) else {}
@@ -38,9 +39,13 @@ def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number
             hint="use a source that has the consumers of the group, or compare other strategies",
             code="consumers-unknown",
         )
-    known = sort_client_ids(config)
+    first = sort_client_ids(question.present) if question.subscribed else []
+    known = [client_id for client_id in sort_client_ids(config) if client_id not in first]
     trials = (Draws(stream_key(question.seed, trial, _THREAD)) for trial in range(question.trials))
-    return [[*_shuffled(known, draws), *_drawn(draws, machines if looks else (), number)][:number] for draws in trials]
+    return [
+        [*first, *_shuffled(known, draws), *_drawn(draws, machines if looks else (), number)][:number]
+        for draws in trials
+    ]
 
 
 def _drawn(draws: Draws, machines: Sequence[str], number: int) -> Iterator[str]:

@@ -49,17 +49,24 @@ def layout(routes: Sequence[TopicRouteData], work: Mapping[MessageQueue, float],
 
 
 def with_queues(
-    routes: Sequence[TopicRouteData], work: Mapping[MessageQueue, float], number: int
+    routes: Sequence[TopicRouteData],
+    work: Mapping[MessageQueue, float],
+    number: int,
+    work_of_topics: Mapping[str, float],
 ) -> tuple[tuple[TopicRouteData, ...], dict[MessageQueue, float]]:
-    """The topics with so many read queues on each broker; where that is a change, a topic's work is spread evenly."""
+    """The topics with so many read queues on each broker; where that is a change, a topic's work is spread evenly.
+
+    `work_of_topics` has the work of topics that have no queue before.
+    """
     changed = change_routes(routes, Changes(read_queues=(QueueCount(number),)))
     found: dict[MessageQueue, float] = {}
     for before, after in zip(routes, changed, strict=True):
         queues, were = after.subscribe_queues(), before.subscribe_queues()
         if work and queues == were:
             found |= {queue: work[queue] for queue in queues}
-        elif work:
-            found |= dict.fromkeys(queues, sum(work[queue] for queue in were) / max(len(queues), 1))
+        elif work or work_of_topics:
+            total = sum(work[queue] for queue in were) if were else work_of_topics.get(before.topic, 0.0)
+            found |= dict.fromkeys(queues, total / max(len(queues), 1))
     return changed, found
 
 

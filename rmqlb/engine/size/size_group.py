@@ -67,7 +67,7 @@ def size_group(
 
     Args:
         group: its name.
-        routes: its topics; every consumer subscribes to each of them.
+        routes: its topics; every consumer subscribes to each of them, unless the question says otherwise.
         question: what is asked.
         settings: what the strategy objects are constructed with.
         progress: called with how many sizes are done, and how many there are.
@@ -78,9 +78,9 @@ def size_group(
         UsageError: the question contradicts itself, or there is no such strategy.
     """
     _check(question, settings)
-    if not any(route.subscribe_queues() for route in routes):
-        raise DataError("no readable queue in the topics of the group", code="topic-not-found")
     queues = [_queues(routes, question, number) for number in _numbers(question)]
+    if not any(each.layout.topics for each in queues):
+        raise DataError("no readable queue in the topics of the group", code="topic-not-found")
     candidates = list(_candidates(queues, question, settings))
     least, most = question.consumers
     curves: list[list[SizePoint]] = [[] for _ in candidates]
@@ -103,7 +103,7 @@ def _check(question: SizeQuestion, settings: Settings) -> None:
     queues = question.queues_per_broker
     if queues is not None and queues[0] > queues[1]:
         raise UsageError(f"queues per broker from {queues[0]} to {queues[1]}: there are none between")
-    if question.limits.max_utilisation is not None and not question.work:
+    if question.limits.max_utilisation is not None and not (question.work or question.work_of_topics):
         raise UsageError("max_utilisation needs work: how long listeners consume what comes into each queue")
     number = (most + 1 - least) * len(_numbers(question)) * len(question.strategies)
     if number > MOST_SIZES:
@@ -133,7 +133,7 @@ def _queues(routes: Sequence[TopicRouteData], question: SizeQuestion, number: in
     work = question.work
     changed = tuple(routes)
     if number is not None:
-        changed, work = with_queues(routes, work, number)
+        changed, work = with_queues(routes, work, number, question.work_of_topics)
     lost = brokers_of(changed) if question.limits.survive_broker else ()
     orderly = question.orderly
     left = tuple((broker, layout(*without_broker(changed, work, broker), orderly=orderly)) for broker in lost)
@@ -157,17 +157,18 @@ def _sizes_of(
         "AVG",
         "AVG_BY_CIRCLE",
     )  # Go cuts the blocks of MACHINE_ROOM out of all queues
-    if strategy in BY_PLACE and strategy not in settings.custom and as_java:
+    if not question.subscribed and strategy in BY_PLACE and strategy not in settings.custom and as_java:
         return lambda each: PlaceSizes(each, strategy, settings, threads, sdk)
     id_sets = future_ids(strategy, settings, question, most)
-    if names_inside(strategy, settings) == ["CONSISTENT_HASH"] and settings.virtual_nodes > 0 and sdk is JAVA:
+    by_hash = names_inside(strategy, settings) == ["CONSISTENT_HASH"] and settings.virtual_nodes > 0 and sdk is JAVA
+    if by_hash and not question.subscribed:
         every: dict[MessageQueue, int] = {}
         for layouts in queues:
             for queue in layouts.layout.queues:
                 every.setdefault(queue, len(every))
         rings = growing_rings(id_sets, list(every), settings.virtual_nodes, question.limits.survive)
         return lambda each: HashSizes(each, rings, every, threads)
-    return lambda each: IdSizes(each, strategy, settings, threads, id_sets, sdk)
+    return lambda each: IdSizes(each, strategy, settings, threads, id_sets, sdk, question.subscribed)
 
 
 def _answer(
@@ -213,6 +214,7 @@ def _answer(
         threads=question.threads if question.work else None,
         orderly=question.orderly,
         sdk=question.sdk,
+        mixed_subscriptions=bool(question.subscribed),
         losses=_how_losses_are_known(candidate.tried.sizes, curve),
     )
 

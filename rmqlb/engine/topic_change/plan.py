@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -20,7 +20,7 @@ from rmqlb.engine.topic_change.effects import (
 from rmqlb.engine.topic_change.target import Routes, TopicRequest, describe
 from rmqlb.model.message_queue import MessageQueue, QueueName, sort_queues
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.topic_change import BrokerQueues, Step, StepKind, TopicChangePlan, WaitFor, WaitKind
+from rmqlb.model.topic_change import AdminCommand, BrokerQueues, Step, StepKind, TopicChangePlan, WaitFor, WaitKind
 
 _POLL_MS = Clocks().route_poll_us / 1000
 _NOTICED_MS = _POLL_MS + Clocks().rebalance_wait_us / 1000
@@ -34,6 +34,7 @@ def plan_topic(
     keys: Keys | None = None,
     *,
     name_servers: str | None = None,
+    message_type: str | None = None,
 ) -> TopicChangePlan:
     """The steps and what each of them does (raises DataError, AllocationError).
 
@@ -43,8 +44,13 @@ def plan_topic(
         groups: the groups that read the topic; None when they are not known.
         keys: of the producers; None when they are not known.
         name_servers: for the commands' `-n`; None leaves it out.
+        message_type: the topic's, for brokers that have not got it; None leaves it out.
     """
-    steps = _numbered(_steps(routes, groups, keys or Keys(), name_servers, request.ordered))
+
+    def commands(before: TopicRouteData, after: TopicRouteData) -> tuple[AdminCommand, ...]:
+        return tuple(commands_between(before, after, name_servers, message_type))
+
+    steps = _numbered(_steps(routes, groups, keys or Keys(), commands, request.ordered))
     times = [step.estimated_ms for step in steps]
     return TopicChangePlan(
         topic=routes.now.topic,
@@ -65,7 +71,11 @@ def _numbered(steps: Iterator[Step]) -> tuple[Step, ...]:
 
 
 def _steps(
-    routes: Routes, groups: Sequence[PlannedGroup] | None, keys: Keys, name_servers: str | None, ordered: bool
+    routes: Routes,
+    groups: Sequence[PlannedGroup] | None,
+    keys: Keys,
+    commands: Callable[[TopicRouteData, TopicRouteData], tuple[AdminCommand, ...]],
+    ordered: bool,
 ) -> Iterator[Step]:
     now, opened, switched, target = routes.now, routes.opened, routes.switched, routes.target
     readable, writable = opened.subscribe_queues(), target.publish_queues()
@@ -81,12 +91,11 @@ def _steps(
     def step(
         kind: StepKind, before: TopicRouteData, after: TopicRouteData, todo: bool, ms: float | None, *waits: WaitFor
     ) -> Step:
-        run = () if before is after else tuple(commands_between(before, after, name_servers))
         return Step(
             number=0,
             kind=kind,
             done=not todo,
-            commands=run,
+            commands=commands(before, after) if todo else (),
             wait_for=waits,
             estimated_ms=ms if todo else 0.0,
             brokers=_brokers(after),

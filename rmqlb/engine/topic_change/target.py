@@ -56,7 +56,30 @@ def routes_of(route: TopicRouteData, request: TopicRequest, known: Iterable[Brok
     found = Routes(now=route, opened=opened, switched=switched, target=target)
     if not target.publish_queues() or not target.subscribe_queues():
         raise UsageError(f"topic {route.topic} would have no queue left", hint="add a broker, or drain fewer")
+    for data in target.queue_datas:
+        if data != old.get(data.broker_name):
+            _must_be_read(data, request)
     return found
+
+
+def _must_be_read(data: QueueData, request: TopicRequest) -> None:
+    """Refuse to give a broker write queues that consumers cannot read (raises UsageError)."""
+    name, writes = data.broker_name, data.write_queue_nums
+    if not data.writable or writes <= (data.read_queue_nums if data.readable else 0):
+        return
+    added = next((broker for broker in request.add_brokers if broker.name == name), None)
+    if added is not None:
+        counts = (number for number in (added.read_queue_nums, added.write_queue_nums) if number is not None)
+        option = ":".join((f"--add-broker {name}", *map(str, counts)))
+        hint = f"write as many read queues as write queues, or more: {name}:{writes}"
+    elif request.queues is not None:
+        option = f"--queues {request.queues}"
+        hint = f"--add-broker {name} makes it readable too; --drain-broker {name} takes its queues away"
+    else:
+        option = f"--move-to-cluster {request.move_to_cluster}"
+        hint = f"say how many queues each broker gets: --queues {writes}"
+    of_broker = "" if added else f" of {name}"
+    raise UsageError(f"{option}: producers would write queues{of_broker} that consumers cannot read", hint=hint)
 
 
 def describe(request: TopicRequest) -> tuple[str, ...]:

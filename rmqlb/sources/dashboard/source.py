@@ -133,6 +133,9 @@ class DashboardReads:
         value = self._data(path, {"consumerGroup": group, "clientId": client_id, "jstack": str(stacks).lower()})
         return docs.convert(value, docs.RunningInfoDocument, self.endpoint + path)
 
+    def message_type(self, topic: str, address: str) -> None:
+        """A Dashboard is not asked."""
+
     def unread(self) -> list[Unread]:
         return []
 

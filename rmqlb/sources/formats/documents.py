@@ -163,6 +163,12 @@ class ConsumeStatsDocument(CamelStruct, frozen=True):
     consume_tps: float | None = None
 
 
+class TopicConfigDocument(CamelStruct, frozen=True):
+    """What a broker has of a topic, as RocketMQ's `TopicConfig`; brokers before 5.0 have no attributes."""
+
+    attributes: dict[str, str] | None = None
+
+
 class RequestModeItem(CamelStruct, frozen=True):
     """How a group takes a topic's messages, as RocketMQ's `SetMessageRequestModeRequestBody`: PULL or POP."""
 

@@ -170,6 +170,14 @@ class NameServerReads:
         request = requests.get_consumer_running_info(group, client_id, stacks=stacks)
         return self._ask(address, request, docs.RunningInfoDocument)
 
+    def message_type(self, topic: str, address: str) -> str | None:
+        """The topic's `message.type` at a broker, which is NORMAL without that attribute (`TopicConfig`)."""
+        self.max_offset(MessageQueue(topic, "", 0), address)  # of its version depends whether it may be asked
+        if 0 < self._versions[address] < V5_0_0:
+            return "NORMAL"
+        document = self._ask_newer(address, requests.get_topic_config(topic), docs.TopicConfigDocument)
+        return None if document is None else (document.attributes or {}).get("message.type", "NORMAL")
+
     def unread(self) -> list[Unread]:
         lost = [Unread("name-server", server, error.message) for server, error in self._lost.items()]
         return lost + [Unread("groups", name, reason) for name, reason in self._unlisted.items()]

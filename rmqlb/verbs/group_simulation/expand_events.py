@@ -16,6 +16,7 @@ from rmqlb.engine.plan.changes import placeholders
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group_scenario import Event, EventKind
+from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import suggestion
@@ -82,7 +83,7 @@ class _Reading:
         self._labelled = sort_client_ids(set(client_ids))
         self._routes = routes
         self._strategies = strategies
-        self._brokers = list(dict.fromkeys(data.broker_name for route in routes for data in route.broker_datas))
+        self._brokers = sorted({data.broker_name for route in routes for data in route.broker_datas}, key=sort_key)
         self._ids = {*client_ids, *(each.subject for each in asked if each.verb == "join")}
         self._events: list[Event] = []
         self._has_placeholders = False

@@ -196,6 +196,7 @@ def _sdks(found: KeyQueues) -> Section:
         Column("most keys", "mostKeys", "number"),
         Column("moved", "moved", "number", shown=bool(found.changes)),
         Column("moved share", "movedShare", "share", shown=bool(found.changes)),
-        Column("note", "note", "prose", of=lambda sdk: sdk.unknown or sdk.note or ""),
+        Column("unknown", "unknown", "prose", shown=any(each.unknown is not None for each in found.sdks)),
+        Column("note", "note", "prose"),
     )
     return Section("sdks", "SDKs", columns, rows_of(columns, found.sdks), named_only=True)

@@ -158,14 +158,20 @@ def _certainty(size: GroupSize) -> Iterator[str]:
         yield f"holds for {percent(size.best.share)} of {size.trials} sets of client IDs that were tried"
     else:
         yield f"holds for each of {size.trials} sets of client IDs that were tried"
+    if size.mixed_subscriptions:
+        yield "consumers subscribe to different topics: each size keeps those present, and further ones read all topics"
     if size.losses != "counted":
         first = next(point for point in size.curve if point.after_loss is not None and not point.after_loss.exact)
         yield f"from {counted(first.consumers, 'consumer')} on, {_LOSSES[size.losses]}"
 
 
 def _now(size: GroupSize) -> Iterator[str]:
-    # Where IDs decide, the present ones are known, and these figures are those of others.
-    now = size.at(size.consumers_now) if size.consumers_now is not None and size.every_order else None
+    # Where IDs decide, these figures are those of other consumers, unless the present ones were kept.
+    now = (
+        size.at(size.consumers_now)
+        if size.consumers_now is not None and (size.every_order or size.mixed_subscriptions)
+        else None
+    )
     if now is None or now.consumers == size.consumers:
         return
     why = "; ".join(reasons(now, size))

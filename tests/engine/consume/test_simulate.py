@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pytest
@@ -129,6 +130,26 @@ def test_equal_input_gives_equal_reports_and_explaining_changes_nothing(
     explained = simulate_group("g", case[0], case[1], case[2], trial=trial, explain=True)
     assert explained.steps
     assert replace(explained, steps=()) == first
+
+
+@given(groups(), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_the_order_of_topics_and_brokers_means_nothing(
+    case: tuple[Members, tuple[TopicRouteData, ...], GroupScenario], dice: Random
+) -> None:
+    """A NameServer lists the brokers of a topic in any order, and a group its topics."""
+    members, topics, scenario = case
+
+    def shuffled(items: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(dice.sample(items, len(items)))
+
+    others = shuffled(
+        [
+            replace(each, queue_datas=shuffled(each.queue_datas), broker_datas=shuffled(each.broker_datas))
+            for each in topics
+        ]
+    )
+    assert simulate_group("g", members, others, scenario) == simulate_group("g", members, topics, scenario)
 
 
 @given(groups())

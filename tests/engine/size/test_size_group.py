@@ -15,6 +15,9 @@ from msgspec.structs import replace
 from rmqlb import DataError, SizeLimits, SizeQuestion, UsageError, allocate, size_group
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.plan.changes import Changes, change_members
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.size.by_hash import HashSizes, growing_rings
 from rmqlb.engine.size.future_ids import future_ids
 from rmqlb.engine.size.layouts import layout
@@ -481,3 +484,24 @@ def test_rings_that_take_gigabytes_are_refused_with_what_to_try() -> None:
 def test_a_group_without_queues_has_no_size() -> None:
     with pytest.raises(DataError, match="no readable queue"):
         size_group("g", [builders.route("T", perm=2, a=4)], SizeQuestion())
+
+
+@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+def test_differing_subscriptions_leave_the_queues_unassigned_that_the_plan_leaves(strategy: str) -> None:
+    """The others count a consumer in that does not read a topic, and its share has no owner (`rebalanceByTopic`)."""
+    topics = (route("T", a=4, b=2), route("U", a=6))
+    present = ("10.0.0.1@1", "10.0.0.2@1", "10.0.0.3@1")
+    subscribed = {present[0]: frozenset("T"), present[2]: frozenset("U")}
+    found = sized(*topics, most=6, strategies=(strategy,), present=present, subscribed=subscribed, trials=5)
+    members = Members(present, strategy, subscribed=subscribed)
+    before = Side(members, topics)
+    for number in range(1, 4):
+        after = replace(members, client_ids=change_members(present, Changes(scale_to=number)))
+        plan = plan_rebalance("g", before, Side(after, topics))
+        point = found.curve[number - 1]
+        assert (point.unassigned, point.imbalance) == (plan.summary.unassigned, plan.summary.after.imbalance)
+        assert ("unassigned" in point.fails) is (plan.summary.unassigned > 0)
+    assert (found.mixed_subscriptions, found.curve[2].unassigned > 0) == (True, True)
+    one_more = [*present, "10.9.9.9@1"]
+    for ids_ in future_ids(strategy, Settings(), SizeQuestion(present=present, subscribed=subscribed, trials=3), 4):
+        assert ids_[:3] == one_more[:3], "further consumers come to the present ones"

@@ -129,6 +129,53 @@ def test_units_keep_their_flags_and_name_servers_are_quoted() -> None:
     assert text == "mqadmin updateTopic -n 'h1:9876;h2:9876' -b 10.0.0.1:10911 -t T -r 8 -w 4 -p 6 -u true -s true"
 
 
+def test_a_broker_that_gets_the_topic_is_told_its_type_once() -> None:
+    """`updateTopic` creates a topic with the attributes in the command, and keeps them when it updates one."""
+    request = TopicRequest(add_brokers=(NewBroker("n"),))
+    routes = routes_of(topic((4, 4, 6)), request)
+    new = "mqadmin updateTopic -b ADDRESS-OF-n -t T -r 4 -w {} -p {}"
+    for message_type, more in (("FIFO", " -a +message.type=FIFO"), ("NORMAL", ""), (None, "")):
+        found = texts(plan_topic(routes, request, [], message_type=message_type))
+        assert (found[0], found[2]) == ([new.format(4, 4) + more], [new.format(4, 6)])
+
+
+@pytest.mark.parametrize(
+    ("of", "request_", "problem", "hint"),
+    [
+        (topic((3, 8, 6)), TopicRequest(add_brokers=(NewBroker("n"),)), "--add-broker n: producers", "more: n:8"),
+        (topic((3, 8, 6)), TopicRequest(add_brokers=(NewBroker("n", 2, 4),)), "--add-broker n:2:4: prod", "more: n:4"),
+        (topic((3, 8, 6)), TopicRequest(move_to_cluster="west"), "--move-to-cluster west: .* of n ", "--queues 8"),
+        (topic((4, 4, 6), (4, 4, 2)), TopicRequest(queues=8), "--queues 8: .* of b that consumers", "--add-broker b"),
+    ],
+)
+def test_no_broker_gets_write_queues_that_consumers_cannot_read(
+    of: TopicRouteData, request_: TopicRequest, problem: str, hint: str
+) -> None:
+    with pytest.raises(UsageError, match=problem) as raised:
+        routes_of(of, request_, [BrokerData("west", "n", {0: "10.0.0.9:10911"})])
+    assert hint in (raised.value.hint or "")
+
+
+def test_the_hints_of_such_a_refusal_lead_to_a_plan() -> None:
+    west = [BrokerData("west", "n", {0: "10.0.0.9:10911"})]
+    for of, request in (
+        (topic((3, 8, 6)), TopicRequest(add_brokers=(NewBroker("n", 8),))),
+        (topic((3, 8, 6)), TopicRequest(queues=8, move_to_cluster="west")),
+        (topic((4, 4, 6), (4, 4, 2)), TopicRequest(queues=8, add_brokers=(NewBroker("b"),))),
+        (topic((4, 4, 6), (4, 4, 2)), TopicRequest(queues=8, drain_brokers=("b",))),
+    ):
+        target = routes_of(of, request, west).target
+        unread = set(target.publish_queues()).difference(target.subscribe_queues())
+        assert unread <= set(of.publish_queues()), "what was so before stays, with a finding of its own"
+
+
+@pytest.mark.parametrize("now", [topic((4, 4, 6)), topic((8, 4, 6)), topic((8, 8, 6))])
+def test_a_step_that_is_done_has_no_command(now: TopicRouteData) -> None:
+    found = plan(now, TopicRequest(queues=8))
+    assert all(not step.commands for step in found.steps if step.done)
+    assert found.steps[0].done is (now.queue_datas[0].read_queue_nums == 8)
+
+
 REQUESTS = st.builds(
     TopicRequest,
     queues=st.none() | st.integers(1, 6),
