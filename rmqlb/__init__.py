@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from rmqlb.verbs.fetch_routes import fetch_routes
     from rmqlb.verbs.plan_rebalance import plan_rebalance
     from rmqlb.verbs.plan_rollout import plan_rollout
+    from rmqlb.verbs.plan_topic import plan_topic
     from rmqlb.verbs.show_groups import show_consumers, show_groups
     from rmqlb.verbs.show_owners import show_owners
     from rmqlb.verbs.simulate_rebalance import simulate_rebalance
@@ -89,6 +90,7 @@ _HOMES = {
         "rmqlb.verbs.fetch_routes": "fetch_routes",
         "rmqlb.verbs.plan_rebalance": "plan_rebalance",
         "rmqlb.verbs.plan_rollout": "plan_rollout",
+        "rmqlb.verbs.plan_topic": "plan_topic",
         "rmqlb.verbs.show_groups": "show_consumers show_groups",
         "rmqlb.verbs.show_owners": "show_owners",
         "rmqlb.verbs.simulate_rebalance": "simulate_rebalance",
@@ -145,6 +147,7 @@ __all__ = [
     "parse_route",
     "plan_rebalance",
     "plan_rollout",
+    "plan_topic",
     "publish_queues",
     "receives_within",
     "select_by_hash",

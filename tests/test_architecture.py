@@ -144,6 +144,7 @@ def test_the_public_names_are_these() -> None:
         "parse_route",
         "plan_rebalance",
         "plan_rollout",
+        "plan_topic",
         "publish_queues",
         "receives_within",
         "select_by_hash",

@@ -208,6 +208,40 @@ def test_plan_rollout() -> None:
         plan("order-svc", restart="x")
 
 
+def test_plan_topic() -> None:
+    plan, line = partial(rmqlb.plan_topic, CLUSTER), f"plan-topic -s {CLUSTER}"
+    must_equal(plan("OrderEvents", queues=16), f"{line} -t OrderEvents --queues 16")
+    keys = EXAMPLES / "keys.txt"
+    must_equal(
+        plan(
+            "Skewed",
+            drain_brokers=["broker-b"],
+            keys=keys.read_text().splitlines(),
+            sdks="go",
+            groups="order-svc",
+            strategy="AVG",
+            unordered=True,
+        ),
+        f"{line} -t Skewed --drain-broker broker-b --keys-file {keys} --sdk go -g order-svc --strategy AVG --unordered",
+    )
+    must_equal(
+        plan("Skewed", add_brokers=["broker-n:3:3"], message_type="fifo"),
+        f"{line} -t Skewed --add-broker broker-n:3:3 --message-type fifo",
+    )
+    must_equal(
+        rmqlb.plan_topic(LATER, "OrderEvents", queues=16, rates_since=CLUSTER, check_step=1),
+        f"plan-topic -s {LATER} -t OrderEvents --queues 16 --rates-since {CLUSTER} --check-step 1",
+    )
+    with pytest.raises(UsageError, match="what changes"):
+        plan("Skewed")
+    with pytest.raises(DataError, match="NoSuchTopic"):
+        plan("NoSuchTopic", queues=4)
+    with pytest.raises(UsageError, match="--rates-since http://h: an earlier snapshot is a file"):
+        plan("Skewed", queues=16, rates_since="http://h")
+    with pytest.raises(UsageError, match="--check-step 9: the plan has"):
+        plan("Skewed", queues=16, check_step=9)
+
+
 def test_a_source_may_be_a_path_or_a_parsed_document() -> None:
     of_text = as_json(rmqlb.plan_rebalance(CLUSTER, "order-svc", add=1))
     assert as_json(rmqlb.plan_rebalance(Path(CLUSTER), "order-svc", add=1)) == of_text

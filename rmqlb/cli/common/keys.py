@@ -1,21 +1,8 @@
-"""Which keys are sent, and by whose producers, as typed."""
+"""Which keys are sent, as typed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from rmqlb.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from rmqlb.engine.send.sdks.profile import ChosenSdk
-
-
-def sdks_of(texts: Sequence[str] | None) -> list[ChosenSdk]:
-    """Those that are named, otherwise all, each once (raises UsageError)."""
-    from rmqlb.engine.send.sdks.profile import CLIENTS, sdk
-
-    return [sdk(text) for text in dict.fromkeys(texts or CLIENTS)]
 
 
 def file_of_keys(path: str, source: str | None, max_size: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from msgspec import Struct
@@ -90,7 +89,12 @@ def show_verb(
 
     check_watch(options, source, consumers, terminal)
     reader = Reader(source, terminal)
-    look = partial(_look, partial(ask, reader), report, terminal, verb=verb, unknown_hint=unknown_hint)
+
+    def look() -> SnapshotView:
+        with terminal.progress(verb=verb) as progress:
+            result = ask(reader, progress)
+        return _view(result, report, unknown_hint)
+
     show(look, options, terminal)
 
 
@@ -101,24 +105,19 @@ def show_once(
     *,
     verb: str,
     unknown_hint: str = "",
-) -> None:
-    """Ask a verb that has its sources, and show its result; the arguments are those of `show_verb`."""
-    look = partial(_look, ask, report, terminal, verb=verb, unknown_hint=unknown_hint)
-    show(look, WatchOptions(), terminal)
-
-
-def _look(
-    ask: Callable[[Progress], Shown],
-    report: Callable[[Shown], Report],
-    terminal: Terminal,
-    *,
-    verb: str,
-    unknown_hint: str,
-) -> SnapshotView:
-    from rmqlb.cli.common.fail_on import require_known
-
+) -> Shown:
+    """Ask a verb that has its sources, show its result, and return it; the arguments are those of `show_verb`."""
     with terminal.progress(verb=verb) as progress:
         result = ask(progress)
+    seen = _view(result, report, unknown_hint)
+    terminal.show(seen.report, seen.snapshot, seen.findings)
+    judge(seen.tried, terminal)
+    return result
+
+
+def _view(result: Shown, report: Callable[[Shown], Report], unknown_hint: str) -> SnapshotView:
+    from rmqlb.cli.common.fail_on import require_known
+
     tried = conditions_of(result)
     require_known(tried, unknown_hint)
     return SnapshotView(report(result), result.meta.snapshot, result.meta.findings, tried)

@@ -7,9 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common.inputs import group_of
-from rmqlb.cli.common.options import GroupOptions
-from rmqlb.cli.common.reading import Reader
 from rmqlb.engine.consume.starts import new_queues, start_questions
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
@@ -23,7 +20,8 @@ from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.model.words import counted, named
-from rmqlb.verbs.source import ask_starts
+from rmqlb.verbs.selection import Selection
+from rmqlb.verbs.source import Reader, ask_starts
 from rmqlb.verbs.strategies import Strategies
 
 
@@ -33,7 +31,7 @@ class GroupsQuestion(Struct, frozen=True):
     strategies: Strategies
     strategy: str | None  # the one to predict with, or None for what consumers report or show
     earlier: ClusterSnapshot | None  # for how fast they read
-    earlier_name: str  # what it is called in errors
+    earlier_option: str  # what errors about it begin with
 
 
 def group_names(snapshot: ClusterSnapshot, topic: str, patterns: Sequence[str] | None) -> list[str]:
@@ -53,9 +51,9 @@ def planned_groups(
         states = snapshot.group(name).without_foreign_offsets.queues
         group = PlannedGroup(name, None, states, consumed_per_ms=_rates(snapshot, name, question))
         try:
-            which = GroupOptions(name, [routes.now.topic])
-            settings_of = question.strategies.settings_for
-            found = group_of(snapshot, which, settings_of, strategy=question.strategy, broadcasting=True, pop=True)
+            chosen = Selection(topics=(routes.now.topic,))
+            found = chosen.resolve(snapshot, name, question.strategies.settings_for, strategy=question.strategy)
+            found.must_share(broadcasting=True, pop=True)
             if found.client_ids and not found.broadcasting and not found.popped_routes:
                 of_group = (each for each in planning_findings(found) if each.group in (None, found.name))
                 group = replace(group, members=found.members, consume_from=found.consume_from)
@@ -73,7 +71,7 @@ def planned_groups(
 def _rates(snapshot: ClusterSnapshot, name: str, question: GroupsQuestion) -> Mapping[MessageQueue, float]:
     if question.earlier is None:
         return {}
-    return consumed_per_ms(snapshot, question.earlier, name, question.earlier_name)
+    return consumed_per_ms(snapshot, question.earlier, name, question.earlier_option)
 
 
 def _with_starts(

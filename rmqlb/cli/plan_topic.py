@@ -1,11 +1,15 @@
-"""The options of `plan-topic`: what becomes of the topic, and what its clients are."""
+"""`rmqlb plan-topic`."""
 
 from typing import Annotated
 
+import typer
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.options import about_option, panel
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, about_option, command, panel
+from rmqlb.cli.common.show_or_watch import show_once
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.exit_codes import ExitCode
 
 _change_option = panel("What changes")
 _keys_option = panel("Keys")
@@ -85,3 +89,61 @@ class TopicOptions(Struct, frozen=True):
         int | None,
         Option(metavar="N", min=1, max=_MOST_STEPS, help="Exit 3 while what step N waits for does not hold."),
     ] = None
+
+
+@command
+def plan_topic(
+    source: SourceOptions,
+    topic: Annotated[str, Option("-t", "--topic", metavar="TOPIC", help="The topic; required.")],
+    change: ChangeOptions,
+    which: TopicOptions,
+    strategy_options: StrategyOptions,
+    output: OutputOptions,
+) -> None:
+    """Plan a change of a topic's queues in steps, with the mqadmin commands to copy and what to wait for.
+
+    Examples:
+      rmqlb plan-topic -s examples/cluster.json --topic OrderEvents --queues 16
+
+      rmqlb plan-topic -s examples/cluster.json --topic Skewed --drain-broker broker-b --keys-file examples/keys.txt
+
+      rmqlb plan-topic -s examples/cluster.json --topic OrderEvents --queues 8 --check-step 6
+
+    Nothing is run: the commands are printed. With the same options the numbers of the steps stay the same, and steps
+    whose change the route has already are shown as done.
+
+    Exit codes: 0 done, 2 usage, 3 what --check-step waits for does not hold, 4 the topic is not there or whether the
+    step holds is unknown, 5 endpoint unreachable.
+    """
+    from rmqlb.cli.common.keys import file_of_keys
+    from rmqlb.cli.common.reading import Reader, earlier_snapshot
+    from rmqlb.verbs.plan_topic import key_question, plan_of_topic, topic_question, topic_request
+    from rmqlb.verbs.strategies import Strategies
+    from rmqlb.views.topic_change_view import topic_change_report
+
+    terminal = Terminal("plan-topic", output)
+    request = topic_request(
+        change.queues,
+        change.add_broker or (),
+        change.drain_broker or (),
+        change.move_to_cluster,
+        ordered=not change.unordered,
+    )
+    keys = None if which.keys_file is None else file_of_keys(which.keys_file, source.source, source.max_size)
+    question = topic_question(
+        topic,
+        request,
+        change.message_type,
+        tuple(which.group or ()),
+        which.strategy,
+        Strategies(strategy_options.strategy_option),
+        key_question(keys, which.sdk or (), which.proxy_mode),
+        earlier_snapshot(source, which.rates_since, terminal),
+        which.check_step,
+    )
+    reader = Reader(source, terminal)
+    plan = show_once(
+        lambda progress: plan_of_topic(reader, question, progress), topic_change_report, terminal, verb="planning"
+    )
+    if plan.checked is not None and not plan.checked.holds:
+        raise typer.Exit(ExitCode.CONDITION)
