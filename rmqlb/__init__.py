@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rmqlb.model.sweep import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
     from rmqlb.verbs.check import check
+    from rmqlb.verbs.diagnose import diagnose
     from rmqlb.verbs.diff import diff
     from rmqlb.verbs.fetch_routes import fetch_routes
     from rmqlb.verbs.plan_rebalance import plan_rebalance
@@ -86,6 +87,7 @@ _HOMES = {
         "rmqlb.model.group_size": "GroupSize SizeLimits SizeQuestion",
         "rmqlb.model.sweep": "FailureSweep",
         "rmqlb.verbs.check": "check",
+        "rmqlb.verbs.diagnose": "diagnose",
         "rmqlb.verbs.diff": "diff",
         "rmqlb.verbs.fetch_routes": "fetch_routes",
         "rmqlb.verbs.plan_rebalance": "plan_rebalance",
@@ -141,6 +143,7 @@ __all__ = [
     "assign_pop",
     "check",
     "check_strategy",
+    "diagnose",
     "diff",
     "fetch_routes",
     "go_round_robin",

@@ -138,6 +138,7 @@ def test_the_public_names_are_these() -> None:
         "assign_pop",
         "check",
         "check_strategy",
+        "diagnose",
         "diff",
         "fetch_routes",
         "go_round_robin",

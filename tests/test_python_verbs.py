@@ -242,6 +242,29 @@ def test_plan_topic() -> None:
         plan("Skewed", queues=16, check_step=9)
 
 
+def test_diagnose() -> None:
+    must_equal(rmqlb.diagnose(GROUPS, "dup-svc"), f"diagnose -s {GROUPS} -g dup-svc")
+    must_equal(rmqlb.diagnose(GROUPS, "*-svc"), f"diagnose -s {GROUPS} -g '*-svc'")
+    must_equal(rmqlb.diagnose(FAULTS, all_groups=True), f"diagnose -s {FAULTS} --all-groups")
+    before = str(EXAMPLES / "faults-before.json")
+    must_equal(
+        rmqlb.diagnose(FAULTS, "ship-svc", earlier=before), f"diagnose -s {FAULTS} -g ship-svc --earlier {before}"
+    )
+    of_documents = rmqlb.diagnose(document(FAULTS), "ship-svc", earlier=[rmqlb.fetch_routes(before, evidence=True)])
+    assert as_json(of_documents) == as_json(rmqlb.diagnose(FAULTS, "ship-svc", earlier=[before]))
+
+
+def test_a_diagnosis_refuses_what_cannot_be_meant() -> None:
+    with pytest.raises(UsageError, match=r"which group\?"):
+        rmqlb.diagnose(FAULTS)
+    with pytest.raises(UsageError, match="--stacks asks running consumers"):
+        rmqlb.diagnose(FAULTS, "ship-svc", stacks=True)
+    with pytest.raises(DataError, match=r"the earlier snapshot .* is not earlier"):
+        rmqlb.diagnose(FAULTS, "ship-svc", earlier=FAULTS)
+    with pytest.raises(DataError, match="no-such-group"):
+        rmqlb.diagnose(FAULTS, "no-such-group")
+
+
 def test_a_source_may_be_a_path_or_a_parsed_document() -> None:
     of_text = as_json(rmqlb.plan_rebalance(CLUSTER, "order-svc", add=1))
     assert as_json(rmqlb.plan_rebalance(Path(CLUSTER), "order-svc", add=1)) == of_text

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from rmqlb.model.finding import SEVERITIES, Finding, Severity
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import Result
 
 CODES = (
     "no-consumer-online",
@@ -196,7 +197,7 @@ class Consequence(Struct, frozen=True, rename="camel"):
     causes: tuple[str, ...]
 
 
-class Diagnosis(Struct, frozen=True, rename="camel"):
+class Diagnosis(Result, frozen=True):
     """Why a group is as it is: what all rules say of it, each rule in one of the lists.
 
     Attributes:
@@ -248,7 +249,7 @@ class DiagnosisSummary(Struct, frozen=True, rename="camel"):
     in_order: int
 
 
-class DiagnosisOfGroups(Struct, frozen=True):
+class DiagnosisOfGroups(Result, frozen=True):
     """Why several groups are as they are.
 
     Attributes:
