@@ -8,7 +8,6 @@ from math import fsum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common.inputs import group_of
 from rmqlb.cli.common.options import GroupOptions, SourceOptions
 from rmqlb.cli.common.reading import earlier_snapshot, wanted_for
 from rmqlb.cli.common.terminal import Terminal
@@ -120,7 +119,10 @@ def _on_topics(snapshot: ClusterSnapshot, which: GroupOptions, strategies: Strat
     group = _known(snapshot, which.group)
     if (group is None or group.client_ids is None) and (which.topic or group is not None or not snapshot.groups):
         which = replace(which, consumers="1")
-    return group_of(snapshot, which, strategies.settings_for, strategy=names[0] if names else None)
+    settings_of, strategy = strategies.settings_for, names[0] if names else None
+    found = replace(which, group=None).selection(None).resolve(snapshot, which.group, settings_of, strategy=strategy)
+    found.must_share()
+    return found
 
 
 def _known(snapshot: ClusterSnapshot, name: str | None) -> ConsumerGroup | None:
