@@ -94,7 +94,7 @@ def _change(
 
 
 def _only_counted(side: Side) -> Spread:
-    return replace(spread({}, side.members.client_ids), idle=0)
+    return replace(spread({}, side.members.client_ids), idle=0, queues_per_consumer=None)
 
 
 def compare(plan: RebalancePlan, before: Side, after: Side, strategies: Iterable[str]) -> RebalancePlan:
