@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 import rmqlb
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import DataError, EndpointError, UsageError
 from rmqlb.model.result import Result
 from rmqlb.views.formats.machine import as_json
 from tests.cli.run import ROOT, run
+from tests.support.replay_dashboard import dashboard
 
 EXAMPLES = ROOT / "examples"
 CLUSTER = str(EXAMPLES / "cluster.json")
@@ -269,6 +270,22 @@ def test_a_source_may_be_a_path_or_a_parsed_document() -> None:
     of_text = as_json(rmqlb.plan_rebalance(CLUSTER, "order-svc", add=1))
     assert as_json(rmqlb.plan_rebalance(Path(CLUSTER), "order-svc", add=1)) == of_text
     assert as_json(rmqlb.plan_rebalance(document(CLUSTER), "order-svc", add=1)) == of_text
+
+
+def test_a_running_cluster_is_asked_by_its_url() -> None:
+    with dashboard() as replay:
+        url = replay.url
+        assert "Skewed" in {each["topic"] for each in rmqlb.fetch_routes(url, topics="S*").topics}
+        for result, line in (
+            (rmqlb.plan_rebalance(url, "order-svc", add=1), "plan-rebalance -g order-svc --add 1"),
+            (rmqlb.show_consumers(url, "order-svc"), "show-consumers -g order-svc"),
+            (rmqlb.show_owners(url, "order-svc", strategies=["AVG"]), "show-owners -g order-svc --strategy AVG"),
+        ):
+            assert json.loads(as_json(result)) == printed(f"{line} -s {url}")["data"]
+        with pytest.raises(UsageError, match=r"which group\?"):
+            rmqlb.plan_rebalance(url, add=1)
+    with pytest.raises(EndpointError):
+        rmqlb.show_groups(url)
 
 
 def test_errors_are_those_of_the_package() -> None:
