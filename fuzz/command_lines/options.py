@@ -13,8 +13,8 @@ from random import Random
 from msgspec import Struct
 
 from fuzz.command_lines.snapshots import Made, earlier
-from rmqlb.verbs.group_simulation.parse_events import VERBS
 from rmqlb.engine.allocate.rules import NAMES
+from rmqlb.verbs.group_simulation.parse_events import VERBS
 from tools.manual.tree import CommandPage, OptionPage
 from tools.manual.values import known_value
 

@@ -1,5 +1,6 @@
 """`rmqlb plan-topic`."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -117,33 +118,30 @@ def plan_topic(
     """
     from rmqlb.cli.common.keys import file_of_keys
     from rmqlb.cli.common.reading import Reader, earlier_snapshot
-    from rmqlb.verbs.plan_topic import key_question, plan_of_topic, topic_question, topic_request
-    from rmqlb.verbs.strategies import Strategies
+    from rmqlb.verbs import plan_topic as verb
     from rmqlb.views.topic_change_view import topic_change_report
 
     terminal = Terminal("plan-topic", output)
-    request = topic_request(
-        change.queues,
-        change.add_broker or (),
-        change.drain_broker or (),
-        change.move_to_cluster,
-        ordered=not change.unordered,
-    )
-    keys = None if which.keys_file is None else file_of_keys(which.keys_file, source.source, source.max_size)
-    question = topic_question(
-        topic,
-        request,
-        change.message_type,
-        tuple(which.group or ()),
-        which.strategy,
-        Strategies(strategy_options.strategy_option),
-        key_question(keys, which.sdk or (), which.proxy_mode),
-        earlier_snapshot(source, which.rates_since, terminal),
-        which.check_step,
-    )
     reader = Reader(source, terminal)
-    plan = show_once(
-        lambda progress: plan_of_topic(reader, question, progress), topic_change_report, terminal, verb="planning"
+    ask = partial(
+        verb.plan_topic,
+        reader,
+        topic,
+        queues=change.queues,
+        add_brokers=change.add_broker or (),
+        drain_brokers=change.drain_broker or (),
+        move_to_cluster=change.move_to_cluster,
+        message_type=change.message_type,
+        unordered=change.unordered,
+        groups=which.group or (),
+        strategy=which.strategy,
+        strategy_options=strategy_options.strategy_option or (),
+        keys=None if which.keys_file is None else file_of_keys(which.keys_file, source.source, source.max_size),
+        sdks=which.sdk or (),
+        proxy_mode=which.proxy_mode,
+        rates_since=earlier_snapshot(source, which.rates_since, terminal),
+        check_step=which.check_step,
     )
+    plan = show_once(lambda progress: ask(progress=progress), topic_change_report, terminal, verb="planning")
     if plan.checked is not None and not plan.checked.holds:
         raise typer.Exit(ExitCode.CONDITION)

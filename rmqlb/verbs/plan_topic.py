@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import get_args
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.sdks.profile import sdks_of
 from rmqlb.engine.source_findings import source_findings
-from rmqlb.engine.topic_change.conditions import check_step
+from rmqlb.engine.topic_change.conditions import check_step as check_one_step
 from rmqlb.engine.topic_change.effects import Keys
 from rmqlb.engine.topic_change.plan import plan_topic as steps_of_topic
 from rmqlb.engine.topic_change.target import Routes, TopicRequest, routes_of
@@ -35,42 +34,11 @@ _TYPES = ("normal", "fifo", "delay", "transaction", "mixed", "priority", "lite")
 _NATIVE = ("rocketmq://", "rocketmqs://")
 
 
-class TopicQuestion(Struct, frozen=True):
-    """What is asked.
-
-    Attributes:
-        topic: its name.
-        request: what becomes of it.
-        message_type: the topic's type, or None for what a running broker reports.
-        groups: names or patterns of its groups; () is all that read it.
-        strategy: the one to predict with, or None for what consumers report or show.
-        strategies: the same with its settings.
-        keys: of its messages, or None.
-        earlier: an earlier snapshot, for how fast groups read.
-        check_step: the number of the step whose conditions are checked, or None.
-    """
-
-    topic: str
-    request: TopicRequest
-    message_type: str | None
-    groups: tuple[str, ...]
-    strategy: str | None
-    strategies: Strategies
-    keys: Keys | None
-    earlier: Earlier | None
-    check_step: int | None
-
-    @property
-    def wanted(self) -> Wanted:
-        """The topic with its groups; of a file all that is in it."""
-        return Wanted((self.topic,), everything=Everything(topics=(self.topic,), groups=self.groups))
-
-
 def plan_topic(
     source: AnySource,
     topic: str,
     *,
-    queues: int | None = None,
+    queues: int | str | None = None,
     add_brokers: Sequence[str] = (),
     drain_brokers: Sequence[str] = (),
     move_to_cluster: str | None = None,
@@ -79,11 +47,12 @@ def plan_topic(
     groups: str | Sequence[str] = (),
     strategy: str | None = None,
     strategy_options: Sequence[str] = (),
-    keys: Sequence[str] = (),
+    keys: Sequence[str] | None = None,
     sdks: str | Sequence[str] = (),
-    proxy_mode: ProxyMode = "local",
-    rates_since: AnySource | None = None,
+    proxy_mode: str = "local",
+    rates_since: AnySource | Earlier | None = None,
     check_step: int | None = None,
+    progress: Progress = no_progress,
 ) -> TopicChangePlan:
     """Plan a change of a topic's queues in steps, with the mqadmin commands to copy and what to wait for.
 
@@ -104,83 +73,53 @@ def plan_topic(
         proxy_mode: how the Proxy of gRPC producers runs: `local` or `cluster`.
         rates_since: an earlier snapshot: how fast groups read, for the estimated time.
         check_step: the number of the step whose conditions `checked` answers.
+        progress: told what is being done.
 
     Raises:
         UsageError: an argument cannot be meant.
         DataError: the topic is not there, or whether the step holds is unknown.
         EndpointError: the source cannot be read.
     """
-    strategies = Strategies(strategy_options)
-    number = None if queues is None else str(queues)
-    request = topic_request(number, add_brokers, drain_brokers, move_to_cluster, ordered=not unordered)
-    question = topic_question(
-        topic,
-        request,
-        message_type,
-        names_of(groups),
-        strategy,
-        strategies,
-        key_question(keys or None, names_of(sdks), proxy_mode),
-        earlier(rates_since),
-        check_step,
-    )
-    return plan_of_topic(reader(source), question)
-
-
-def topic_question(
-    topic: str,
-    request: TopicRequest,
-    message_type: str | None,
-    groups: tuple[str, ...],
-    strategy: str | None,
-    strategies: Strategies,
-    keys: Keys | None,
-    before: Earlier | None,
-    check_step: int | None,
-) -> TopicQuestion:
-    """The question that options or arguments ask (raises UsageError)."""
+    request = _request(queues, add_brokers, drain_brokers, move_to_cluster, ordered=not unordered)
+    asked_keys = _keys(keys, names_of(sdks), proxy_mode)
     typed = None if message_type is None else one_of(message_type, "--message-type", _TYPES).upper()
-    named = strategies.optional(strategy)
-    strategies.must_apply(reported=named is None)
-    return TopicQuestion(topic, request, typed, groups, named, strategies, keys, before, check_step)
-
-
-def plan_of_topic(source: Reader, question: TopicQuestion, progress: Progress = no_progress) -> TopicChangePlan:
-    """The plan, from one reading (raises RmqlbError)."""
-    progress(question.topic, 0, 0)
-    topic, request, before = question.topic, question.request, question.earlier
-    snapshot = source.fetch(question.wanted)
-    routes = routes_of(snapshot.route(topic), request, _known(snapshot, request, source))
-    then = None if before is None else before.source.fetch(question.wanted)
-    names = group_names(snapshot, topic, question.groups)
-    asked = GroupsQuestion(question.strategies, question.strategy, then, "" if before is None else before.option)
-    groups, of_groups = planned_groups(snapshot, names, routes, asked, source)
-    findings = [*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot), *of_groups]
-    message_type, of_type = _message_type(question.message_type, routes, source)
-    findings += of_type
+    strategies = Strategies(strategy_options)
+    own = strategies.optional(strategy)
+    strategies.must_apply(reported=own is None)
+    before, opened = earlier(rates_since), reader(source)
+    wanted = Wanted((topic,), everything=Everything(topics=(topic,), groups=names_of(groups)))
+    snapshot = opened.fetch(wanted)
+    progress(topic, 0, 0)
+    routes = routes_of(snapshot.route(topic), request, _known(snapshot, request, opened))
+    then = None if before is None else before.source.fetch(wanted)
+    names = group_names(snapshot, topic, names_of(groups))
+    question = GroupsQuestion(strategies, own, then, "" if before is None else before.option)
+    planned, of_groups = planned_groups(snapshot, names, routes, question, opened)
+    known_type, of_type = _message_type(typed, routes, opened)
+    findings = [*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot), *of_groups, *of_type]
     plan = steps_of_topic(
         routes,
         request,
-        groups if snapshot.groups else None,
-        question.keys,
+        planned if snapshot.groups else None,
+        asked_keys,
         name_servers=_name_servers(snapshot),
-        message_type=message_type,
+        message_type=known_type,
     )
-    if question.check_step is not None:
-        plan = replace(plan, checked=_checked(plan, question.check_step, snapshot, names))
+    if check_step is not None:
+        plan = replace(plan, checked=_checked(plan, check_step, snapshot, names))
     return with_meta(plan, Meta(snapshot, tuple(dict.fromkeys(findings))))
 
 
 def _checked(plan: TopicChangePlan, number: int, snapshot: ClusterSnapshot, groups: Sequence[str]) -> StepCheck:
     if not 0 < number <= len(plan.steps):
         raise UsageError(f"--check-step {number}: the plan has {len(plan.steps)} steps")
-    checked = check_step(plan.steps, number, snapshot, plan.topic, groups)
+    checked = check_one_step(plan.steps, number, snapshot, plan.topic, groups)
     _must_be_known(checked)
     return checked
 
 
-def topic_request(
-    queues: str | None,
+def _request(
+    queues: int | str | None,
     add_brokers: Sequence[str],
     drain_brokers: Sequence[str],
     move_to_cluster: str | None,
@@ -189,7 +128,7 @@ def topic_request(
 ) -> TopicRequest:
     """What is asked for (raises UsageError)."""
     request = TopicRequest(
-        queues=None if queues is None else values.queue_number(queues, f"--queues {queues}"),
+        queues=None if queues is None else values.queue_number(str(queues), f"--queues {queues}"),
         add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in add_brokers),
         drain_brokers=tuple(dict.fromkeys(drain_brokers)),
         move_to_cluster=move_to_cluster,
@@ -224,7 +163,7 @@ def _message_type(typed: str | None, routes: Routes, reader: Reader) -> tuple[st
     return None, [Finding("message-type-unknown", f"{text}; name the type with --message-type")]
 
 
-def key_question(keys: Sequence[str] | None, sdks: Sequence[str], proxy_mode: str) -> Keys | None:
+def _keys(keys: Sequence[str] | None, sdks: Sequence[str], proxy_mode: str) -> Keys | None:
     """The keys that producers send, each once, and whose producers (raises UsageError)."""
     mode: ProxyMode = one_of(proxy_mode, "--proxy-mode", get_args(ProxyMode))
     named = sdks_of(sdks)

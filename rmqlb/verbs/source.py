@@ -150,10 +150,10 @@ class Earlier(Struct, frozen=True):
     option: str
 
 
-def earlier(source: AnySource | None, option: str = "--rates-since") -> Earlier | None:
+def earlier(source: AnySource | Earlier | None, option: str = "--rates-since") -> Earlier | None:
     """An earlier snapshot, which is no running cluster (raises UsageError)."""
-    if source is None:
-        return None
+    if source is None or isinstance(source, Earlier):
+        return source
     if isinstance(source, str | os.PathLike):
         from rmqlb.sources.source_text import shown_source
 
