@@ -1,5 +1,6 @@
 """`rmqlb diff`."""
 
+from functools import partial
 from typing import Annotated
 
 from typer import Argument, Option
@@ -43,18 +44,24 @@ def diff(
     """
     from rmqlb.cli.common.named_source import named_source
     from rmqlb.cli.common.reading import Reader
-    from rmqlb.verbs.diff import diff_question, diff_sources
+    from rmqlb.verbs import diff as verb
     from rmqlb.views.diff.view import diff_report
 
     terminal = Terminal("diff", output, more_formats=("jsonl",))
-    question = diff_question(
-        group or (), system=system, strategy_options=strategy_options.strategy_option or (), fail_on=fail_on or ()
-    )
     if before == after == "-":
         raise UsageError("A and B both read stdin")
     first, then = (Reader(named_source(text, source), terminal) for text in (before, after))
+    ask = partial(
+        verb.diff,
+        first,
+        then,
+        group or (),
+        system=system,
+        strategy_options=strategy_options.strategy_option or (),
+        fail_on=fail_on or (),
+    )
     show_once(
-        lambda progress: diff_sources(first, then, question, progress),
+        lambda progress: ask(progress=progress),
         diff_report,
         terminal,
         verb="comparing",

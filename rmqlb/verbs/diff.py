@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.engine.diff.findings import diff_findings
-from rmqlb.engine.fail_on_figures.conditions import Condition, parse_condition
+from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES, try_on_diff
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DocumentError
@@ -20,21 +19,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.verbs.globs import in_vain_of
 from rmqlb.verbs.parse import names_of
 from rmqlb.verbs.source import AnySource, Reader, reader
-from rmqlb.verbs.strategies import Strategies, reported_strategies
-
-
-class DiffQuestion(Struct, frozen=True):
-    """What is compared.
-
-    Attributes:
-        everything: which topics and groups.
-        strategies: the settings of whatever strategies consumers report.
-        conditions: what `--fail-on` asks for.
-    """
-
-    everything: Everything
-    strategies: Strategies
-    conditions: Sequence[Condition] = ()
+from rmqlb.verbs.strategies import reported_strategies
 
 
 def diff(
@@ -45,6 +30,7 @@ def diff(
     system: bool = False,
     strategy_options: Sequence[str] = (),
     fail_on: Sequence[str] = (),
+    progress: Progress = no_progress,
 ) -> SnapshotDiff:
     """Compare two snapshots of a cluster: what changed, and which change moved each queue.
 
@@ -55,36 +41,23 @@ def diff(
         system: RocketMQ's own topics and groups too.
         strategy_options: settings of strategies, as `virtual-nodes=20`.
         fail_on: conditions such as `unexplained>0`, which the result's `conditions` answer.
+        progress: told what is being done.
 
     Raises:
         UsageError: an argument cannot be meant.
         DataError: a group is in neither snapshot.
         EndpointError: a source cannot be read.
     """
-    question = diff_question(names_of(groups), system=system, strategy_options=strategy_options, fail_on=fail_on)
-    return diff_sources(reader(before), reader(after), question)
-
-
-def diff_question(
-    groups: Sequence[str], *, system: bool, strategy_options: Sequence[str], fail_on: Sequence[str]
-) -> DiffQuestion:
-    """The question that options or arguments ask (raises UsageError)."""
     asked = [parse_condition(text, DIFF_FIGURES) for text in fail_on]
-    return DiffQuestion(Everything(groups=tuple(groups), system=system), reported_strategies(strategy_options), asked)
-
-
-def diff_sources(
-    before: Reader, after: Reader, question: DiffQuestion, progress: Progress = no_progress
-) -> SnapshotDiff:
-    """What differs between one reading of each source (raises RmqlbError)."""
-    wanted = question.everything
-    first, then = (_fetch(each, Wanted(everything=wanted)) for each in (before, after))
+    wanted = Everything(groups=names_of(groups), system=system)
+    strategies = reported_strategies(strategy_options)
+    first, then = (_fetch(reader(each), Wanted(everything=wanted)) for each in (before, after))
     names = {*first.groups, *then.groups}
     taken = {name for name in names if wanted.takes_group(name)}
     in_vain = in_vain_of("group", wanted.groups, names, taken, f"{first.endpoint} and {then.endpoint}")
-    settings = question.strategies.settings_for([*first.routes, *then.routes])
+    settings = strategies.settings_for([*first.routes, *then.routes])
     found = compare_snapshots(first, then, wanted, settings=settings, progress=progress)
-    tried = tuple(try_on_diff(condition, found.summary) for condition in question.conditions)
+    tried = tuple(try_on_diff(condition, found.summary) for condition in asked)
     findings = (*diff_findings(found), *in_vain, *source_findings(first), *source_findings(then))
     return with_meta(replace(found, conditions=tried), Meta(then, tuple(dict.fromkeys(findings))))
 
