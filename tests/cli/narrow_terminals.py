@@ -40,7 +40,7 @@ def _rmqlb(arguments: list[str], columns: int) -> int:
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     from rmqlb.__main__ import run
 
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)
+    sys.stdin, sys.stdout, sys.stderr = os.fdopen(0), os.fdopen(1, "w"), os.fdopen(2, "w", buffering=1)
     sys.argv = ["rmqlb", *arguments]
     try:
         run()

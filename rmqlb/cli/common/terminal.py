@@ -185,8 +185,7 @@ class Terminal:
             if not stream.isatty():
                 arguments["width"] = _NO_EDGE
         console = Console(file=stream, highlight=False, markup=False, emoji=False, no_color=not colour, **arguments)
-        if console.width < _LEAST_WIDTH:
-            console.width = _LEAST_WIDTH
+        console.width = max(console.width, _LEAST_WIDTH)
         return console
 
 
