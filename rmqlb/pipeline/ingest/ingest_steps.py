@@ -62,31 +62,26 @@ def replaced_documents(fresh: DataFrame, documents: DataFrame) -> DataFrame:
     return both.filter(same_time).select("cluster", "before").distinct()
 
 
-def with_rivals(snapshots: DataFrame, documents: DataFrame | None, rows: int = 0) -> DataFrame:
-    """Fresh `HEADS` of snapshots, and documents of the same dates → `HEADS` and `rival`.
+def rivals(snapshots: DataFrame, documents: DataFrame | None, rows: int = 0) -> DataFrame:
+    """Fresh `HEADS`, and documents of the same dates → cluster, time (`at`), and two files (`file`, `other`).
 
-    `rival` is JSON of `cluster`, `at`, `file` and `other` where another file has another snapshot of that cluster and
-    time; elsewhere it is null.
+    Each of the two files has another snapshot of that cluster and time. `rows`: about how many heads there are.
     """
     moment = ["cluster", "takenAt"]
     at_once = Window.partitionBy(*moment)
     place = fn.struct("file", "position", "snapshot")
-    few = in_few_parts(snapshots, rows)
+    few = in_few_parts(snapshots.filter("kind = 'snapshot' AND takenAt IS NOT NULL"), rows)
     marked = few.withColumn("first", fn.min(place).over(at_once)).withColumn("last", fn.max(place).over(at_once))
-    if documents is None:
-        marked = marked.withColumn("before", fn.lit(None).cast("string"))
-    else:
+    other = fn.when(fn.col("first.snapshot") != fn.col("last.snapshot"), fn.col("last.file"))
+    if documents is not None:
         there = documents.filter("kind = 'snapshot'").select(*moment, fn.col("file").alias("itsFile"))
-        joined = few.select(*moment, "file").join(in_few_parts(there, rows).hint("merge"), moment)
-        other = joined.filter("file <> itsFile").groupBy(*moment).agg(fn.min("itsFile").alias("before"))
-        marked = marked.join(other.hint("merge"), moment, "left")
-    differ = fn.col("first.snapshot") != fn.col("last.snapshot")
-    second = fn.coalesce(fn.when(differ, fn.col("last.file")), fn.col("before"))
-    is_rival = (fn.col("kind") == "snapshot") & fn.col("takenAt").isNotNull() & second.isNotNull()
+        both = few.select(*moment, "file").join(in_few_parts(there, rows).hint("merge"), moment)
+        before = both.filter("file <> itsFile").groupBy(*moment).agg(fn.min("itsFile").alias("before"))
+        marked = marked.join(before.hint("merge"), moment, "left")
+        other = fn.coalesce(other, fn.col("before"))
     at = fn.date_format("takenAt", "yyyy-MM-dd'T'HH:mm:ss'Z'").alias("at")  # collected, it would be in local time
-    # As JSON: an Observation cannot give a struct.
-    rival = fn.to_json(fn.struct("cluster", at, fn.col("first.file").alias("file"), second.alias("other")))
-    return marked.withColumn("rival", fn.when(is_rival, rival)).select(*HEADS, "rival")
+    found = marked.select("cluster", at, fn.col("first.file").alias("file"), other.alias("other"))
+    return found.filter("other IS NOT NULL")
 
 
 def semi(frame: DataFrame, kept: DataFrame, *columns: str) -> DataFrame:

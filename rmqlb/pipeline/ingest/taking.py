@@ -6,7 +6,6 @@ are known by their content, or not asked for; and pieces are put together with t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -101,10 +100,9 @@ class Taker:
         gone, changed = self._replaced(read, only.filter(fresh), documents, new)
         told = Observation()
         kept = only.filter(fresh.observe(told, fn.count(fn.lit(1)).alias("fresh")))
-        rivals = Observation()
-        marked = steps.with_rivals(kept, documents, read.documents).observe(rivals, fn.max("rival").alias("rival"))
-        written = self._writing.add(DOCUMENTS, marked.select(*steps.HEADS), gone)
-        refuse(rivals.get["rival"])
+        written = self._writing.add(DOCUMENTS, kept, gone)
+        if written:
+            refuse_rivals(only.filter(fresh), documents, read.documents)
         number = told.get["fresh"]
         if written == read.documents and read.all_rows_count:
             rows, empty = read.rows, frozenset(table.name for table in ROWS if not read.counts[table.name])
@@ -138,8 +136,7 @@ class Taker:
         there, old = self._pieces_of_before(read, added)
         together = self._together(old.unionByName(added))
         snapshots = only.filter(fresh.filter("kind = 'snapshot'"))
-        for row in steps.with_rivals(snapshots, documents).filter("rival IS NOT NULL").select("rival").take(1):
-            refuse(row["rival"])
+        refuse_rivals(snapshots, documents)
         gone, changed = self._replaced(read, snapshots, documents, new)
         all_is_taken = number == read.documents and only == RowFilter() and read.all_rows_count
         if all_is_taken and not together.counts["failed"]:
@@ -230,16 +227,14 @@ class Taker:
         return tuple(sorted({row["before"] for row in rows})), frozenset(row["cluster"] for row in rows)
 
 
-def refuse(rival: str | None) -> None:
+def refuse_rivals(snapshots: DataFrame, documents: DataFrame | None, rows: int = 0) -> None:
     """Raise DataError where two files have different snapshots of one cluster and time: one would win by chance."""
-    if rival is None:
-        return
-    two = json.loads(rival)
-    raise DataError(
-        f"cluster {two['cluster']} at {two['at']} is in two files that differ: {two['file']} and {two['other']}",
-        hint="if they are two clusters of one name, put each in a folder cluster=NAME, or name it with --cluster",
-        code="two-of-one-time",
-    )
+    for row in steps.rivals(snapshots, documents, rows).take(1):
+        raise DataError(
+            f"cluster {row['cluster']} at {row['at']} is in two files that differ: {row['file']} and {row['other']}",
+            hint="if they are two clusters of one name, put each in a folder cluster=NAME, or name it with --cluster",
+            code="two-of-one-time",
+        )
 
 
 def _values(frame: DataFrame) -> list[str]:
