@@ -12,6 +12,7 @@ from msgspec import Struct
 from rmqlb.errors import EndpointError, UsageError
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.source import Source
+from rmqlb.sources.source_text import is_login_without_scheme
 
 if TYPE_CHECKING:
     from rmqlb.sources.native.proxies import Proxies
@@ -64,6 +65,11 @@ def open_source(text: str, access: Access) -> Source:
     if scheme is None and ":" in text and (almost := re.match(_ALMOST, text)):
         begins = "a blank" if text[0].isspace() else almost[0]
         raise UsageError(f"the source begins with {begins}, which is no URL", hint=f"write {almost[1]}://HOST")
+    if scheme is None and ":" in text and is_login_without_scheme(text):
+        raise UsageError(
+            "the source names a user and perhaps a password, but is neither a URL nor a file",
+            hint="write https://USER@HOST for a Dashboard and give the password in RMQLB_PASSWORD or --password-file",
+        )
     if scheme is None:
         from rmqlb.sources.dump.source import DumpSource
 
@@ -142,7 +148,11 @@ def _over_http(text: str, access: Access) -> Source:
 
 
 def _address_server(url: str, access: Access) -> Source:
-    """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`)."""
+    """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`).
+
+    Raises UsageError with an access key and plain HTTP: whoever answers for the address server would choose the hosts
+    that get signed requests.
+    """
     from rmqlb.sources.dashboard.http import HttpClient, HttpSettings
 
     url, _ = _without_login(url)
@@ -161,6 +171,12 @@ def _address_server(url: str, access: Access) -> Source:
             f"{answer.where}: not a list of NameServers: {text[:60]!r}",
             hint="expected HOST:PORT;HOST:PORT; a Dashboard's own URL ends before /rocketmq",
         ) from None
+    if access.access_key is not None and not url.lower().startswith("https:"):
+        raise UsageError(
+            "requests are not signed for hosts that an address server names over plain HTTP",
+            hint=f"use the address server's https:// URL, or accept its hosts: -s rocketmq://{','.join(servers)}",
+            code="hosts-over-http",
+        )
     return _native(servers, access, tls=False)
 
 
