@@ -46,6 +46,7 @@ SHARED = frozenset(
         "needs-extra",
         "new-ids",
         "no-answer",
+        "no-read-queues",
         "no-route",
         "no-secret",
         "no-source",
