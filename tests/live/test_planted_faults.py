@@ -76,10 +76,10 @@ SLOW_FAULTS = (
     ),
     Fault(
         "fail-orderly-svc",
-        ("head-blocked",),
+        ("consume-failing",),
         crew_of(TOPIC, *[{"orderly": "true", "listener": each} for each in ("ok", "ok", "fails")]),
         ("fail-orderly-svc-2",),
-        SYMPTOMS,
+        (*SYMPTOMS, "head-blocked"),
     ),
     Fault("slow-svc", ("slow-consumer",), crew_of(TOPIC, {}, {}, {"listener": "900"}), ("slow-svc-2",), SYMPTOMS),
 )

@@ -245,6 +245,9 @@ class Consumers:
         del group, addresses
         return {}
 
+    def message_type(self, topic: str, address: str) -> None:
+        pass
+
     def unread(self) -> list[Unread]:
         return []
 

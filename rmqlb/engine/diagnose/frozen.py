@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_CONSUMERS, AnotherLookNeeded, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, AnotherLookNeeded, GroupEvidence
 from rmqlb.engine.diagnose.reports import HELD_MS, Doubts, one_topic
 from rmqlb.engine.diagnose.rule import Case
 from rmqlb.errors import DataError, RmqlbError
@@ -78,7 +78,8 @@ def _frozen(case: Case, client_id: str) -> _Frozen | None:
         offsets = [None if state is None else state.consumer_offset for state in states]
         if None in offsets:
             raise DataError(
-                f"how far the group is in the queues predicted for {client_id} is unknown", hint=ASK_BROKERS
+                f"how far the group is in the queues predicted for {client_id} is unknown",
+                hint=evidence.ask_offsets,
             )
         if len(set(offsets)) > 1:
             return None

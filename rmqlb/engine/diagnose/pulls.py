@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rmqlb.engine.diagnose.evidence import ASK_OTHERWISE, AnotherLookNeeded
-from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, is_at_limit, named, of_each, one_topic
+from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, gravest, is_at_limit, named, of_each, one_topic
 from rmqlb.engine.diagnose.rule import Case, ComesOf
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import GroupFinding
@@ -42,7 +42,7 @@ def pull_stopped(case: Case) -> Iterator[GroupFinding]:
                     consumer.clock.age(item.last_pull or 0) // 1000,
                     PULLS_WITHIN_MS // 1000,
                 )
-                for consumer, item in own
+                for consumer, item in gravest(own, lambda item: -(item.last_pull or 0))
             ),
             f"{counted(len(left), 'queue')} not pulled; {evidence.unread_in(left)}.",
             f"Look for errors of the pull and rebalance threads in the log of {ids[0]}, and restart it: "

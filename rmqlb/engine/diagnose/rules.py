@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from rmqlb.engine.diagnose import (
     causes,
+    failing,
     flow,
     frozen,
     heads,
+    hot_queue,
     kinds,
     lags,
     listeners,
@@ -19,6 +21,7 @@ from rmqlb.engine.diagnose import (
     pulls,
     sdks,
     slow,
+    unreadable,
 )
 from rmqlb.engine.diagnose.rule import DiagnosisRule
 
@@ -26,6 +29,7 @@ RULES: tuple[DiagnosisRule, ...] = (
     DiagnosisRule("no-consumer-online", kinds.no_consumer_online),
     DiagnosisRule("behind-proxy", kinds.behind_proxy),
     DiagnosisRule("pop-consumption", kinds.pop_consumption),
+    DiagnosisRule("no-read-queues", unreadable.no_read_queues),
     DiagnosisRule("duplicate-client-id", causes.duplicate_client_ids),
     DiagnosisRule("broker-unreachable-from-consumer", causes.broker_unreachable),
     DiagnosisRule("split-consumer-view", causes.split_consumer_view),
@@ -33,6 +37,7 @@ RULES: tuple[DiagnosisRule, ...] = (
     DiagnosisRule("subscription-mismatch", causes.subscription_mismatch),
     DiagnosisRule("mixed-sdks", sdks.mixed_sdks),
     DiagnosisRule("frozen-consumer", frozen.frozen_consumer),
+    DiagnosisRule("consume-failing", failing.consume_failing),
     DiagnosisRule("blocked-consumer", listeners.blocked_consumer),
     DiagnosisRule("head-blocked", heads.head_blocked),
     DiagnosisRule("pull-stopped", pulls.pull_stopped),
@@ -41,6 +46,7 @@ RULES: tuple[DiagnosisRule, ...] = (
     DiagnosisRule("unassigned-queues", owners.unassigned_queues),
     DiagnosisRule("duplicate-owners", owners.duplicate_owners),
     DiagnosisRule("mismatch", owners.mismatch),
+    DiagnosisRule("hot-queue", hot_queue.hot_queue),
     DiagnosisRule("slow-consumer", slow.slow_consumer),
     DiagnosisRule("flow-control", flow.flow_control),
     DiagnosisRule("lag-growing", lags.lag_growing),
@@ -50,6 +56,6 @@ RULES: tuple[DiagnosisRule, ...] = (
     DiagnosisRule("idle-by-strategy", owners.idle_by_strategy),
 )
 
-_OF_LOOKS = ("slow-consumer", "lag-growing", "lag-stalled", "offset-rewound")
+_OF_LOOKS = ("hot-queue", "slow-consumer", "lag-growing", "lag-stalled", "offset-rewound")
 ONE_LOOK: tuple[DiagnosisRule, ...] = tuple(rule for rule in RULES if rule.code not in _OF_LOOKS)
 """The rules that may find something in a single look."""

@@ -17,8 +17,8 @@ class RuleWords(Struct, frozen=True):
     Attributes:
         in_order: where it finds nothing.
         found: where it finds something, with `{who}` (consumers), `{values}` (the values of its evidence), `{number}`
-            (the largest number in it), `{queues}` (how many) and `{brokers}` (of these); `[one|several]` by the number
-            of consumers.
+            (the largest number in it), `{topics}`, `{queues}` (how many) and `{brokers}` (of these); `[one|several]` by
+            the number of consumers.
         of_queues: how it goes on where queues are concerned, with `{queues}` and what they do, `{wait}`; empty where
             their owners say it.
     """
@@ -45,7 +45,11 @@ WORDS: Mapping[str, RuleWords] = {
     "mixed-sdks": RuleWords(
         "one client language", "its consumers use client libraries of different languages: {values}"
     ),
+    "no-read-queues": RuleWords("all topics have readable queues", "no queue of {topics} can be read"),
     "frozen-consumer": RuleWords("all processes answer", "{who} [stands|stand] still", _WAIT),
+    "consume-failing": RuleWords(
+        "listeners consume their messages", "{who} [fails|fail] to consume most of [its|their] messages"
+    ),
     "blocked-consumer": RuleWords(
         "no listener is blocked", "the [listener|listeners] of {who} [is|are] blocked", _WAIT
     ),
@@ -55,6 +59,9 @@ WORDS: Mapping[str, RuleWords] = {
     "lock-lost": RuleWords("orderly consumers hold their locks", "{who} [has|have] lost the lock of queues", _WAIT),
     "dropped-but-consuming": RuleWords(
         "no consumer consumes queues that it lost", "{who} [consumes|consume] queues that belong to others"
+    ),
+    "hot-queue": RuleWords(
+        "no queue gets far more messages than others", "a queue of {topics} gets far more messages than the others"
     ),
     "slow-consumer": RuleWords("no consumer is slower than its share", "{who} [is|are] slower than [its|their] share"),
     "lag-growing": RuleWords("lag is not growing", "lag is growing", _IN),
@@ -102,6 +109,7 @@ def what_is_found(findings: Sequence[GroupFinding], queues: int | None = None) -
         "values": named(values),
         "number": str(number or "several"),
         "brokers": named(brokers) or "a broker",
+        "topics": named(dict.fromkeys(each.topic for each in findings if each.topic is not None)) or "a topic",
         "wait": "waits" if concerned == 1 else "wait",
         "queues": counted(concerned, "queue") if queues is None else of_all(concerned, queues),
     }
