@@ -44,8 +44,6 @@ class Wanted(Struct, frozen=True):
     several: tuple[str, ...] = ()
     # at least 1 s between a consumer's answer and the next request to it, as with evidence
     spaced: bool = False
-    # seconds from the start of the reading on; what was not asked by then is unread
-    deadline_s: float | None = None
     unasked: frozenset[str] = frozenset()  # client IDs that are not asked what they own
 
     @property

@@ -69,6 +69,7 @@ class SnapshotReader:
         progress: Progress,
         pace: Pace,
         wanted: Wanted,
+        deadline: Deadline,
         proxies: ProxyReads | None = None,
     ) -> None:
         self._reads = reads
@@ -80,10 +81,12 @@ class SnapshotReader:
         self._spaced = wanted.spaced or wanted.evidence
         self._evidence = wanted.evidence
         self._unasked = wanted.unasked
-        self._deadline = Deadline(pace, wanted.deadline_s)
+        self._deadline = deadline
         self.found: dict[str, RouteSighting | None] = {}
         self.unread: list[Unread] = []
         self._listed: frozenset[str] = frozenset()  # groups that brokers have listed
+        self._asked: dict[str, Wanted] = {}  # group → what was asked of it
+        self._list: Callable[[], Sequence[str]] = list  # the groups that brokers list, of those that are wanted
 
     def routes(self, topics: Sequence[str], *, tolerant: bool = False) -> list[RouteSighting]:
         missing = [topic for topic in topics if topic not in self.found]
@@ -109,7 +112,8 @@ class SnapshotReader:
     def everything(self, wanted: Everything) -> list[ConsumerGroup]:
         if not wanted.of_groups:
             self.all_routes(filter(wanted.takes_topic, self._reads.topics()))
-        listed = frozenset(filter(wanted.takes_group, self._reads.groups()))
+        self._list = lambda: sorted(filter(wanted.takes_group, self._reads.groups()))
+        listed = frozenset(self._list())
         # A Dashboard's list may be older than a group that is named in full.
         missing = {name for name in wanted.groups if not is_pattern(name) and name not in listed}
         names = sorted(listed.union(filter(self._reads.has_group, missing)))
@@ -125,6 +129,7 @@ class SnapshotReader:
         if not any(map(is_pattern, wanted.named)):
             return [ask(name) for name in wanted.named]
         self._listed = frozenset(self._reads.groups())
+        self._list = lambda: wanted.groups_among(self._reads.groups())
         return self._several(wanted.groups_among(self._listed), ask)
 
     def _several(self, names: Sequence[str], ask: Callable[[str], ConsumerGroup]) -> list[ConsumerGroup]:
@@ -132,7 +137,21 @@ class SnapshotReader:
         answers = self._each("groups", ask, names, partial(Unread, "group"), slots=False, show=progress)
         return [group for _, group in answers]
 
+    def with_silent_asked_again(self, groups: list[ConsumerGroup]) -> list[ConsumerGroup]:
+        """The groups, those read again of which a broker kept silent that answers when it is asked once more."""
+        lost = {part.name for part in self.unread if part.no_answer and part.kind != "member"}
+        names = sorted(lost & self._asked.keys())
+        if not names or self._deadline.has_passed or not self._reads.silent_brokers_answer():
+            return groups
+        self.unread = [part for part in self.unread if part.name not in names or part.kind == "route"]
+        like = self._asked[names[0]]
+        names += [name for name in self._list() if name not in self._asked]
+        again = self._several(names, lambda name: self.group(replace(like, group=name)))
+        found = {group.group: group for group in (*groups, *again)}
+        return list(found.values())
+
     def group(self, wanted: Wanted) -> ConsumerGroup:
+        self._asked[wanted.group or ""] = wanted
         group = self._members(wanted)
         if wanted.owners and group.views == ():
             return self._unlisted(group, wanted.topics or ())
@@ -202,9 +221,12 @@ class SnapshotReader:
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
         """A group without members is known to the cluster, or it is a mistake."""
         if not answers:
-            refusals = [part.reason for part in self.unread if (part.kind, part.name) == ("members", group)]
-            reason = refusals[-1] if refusals else "there is no broker to ask"
-            raise EndpointError(f"{self._reads.endpoint}: no broker reports the consumers of group {group}: {reason}")
+            parts = [part for part in self.unread if (part.kind, part.name) == ("members", group)]
+            reason = parts[-1].reason if parts else "there is no broker to ask"
+            raise EndpointError(
+                f"{self._reads.endpoint}: no broker reports the consumers of group {group}: {reason}",
+                code="no-answer" if parts and all(part.no_answer for part in parts) else "endpoint",
+            )
         if group not in self._listed and not self._reads.has_group(group):
             raise DataError(
                 f"group {group} is not known at {self._reads.endpoint}",
@@ -388,13 +410,18 @@ class SnapshotReader:
                     if unread is None or isinstance(error, ProtocolError):
                         raise
                     reason = docs.first_line(error.text) if isinstance(error, Refused) else error.message
-                    self.unread.append(replace(unread(item, reason), no_answer=_is_silence(error)))
+                    part = unread(item, reason)
+                    self.unread.append(replace(part, no_answer=_is_silence(error, part)))
         return answers
 
     def _seen(self) -> Seen:
         return Seen(self._reads.endpoint, self._clock())
 
 
-def _is_silence(error: RmqlbError) -> bool:
-    """No answer came in time: none to us, or none to the broker or Dashboard that asked for us."""
-    return error.code == "no-answer" or (isinstance(error, Refused) and error.response_code in _NO_ANSWER)
+def _is_silence(error: RmqlbError, part: Unread) -> bool:
+    """No answer came in time: none to us, or none to the broker or Dashboard that asked for us.
+
+    A consumer that was not asked, as its broker cannot be reached or the deadline has passed, is not silent.
+    """
+    silent = ("no-answer",) if part.kind == "member" else ("no-answer", "unreachable", "deadline")
+    return error.code in silent or (isinstance(error, Refused) and error.response_code in _NO_ANSWER)

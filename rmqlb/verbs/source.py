@@ -35,9 +35,7 @@ class Reader(Protocol):
     ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
         """What brokers answer consumers that let them assign their queues; None where they cannot be asked."""
 
-    def ask_stacks(
-        self, group: str, client_ids: Sequence[str], deadline_s: float | None = None
-    ) -> Mapping[str, tuple[str, ...]]:
+    def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Client ID → the stack traces of its consume threads, of the consumers that answer."""
 
 
@@ -79,12 +77,7 @@ class _TextReader:
 
         self.live = is_live(text)
         self._text = text
-        if self.live:
-            from rmqlb.sources.pace import Pace
-
-            self._access = Access(pace=Pace())
-        else:
-            self._access = Access()
+        self._access = Access()
         self._open()
 
     def _open(self) -> Any:
@@ -93,6 +86,10 @@ class _TextReader:
         return open_source(self._text, self._access)
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
+        if self.live:
+            from rmqlb.sources.opening import for_another_reading
+
+            self._access = for_another_reading(self._access)
         found: ClusterSnapshot = self._open().fetch(wanted, progress)
         return found
 

@@ -59,7 +59,6 @@ class Gatherer:
                 "--stacks asks running consumers, and the source is no running cluster",
                 hint="leave it out, or name rocketmq://HOST:9876 with -s",
             )
-        self._deadline_s = amounts.seconds(looking.deadline, "--deadline")
         self._terminal = terminal
         self._settings_of = settings_of
         self._watched = watched
@@ -84,17 +83,17 @@ class Gatherer:
 
     def _wanted(self, names: Sequence[str]) -> Wanted:
         if not names:
-            return Wanted(everything=Everything(of_groups=True), evidence=True, deadline_s=self._deadline_s)
+            return Wanted(everything=Everything(of_groups=True), evidence=True)
         if len(names) == 1 and not is_pattern(names[0]):
-            return Wanted(group=names[0], evidence=True, deadline_s=self._deadline_s)
-        return Wanted(several=tuple(names), evidence=True, deadline_s=self._deadline_s)
+            return Wanted(group=names[0], evidence=True)
+        return Wanted(several=tuple(names), evidence=True)
 
     def _wanted_again(self, names: Sequence[str]) -> Wanted:
         """Several at once, where one that cannot be read any more does not keep the others from being read."""
         if len(names) == 1:
             return self._wanted(names)
         groups = Everything(groups=tuple(names), of_groups=True)
-        return Wanted(everything=groups, evidence=True, deadline_s=self._deadline_s)
+        return Wanted(everything=groups, evidence=True)
 
     def _present(self, now: ClusterSnapshot, present: Sequence[str]) -> tuple[str, ...]:
         if not self._names:
@@ -148,7 +147,7 @@ class Gatherer:
         ids = worth_stacks(evidence_of(its, name, self._settings_of(list(its[-1].routes), name)))
         if not ids:
             return its
-        return (*its[:-1], with_stacks(its[-1], name, self._read.ask_stacks(name, ids, self._deadline_s)))
+        return (*its[:-1], with_stacks(its[-1], name, self._read.ask_stacks(name, ids)))
 
 
 def _files(looking: LookOptions, source: SourceOptions) -> tuple[str, ...]:

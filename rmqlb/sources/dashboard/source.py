@@ -133,6 +133,10 @@ class DashboardReads:
         value = self._data(path, {"consumerGroup": group, "clientId": client_id, "jstack": str(stacks).lower()})
         return docs.convert(value, docs.RunningInfoDocument, self.endpoint + path)
 
+    def silent_brokers_answer(self) -> bool:
+        """The Dashboard asks brokers by itself, each time anew."""
+        return False
+
     def unread(self) -> list[Unread]:
         return []
 
