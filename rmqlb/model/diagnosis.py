@@ -10,6 +10,8 @@ from rmqlb.model.finding import SEVERITIES, Finding, Severity
 from rmqlb.model.message_queue import MessageQueue
 
 CODES = (
+    "broker-silent",
+    "broker-gone",
     "no-consumer-online",
     "behind-proxy",
     "pop-consumption",
@@ -25,6 +27,7 @@ CODES = (
     "pull-stopped",
     "lock-lost",
     "dropped-but-consuming",
+    "consumer-gone",
     "unassigned-queues",
     "duplicate-owners",
     "mismatch",
