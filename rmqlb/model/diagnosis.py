@@ -17,6 +17,7 @@ CODES = (
     "pop-consumption",
     "duplicate-client-id",
     "broker-unreachable-from-consumer",
+    "stale-connections",
     "split-consumer-view",
     "mixed-strategies",
     "subscription-mismatch",

@@ -163,6 +163,14 @@ class Unread(Struct, frozen=True):
         return UNREAD_WORDS[self.kind].format(name=self.name, detail=self.detail)
 
 
+_GHOST = "not exist in this consumer"
+
+
+def is_ghost(reason: str) -> bool:
+    """A Java client says that it does not run the group (`ClientRemotingProcessor.getConsumerRunningInfo`)."""
+    return _GHOST in reason
+
+
 _THROUGH = " through "
 
 

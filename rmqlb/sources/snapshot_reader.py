@@ -37,6 +37,7 @@ from rmqlb.model.snapshot import (
     RouteSighting,
     Unread,
     Wanted,
+    is_ghost,
     is_pattern,
     suggestion,
     unread_link,
@@ -278,8 +279,8 @@ class SnapshotReader:
         """What its consumers say of themselves, through which broker each was asked, and what each of them holds.
 
         Each is asked through the broker where the group has most unread (`lags`, by address): if one of its links is
-        cut, messages wait at that link's broker. gRPC clients are not asked, for whom a broker with a Proxy in it waits 10 s in vain (5.5.0), nor those that only
-        a Proxy lists, which does not know the question.
+        cut, messages wait at that link's broker. gRPC clients are not asked, for whom a broker with a Proxy in it waits
+        10 s in vain (5.5.0), nor those that only a Proxy lists, which does not know the question.
         """
         listed: dict[str, list[str]] = {}
         for view in sorted(group.views or (), key=lambda view: lags.get(view.broker_addr or "", 0)):
@@ -297,7 +298,11 @@ class SnapshotReader:
         left_out = sorted(via.keys() & self._unasked)
         self.unread += [Unread("member", group.group, "not asked, so that it has time", each) for each in left_out]
         reports = {client_id: report for client_id, (report, _) in answers}
-        return replace(group, reports=reports), via, {client_id: queues for client_id, (_, queues) in answers}
+        held = {client_id: queues for client_id, (_, queues) in answers}
+        for part in self.unread:
+            if (part.kind, part.name) == ("member", group.group) and is_ghost(part.reason):
+                held[part.detail or ""] = frozenset()
+        return replace(group, reports=reports), via, held
 
     def _reported(
         self, group: str, client_id: str, addresses: Sequence[str]

@@ -81,9 +81,9 @@ def _silent_brokers(evidence: GroupEvidence) -> dict[str, str]:
 
 def _queues_without_broker(evidence: GroupEvidence) -> Mapping[str, tuple[MessageQueue, ...]]:
     """Broker that is in no route → its queues of the group's topics, as consumers or earlier looks have them."""
-    routes = [sighting.route for sighting in evidence.facts.snapshot.routes.values()]
-    present = {broker.broker_name for route in routes for broker in route.broker_datas}
-    topics = {*evidence.topics}
+    routes = evidence.facts.snapshot.routes
+    present = {broker.broker_name for sighting in routes.values() for broker in sighting.route.broker_datas}
+    topics = {route.topic for route in evidence.routes}
     held = {queue for queue, owners in evidence.observed.items() if owners}
     before = {queue for look in evidence.earlier for queue in look.queues if not queue.topic.startswith(RETRY_PREFIX)}
     found: dict[str, set[MessageQueue]] = {}

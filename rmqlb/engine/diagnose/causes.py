@@ -50,7 +50,7 @@ def split_consumer_view(case: Hypotheses) -> Iterator[GroupFinding]:
     if evidence.group.has_split_view:
         if UNREACHABLE in case.present or any(link.reason is None for link in cut_links(evidence)):
             raise ComesOf((UNREACHABLE,))
-        listed = [Counter(view.client_ids) for view in evidence.views]
+        listed = [Counter(evidence.group.processes_in(view)) for view in evidence.views]
         ids = [each for each in evidence.processes if len({counts[each] for counts in listed}) > 1]
         # Brokers hear of a consumer that starts or ends one after another, and may be read in between.
         passes = evidence.is_younger_than(FORGETS_MS if SPLIT not in case.explanation else CONVERGES_MS)

@@ -21,6 +21,7 @@ from rmqlb.engine.diagnose import (
     pulls,
     sdks,
     slow,
+    stale,
 )
 from rmqlb.engine.diagnose.rule import DiagnosisRule
 
@@ -32,6 +33,7 @@ RULES: tuple[DiagnosisRule, ...] = (
     DiagnosisRule("pop-consumption", kinds.pop_consumption),
     DiagnosisRule("duplicate-client-id", causes.duplicate_client_ids),
     DiagnosisRule("broker-unreachable-from-consumer", causes.broker_unreachable),
+    DiagnosisRule("stale-connections", stale.stale_connections),
     DiagnosisRule("split-consumer-view", causes.split_consumer_view),
     DiagnosisRule("mixed-strategies", causes.mixed_strategies),
     DiagnosisRule("subscription-mismatch", causes.subscription_mismatch),

@@ -41,6 +41,7 @@ WORDS: Mapping[str, RuleWords] = {
         "{number} processes share [the client ID|each of the client IDs] {who}",
     ),
     "broker-unreachable-from-consumer": RuleWords("consumers reach all brokers", "{who} [does|do] not reach {brokers}"),
+    "stale-connections": RuleWords("no stale connections", "brokers list stale connections of {who}"),
     "split-consumer-view": RuleWords("all brokers list the same consumers", "brokers list different consumers"),
     "mixed-strategies": RuleWords("one strategy", "its consumers run different strategies: {values}"),
     "subscription-mismatch": RuleWords("subscriptions agree", "its consumers subscribe to different topics or tags"),
