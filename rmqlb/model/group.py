@@ -223,6 +223,10 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
         listed = Counter(view.client_ids) & Counter(self.client_ids or ())
         return tuple(sort_client_ids(listed.elements()))
 
+    def sharing_in(self, view: MemberView) -> tuple[str, ...]:
+        """The same without gRPC clients, which are listed by the brokers whose own Proxies they use."""
+        return tuple(client_id for client_id in self.processes_in(view) if not is_grpc(client_id))
+
     @cached_property
     def connection_of(self) -> Mapping[str, Connection]:
         """Client ID → a connection of it, one that tells its language where there is one."""
@@ -274,6 +278,5 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
 
     @property
     def has_split_view(self) -> bool:
-        """Brokers list different processes; gRPC clients are listed by the brokers whose own Proxies they use."""
-        lists = (self.processes_in(view) for view in self.views or ())
-        return len({tuple(client_id for client_id in its if not is_grpc(client_id)) for its in lists}) > 1
+        """Brokers list different processes."""
+        return len({self.sharing_in(view) for view in self.views or ()}) > 1

@@ -32,14 +32,13 @@ def consumer_gone(case: Case) -> Iterator[GroupFinding]:
         return
     evidence.must_be_all_lists()
     left = _left(evidence)
-    of_left = tuple(queue for queue in waiting if any(queue in its for its in left.values()))
-    locked = of_left if left else _locked(case, waiting)
-    queues = of_left or locked
+    locked = _locked(case, waiting)
+    queues = tuple(q for q in waiting if q in locked or any(q in its for its in left.values()))
     if not queues:
         return
     ids = tuple(sort_client_ids(client_id for client_id, its in left.items() if not its.isdisjoint(queues)))
     who = named(ids) if ids else "a consumer that ended"
-    orderly = bool(_locked(case, queues))
+    orderly = bool(locked)
     lasts = (LOCK_LASTS_MS + _REBALANCES_MS if orderly else CONVERGES_MS) // 1000
     why = f"{who} left without a word and keeps their locks" if orderly else f"{who} left the lists"
     yield GroupFinding(

@@ -41,8 +41,8 @@ def stale_connections(case: Hypotheses) -> Iterator[GroupFinding]:
             consumers=ghosts,
             facts=[evidence.seen(f"answer of {ghost} about the group", "it does not run it") for ghost in ghosts],
             meaning="brokers list a client that does not run the group; others leave it a share of the queues",
-            remedy="Restart that process. Brokers up to 5.5.0 keep it in the list while it sends heartbeats for another "
-            "group; 5.5.1 does so with heartbeats of version 2 only.",
+            remedy="Restart that process. Brokers up to 5.5.0 keep it in the list while it sends heartbeats for "
+            "another group; 5.5.1 does so with heartbeats of version 2 only.",
         )
     evidence.must_be_all_lists()
 
