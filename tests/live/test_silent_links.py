@@ -53,7 +53,7 @@ def living() -> Iterator[tuple[Lab, Any]]:
 
 def _unsettled(diagnosis: dict[str, Any]) -> list[str]:
     """What is wrong, or may be while consumers are young."""
-    return [each["code"] for each in diagnosis["findings"] if each["code"] not in ("lag-growing",)]
+    return [each["code"] for each in diagnosis["findings"] if each["code"] != "lag-growing"]
 
 
 def said(of: Lab, group: str, *more: str) -> tuple[dict[str, Any], str]:
