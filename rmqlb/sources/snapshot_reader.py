@@ -226,10 +226,10 @@ class SnapshotReader:
         if not answers:
             parts = [part for part in self.unread if (part.kind, part.name) == ("members", group)]
             reason = parts[-1].reason if parts else "there is no broker to ask"
-            raise EndpointError(
-                f"{self._reads.endpoint}: no broker reports the consumers of group {group}: {reason}",
-                code="no-answer" if parts and all(part.no_answer for part in parts) else "endpoint",
-            )
+            problem = f"{self._reads.endpoint}: no broker reports the consumers of group {group}: {reason}"
+            if parts and all(part.no_answer for part in parts):
+                raise EndpointError(problem, code="no-answer")
+            raise EndpointError(problem)
         if group not in self._listed and not self._reads.has_group(group):
             raise DataError(
                 f"group {group} is not known at {self._reads.endpoint}",
