@@ -154,6 +154,11 @@ class Unread(Struct, frozen=True):
     no_answer: bool = False  # it was asked, and did not answer in time
 
     @property
+    def is_of_server(self) -> bool:
+        """A server did not answer; a consumer that does not is another matter."""
+        return self.no_answer and self.kind not in ("member", "link")
+
+    @property
     def what(self) -> str:
         """The part, in words for people.
 

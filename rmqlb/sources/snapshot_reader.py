@@ -142,7 +142,7 @@ class SnapshotReader:
 
     def with_silent_asked_again(self, groups: list[ConsumerGroup]) -> list[ConsumerGroup]:
         """The groups, those read again of which a broker kept silent that answers when it is asked once more."""
-        lost = {part.name for part in self.unread if part.no_answer and part.kind != "member"}
+        lost = {part.name for part in self.unread if part.is_of_server}
         names = sorted(lost & self._asked.keys())
         if not names or self._deadline.has_passed or not self._reads.silent_brokers_answer():
             return groups
