@@ -9,8 +9,10 @@ import pytest
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, through
 from rmqlb.remoting.codes import RequestCode
 from rmqlb.sources.live import LiveSource
+from tests.support import replay_dashboard
 from tests.support.replay_remoting import Fault, Replay, Turn, cluster, refusal, refusing, silent
 
+from . import dashboards
 from .test_nameserver import NOW, reads
 
 RUNNING = RequestCode.GET_CONSUMER_RUNNING_INFO
@@ -96,3 +98,13 @@ def test_a_client_that_does_not_run_the_group_owns_none_of_its_queues() -> None:
         group = fetch(brokers).group("order-svc")
     assert list(group.reports) == [ONE]
     assert {state.owners for state in group.queues.values()} == {frozenset({ONE}), frozenset()}
+
+
+def test_a_dashboard_finds_its_way_to_a_consumer_by_itself() -> None:
+    """It asks a broker of its own choice, so that a second answer says nothing of a link."""
+    with replay_dashboard.dashboard(replay_dashboard.Replay()) as replay:
+        replay.faults[dashboards.RUNNING] = replay_dashboard.silent
+        snapshot = dashboards.fetch(replay, Wanted(group="order-svc"), timeout=0.3, retries=0)
+        asked_of = [each for each in replay.asked if dashboards.RUNNING in each]
+    assert len(asked_of) == len(set(asked_of)) > 0
+    assert {part.kind for part in snapshot.unread if part.kind != "stored-offsets"} == {"member"}
