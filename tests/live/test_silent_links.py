@@ -148,7 +148,7 @@ def test_a_broker_that_was_killed_seconds_ago_is_named(living: tuple[Lab, Any], 
     of.cluster.kill_broker("broker-b")
     at_once, _ = said(of, "stale-svc", "--looks", "1")
     found, headline = said(of, "stale-svc", "--looks", "1", "--earlier", before)
-    assert found["findings"][0]["code"] == "broker-gone", of.brief("stale-svc")
+    assert found["findings"][0]["code"] == "broker-gone", found
     assert headline.startswith("broker-b has left the routes")
     assert " since 20" in found["findings"][0]["consequence"]
     assert grave(at_once) in (["broker-gone"], []), at_once  # nothing, once its consumers have given its queues up

@@ -69,10 +69,13 @@ def finding_of_links(evidence: GroupEvidence, links: tuple[Link, ...]) -> GroupF
 
 def _silent(evidence: GroupEvidence) -> Iterator[Link]:
     names = addresses_of(evidence)
+    stale = {(client_id, view.broker_addr) for view, client_id, _ in evidence.group.stale_channels}
     for part in evidence.facts.snapshot.unread:
         if part.kind == "link" and part.name == evidence.group.group:
             client_id, address = through(part)
-            if client_id in evidence.group.reports and address in names:
+            # A broker asks any of the connections that it lists for a client (`ConsumerManager.findChannel`).
+            is_known = client_id in evidence.group.reports and address in names and (client_id, address) not in stale
+            if is_known:
                 queues = _owned(evidence, client_id, names[address])
                 yield Link(client_id, names[address], part.reason, queues)
 

@@ -221,3 +221,9 @@ def test_a_group_without_order_takes_such_queues_at_once_so_that_no_lock_is_blam
     concurrent = running(*map(Process, "xy"), routes=(route(a=6),)).groups["g"]
     found = diagnosed(changed(after, reports=concurrent.reports))
     assert grave(found) == ["unassigned-queues"]
+
+
+def test_a_broker_that_asked_a_stale_connection_says_nothing_of_the_link() -> None:
+    snapshot = with_channels(running(Process("x"), Process("y")), "b", "y", 22)
+    found = diagnosed(replace(snapshot, unread=(unread_link("g", "no whole answer", "y", "b:10911"),)))
+    assert grave(found) == []
