@@ -11,12 +11,15 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import Result
 
 CODES = (
+    "broker-silent",
+    "broker-gone",
     "no-consumer-online",
     "behind-proxy",
     "pop-consumption",
     "no-read-queues",
     "duplicate-client-id",
     "broker-unreachable-from-consumer",
+    "stale-connections",
     "split-consumer-view",
     "mixed-strategies",
     "subscription-mismatch",
@@ -28,6 +31,7 @@ CODES = (
     "pull-stopped",
     "lock-lost",
     "dropped-but-consuming",
+    "consumer-gone",
     "unassigned-queues",
     "duplicate-owners",
     "mismatch",
