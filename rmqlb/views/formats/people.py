@@ -56,7 +56,7 @@ def print_tables(report: Report, console: Console) -> None:
             continue
         drawn = _drawn(section, report.labels, console)
         console.print()
-        console.print(_fitting(_with_heads(for_people(drawn), console), report.labels, console))
+        console.print(_fitting(with_heads(for_people(drawn), console), report.labels, console))
         if drawn.brief is not None:
             console.print(Text(_more(drawn)))
     if report.closing:
@@ -67,7 +67,7 @@ def print_tables(report: Report, console: Console) -> None:
         console.print(Text(f"\n{clip(visible(report.more), LONGEST_FACT)}"))
 
 
-def _with_heads(section: Section, console: Console) -> Section:
+def with_heads(section: Section, console: Console) -> Section:
     """Let a narrow terminal show any table as blocks, where its columns would otherwise be blank."""
     if section.heads or console.width >= _NARROW:
         return section
