@@ -75,7 +75,7 @@ _rmqlb_at_show_groups() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words groups findings; return ;;
@@ -84,54 +84,54 @@ _rmqlb_at_show_groups() {
         --severity) _rmqlb_words error warning info; return ;;
         --fail-on) _rmqlb_beginnings groups-with-errors groups-with-warnings groups-unknown groups-offline unassigned duplicate-owners idle mismatches duplicate-client-ids lag imbalance 'unassigned[' 'duplicate-owners[' 'idle[' 'mismatches[' 'duplicate-client-ids[' 'lag[' 'imbalance[' 'consumers[' 'processes[' 'queues['; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help --help-all
 }
 
 _rmqlb_at_show_consumers() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words consumers; return ;;
         --color) _rmqlb_words auto always never; return ;;
         -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --help --help-all
 }
 
 _rmqlb_at_fetch_routes() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--to|--redact-map) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
         -o|--output) _rmqlb_words json yaml jsonl; return ;;
         --color) _rmqlb_words auto always never; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --evidence --to --redact --redact-map --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --evidence --to --redact --redact-map --help --help-all
 }
 
 _rmqlb_at_show_route() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words brokers queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --watch --rounds --topic --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --watch --rounds --topic --help --help-all
 }
 
 _rmqlb_at_show_owners() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
@@ -141,14 +141,14 @@ _rmqlb_at_show_owners() {
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --help --help-all
 }
 
 _rmqlb_at_diagnose() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--earlier) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--interval|--looks|--deadline|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--interval|--looks|--watch|--rounds) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         --fail-on) _rmqlb_words error warning; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
@@ -156,12 +156,12 @@ _rmqlb_at_diagnose() {
         --section) _rmqlb_words groups findings rules evidence queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --all-groups --fail-on --earlier --interval --looks --stacks --deadline --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --all-groups --fail-on --earlier --interval --looks --stacks --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --help --help-all
 }
 
 _rmqlb_at_diff() {
     case $prev in
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
         --password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         -g|--group) _rmqlb_names group; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
@@ -171,7 +171,7 @@ _rmqlb_at_diff() {
         --fail-on) _rmqlb_beginnings groups-changed groups-added groups-removed topics-changed consumers-joined consumers-left strategies-changed moved newly-assigned newly-unassigned newly-duplicate-owners queues-added queues-removed pending unexplained lag-growth offsets-back; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --strategy-option --output --section --all --color --no-pager --quiet --debug --fail-on --help --help-all ;;
+        -*) _rmqlb_words --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --strategy-option --output --section --all --color --no-pager --quiet --debug --fail-on --help --help-all ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -180,7 +180,7 @@ _rmqlb_at_plan_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--remove-master|--read-queues|--write-queues) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--remove-master|--read-queues|--write-queues) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
@@ -192,14 +192,14 @@ _rmqlb_at_plan_rebalance() {
         --to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --fail-on) _rmqlb_beginnings moved newly-assigned newly-unassigned added removed idle unassigned duplicate-owners queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer imbalance lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --remove-master --read-queues --write-queues --changed --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --remove-master --read-queues --write-queues --changed --fail-on --help --help-all
 }
 
 _rmqlb_at_plan_topic() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys-file|--rates-since) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--queues|--add-broker|--drain-broker|--move-to-cluster|--check-step) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--queues|--add-broker|--drain-broker|--move-to-cluster|--message-type|--check-step) :; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         -g|--group) _rmqlb_names group; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
@@ -210,14 +210,14 @@ _rmqlb_at_plan_topic() {
         --section) _rmqlb_words steps commands waits groups keys brokers checked; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --queues --add-broker --drain-broker --move-to-cluster --unordered --group --strategy --keys-file --sdk --proxy-mode --rates-since --check-step --strategy-option --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --queues --add-broker --drain-broker --move-to-cluster --message-type --unordered --group --strategy --keys-file --sdk --proxy-mode --rates-since --check-step --strategy-option --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_simulate_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--svg|--html) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
@@ -233,14 +233,14 @@ _rmqlb_at_simulate_rebalance() {
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --svg --html --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --svg --html --fail-on --help --help-all
 }
 
 _rmqlb_at_plan_rollout() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
@@ -257,14 +257,14 @@ _rmqlb_at_plan_rollout() {
         --ids) _rmqlb_words new same; return ;;
         --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken takes-ms misassigned; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --sdk --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --sdk --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --fail-on --help --help-all
 }
 
 _rmqlb_at_size_group() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--svg) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--max-imbalance|--survive|--max-utilisation|--consumers|--queues-per-broker|--rate|--consume-time|--threads|--trials|--share|--seed) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--max-imbalance|--survive|--max-utilisation|--consumers|--queues-per-broker|--rate|--consume-time|--threads|--trials|--share|--seed) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --sdk) _rmqlb_words java go cpp; return ;;
@@ -275,14 +275,14 @@ _rmqlb_at_size_group() {
         --section) _rmqlb_words chart curve candidates topics; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --include-retry --sdk --max-imbalance --no-idle --survive --survive-broker --max-utilisation --consumers --queues-per-broker --strategy --rate --rates-since --consume-time --threads --orderly --trials --share --seed --strategy-option --svg --fail-on --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --include-retry --sdk --max-imbalance --no-idle --survive --survive-broker --max-utilisation --consumers --queues-per-broker --strategy --rate --rates-since --consume-time --threads --orderly --trials --share --seed --strategy-option --svg --fail-on --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_sweep_failures() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--zones|-p|--policy|--html) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--at-once|--zone|--today|--simulations|--jobs) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--at-once|--zone|--today|--simulations|--jobs) :; return ;;
         -g|--group|--orderly) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --lose) _rmqlb_words consumer broker master host zone; return ;;
@@ -292,14 +292,14 @@ _rmqlb_at_sweep_failures() {
         --section) _rmqlb_words counterexamples broken-already groups topics unjudged losses summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --orderly --lose --at-once --zone --zones --policy --today --print-policy --simulations --jobs --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --orderly --lose --at-once --zone --zones --policy --today --print-policy --simulations --jobs --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_simulate_send() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--fail|--latency|--route-poll|--messages|--rate|--for|--threads|--start-at|--seed|--send-retries|--send-timeout|--send-timeout-per-request|--exclude|--latency-max|--not-available-duration|--trials|--precision) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--map-address|--access-key|--tls-name|--fail|--latency|--route-poll|--messages|--rate|--for|--threads|--start-at|--seed|--send-retries|--send-timeout|--send-timeout-per-request|--exclude|--latency-max|--not-available-duration|--trials|--precision) :; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
         --first-poll) _rmqlb_words random; return ;;
         --key-type) _rmqlb_words string int long; return ;;
@@ -315,14 +315,14 @@ _rmqlb_at_simulate_send() {
         --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --sdk --proxy-mode --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --compare-sdks --trials --precision --fail-on --topic --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --sdk --proxy-mode --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --compare-sdks --trials --precision --fail-on --topic --help --help-all
 }
 
 _rmqlb_at_select_queue() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys-file) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|-k|--key|--add-broker|--remove-broker|--write-queues) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--map-address|--access-key|--tls-name|-k|--key|--add-broker|--remove-broker|--write-queues) :; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --sdk) _rmqlb_words java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc; return ;;
         --proxy-mode) _rmqlb_words local cluster; return ;;
@@ -330,14 +330,14 @@ _rmqlb_at_select_queue() {
         --section) _rmqlb_words moved keys pairs sdks; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --key --keys-file --sdk --proxy-mode --add-broker --remove-broker --write-queues --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --key --keys-file --sdk --proxy-mode --add-broker --remove-broker --write-queues --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_simulate_receive() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--broker|--processes|--loops|--await|--invisible|--batch|--consume-time|--error-pause|--round-trip|--rate|--messages|--for|--seed|--fail|--crash|--target-wait|--trials) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--broker|--processes|--loops|--await|--invisible|--batch|--consume-time|--error-pause|--round-trip|--rate|--messages|--for|--seed|--fail|--crash|--target-wait|--trials) :; return ;;
         --broker-version) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --type) _rmqlb_words simple push pop; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
@@ -347,14 +347,14 @@ _rmqlb_at_simulate_receive() {
         --fail-on) _rmqlb_beginnings wait-mean-ms wait-p50-ms wait-p95-ms wait-p99-ms wait-max-ms back-mean-ms back-p50-ms back-p95-ms back-p99-ms back-max-ms left not-stored redelivered dead-lettered receives empty-receives failed-receives unpolled-ms receives-needed 'wait-mean-ms[' 'wait-p50-ms[' 'wait-p95-ms[' 'wait-p99-ms[' 'wait-max-ms[' 'receives[' 'unpolled-ms['; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --broker --broker-version --type --processes --loops --await --invisible --batch --fifo --consume-time --error-pause --round-trip --rate --messages --for --seed --fail --nameserver-notices --crash --output --section --all --color --no-pager --quiet --debug --target-wait --trials --trace --fail-on --topic --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --broker --broker-version --type --processes --loops --await --invisible --batch --fifo --consume-time --error-pause --round-trip --rate --messages --for --seed --fail --nameserver-notices --crash --output --section --all --color --no-pager --quiet --debug --target-wait --trials --trace --fail-on --topic --help --help-all
 }
 
 _rmqlb_at_record() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--svg|--html|--against|--replay) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--every|--for|--event-at|--tolerance) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--every|--for|--event-at|--tolerance) :; return ;;
         -g|--group) _rmqlb_names group; return ;;
         -t|--topic) _rmqlb_names topic; return ;;
         --until) _rmqlb_words converged; return ;;
@@ -365,21 +365,21 @@ _rmqlb_at_record() {
         --section) _rmqlb_words differences timeline consumers changes queues intervals comparison summary snapshots; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --every --until --for --event-at --to --evidence --svg --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --against --tolerance --replay --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --every --until --for --event-at --to --evidence --svg --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --against --tolerance --replay --help --help-all
 }
 
 _rmqlb_at_check() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|-p|--policy) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--today) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--today) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif prometheus; return ;;
         --section) _rmqlb_words failed waived incomplete not-applicable rules waivers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-from) _rmqlb_words error warning info; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --policy --today --fail-from --print-policy --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --policy --today --fail-from --print-policy --help --help-all
 }
 
 _rmqlb_at_pipeline() {
@@ -663,12 +663,12 @@ _rmqlb_at_config_show() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
         --section) _rmqlb_words settings; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --origin --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --origin --help --help-all
 }
 
 _rmqlb_at_schema() {
@@ -691,7 +691,7 @@ _rmqlb_at_explain() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
-        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-no-consumer selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners pull-consumers broker-rebalance mixed-strategies split-consumer-view broker-unreachable-from-consumer subscription-mismatch mixed-sdks assumed-sdk assumed-pop-share assignment-mismatch assignments-not-asked broker-strategy request-modes-unknown frozen-consumer blocked-consumer flow-control pull-stopped head-blocked lock-lost dropped-but-consuming slow-consumer lag-growing lag-stalled offset-rewound more-consumers-than-queues idle-by-strategy surprising-order mismatch strategy-differs assumed-strategy matches-nothing owners-not-planned starts-later group-left-out group-not-seen no-pager starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed await-limited invisible-limited longer-than-invisible queues-beyond-100 arrivals-ended not-in-version assumed-latency sdk-not-simulated unpredictable-sdk one-sdk assumed-limits assumed-rate assumed-producers producers-left-out new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed late-snapshots uneven-lag imbalanced flapping usage strategy-option-unused given-twice no-source unknown-source password-in-url no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid zones-invalid unknown-zone too-many-cases empty-zone in-no-zone which-group which-topic unknown-strategy unknown-sdk strategy-not-in-sdk custom-code custom-answer unknown-figure unknown-broker unknown-cluster nothing-changes step-not-known static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-limits too-many-sizes rate-unknown consume-time-unknown contradicting-changes cannot-write no-warehouse warehouse-busy folder-not-shared needs-extra needs-java not-a-result not-of-this data topic-not-found not-earlier group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown no-readable-queue no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
+        *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-no-consumer selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners pull-consumers broker-rebalance mixed-strategies split-consumer-view broker-silent broker-gone consumer-gone broker-unreachable-from-consumer stale-connections subscription-mismatch mixed-sdks assumed-sdk assumed-pop-share assignment-mismatch assignments-not-asked broker-strategy request-modes-unknown frozen-consumer blocked-consumer clock-ahead consume-failing hot-queue flow-control pull-stopped head-blocked lock-lost dropped-but-consuming slow-consumer lag-growing lag-stalled offset-rewound more-consumers-than-queues idle-by-strategy surprising-order mismatch strategy-differs assumed-strategy matches-nothing owners-not-planned starts-later group-left-out group-not-seen no-pager starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed await-limited invisible-limited longer-than-invisible queues-beyond-100 arrivals-ended not-in-version assumed-latency sdk-not-simulated unpredictable-sdk one-sdk assumed-limits assumed-rate assumed-producers producers-left-out new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed late-snapshots uneven-lag imbalanced flapping usage strategy-option-unused given-twice no-source unknown-source password-in-url hosts-over-http no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid zones-invalid unknown-zone too-many-cases empty-zone in-no-zone which-group which-topic unknown-strategy unknown-sdk strategy-not-in-sdk custom-code two-of-one-time custom-raised custom-answer unknown-figure unknown-broker unknown-cluster nothing-changes step-not-known static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-limits too-many-sizes rate-unknown consume-time-unknown contradicting-changes cannot-write no-warehouse warehouse-busy folder-not-shared needs-extra needs-java not-a-result not-of-this data topic-not-found not-earlier group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown message-type-unknown no-readable-queue no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer deadline connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
     esac
 }
 
