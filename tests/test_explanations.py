@@ -47,6 +47,7 @@ SHARED = frozenset(
         "new-ids",
         "no-answer",
         "no-readable-queue",
+        "no-read-queues",
         "no-route",
         "no-secret",
         "no-source",

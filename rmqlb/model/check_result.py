@@ -127,7 +127,7 @@ class WaiverResult(Struct, frozen=True):
         limit: the limit's name; null is any limit.
         until: the last day on which it counts, YYYY-MM-DD.
         reason: why it is there.
-        state: used, unused (it lets nothing pass) or expired.
+        state: used, unused (it lets nothing pass), undecided (its limits are incomplete) or expired.
         waived: how many judgements it lets pass.
     """
 

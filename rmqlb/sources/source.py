@@ -33,12 +33,11 @@ class Source(Protocol):
         """
 
     def ask_stacks(
-        self, group: str, client_ids: Sequence[str], progress: Progress = no_progress, deadline_s: float | None = None
+        self, group: str, client_ids: Sequence[str], progress: Progress = no_progress
     ) -> Mapping[str, tuple[str, ...]]:
         """The stack traces of the consume threads of these consumers, as `ConsumerEvidence.stacks` has them.
 
-        Returns those of the consumers that answered; only a running cluster can be asked. What is not asked within
-        `deadline_s` seconds is left out.
+        Returns those of the consumers that answered; only a running cluster can be asked.
         """
 
     def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:

@@ -43,7 +43,6 @@ class DiagnoseQuestion(Struct, frozen=True):
         interval_s: seconds from one look at a running cluster to the next.
         most: at most so many looks.
         stacks: blocked consumers are asked for the stack traces of their consume threads.
-        deadline_s: seconds that one look may take.
         watched: the same question is asked again and again: one look each time, and the next one remembers it.
     """
 
@@ -53,7 +52,6 @@ class DiagnoseQuestion(Struct, frozen=True):
     interval_s: float = 10.0
     most: int = 3
     stacks: bool = False
-    deadline_s: float = 60.0
     watched: bool = False
 
     @property
@@ -117,7 +115,6 @@ def diagnose_question(
     interval: str,
     most: int,
     stacks: bool,
-    deadline_s: float = 60.0,
     watched: bool = False,
 ) -> DiagnoseQuestion:
     """The question that options or arguments ask (raises UsageError)."""
@@ -129,7 +126,7 @@ def diagnose_question(
     if interval_s < _SHORTEST_S:
         raise UsageError(f"--interval {interval}: shorter than 1s", hint="a consumer is asked once a second at most")
     strategies = reported_strategies(strategy_options)
-    return DiagnoseQuestion(names, strategies, earlier, interval_s, most, stacks, deadline_s, watched)
+    return DiagnoseQuestion(names, strategies, earlier, interval_s, most, stacks, watched)
 
 
 class Diagnoser:
@@ -175,17 +172,17 @@ class Diagnoser:
 
     def _wanted(self, names: Sequence[str]) -> Wanted:
         if not names:
-            return Wanted(everything=Everything(of_groups=True), evidence=True, deadline_s=self._asked.deadline_s)
+            return Wanted(everything=Everything(of_groups=True), evidence=True)
         if len(names) == 1 and not is_pattern(names[0]):
-            return Wanted(group=names[0], evidence=True, deadline_s=self._asked.deadline_s)
-        return Wanted(several=tuple(names), evidence=True, deadline_s=self._asked.deadline_s)
+            return Wanted(group=names[0], evidence=True)
+        return Wanted(several=tuple(names), evidence=True)
 
     def _wanted_again(self, names: Sequence[str]) -> Wanted:
         """Several at once, where one that cannot be read any more does not keep the others from being read."""
         if len(names) == 1:
             return self._wanted(names)
         groups = Everything(groups=tuple(names), of_groups=True)
-        return Wanted(everything=groups, evidence=True, deadline_s=self._asked.deadline_s)
+        return Wanted(everything=groups, evidence=True)
 
     def _present(self, now: ClusterSnapshot, present: Sequence[str]) -> tuple[str, ...]:
         if not self._asked.names:
@@ -236,4 +233,4 @@ class Diagnoser:
         ids = worth_stacks(self._evidence(name, its))
         if not ids:
             return its
-        return (*its[:-1], with_stacks(its[-1], name, source.ask_stacks(name, ids, self._asked.deadline_s)))
+        return (*its[:-1], with_stacks(its[-1], name, source.ask_stacks(name, ids)))

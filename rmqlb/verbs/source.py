@@ -40,9 +40,7 @@ class Reader(Protocol):
     ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
         """What brokers answer consumers that let them assign their queues; None where they cannot be asked."""
 
-    def ask_stacks(
-        self, group: str, client_ids: Sequence[str], deadline_s: float | None = None
-    ) -> Mapping[str, tuple[str, ...]]:
+    def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Client ID → the stack traces of its consume threads, of the consumers that answer."""
 
     def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
@@ -90,12 +88,7 @@ class _TextReader:
 
         self.live = is_live(text)
         self._text = text
-        if self.live:
-            from rmqlb.sources.pace import Pace
-
-            self._access = Access(pace=Pace())
-        else:
-            self._access = Access()
+        self._access = Access()
         self._open()
 
     def _open(self) -> Source:
@@ -104,6 +97,10 @@ class _TextReader:
         return open_source(self._text, self._access)
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
+        if self.live:
+            from rmqlb.sources.opening import for_another_reading
+
+            self._access = for_another_reading(self._access)
         return self._open().fetch(wanted, progress)
 
     def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
@@ -114,10 +111,8 @@ class _TextReader:
     ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
         return self._open().ask_assignments(group, questions)
 
-    def ask_stacks(
-        self, group: str, client_ids: Sequence[str], deadline_s: float | None = None
-    ) -> Mapping[str, tuple[str, ...]]:
-        return self._open().ask_stacks(group, client_ids, deadline_s=deadline_s)
+    def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        return self._open().ask_stacks(group, client_ids)
 
     def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
         return self._open().ask_message_type(topic, addresses)

@@ -175,10 +175,11 @@ def test_what_it_raises_or_returns_wrongly_is_a_line_and_the_trace_is_kept(file:
     throws = failed("show-owners", *ON, "--strategy", f"{file}:throws")
     assert throws == Failed(
         "topic Skewed: IndexError: list index out of range (my-rules.py:17)",
-        "allocation",
+        "custom-raised",
         "real clients would log this and keep their queues; --debug shows where it comes from",
     )
-    assert run("show-owners", *ON, "--strategy", f"{file}:throws").code == ExitCode.DATA
+    for line in (("show-owners", *ON), ("plan-rebalance", *ON, "--add", "1"), ("size-group", *ON)):
+        assert run(*line, "--strategy", f"{file}:throws").code == ExitCode.UNEXPECTED, line
     nothing = failed("show-owners", *ON, "--strategy", f"{file}:nothing")
     assert (nothing.message, nothing.code) == ("strategy nothing (my-rules.py) returned None", "custom-answer")
     assert "Traceback" not in run("show-owners", *ON, "--strategy", f"{file}:throws").stderr

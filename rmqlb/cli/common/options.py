@@ -68,6 +68,10 @@ class SourceOptions(Struct, frozen=True):
         str | None, source_option(metavar="FILE", help="Trust only the CA certificates in this PEM file.")
     ] = None
     source_timeout: Annotated[str, source_option(metavar="TIME", help="Timeout of one request: 5s, 800ms, 1m.")] = "5s"
+    deadline: Annotated[
+        str,
+        source_option(metavar="TIME", help="Time for all requests of one reading; what is unread by then is unknown."),
+    ] = "1m"
     source_retries: Annotated[
         int, source_option(min=0, max=MOST_RETRIES, help="Retries of a read on transient errors.")
     ] = 2

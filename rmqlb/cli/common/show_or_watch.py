@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
+import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.cli.common.fail_on import judge
 from rmqlb.cli.common.options import SourceOptions, output_option
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
+from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.result import Result
@@ -19,6 +21,7 @@ from rmqlb.verbs import amounts
 if TYPE_CHECKING:
     from rmqlb.cli.common.reading import Reader
     from rmqlb.model.progress import Progress
+    from rmqlb.model.snapshot import ClusterSnapshot
     from rmqlb.views.report import Report
 
 Shown = TypeVar("Shown", bound=Result)
@@ -95,7 +98,19 @@ def show_verb(
             result = ask(reader, progress)
         return _view(result, report, unknown_hint)
 
-    show(look, options, terminal)
+    last: list[ClusterSnapshot] = []
+
+    def remembered() -> SnapshotView:
+        seen = look()
+        last[:] = [seen.snapshot]
+        return seen
+
+    show(remembered, options, terminal)
+    missing = [part for snapshot in last for part in snapshot.unread if part.is_of_server]
+    if missing:
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        terminal.say(f"incomplete: {missing[0].what}{others} could not be read")
+        raise typer.Exit(ExitCode.DATA)
 
 
 def show_once(

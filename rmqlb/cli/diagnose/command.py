@@ -43,7 +43,6 @@ def diagnose(
     not an earlier look at it, or with --fail-on something is unknown, 5 endpoint unreachable.
     """
     from rmqlb.cli.common.reading import Reader
-    from rmqlb.verbs import amounts
     from rmqlb.verbs.diagnose import Diagnoser, diagnose_question
     from rmqlb.views.diagnosis.several import diagnoses_report
     from rmqlb.views.diagnosis.view import diagnosis_report
@@ -59,7 +58,6 @@ def diagnose(
         interval=looking.interval,
         most=looking.looks,
         stacks=looking.stacks,
-        deadline_s=amounts.seconds(looking.deadline, "--deadline"),
         watched=watching.watch is not None,
     )
     reader, diagnoser = Reader(source, terminal), Diagnoser(question)
