@@ -187,6 +187,10 @@ def test_simulate_rebalance() -> None:
         simulate("*", "restart-broker broker-b@30s, down 1m", fail_on=["longest-gap-ms>1000000"]),
         f"{line} -g '*' --event 'restart-broker broker-b@30s, down 1m' --fail-on 'longest-gap-ms>1000000'",
     )
+    twice = simulate("order-svc", ["join 1@30s", "join 1@30s"])
+    must_equal(twice, f"{line} -g order-svc --event 'join 1@30s' --event 'join 1@30s'")
+    with pytest.raises(UsageError, match="given twice"):
+        simulate("order-svc", "join 1@30s", rates=["5", "5"])
     with pytest.raises(UsageError, match="nothing happens to the group"):
         simulate("order-svc")
     with pytest.raises(UsageError, match="there is no event explode"):

@@ -1,6 +1,7 @@
 """`rmqlb plan-rollout`."""
 
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 from msgspec import Struct
 from typer import Option
@@ -46,6 +47,19 @@ class RolloutOptions(Struct, frozen=True):
         ),
     ] = None
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The same for the verb."""
+        return {
+            "restart": self.restart or (),
+            "to_strategy": self.to_strategy,
+            "down": self.down,
+            "pauses": self.pause,
+            "at_once": self.at_once,
+            "order": None if self.order is None else [part.strip() for part in self.order.split(",")],
+            "ids": self.ids,
+        }
+
 
 class ChoiceTrialOptions(Struct, frozen=True):
     """How often each choice is simulated, with which dice."""
@@ -81,34 +95,38 @@ def plan_rollout(
     5 endpoint unreachable.
     """
     from rmqlb.cli.common.reading import Reader, earlier_snapshot
-    from rmqlb.verbs.group_simulation.inputs import simulation_question
-    from rmqlb.verbs.plan_rollout import RolloutTexts, rollout_of, rollout_question
-    from rmqlb.verbs.strategies import Strategies
+    from rmqlb.verbs import plan_rollout as verb
     from rmqlb.views.rollout_view import rollout_report
 
     terminal = Terminal("plan-rollout", output)
-    simulation = simulation_question(
-        configured.texts,
-        None,
-        strategy,
-        Strategies(strategy_options.strategy_option),
-        seed=dice.seed,
-        earlier=earlier_snapshot(source, configured.rates_since, terminal),
-    )
-    texts = RolloutTexts(
-        rollout.restart or (),
-        rollout.to_strategy,
-        rollout.down,
-        rollout.pause,
-        rollout.at_once,
-        None if rollout.order is None else [part.strip() for part in rollout.order.split(",")],
-        rollout.ids,
-    )
-    question = rollout_question(simulation, texts, dice.trials, fail_on or ())
-    chosen = which.selection(source.source)
+    chosen, clients = which.selection(source.source), configured.texts
     reader = Reader(source, terminal)
+    ask = partial(
+        verb.plan_rollout,
+        reader,
+        which.group,
+        topics=chosen.topics,
+        consumers=chosen.consumers,
+        include_retry=chosen.retry,
+        sdk=chosen.sdk,
+        strategy=strategy,
+        strategy_options=strategy_options.strategy_option or (),
+        **rollout.arguments,
+        client=clients.client,
+        orderly=clients.orderly,
+        consumer_types=clients.consumer_type,
+        consume_from=clients.consume_from,
+        timers=clients.timer,
+        latency=clients.latency,
+        consume_time=clients.consume_time,
+        rates=clients.rate,
+        rates_since=earlier_snapshot(source, configured.rates_since, terminal),
+        trials=dice.trials,
+        seed=dice.seed,
+        fail_on=fail_on or (),
+    )
     show_once(
-        lambda progress: rollout_of(reader, chosen, question, progress),
+        lambda progress: ask(progress=progress),
         rollout_report,
         terminal,
         verb="simulating",

@@ -19,13 +19,18 @@ _MOST_PLACEHOLDERS = 100_000
 _LONGEST_FILE = 16 * 1024 * 1024
 
 
+def texts_of(given: str | Sequence[str]) -> tuple[str, ...]:
+    """One text or several, as they are."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
     """One name or several, each once.
 
     >>> names_of("a"), names_of(["b", "a", "b"])
     (('a',), ('b', 'a'))
     """
-    return (given,) if isinstance(given, str) else tuple(dict.fromkeys(given))
+    return tuple(dict.fromkeys(texts_of(given)))
 
 
 def severity(text: str, option: str) -> Severity:

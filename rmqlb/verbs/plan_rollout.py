@@ -6,12 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.decoding import from_attributes
 from rmqlb.engine.consume.events import renamed_apart
-from rmqlb.engine.fail_on_figures.conditions import Condition, parse_condition
+from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_simulation import ROLLOUT_FIGURES, try_on_rollout
 from rmqlb.engine.rollout.plan import plan_rollout as plan_of_group
 from rmqlb.engine.rollout.rollout_model import RolloutRequest
@@ -21,58 +20,18 @@ from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
-from rmqlb.model.rollout import Rollout
+from rmqlb.model.rollout import PlannedRollout, Rollout
 from rmqlb.model.snapshot import suggestion
 from rmqlb.verbs.amounts import count, duration_us
-from rmqlb.verbs.group_simulation.inputs import ConsumerTexts, SimulationQuestion, gather, simulation_question
+from rmqlb.verbs.group_simulation.inputs import ConsumerTexts, Gathered, gather, simulation_question
 from rmqlb.verbs.group_simulation.parse_events import NUMBER_AT_ONCE
-from rmqlb.verbs.parse import names_of
-from rmqlb.verbs.selection import Selection, select
-from rmqlb.verbs.source import AnySource, Reader, earlier, reader
+from rmqlb.verbs.parse import names_of, texts_of
+from rmqlb.verbs.selection import select
+from rmqlb.verbs.source import AnySource, Earlier, earlier, reader
 from rmqlb.verbs.strategies import Strategies
 
 _MOST_CHOICES = 12
 _ALL = "all"
-
-
-class RolloutTexts(Struct, frozen=True):
-    """Who restarts, what they come back with, and what to try, as users write it.
-
-    Attributes:
-        restart: consumers, or patterns of them; () is all.
-        to_strategy: what they come back with.
-        down: how long each is away.
-        pause: to try, from one going down to the next, with commas.
-        at_once: to try, how many go down together, with commas.
-        order: an order of all of them, to try next to others.
-        ids: `new` or `same`: whether IDs of the form host@pid#time change with the restart.
-    """
-
-    restart: Sequence[str] = ()
-    to_strategy: str | None = None
-    down: str = "15s"
-    pause: str = "10s,30s,60s"
-    at_once: str = "1"
-    order: Sequence[str] | None = None
-    ids: str | None = None
-
-
-class RolloutQuestion(Struct, frozen=True):
-    """What is asked.
-
-    Attributes:
-        simulation: what is asked about the group.
-        texts: what restarts, and what is tried.
-        request: what these texts alone say.
-        trials: simulations of each choice.
-        conditions: what `--fail-on` asks for.
-    """
-
-    simulation: SimulationQuestion
-    texts: RolloutTexts
-    request: RolloutRequest
-    trials: int
-    conditions: Sequence[Condition] = ()
 
 
 def plan_rollout(
@@ -82,14 +41,14 @@ def plan_rollout(
     topics: Sequence[str] = (),
     consumers: Sequence[str] | int | None = None,
     include_retry: bool = False,
-    sdk: str | Mapping[str, str] | None = None,
+    sdk: str | Sequence[str] | Mapping[str, str] | None = None,
     strategy: str | None = None,
     strategy_options: Sequence[str] = (),
     restart: str | Sequence[str] = (),
     to_strategy: str | None = None,
     down: str = "15s",
     pauses: str | Sequence[str] = ("10s", "30s", "60s"),
-    at_once: int | Sequence[int] = 1,
+    at_once: int | str | Sequence[int] = 1,
     order: Sequence[str] | None = None,
     ids: str | None = None,
     client: str | None = None,
@@ -100,10 +59,11 @@ def plan_rollout(
     latency: str = "1ms",
     consume_time: str = "0s",
     rates: str | Sequence[str] = (),
-    rates_since: AnySource | None = None,
-    trials: int = 20,
+    rates_since: AnySource | Earlier | None = None,
+    trials: int | str = 20,
     seed: int = 1,
     fail_on: Sequence[str] = (),
+    progress: Progress = no_progress,
 ) -> Rollout:
     """Find the order and the pause of a rolling restart, or of a change of strategy, with the least gaps and overlaps.
 
@@ -135,6 +95,7 @@ def plan_rollout(
         trials: simulations of each choice, from 2 on.
         seed: of everything random.
         fail_on: conditions such as `misassigned>0`, which the result's `conditions` answer.
+        progress: told what is being done.
 
     Returns:
         The ways that were tried, the best first.
@@ -144,73 +105,46 @@ def plan_rollout(
         DataError: the group, its topics or consumers are not there or unknown, or the group is BROADCASTING.
         EndpointError: the source cannot be read.
     """
-    numbers_at_once = (at_once,) if isinstance(at_once, int) else at_once
-    texts = RolloutTexts(
-        names_of(restart),
-        to_strategy,
-        down,
-        ",".join(names_of(pauses)),
-        ",".join(map(str, numbers_at_once)),
-        order,
-        ids,
-    )
-    configured = ConsumerTexts(
-        client,
-        orderly,
-        names_of(consumer_types),
-        consume_from,
-        names_of(timers),
-        latency,
-        consume_time,
-        names_of(rates),
-    )
-    chosen = select(group, topics, consumers, sdk, include_retry=include_retry)
-    simulation = simulation_question(
-        configured, None, strategy, Strategies(strategy_options), seed=seed, earlier=earlier(rates_since)
-    )
-    return rollout_of(reader(source), chosen, rollout_question(simulation, texts, str(trials), fail_on))
-
-
-def rollout_question(
-    simulation: SimulationQuestion, texts: RolloutTexts, trials: str, fail_on: Sequence[str]
-) -> RolloutQuestion:
-    """The question that options or arguments ask (raises UsageError)."""
-    request = RolloutRequest(
-        down_us=duration_us(texts.down, "--down"),
-        pauses_us=pauses_in(texts.pause),
-        at_once=numbers(texts.at_once),
-        to_strategy=simulation.strategies.optional(texts.to_strategy, "--to-strategy"),
-        order=order_of(texts.order),
-    )
     asked = [parse_condition(text, ROLLOUT_FIGURES) for text in fail_on]
-    return RolloutQuestion(
-        simulation, texts, request, count(trials, "--trials", most=MOST_GROUP_TRIALS, least=2), asked
+    together = (at_once,) if isinstance(at_once, int | str) else at_once
+    strategies = Strategies(strategy_options)
+    number = count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
+    types, clocks, arriving = map(texts_of, (consumer_types, timers, rates))
+    configured = ConsumerTexts(client, orderly, types, consume_from, clocks, latency, consume_time, arriving)
+    question = simulation_question(configured, None, strategy, strategies, seed=seed, earlier=earlier(rates_since))
+    request = RolloutRequest(
+        down_us=duration_us(down, "--down"),
+        pauses_us=pauses_in(",".join(names_of(pauses))),
+        at_once=numbers(",".join(map(str, together))),
+        to_strategy=strategies.optional(to_strategy, "--to-strategy"),
+        order=order_of(order),
     )
+    chosen, opened = select(group, topics, consumers, sdk, include_retry=include_retry), reader(source)
+    snapshot = opened.fetch(chosen.wanted(opened))
+    found = gather(question, chosen, group, snapshot, opened, broadcasting_too=False)
+    plan, of_ids = _planned(found, request, names_of(restart), ids, number, progress)
+    tried = tuple(try_on_rollout(condition, plan) for condition in asked)
+    findings = tuple(dict.fromkeys((*found.findings, *of_ids, *plan.findings)))
+    return with_meta(replace(from_attributes(plan, Rollout), conditions=tried), Meta(snapshot, findings))
 
 
-def rollout_of(
-    source: Reader, chosen: Selection, question: RolloutQuestion, progress: Progress = no_progress
-) -> Rollout:
-    """The ways to restart the chosen group, from one reading (raises RmqlbError)."""
-    snapshot = source.fetch(chosen.wanted(source))
-    name = next(iter(chosen.names), None)
-    found = gather(question.simulation, chosen, name, snapshot, source, broadcasting_too=False)
-    group, texts = found.on_topics, question.texts
-    restart = restarted(texts.restart, group.client_ids)
-    becomes, of_ids = ids_afterwards(restart or group.client_ids, group.client_ids, texts.ids)
+def _planned(
+    found: Gathered, request: RolloutRequest, names: Sequence[str], ids: str | None, trials: int, progress: Progress
+) -> tuple[PlannedRollout, tuple[Finding, ...]]:
+    group = found.on_topics
+    restart = restarted(names, group.client_ids)
+    becomes, of_ids = ids_afterwards(restart or group.client_ids, group.client_ids, ids)
     plan = plan_of_group(
         group.name,
         found.members,
         group.pulled_routes,
         found.scenario,
-        replace(question.request, restart=restart, becomes=becomes),
-        trials=question.trials,
+        replace(request, restart=restart, becomes=becomes),
+        trials=trials,
         states=group.states,
         progress=lambda done, total: progress("trials", done, total),
     )
-    tried = tuple(try_on_rollout(condition, plan) for condition in question.conditions)
-    findings = tuple(dict.fromkeys((*found.findings, *of_ids, *plan.findings)))
-    return with_meta(replace(from_attributes(plan, Rollout), conditions=tried), Meta(snapshot, findings))
+    return plan, of_ids
 
 
 def pauses_in(text: str) -> tuple[int, ...]:

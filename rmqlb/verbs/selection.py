@@ -16,7 +16,7 @@ from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, is_pattern
 from rmqlb.verbs.globs import each_matches
-from rmqlb.verbs.parse import names_of, require_members, sdks
+from rmqlb.verbs.parse import names_of, require_members, sdks, texts_of
 from rmqlb.verbs.source import Reader
 
 Found = TypeVar("Found")
@@ -174,7 +174,6 @@ def select(
     if isinstance(sdk, Mapping):
         texts = tuple(f"{client_id}={name}" for client_id, name in sdk.items())
     else:
-        texts = (sdk,) if isinstance(sdk, str) else tuple(sdk or ())
-    ids = (consumers,) if isinstance(consumers, str) else consumers
-    ids = ids if ids is None or isinstance(ids, int) else tuple(ids)
+        texts = texts_of(sdk or ())
+    ids = consumers if consumers is None or isinstance(consumers, int) else texts_of(consumers)
     return Selection(names_of(group or ()), names_of(topics), ids, include_retry, texts)

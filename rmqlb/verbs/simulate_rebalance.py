@@ -37,7 +37,7 @@ from rmqlb.verbs.group_simulation.inputs import (
     gather,
     simulation_question,
 )
-from rmqlb.verbs.parse import names_of
+from rmqlb.verbs.parse import texts_of
 from rmqlb.verbs.selection import Selection, select
 from rmqlb.verbs.source import AnySource, Reader, earlier, reader
 from rmqlb.verbs.strategies import Strategies
@@ -162,14 +162,14 @@ def simulate_rebalance(
     configured = ConsumerTexts(
         client,
         orderly,
-        names_of(consumer_types),
+        texts_of(consumer_types),
         consume_from,
-        names_of(timers),
+        texts_of(timers),
         latency,
         consume_time,
-        names_of(rates),
+        texts_of(rates),
     )
-    happens = Happenings(names_of(events), duration, all_new, broadcasting)
+    happens = Happenings(texts_of(events), duration, all_new, broadcasting)
     chosen = select(group, topics, consumers, sdk, include_retry=include_retry)
     named = Strategies(strategy_options)
     question = simulation_question(configured, happens, strategy, named, seed=seed, earlier=earlier(rates_since))
