@@ -48,6 +48,7 @@ SHARED = frozenset(
         "new-ids",
         "no-answer",
         "no-readable-queue",
+        "searched-in-part",
         "no-route",
         "no-secret",
         "no-source",
