@@ -308,7 +308,7 @@ _rmqlb_at_simulate_send() {
         --latency-fault|--detector) _rmqlb_words on off; return ;;
         --sdk) _rmqlb_words java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc; return ;;
         --proxy-mode) _rmqlb_words local cluster; return ;;
-        --selector) _rmqlb_beginnings hash random machine-room 'expr:'; return ;;
+        --selector) _rmqlb_words hash random machine-room; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients sdks trials spreads lost exceptions; return ;;
         --color) _rmqlb_words auto always never; return ;;

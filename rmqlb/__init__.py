@@ -42,6 +42,16 @@ if TYPE_CHECKING:
     from rmqlb.model.send_trials import TrialsReport
     from rmqlb.model.sweep import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
+    from rmqlb.verbs.check import check
+    from rmqlb.verbs.diagnose import diagnose
+    from rmqlb.verbs.diff import diff
+    from rmqlb.verbs.fetch_routes import fetch_routes
+    from rmqlb.verbs.plan_rebalance import plan_rebalance
+    from rmqlb.verbs.plan_rollout import plan_rollout
+    from rmqlb.verbs.plan_topic import plan_topic
+    from rmqlb.verbs.show_groups import show_consumers, show_groups
+    from rmqlb.verbs.show_owners import show_owners
+    from rmqlb.verbs.simulate_rebalance import simulate_rebalance
 
 _HOMES = {
     name: module
@@ -76,6 +86,16 @@ _HOMES = {
         "rmqlb.engine.sweep.given": "sweep_failures",
         "rmqlb.model.group_size": "GroupSize SizeLimits SizeQuestion",
         "rmqlb.model.sweep": "FailureSweep",
+        "rmqlb.verbs.check": "check",
+        "rmqlb.verbs.diagnose": "diagnose",
+        "rmqlb.verbs.diff": "diff",
+        "rmqlb.verbs.fetch_routes": "fetch_routes",
+        "rmqlb.verbs.plan_rebalance": "plan_rebalance",
+        "rmqlb.verbs.plan_rollout": "plan_rollout",
+        "rmqlb.verbs.plan_topic": "plan_topic",
+        "rmqlb.verbs.show_groups": "show_consumers show_groups",
+        "rmqlb.verbs.show_owners": "show_owners",
+        "rmqlb.verbs.simulate_rebalance": "simulate_rebalance",
     }.items()
     for name in names.split()
 }
@@ -121,16 +141,27 @@ __all__ = [
     "allocate",
     "allocate_for",
     "assign_pop",
+    "check",
     "check_strategy",
+    "diagnose",
+    "diff",
+    "fetch_routes",
     "go_round_robin",
     "parse_route",
+    "plan_rebalance",
+    "plan_rollout",
+    "plan_topic",
     "publish_queues",
     "receives_within",
     "select_by_hash",
     "select_by_machine_room",
     "select_by_random",
+    "show_consumers",
+    "show_groups",
+    "show_owners",
     "simulate_group",
     "simulate_group_trials",
+    "simulate_rebalance",
     "simulate_receive",
     "simulate_send",
     "simulate_trials",

@@ -6,6 +6,7 @@
     ├── DataError         data is missing or contradictory           (exit 4)
     │   ├── DocumentError     a document cannot be read, and where
     │   ├── AllocationError   a RocketMQ client would throw this while allocating
+    │   │   └── CustomStrategyError   a strategy of the user's own raised       (exit 1)
     │   └── JavaArithmeticError   likewise while it picks from an empty list; a ZeroDivisionError too
     └── EndpointError     the far side is unreachable or refuses     (exit 5)
         └── ProtocolError     the far side's bytes are not RocketMQ's protocol
@@ -74,6 +75,12 @@ class AllocationError(DataError):
     """What a client throws while it allocates; the text is RocketMQ's own."""
 
     code = "allocation"
+
+
+class CustomStrategyError(AllocationError):
+    """A strategy that the user wrote raises; the text is the exception, and its line."""
+
+    code = "custom-raised"
 
 
 class JavaArithmeticError(DataError, ZeroDivisionError):

@@ -156,7 +156,7 @@ PAGES = (
     *sorted((ROOT / "docs").rglob("*.md")),
 )
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-TO_BE_MADE = {"engine/allocate/NAME.py", "cli/VERB.py"}
+TO_BE_MADE = {"engine/allocate/NAME.py", "cli/VERB.py", "verbs/VERB.py"}
 PLACE = re.compile(r"`([\w/.]+(?:\.py|\.toml|\.md|\.gz|\w/))`")
 
 

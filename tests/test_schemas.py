@@ -20,16 +20,19 @@ from msgspec.structs import replace
 from rmqlb.cli import click
 from rmqlb.cli.main import app
 from rmqlb.cli.results import RESULTS, known_names, result_of
+from rmqlb.model.check_result import check_result
 from rmqlb.model.checking import Basis, CheckReport, Judgement, Verdict, WaiverUse
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
 from rmqlb.model.finding import Finding, Severity
 from rmqlb.model.group_report import GroupReport, GroupTrials
+from rmqlb.model.group_result import group_result
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.policy import LIMITS, About, Bound, Limit, Policy, Rule, Waiver
 from rmqlb.model.rollout import Rollout
 from rmqlb.model.send_report import Attempt, KeySpread, LostMessage, SendReport
+from rmqlb.model.send_result import send_result
 from rmqlb.model.send_trials import TrialsReport
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.model.stage import StageReport
@@ -38,10 +41,8 @@ from rmqlb.views import pipeline_view, rollout_view, route_view
 from rmqlb.views.check import view as check_view
 from rmqlb.views.envelope import Envelope
 from rmqlb.views.formats.machine import as_json, envelope
-from rmqlb.views.group.result import group_result
 from rmqlb.views.json_schema import Result, json_schema, shapes_in
 from rmqlb.views.report import FORMATS, Report
-from rmqlb.views.send.result import send_result
 from tests.cli.configured import Desk
 from tests.cli.run import EXAMPLE, run
 from tests.support.any_value import any_of
@@ -249,7 +250,9 @@ def test_any_simulation_of_a_group_fits(
 @FEW
 @given(any_of(Rollout), any_of(TriedCondition))
 def test_any_rollout_fits(rollout: Rollout, tried: TriedCondition) -> None:
-    must_print("rmqlb/plan-rollout", rollout_view.rollout_report(rollout, conditions=(tried,)).data, "plan-rollout")
+    must_print(
+        "rmqlb/plan-rollout", rollout_view.rollout_report(replace(rollout, conditions=(tried,))).data, "plan-rollout"
+    )
 
 
 @FEW
@@ -295,7 +298,7 @@ def check_reports(draw: st.DrawFn) -> CheckReport:
 @FEW
 @given(check_reports())
 def test_any_check_fits(report: CheckReport) -> None:
-    must_print("rmqlb/check", check_view.check_report(report).data, "check")
+    must_print("rmqlb/check", check_view.check_report(check_result(report)).data, "check")
 
 
 EVERY_KEY = """

@@ -13,8 +13,8 @@ from random import Random
 from msgspec import Struct
 
 from fuzz.command_lines.snapshots import Made, earlier
-from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.engine.allocate.rules import NAMES
+from rmqlb.verbs.group_simulation.parse_events import VERBS
 from tools.manual.tree import CommandPage, OptionPage
 from tools.manual.values import known_value
 
@@ -216,7 +216,7 @@ def _rate(at: Setting) -> str:
 
 def _selector(at: Setting) -> str:
     own = f"{at.file('own.py', _OWN)}:{at.seldom('none', 'pick')}"
-    return at.one("hash", "random", "machine-room", f"{_broker(at)}:0", own, "expr:arg % n", "expr:arg * 31 + n")
+    return at.one("hash", "random", "machine-room", f"{_broker(at)}:0", own)
 
 
 def _strategy(at: Setting) -> str:
@@ -363,7 +363,7 @@ BY_METAVAR: Mapping[str, Maker] = {
 
 NEEDS: Mapping[str, tuple[tuple[str, str] | tuple[str], ...]] = {
     "--strategy-option": (("--strategy", "PIN-MACHINE_ROOM_NEARBY-CONSISTENT_HASH"),),
-    "--keys": (("--selector", "expr:arg % n"),),
+    "--keys": (("--selector", "hash"),),
     "--key-type": (("--selector", "random"),),
     "--latency-max": (("--not-available-duration", "0,20,30000"),),
     "--not-available-duration": (("--latency-max", "50,100,550"),),

@@ -58,7 +58,12 @@ def plan_adds_up(data: Json) -> Iterator[str]:
         yield from differ(f"unassigned {end}", spread["unassigned"], sum(not owners for owners in there))
         several = 0 if data["strategy"] == _EVERYBODY else sum(len(set(owners)) > 1 for owners in there)
         yield from differ(f"duplicate owners {end}", spread["duplicateOwners"], several)
-        yield from _spread_adds_up(data["consumers"], spread, end)
+        if data["consumers"]:
+            yield from _spread_adds_up(data["consumers"], spread, end)
+        else:  # nobody owns a queue: by POP, through a Proxy, or because nobody is there
+            listed = {*data[f"sortedConsumers{end.title()}"]}
+            yield from differ(f"consumers {end}", spread["consumers"], len(listed))
+            yield from differ(f"queues per consumer {end}", spread["queuesPerConsumer"], None)
     for queue in queues:
         yield from _change_is_so(queue, broadcasting=data["strategy"] == _EVERYBODY)
     for consumer in data["consumers"]:

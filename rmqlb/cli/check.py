@@ -7,18 +7,14 @@ from msgspec import Struct
 from typer import Option
 
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
-from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.words import counted
 
 if TYPE_CHECKING:
     from rmqlb.model.checking import CheckReport
-    from rmqlb.model.policy import Policy
-    from rmqlb.model.snapshot import ClusterSnapshot
-    from rmqlb.verbs.strategies import Strategies
+    from rmqlb.model.result import Meta
 
 _FOR_CI = ("junit", "sarif")
 
@@ -76,66 +72,49 @@ def check(
     Exit codes: 0 all limits passed or are waived, 2 usage or a malformed policy, 3 a limit failed, 4 incomplete,
     5 endpoint unreachable.
     """
-    from datetime import datetime
-
-    from rmqlb.cli.common import amounts
-    from rmqlb.engine.allocate.rules import NAMES
-    from rmqlb.engine.check.check import check_policy
-    from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy, read_policy
-    from rmqlb.verbs.parse import severity
+    from rmqlb.cli.common.reading import Reader
+    from rmqlb.verbs import amounts
+    from rmqlb.verbs.check import check_question, check_source
 
     terminal = Terminal("check", output, more_formats=(*_FOR_CI, "prometheus"))
     if chosen.print_policy:
+        from rmqlb.sources.user_files.policy_file import built_in_text
+
         if chosen.policy is not None:
             raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
         terminal.write(built_in_text())
         return
-    lowest = severity(chosen.fail_from, "--fail-from")
     if source.source == "-" and chosen.policy == "-":
         raise UsageError("-s - and --policy - both read stdin")
-    day = datetime.now().astimezone().date() if chosen.today is None else amounts.day(chosen.today, "--today")
-    if chosen.policy is None:
-        rules = parse_policy(built_in_text(), "built-in policy", NAMES)
-    else:
-        rules = read_policy(chosen.policy, NAMES)
-    strategies = _strategies(strategy_options, rules)
-    snapshot = fetch(source, rules.wanted, terminal)
+    today = None if chosen.today is None else amounts.day(chosen.today, "--today")
+    question = check_question(chosen.policy, today, chosen.fail_from, strategy_options.strategy_option or ())
+    reader = Reader(source, terminal)
     with terminal.progress(verb="checking") as progress:
-        own = strategies.settings_for(list(snapshot.routes))
-        report = check_policy(snapshot, rules, day, settings=own, fail_from=lowest, progress=progress)
-    _show(report, snapshot, terminal)
+        report, meta = check_source(reader, question, progress)
+    _show(report, meta, terminal)
     _end(report, terminal)
 
 
-def _strategies(options: StrategyOptions, policy: "Policy") -> "Strategies":
-    from rmqlb.verbs.strategies import Strategies
-
-    strategies = Strategies(options.strategy_option)
-    strategies.named += [rule.assume for rule in policy.rules if rule.assume is not None]
-    strategies.must_apply(reported=True)
-    return strategies
-
-
-def _show(report: "CheckReport", snapshot: "ClusterSnapshot", terminal: Terminal) -> None:
-    findings = [*report.findings, *source_findings(snapshot)]
+def _show(report: "CheckReport", meta: "Meta", terminal: Terminal) -> None:
     if terminal.format not in _FOR_CI:
+        from rmqlb.model.check_result import check_result
         from rmqlb.views.check.view import check_report
 
-        terminal.show(check_report(report), snapshot, findings)
+        terminal.show(check_report(check_result(report)), meta.snapshot, meta.findings)
         return
     with terminal.progress(verb="writing") as progress:
         progress("the result", 0, 0)
         if terminal.format == "junit":
             from rmqlb.views.formats.junit import as_junit
 
-            text = as_junit(report, snapshot.taken_at)
+            text = as_junit(report, meta.snapshot.taken_at)
         else:
             from rmqlb.version import __version__
             from rmqlb.views.formats.sarif import as_sarif
 
             text = as_sarif(report, __version__, int(_exit_code(report)))
     terminal.write(text)
-    terminal.warn(findings)
+    terminal.warn(meta.findings)
 
 
 def _exit_code(report: "CheckReport") -> ExitCode:

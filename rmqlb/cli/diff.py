@@ -1,19 +1,14 @@
 """`rmqlb diff`."""
 
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import Annotated
 
 from typer import Argument, Option
 
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, about_option, command
-from rmqlb.cli.common.reading import fetch
+from rmqlb.cli.common.show_or_watch import show_once
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
-
-if TYPE_CHECKING:
-    from rmqlb.model.diff import SnapshotDiff
-    from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
-    from rmqlb.verbs.strategies import Strategies
 
 
 @command(without=("source", "context"))
@@ -47,56 +42,28 @@ def diff(
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a snapshot cannot be read, 5 endpoint unreachable.
     """
-    from msgspec.structs import replace
-
-    from rmqlb.cli.common.fail_on import conditions, judge, require_known
-    from rmqlb.engine.diff.findings import diff_findings
-    from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES, try_on_diff
-    from rmqlb.model.snapshot import Everything, Wanted
-    from rmqlb.verbs.globs import in_vain_of
-    from rmqlb.verbs.strategies import Strategies
+    from rmqlb.cli.common.named_source import named_source
+    from rmqlb.cli.common.reading import Reader
+    from rmqlb.verbs import diff as verb
     from rmqlb.views.diff.view import diff_report
 
     terminal = Terminal("diff", output, more_formats=("jsonl",))
-    asked = conditions(fail_on or (), DIFF_FIGURES)
     if before == after == "-":
         raise UsageError("A and B both read stdin")
-    strategies = Strategies(strategy_options.strategy_option)
-    strategies.must_apply(reported=True)
-    wanted = Everything(groups=tuple(group or ()), system=system)
-    first, then = (_read(text, source, Wanted(everything=wanted), terminal) for text in (before, after))
-    names = {*first.groups, *then.groups}
-    taken = {name for name in names if wanted.takes_group(name)}
-    in_vain = in_vain_of("group", wanted.groups, names, taken, f"{first.endpoint} and {then.endpoint}")
-    found = _compared(first, then, wanted, strategies, terminal)
-    tried = tuple(try_on_diff(condition, found.summary) for condition in asked)
-    require_known(tried, "leave the condition out to see the differences")
-    findings = [*diff_findings(found), *in_vain, *source_findings(first), *source_findings(then)]
-    terminal.show(diff_report(replace(found, conditions=tried)), then, dict.fromkeys(findings))
-    judge(tried, terminal)
-
-
-def _compared(
-    first: "ClusterSnapshot",
-    then: "ClusterSnapshot",
-    wanted: "Everything",
-    strategies: "Strategies",
-    terminal: Terminal,
-) -> "SnapshotDiff":
-    from rmqlb.engine.diff.compare import compare_snapshots
-
-    with terminal.progress(verb="comparing") as progress:
-        own = strategies.settings_for([*first.routes, *then.routes])
-        return compare_snapshots(first, then, wanted, settings=own, progress=progress)
-
-
-def _read(text: str, options: SourceOptions, wanted: "Wanted", terminal: Terminal) -> "ClusterSnapshot":
-    from rmqlb.cli.common.named_source import named_source
-    from rmqlb.errors import DocumentError
-
-    try:
-        return fetch(named_source(text, options), wanted, terminal)
-    except DocumentError as error:
-        if error.code in ("topic-not-named", "group-not-named"):  # one option could not name it for A or B
-            error.hint = "compare snapshots, as fetch-routes writes them"
-        raise
+    first, then = (Reader(named_source(text, source), terminal) for text in (before, after))
+    ask = partial(
+        verb.diff,
+        first,
+        then,
+        group or (),
+        system=system,
+        strategy_options=strategy_options.strategy_option or (),
+        fail_on=fail_on or (),
+    )
+    show_once(
+        lambda progress: ask(progress=progress),
+        diff_report,
+        terminal,
+        verb="comparing",
+        unknown_hint="leave the condition out to see the differences",
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from rmqlb.errors import DataError, EndpointError, RmqlbError, UsageError
+from rmqlb.errors import CustomStrategyError, DataError, EndpointError, RmqlbError, UsageError
 
 
 class ExitCode(IntEnum):
@@ -21,7 +21,7 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.OK: "done; a plan with moves is done too",
-    ExitCode.UNEXPECTED: "an unexpected failure, a bug in rmqlb or a full disk",
+    ExitCode.UNEXPECTED: "an unexpected failure: a bug in rmqlb, a full disk, or a strategy of your own that raises",
     ExitCode.USAGE: "the command line asks for something that cannot be done",
     ExitCode.CONDITION: "a --fail-on condition was met, or a limit of a policy failed",
     ExitCode.DATA: "data is missing or contradictory",
@@ -30,6 +30,7 @@ MEANINGS = {
 }
 
 _BY_ERROR: tuple[tuple[type[RmqlbError], ExitCode], ...] = (
+    (CustomStrategyError, ExitCode.UNEXPECTED),
     (UsageError, ExitCode.USAGE),
     (DataError, ExitCode.DATA),
     (EndpointError, ExitCode.ENDPOINT),

@@ -7,7 +7,6 @@ from typer import Argument
 from rmqlb.cli.common.options import OutputOptions, command
 from rmqlb.cli.common.terminal import FOR_PEOPLE, Terminal
 from rmqlb.errors import UsageError
-from rmqlb.model.finding import RENAMED
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 
 
@@ -37,9 +36,7 @@ def explain(
     catalogue = explanations()
     wanted = None if code is None else code.strip().removeprefix("[").removesuffix("]").lower()
     if wanted is not None and wanted not in catalogue:
-        new = RENAMED.get(wanted)
-        hint = suggestion("codes", wanted, catalogue) if new is None else f"it is called {new} now"
-        raise UsageError(f"there is no code {code}", hint=hint)
+        raise UsageError(f"there is no code {code}", hint=suggestion("codes", wanted, catalogue))
     codes = catalogue if wanted is None else (wanted,)
     report = explanation_report(codes, catalogue, for_people=terminal.format in FOR_PEOPLE)
     terminal.show(report, ClusterSnapshot("built-in", "rmqlb"), ())

@@ -1,7 +1,7 @@
 """`rmqlb fetch-routes`."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec.structs import replace
@@ -9,15 +9,18 @@ from typer import Option
 
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option, command
 from rmqlb.cli.common.output_files import write_whole
-from rmqlb.cli.common.reading import fetch
+from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
-from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.words import counted
-from rmqlb.verbs.globs import in_vain_of
+from rmqlb.verbs.fetch_routes import fetch_source
+
+if TYPE_CHECKING:
+    from rmqlb.engine.redact.renaming import Renaming
+    from rmqlb.model.result import Meta
 
 _FORMATS = ("json", "yaml", "jsonl")
 Evidence = Annotated[
@@ -77,17 +80,15 @@ def fetch_routes(
     _check(output, redact=redact, redact_map=redact_map)
     terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
     everything = Everything(tuple(topic or ()), tuple(group or ()), system)
-    snapshot = fetch(source, Wanted(everything=everything, evidence=evidence), terminal, stages=True)
-    snapshot, in_vain = _wanted(snapshot, everything, redact=redact)
-    if redact:
-        with terminal.progress(verb="renaming") as progress:
-            progress("everything", 0, 0)
-            snapshot = _redacted(snapshot, redact_map)
-    findings = [*source_findings(snapshot), *in_vain]
-    _write(snapshot, findings, to, terminal)
-    terminal.warn(findings)
-    if snapshot.unread:
-        terminal.say(f"incomplete: {counted(len(snapshot.unread), 'part')} could not be read")
+    reader = Reader(source, terminal, stages=True)
+    with terminal.progress(verb="renaming") as progress:
+        meta, names = fetch_source(reader, everything, evidence=evidence, redact=redact, progress=progress)
+    if names is not None and redact_map is not None:
+        _write_map(names, redact_map)
+    _write(meta, to, terminal)
+    terminal.warn(meta.findings)
+    if meta.snapshot.unread:
+        terminal.say(f"incomplete: {counted(len(meta.snapshot.unread), 'part')} could not be read")
         raise typer.Exit(ExitCode.DATA)
 
 
@@ -101,21 +102,11 @@ def _check(output: OutputOptions, *, redact: bool, redact_map: str | None) -> No
         )
 
 
-def _wanted(snapshot: ClusterSnapshot, everything: Everything, redact: bool) -> tuple[ClusterSnapshot, list[Finding]]:
-    """What was asked for of the snapshot, and a finding for each pattern in vain."""
-    routes = {name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)}
-    groups = {name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)}
-    in_vain = [
-        *in_vain_of("topic", everything.topics, snapshot.routes, routes, snapshot.endpoint, told=not redact),
-        *in_vain_of("group", everything.groups, snapshot.groups, groups, snapshot.endpoint, told=not redact),
-    ]
-    return replace(snapshot, routes=routes, groups=groups), in_vain
-
-
-def _write(snapshot: ClusterSnapshot, findings: Sequence[Finding], to: str | None, terminal: Terminal) -> None:
+def _write(meta: "Meta", to: str | None, terminal: Terminal) -> None:
+    snapshot = meta.snapshot
     with terminal.progress(verb="writing") as progress:
         progress("the snapshot", 0, 0)
-        text = _text(snapshot, findings, terminal)
+        text = _text(snapshot, meta.findings, terminal)
     if to is None or to == "-":
         terminal.write(text)
         return
@@ -124,20 +115,14 @@ def _write(snapshot: ClusterSnapshot, findings: Sequence[Finding], to: str | Non
     terminal.say(f"snapshot of {written} written to {to}")
 
 
-def _redacted(snapshot: ClusterSnapshot, path: str | None) -> ClusterSnapshot:
-    """The snapshot under new names, which are written to a file that only the user can open."""
-    from rmqlb.engine.redact.redact import redact
+def _write_map(names: "Renaming", path: str) -> None:
+    """Which name became which, in a file that only the user can open."""
+    import msgspec
 
-    redacted, names = redact(snapshot)
-    if path is not None:
-        import msgspec
+    from rmqlb.views.formats.machine import as_json
 
-        from rmqlb.views.formats.machine import as_json
-
-        write_whole(
-            path, as_json({"schema": "rmqlb/redact-map", **msgspec.to_builtins(names)}), "--redact-map", mode=0o600
-        )
-    return redacted
+    text = as_json({"schema": "rmqlb/redact-map", **msgspec.to_builtins(names)})
+    write_whole(path, text, "--redact-map", mode=0o600)
 
 
 def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:

@@ -100,8 +100,8 @@ def plan_rebalance(
 
       rmqlb plan-rebalance -s examples/cluster.json -g '*-svc' --scale-to 5
 
-    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
-    5 endpoint unreachable.
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there
+    or a server did not answer, 5 endpoint unreachable.
     """
     from rmqlb.verbs.plan_rebalance import plan_groups, plan_question
     from rmqlb.verbs.strategies import Strategies

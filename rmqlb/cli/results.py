@@ -81,13 +81,13 @@ RESULTS = (
         "rmqlb/simulate-rebalance",
         ("simulate-rebalance",),
         "a consumer group over time",
-        "views.group.result.GroupResult",
+        "model.group_result.GroupResult",
     ),
     Result(
         "rmqlb/simulate-rebalance-of-groups",
         ("simulate-rebalance",),
         "several consumer groups over time, and producers while brokers fail, with more than one --group",
-        "views.group.several.SimulationOfGroups",
+        "model.group_result.SimulationOfGroups",
     ),
     Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's consumers", "model.rollout.Rollout"),
     Result(
@@ -106,7 +106,7 @@ RESULTS = (
         "rmqlb/send",
         ("simulate-send",),
         "where a producer's messages go while brokers fail",
-        "views.send.result.SendResult",
+        "model.send_result.SendResult",
     ),
     Result(
         "rmqlb/attempt",
@@ -159,7 +159,7 @@ RESULTS = (
         "model.recording.TakenSnapshot",
         "whole",
     ),
-    Result("rmqlb/check", ("check",), "a policy's limits and what came of each", "views.check.result.CheckResult"),
+    Result("rmqlb/check", ("check",), "a policy's limits and what came of each", "model.check_result.CheckResult"),
     Result(
         "rmqlb/pipeline",
         tuple(f"pipeline {stage}" for stage in _STAGES),

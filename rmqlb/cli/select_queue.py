@@ -5,7 +5,7 @@ from typing import Annotated, get_args
 from msgspec import Struct
 from typer import Option
 
-from rmqlb.cli.common.keys import file_of_keys, sdks_of
+from rmqlb.cli.common.keys import file_of_keys
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option, command, panel
 from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.terminal import Terminal
@@ -65,19 +65,20 @@ def select_queue(
 
     Exit codes: 0 done, 2 usage, 4 the topic is not there or has no writable queue, 5 endpoint unreachable.
     """
-    from rmqlb.cli.common.amounts import one_of
     from rmqlb.engine.plan.changes import Changes, change_routes, describe
     from rmqlb.engine.route_findings import sighting_findings
     from rmqlb.engine.send.sdks.findings import keyed_findings
     from rmqlb.engine.send.sdks.key_queues import key_queues
+    from rmqlb.engine.send.sdks.profile import sdks_of
     from rmqlb.engine.source_findings import source_findings
     from rmqlb.model.send_scenario import ProxyMode
     from rmqlb.verbs import parse as values
+    from rmqlb.verbs.amounts import one_of
     from rmqlb.views.send.key_queues import key_queues_report
 
     terminal = Terminal("select-queue", output, more_formats=("jsonl",))
     mode: ProxyMode = one_of(keys.proxy_mode, "--proxy-mode", get_args(ProxyMode))
-    sdks = sdks_of(keys.sdk)
+    sdks = sdks_of(keys.sdk or ())
     asked = _keys(source, keys)
     changes = Changes(
         add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in keys.add_broker or ()),

@@ -29,10 +29,12 @@ def show_consumers(
     Two processes that share a client ID are two rows. What a client ID owns is then said of both: each of them reads
     these queues.
 
-    Exit codes: 0 done, 2 usage, 4 the group is not there, 5 endpoint unreachable.
+    Exit codes: 0 done, 2 usage, 4 the group is not there or a server did not answer, 5 endpoint
+    unreachable.
     """
     from rmqlb.verbs.selection import select
-    from rmqlb.verbs.show_groups import consumers_in, reported_strategies
+    from rmqlb.verbs.show_groups import consumers_in
+    from rmqlb.verbs.strategies import reported_strategies
     from rmqlb.views.overview.consumers import consumers_report
 
     terminal = Terminal("show-consumers", output, more_formats=("jsonl",))

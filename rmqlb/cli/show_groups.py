@@ -51,13 +51,14 @@ def show_groups(
 
     A running cluster's brokers are asked for each group's consumers and offsets, and each consumer for its queues.
 
-    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches no group or a figure of
-    --fail-on is unknown, 5 endpoint unreachable.
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches no group, a figure of
+    --fail-on is unknown, or a server did not answer, 5 endpoint unreachable.
     """
     from rmqlb.cli.common.fail_on import conditions
     from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
     from rmqlb.verbs.parse import severity
-    from rmqlb.verbs.show_groups import groups_of, reported_strategies
+    from rmqlb.verbs.show_groups import groups_of
+    from rmqlb.verbs.strategies import reported_strategies
     from rmqlb.views.overview.groups import groups_report
 
     terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"))

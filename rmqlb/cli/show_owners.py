@@ -43,7 +43,8 @@ def show_owners(
 
       rmqlb show-owners -s examples/cluster.json -g order-svc -g 'bill-*' --strategy AVG
 
-    Exit codes: 0 done, 2 usage, 4 group, topic or consumers are not there, 5 endpoint unreachable.
+    Exit codes: 0 done, 2 usage, 4 group, topic or consumers are not there or a server did not
+    answer, 5 endpoint unreachable.
     """
     from rmqlb.verbs.show_owners import owners_of, owners_question
 

@@ -20,7 +20,9 @@ from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import GroupFinding, group_finding
 from rmqlb.model.finding import INFO, SEVERITIES, Finding
 from rmqlb.model.group import BROADCASTING, retry_topic
+from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, suggestion
+from rmqlb.model.words import named
 
 JUDGED = frozenset(rule.code for rule in RULES)
 """The codes that a rule of `diagnose` gives."""
@@ -36,8 +38,13 @@ _OF_CONSUMPTION = (
     "flow-control",
     "consume-failing",
     "hot-queue",
+    "clock-ahead",
 )
 """Codes that say how messages are consumed, not who owns which queue."""
+
+
+_LONGEST_LOOK_MS = 60_000
+"""A consumer that started so long after a look began may have started while it was read."""
 
 
 def group_findings(group: Group, unread: Sequence[Unread]) -> tuple[GroupFinding, ...]:
@@ -91,7 +98,8 @@ def group_source_findings(snapshot: ClusterSnapshot, group: Group) -> Iterator[F
 
 def _findings(group: Group, owned: Ownership | None, unread: Sequence[Unread]) -> Iterator[GroupFinding]:
     """What a diagnosis finds, causes first, and what is odd besides."""
-    found = findings_by(ONE_LOOK, GroupEvidence(group))
+    # Its routes tell of topics without readable queues.
+    found = [each for each in findings_by(ONE_LOOK, GroupEvidence(group)) if each.code != "no-read-queues"]
     others = [*unread_findings(unread), *_others(group)]
     if group.shares and not any(finding.explains or finding.code in _OWNERS for finding in found):
         others += known(lambda: [*_unexplained(group, owned)]) or []
@@ -118,9 +126,23 @@ def _others(group: Group) -> Iterator[Finding]:
     if group.unsettled and group.refusal is None:
         yield _told(group.unsettled_error)
     yield from unusual_findings(seen)
+    yield from _clocks_ahead(group)
     yield from _of_routes(group)
     if group.shares and not group.unsettled:
         yield from _of_strategy(group)
+
+
+def _clocks_ahead(group: Group) -> Iterator[Finding]:
+    """That consumers report a start after they were asked, by a clock that is ahead."""
+    at = group.group.seen.at or group.snapshot.taken_at
+    if at is None:
+        return
+    asked = at.timestamp() * 1000 + _LONGEST_LOOK_MS
+    starts = {i: report.started_at for i, report in group.group.reports.items() if report.started_at is not None}
+    ahead = sort_client_ids(i for i, start in starts.items() if start > asked)
+    if ahead:
+        text = f"{group.title}: {named(ahead)} started in the future, by a clock that is ahead of this computer's"
+        yield Finding("clock-ahead", text, group.name, INFO, tuple(ahead))
 
 
 def _told(error: RmqlbError) -> Finding:

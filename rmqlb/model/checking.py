@@ -19,7 +19,7 @@ INCOMPLETE: Verdict = "incomplete"
 NOT_APPLICABLE: Verdict = "notApplicable"
 
 Basis = Literal["observed", "predicted", "assumed"]
-WaiverState = Literal["used", "unused", "expired"]
+WaiverState = Literal["used", "unused", "undecided", "expired"]
 
 
 class Judgement(Struct, frozen=True):
@@ -43,7 +43,7 @@ class WaiverUse(Struct, frozen=True):
     """What became of a waiver."""
 
     waiver: Waiver
-    state: WaiverState  # used, unused (it lets nothing pass) or expired
+    state: WaiverState  # used, unused (it lets nothing pass), undecided (its limits are incomplete) or expired
     waived: int  # how many judgements it lets pass
 
 

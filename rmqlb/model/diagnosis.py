@@ -8,26 +8,34 @@ from msgspec import Struct
 
 from rmqlb.model.finding import SEVERITIES, Finding, Severity
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import Result
 
 CODES = (
+    "broker-silent",
+    "broker-gone",
     "no-consumer-online",
     "behind-proxy",
     "pop-consumption",
+    "no-read-queues",
     "duplicate-client-id",
     "broker-unreachable-from-consumer",
+    "stale-connections",
     "split-consumer-view",
     "mixed-strategies",
     "subscription-mismatch",
     "mixed-sdks",
     "frozen-consumer",
+    "consume-failing",
     "blocked-consumer",
     "head-blocked",
     "pull-stopped",
     "lock-lost",
     "dropped-but-consuming",
+    "consumer-gone",
     "unassigned-queues",
     "duplicate-owners",
     "mismatch",
+    "hot-queue",
     "slow-consumer",
     "flow-control",
     "lag-growing",
@@ -196,7 +204,7 @@ class Consequence(Struct, frozen=True, rename="camel"):
     causes: tuple[str, ...]
 
 
-class Diagnosis(Struct, frozen=True, rename="camel"):
+class Diagnosis(Result, frozen=True):
     """Why a group is as it is: what all rules say of it, each rule in one of the lists.
 
     Attributes:
@@ -248,7 +256,7 @@ class DiagnosisSummary(Struct, frozen=True, rename="camel"):
     in_order: int
 
 
-class DiagnosisOfGroups(Struct, frozen=True):
+class DiagnosisOfGroups(Result, frozen=True):
     """Why several groups are as they are.
 
     Attributes:

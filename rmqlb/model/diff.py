@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.result import Result
 
 Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
 Cause = Literal["consumers", "strategy", "subscriptions", "routes"]
@@ -308,7 +309,7 @@ class DiffSummary(Struct, frozen=True, rename="camel"):
     offsets_back: int
 
 
-class SnapshotDiff(Struct, frozen=True, rename="camel"):
+class SnapshotDiff(Result, frozen=True):
     """Two snapshots of a cluster compared.
 
     Attributes:

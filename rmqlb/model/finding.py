@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -13,22 +12,6 @@ WARNING: Severity = "warning"
 INFO: Severity = "info"
 SEVERITIES: tuple[Severity, ...] = (ERROR, WARNING, INFO)  # the gravest first
 NO_CODE = "info"  # of what is good to know and needs no explanation
-
-RENAMED: Mapping[str, str] = {
-    "drift": "mismatch",
-    "fits-nothing": "matches-nothing",
-    "grpc-consumers": "behind-proxy",
-    "grpc-members": "behind-proxy",
-    "idle-consumers": "more-consumers-than-queues",
-    "members-unknown": "consumers-unknown",
-    "mixed-subscriptions": "subscription-mismatch",
-    "offsets-back": "offset-rewound",
-    "pop-topics": "pop-consumption",
-    "proxy-consumers": "behind-proxy",
-    "shared-client-id": "duplicate-client-id",
-    "split-view": "split-consumer-view",
-}
-"""Former code → what means the same now."""
 
 
 class Finding(Struct, frozen=True):

@@ -141,7 +141,7 @@ class Summary(Struct, frozen=True, rename="camel"):
     Attributes:
         moved: queues that go from one owner to another.
         minimum_moves: the fewest moves of any plan that leaves each topic even (no consumer has two queues more than
-            another); null without a consumer afterwards.
+            another), or `moved` where this plan, which is not even, moves fewer; null without a consumer afterwards.
         newly_assigned: queues that had no owner and get one.
         newly_unassigned: queues that lose their owner and get none.
         added: queues that exist only afterwards.

@@ -52,16 +52,6 @@ LIMITS: Mapping[str, LimitKind] = {
     "writableBrokers": LimitKind(TOPIC, "least", "brokers that producers can send the topic's messages to"),
     "missingMasters": LimitKind(TOPIC, "count", "brokers of the topic without a master"),
 }
-RENAMED = {
-    "minMembers": "minConsumers",
-    "maxOverMean": "imbalance",
-    "unowned": "unassigned",
-    "multiplyOwned": "duplicateOwners",
-    "sharedIds": "duplicateClientIds",
-    "movedOnMemberLoss": "movedOnConsumerLoss",
-    "note": "info",
-}
-"""What limits and a severity were called in policies for format 1."""
 
 
 class Limit(Struct, frozen=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,10 +36,26 @@ class Result(Struct, frozen=True, rename="camel", dict=True):
         raise AttributeError("only the result of a verb has meta")
 
 
-Any = TypeVar("Any", bound=Result)
+class Snapshot(Result, frozen=True, omit_defaults=True):
+    """A snapshot as `rmqlb.fetch_routes` returns it; every verb takes it as a source.
+
+    Attributes:
+        topics: each topic with its route and where it was seen.
+        groups: each group with its consumers, owners and offsets.
+        unread: the parts that could not be read, with the reason.
+        notes: what was odd about the bytes of the source.
+    """
+
+    topics: tuple[Mapping[str, Any], ...]
+    groups: tuple[Mapping[str, Any], ...]
+    unread: tuple[Mapping[str, Any], ...]
+    notes: tuple[str, ...] = ()
 
 
-def with_meta(result: Any, meta: Meta) -> Any:
+Kind = TypeVar("Kind", bound=Result)
+
+
+def with_meta(result: Kind, meta: Meta) -> Kind:
     """The result with what belongs next to it."""
     found = replace(result)
     found.__dict__["meta"] = meta

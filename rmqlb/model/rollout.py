@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_report import GroupTrials
+from rmqlb.model.result import Result
 from rmqlb.model.times import Microseconds, MicrosecondsIfKnown
 
 
@@ -56,7 +57,7 @@ class MixedStage(Struct, frozen=True, rename="camel"):
     unassigned: int
 
 
-class Rollout(Struct, frozen=True, rename="camel"):
+class Rollout(Result, frozen=True):
     """A rolling restart or a change of strategy, planned.
 
     Attributes:

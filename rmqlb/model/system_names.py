@@ -1,9 +1,13 @@
-"""Topics and groups that RocketMQ makes for itself (`TopicValidator`, `MixAll.PREDEFINE_GROUP_SET`, 5.5.0)."""
+"""Topics and groups that RocketMQ makes for itself (`TopicValidator`, `MixAll.PREDEFINE_GROUP_SET`, Proxies; 5.5.0)."""
 
 from __future__ import annotations
 
 from rmqlb.model.group import DLQ_PREFIX, RETRY_PREFIX
 
+PROXY_SYNC_TOPIC = "DefaultHeartBeatSyncerTopic"
+"""By which Proxies tell each other of their clients (`ProxyConfig.heartbeatSyncerTopicName`)."""
+PROXY_SYNC_GROUP = f"CID_{PROXY_SYNC_TOPIC}"
+"""The consumers of it (`AbstractSystemMessageSyncer.getSystemMessageConsumerId`)."""
 _TOPICS = frozenset(
     {
         "TBW102",
@@ -18,6 +22,7 @@ _TOPICS = frozenset(
         "CHECKPOINT_TOPIC",
         "RMQ_SYS_ROCKSDB_TRANS_HALF_TOPIC",
         "RMQ_SYS_ROCKSDB_TRANS_OP_HALF_TOPIC",
+        PROXY_SYNC_TOPIC,
     }
 )
 REPLY_SUFFIX = "_REPLY_TOPIC"  # of the topic for replies, which begins with a cluster's name
@@ -39,6 +44,7 @@ _GROUPS = frozenset(
         "CID_ONSAPI_OWNER",
         "CID_ONSAPI_PULL",
         "CID_RMQ_SYS_TRANS",
+        PROXY_SYNC_GROUP,
     }
 )
 _GROUP_PREFIXES = ("CID_RMQ_SYS_", "%SYS%")

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from rmqlb.model.message_queue import QueueName
+from rmqlb.model.result import Result
 
 StepKind = Literal[
     "add-read-queues",
@@ -210,7 +211,7 @@ class StepCheck(Struct, frozen=True, rename="camel"):
     conditions: tuple[Checked, ...]
 
 
-class TopicChangePlan(Struct, frozen=True, rename="camel"):
+class TopicChangePlan(Result, frozen=True):
     """How to change a topic's queues.
 
     Attributes:

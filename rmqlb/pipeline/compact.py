@@ -5,18 +5,19 @@ What is removed is remembered in FORGOTTEN by its content, or the next ingest of
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as fn
 
 from rmqlb.pipeline import schemas
 from rmqlb.pipeline.ingest.arrow_udf import PIECES
+from rmqlb.pipeline.ingest.document_ids import last_day
 from rmqlb.pipeline.schemas import DOCUMENTS, FORGOTTEN
 from rmqlb.pipeline.spark.progress import StageProgress
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from rmqlb.pipeline.warehouse import Warehouse
 
@@ -29,7 +30,8 @@ def compact_tables(
 ) -> tuple[dict[str, int], int]:
     """Rows of each table afterwards, and how many snapshots were removed.
 
-    `keep_days` counts from the newest snapshot of all clusters; those without a date are kept.
+    `keep_days` counts from each cluster's newest snapshot that is not in the future, which is always kept; so are
+    snapshots without a date.
 
     Raises:
         DataError: the warehouse cannot be written, or what a table says of itself is not so.
@@ -45,12 +47,17 @@ def compact_tables(
     return warehouse.rows(*there), removed
 
 
+def older_than(documents: DataFrame, keep_days: int, today: date) -> DataFrame:
+    """The documents whose date is so many days before the newest one of their cluster, up to this day."""
+    newest = fn.max(fn.when(fn.col("date") <= fn.lit(today), fn.col("date"))).alias("newest")
+    by_cluster = documents.groupBy("cluster").agg(newest)
+    is_old = fn.col("date") < fn.date_sub("newest", keep_days)
+    return documents.join(by_cluster, "cluster").filter(is_old).select(*documents.columns)
+
+
 def _remove_old(spark: SparkSession, warehouse: Warehouse, keep_days: int) -> int:
     documents = warehouse.read_or_empty(spark, DOCUMENTS)
-    newest = documents.agg(fn.max("date")).collect()[0][0]
-    if newest is None:
-        return 0
-    old = documents.filter(fn.col("date") < fn.lit(newest - timedelta(days=keep_days)))
+    old = older_than(documents, keep_days, last_day())
     snapshots = [row[0] for row in old.select("snapshot").distinct().collect()]
     if not snapshots:
         return 0

@@ -1,14 +1,20 @@
-"""A file that is written whole or not at all: beside its place, then renamed."""
+"""Files that are written whole or not at all, next to their place and then renamed; folders of the user's own."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from typing import IO
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_LEFTOVER = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.part")
+_ABANDONED_S = 3600.0
+"""A writer adds to its file within seconds; after this time without a change, the writer was killed."""
 
 
 def replace_file(path: str, text: str, *, mode: int | None = None, durable: bool = True) -> None:
@@ -23,10 +29,16 @@ def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Ite
 
     An interrupt leaves the old file or the new one, and nothing beside it. A symbolic link is replaced, not followed.
     The mode None is that of the file replaced, or the umask's; a durable file is waited for until the disk has it.
+    A kill leaves a hidden `.NAME.SUFFIX.part`, which a later run removes when the leftover is an hour old.
     """
     kept = _mode(path) if mode is None else mode
     folder, name = os.path.split(path)
-    aside = os.path.join(folder, f".{name}.{os.getpid()}.part")  # what reads the folder skips it, should it be left
+    for leftover, of in _leftovers(folder):
+        if of == name:
+            with suppress(OSError):
+                os.unlink(leftover)
+    # A process ID is no suffix: in a container every run has the same one.
+    aside = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.part")
     descriptor = os.open(aside, _NEW_FILE, 0o666 if kept is None else kept & 0o600)
     try:
         with open(descriptor, "wb") as file:
@@ -41,6 +53,35 @@ def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Ite
         if os.path.exists(aside):
             os.unlink(aside)
         raise
+
+
+def make_private_folder(path: str) -> None:
+    """Make the folder and its missing parents for the user alone, whatever the umask is (raises OSError).
+
+    A folder that exists keeps its mode.
+    """
+    parent = os.path.dirname(path)
+    if parent and not os.path.isdir(parent):
+        make_private_folder(parent)
+    with suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+
+
+@cache
+def _leftovers(folder: str) -> tuple[tuple[str, str], ...]:
+    """Abandoned files of killed writers and the names that they were for; a run looks once in each folder."""
+    latest = time.time() - _ABANDONED_S
+    try:
+        with os.scandir(folder or ".") as entries:
+            return tuple(
+                (entry.path, found["name"])
+                for entry in entries
+                if (found := _LEFTOVER.fullmatch(entry.name))
+                and entry.is_file(follow_symlinks=False)
+                and entry.stat(follow_symlinks=False).st_mtime < latest
+            )
+    except (OSError, ValueError):  # the writer tells why the folder cannot be used
+        return ()
 
 
 def _mode(path: str) -> int | None:

@@ -13,7 +13,7 @@ from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSn
 from rmqlb.model.system_names import is_system_topic
 from rmqlb.sources.assignments import reported_assignments
 from rmqlb.sources.offsets import reported_offsets
-from rmqlb.sources.pace import Pace
+from rmqlb.sources.pace import Deadline, Pace
 from rmqlb.sources.single_reads import AdminReads, ProxyReads
 from rmqlb.sources.snapshot_reader import AT_ONCE, SnapshotReader
 
@@ -32,14 +32,16 @@ class LiveSource:
         clock: Callable[[], datetime] = utc_now,
         pace: Pace | None = None,  # that other readings share; one of its own by default
         proxies: ProxyReads | None = None,  # that are asked for consumers too
+        deadline: Deadline | None = None,  # after which nothing is asked any more; none by default
     ) -> None:
         self.reads = reads
         self._proxies = proxies
         self._clock = clock
         self._pace = pace or Pace()
+        self._deadline = deadline or Deadline(self._pace, None)
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
-        reading = SnapshotReader(self.reads, self._clock, progress, self._pace, wanted, self._proxies)
+        reading = SnapshotReader(self.reads, self._clock, progress, self._pace, wanted, self._deadline, self._proxies)
         taken_at = self._clock()
         progress(self.reads.endpoint, 0, 0)
         try:
@@ -51,6 +53,7 @@ class LiveSource:
                     reading.all_routes(t for t in self.reads.topics() if not is_system_topic(t))
                 elif wanted.topics is not None:
                     reading.routes(wanted.topics)
+            groups = reading.with_silent_asked_again(groups)
         finally:
             self.reads.close()
             if self._proxies is not None:
@@ -93,10 +96,10 @@ class LiveSource:
             self.reads.close()
 
     def ask_stacks(
-        self, group: str, client_ids: Sequence[str], progress: Progress = no_progress, deadline_s: float | None = None
+        self, group: str, client_ids: Sequence[str], progress: Progress = no_progress
     ) -> Mapping[str, tuple[str, ...]]:
-        wanted = Wanted(group=group, spaced=True, deadline_s=deadline_s)
-        reading = SnapshotReader(self.reads, self._clock, progress, self._pace, wanted)
+        wanted = Wanted(group=group, spaced=True)
+        reading = SnapshotReader(self.reads, self._clock, progress, self._pace, wanted, self._deadline)
         try:
             return reading.stacks(group, client_ids)
         finally:

@@ -8,23 +8,35 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.errors import EndpointError, UsageError
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.source import Source
+from rmqlb.sources.source_text import is_login_without_scheme
 
 if TYPE_CHECKING:
     from rmqlb.sources.native.proxies import Proxies
     from rmqlb.sources.native.wire import WireSettings
-    from rmqlb.sources.pace import Pace
+    from rmqlb.sources.pace import Deadline, Pace
+    from rmqlb.sources.silence import SilentServers
 
 _NAME_SERVER_PATH = "/rocketmq/nsaddr"
 _NAME_SERVER_PORT = 9876
 _LONGEST_ADDRESS_LIST = 64 * 1024
 _HTTP_OK = 200
+DEADLINE_S = 60.0
+"""Seconds for all reads of one reading together, where nothing else is said."""
 _ALMOST = r"(?i)\s*(https?|rocketmqs?):/*(?=[^/].*@)"
 """What is mistyped must not be taken for a file: errors say a file's whole name, and a URL may hold a password."""
 _SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*)://"
+
+
+class Reading(Struct, frozen=True):
+    """What the reads of one reading share: their deadline, and which servers were silent."""
+
+    deadline: Deadline
+    silent: SilentServers
 
 
 class Access(Struct, frozen=True):
@@ -45,6 +57,17 @@ class Access(Struct, frozen=True):
     map_address: tuple[str, ...] = ()  # FROM=TO rules for addresses behind a tunnel
     proxies: tuple[str, ...] = ()  # whose remoting ports tell consumers that brokers do not list
     pace: Pace | None = None  # when each consumer may be asked again, for all readings that share it
+    deadline_s: float = DEADLINE_S  # seconds for all reads of one reading together
+    reading: Reading | None = None  # what the reads of one reading share; None begins another
+
+
+def for_another_reading(access: Access) -> Access:
+    """The access for a reading that begins now."""
+    from rmqlb.sources.pace import Deadline, Pace
+    from rmqlb.sources.silence import SilentServers
+
+    pace = access.pace or Pace()
+    return replace(access, pace=pace, reading=Reading(Deadline(pace, access.deadline_s), SilentServers()))
 
 
 def open_source(text: str, access: Access) -> Source:
@@ -64,6 +87,11 @@ def open_source(text: str, access: Access) -> Source:
     if scheme is None and ":" in text and (almost := re.match(_ALMOST, text)):
         begins = "a blank" if text[0].isspace() else almost[0]
         raise UsageError(f"the source begins with {begins}, which is no URL", hint=f"write {almost[1]}://HOST")
+    if scheme is None and ":" in text and is_login_without_scheme(text):
+        raise UsageError(
+            "the source names a user and perhaps a password, but is neither a URL nor a file",
+            hint="write https://USER@HOST for a Dashboard and give the password in RMQLB_PASSWORD or --password-file",
+        )
     if scheme is None:
         from rmqlb.sources.dump.source import DumpSource
 
@@ -76,7 +104,7 @@ def open_source(text: str, access: Access) -> Source:
             hint=f"-s takes {kinds}, a file, or - for stdin",
             code="unknown-source",
         )
-    return opener(text, access)
+    return opener(text, access if access.reading is not None else for_another_reading(access))
 
 
 def _name_servers(hosts: str) -> list[str]:
@@ -99,7 +127,13 @@ def _native(name_servers: list[str], access: Access, *, tls: bool) -> Source:
     from rmqlb.sources.native.source import NameServerReads
 
     reads = NameServerReads(name_servers, _wire_settings(access, tls=tls))
-    return LiveSource(reads, pace=access.pace, proxies=_proxies(access, tls=tls))
+    return LiveSource(reads, pace=access.pace, proxies=_proxies(access, tls=tls), deadline=_reading(access).deadline)
+
+
+def _reading(access: Access) -> Reading:
+    if access.reading is None:
+        raise AssertionError("open_source begins a reading")
+    return access.reading
 
 
 def _wire_settings(access: Access, *, tls: bool) -> WireSettings:
@@ -119,6 +153,8 @@ def _wire_settings(access: Access, *, tls: bool) -> WireSettings:
         credentials=credentials,
         addresses=parse_address_map(access.map_address),
         max_bytes=access.max_bytes,
+        deadline=_reading(access).deadline,
+        silent=_reading(access).silent,
     )
 
 
@@ -142,7 +178,11 @@ def _over_http(text: str, access: Access) -> Source:
 
 
 def _address_server(url: str, access: Access) -> Source:
-    """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`)."""
+    """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`).
+
+    Raises UsageError with an access key and plain HTTP: whoever answers for the address server would choose the hosts
+    that get signed requests.
+    """
     from rmqlb.sources.dashboard.http import HttpClient, HttpSettings
 
     url, _ = _without_login(url)
@@ -161,6 +201,12 @@ def _address_server(url: str, access: Access) -> Source:
             f"{answer.where}: not a list of NameServers: {text[:60]!r}",
             hint="expected HOST:PORT;HOST:PORT; a Dashboard's own URL ends before /rocketmq",
         ) from None
+    if access.access_key is not None and not url.lower().startswith("https:"):
+        raise UsageError(
+            "requests are not signed for hosts that an address server names over plain HTTP",
+            hint=f"use the address server's https:// URL, or accept its hosts: -s rocketmq://{','.join(servers)}",
+            code="hosts-over-http",
+        )
     return _native(servers, access, tls=False)
 
 
@@ -173,9 +219,10 @@ def _dashboard(text: str, access: Access) -> Source:
     url, named = _without_login(text)
     user, password = named or access.user, access.password
     credentials = Credentials(user, lambda: password(user)) if user and password else None
-    settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes)
+    deadline = _reading(access).deadline
+    settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes, deadline=deadline)
     reads = DashboardReads(url, settings, credentials)
-    return LiveSource(reads, pace=access.pace, proxies=_proxies(access, tls=False))
+    return LiveSource(reads, pace=access.pace, proxies=_proxies(access, tls=False), deadline=deadline)
 
 
 def _without_login(text: str) -> tuple[str, str | None]:

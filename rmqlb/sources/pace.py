@@ -5,6 +5,7 @@ Whoever waits for a consumer's turn holds nothing that another request needs.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -50,10 +51,24 @@ class Deadline:
         self._at = None if seconds is None else pace.now() + seconds
 
     @property
+    def rest(self) -> float:
+        """Seconds until then; infinite without one."""
+        return math.inf if self._at is None else self._at - self._pace.now()
+
+    @property
     def has_passed(self) -> bool:
-        return self._at is not None and self._pace.now() >= self._at
+        return self.rest <= 0
 
     def must_leave(self, seconds: float = 0) -> None:
         """Refuse what could only be asked that much later (raises EndpointError)."""
-        if self._at is not None and self._pace.now() + seconds >= self._at:
-            raise EndpointError(f"not asked within the {self._seconds:g} s of the deadline")
+        if self.rest <= seconds:
+            raise self._late("not asked")
+
+    def must_leave_time_for(self, where: str) -> None:
+        """Refuse a request that had no more time (raises EndpointError)."""
+        if self.has_passed:
+            raise self._late(f"{where}: no answer")
+
+    def _late(self, what: str) -> EndpointError:
+        hint = "a longer --deadline leaves more time"
+        return EndpointError(f"{what} within the {self._seconds:g} s of the deadline", hint=hint, code="deadline")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -36,8 +37,10 @@ from rmqlb.model.snapshot import (
     RouteSighting,
     Unread,
     Wanted,
+    is_ghost,
     is_pattern,
     suggestion,
+    unread_link,
 )
 from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.remoting.codes import ResponseCode
@@ -69,6 +72,7 @@ class SnapshotReader:
         progress: Progress,
         pace: Pace,
         wanted: Wanted,
+        deadline: Deadline,
         proxies: ProxyReads | None = None,
     ) -> None:
         self._reads = reads
@@ -80,10 +84,12 @@ class SnapshotReader:
         self._spaced = wanted.spaced or wanted.evidence
         self._evidence = wanted.evidence
         self._unasked = wanted.unasked
-        self._deadline = Deadline(pace, wanted.deadline_s)
+        self._deadline = deadline
         self.found: dict[str, RouteSighting | None] = {}
         self.unread: list[Unread] = []
         self._listed: frozenset[str] = frozenset()  # groups that brokers have listed
+        self._asked: dict[str, Wanted] = {}  # group → what was asked of it
+        self._list: Callable[[], Sequence[str]] = list  # the groups that brokers list, of those that are wanted
 
     def routes(self, topics: Sequence[str], *, tolerant: bool = False) -> list[RouteSighting]:
         missing = [topic for topic in topics if topic not in self.found]
@@ -109,7 +115,8 @@ class SnapshotReader:
     def everything(self, wanted: Everything) -> list[ConsumerGroup]:
         if not wanted.of_groups:
             self.all_routes(filter(wanted.takes_topic, self._reads.topics()))
-        listed = frozenset(filter(wanted.takes_group, self._reads.groups()))
+        self._list = lambda: sorted(filter(wanted.takes_group, self._reads.groups()))
+        listed = frozenset(self._list())
         # A Dashboard's list may be older than a group that is named in full.
         missing = {name for name in wanted.groups if not is_pattern(name) and name not in listed}
         names = sorted(listed.union(filter(self._reads.has_group, missing)))
@@ -125,6 +132,7 @@ class SnapshotReader:
         if not any(map(is_pattern, wanted.named)):
             return [ask(name) for name in wanted.named]
         self._listed = frozenset(self._reads.groups())
+        self._list = lambda: wanted.groups_among(self._reads.groups())
         return self._several(wanted.groups_among(self._listed), ask)
 
     def _several(self, names: Sequence[str], ask: Callable[[str], ConsumerGroup]) -> list[ConsumerGroup]:
@@ -132,7 +140,21 @@ class SnapshotReader:
         answers = self._each("groups", ask, names, partial(Unread, "group"), slots=False, show=progress)
         return [group for _, group in answers]
 
+    def with_silent_asked_again(self, groups: list[ConsumerGroup]) -> list[ConsumerGroup]:
+        """The groups, those read again of which a broker kept silent that answers when it is asked once more."""
+        lost = {part.name for part in self.unread if part.is_of_server}
+        names = sorted(lost & self._asked.keys())
+        if not names or self._deadline.has_passed or not self._reads.silent_brokers_answer():
+            return groups
+        self.unread = [part for part in self.unread if part.name not in names or part.kind == "route"]
+        like = self._asked[names[0]]
+        names += [name for name in self._list() if name not in self._asked]
+        again = self._several(names, lambda name: self.group(replace(like, group=name)))
+        found = {group.group: group for group in (*groups, *again)}
+        return list(found.values())
+
     def group(self, wanted: Wanted) -> ConsumerGroup:
+        self._asked[wanted.group or ""] = wanted
         group = self._members(wanted)
         if wanted.owners and group.views == ():
             return self._unlisted(group, wanted.topics or ())
@@ -202,9 +224,12 @@ class SnapshotReader:
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
         """A group without members is known to the cluster, or it is a mistake."""
         if not answers:
-            refusals = [part.reason for part in self.unread if (part.kind, part.name) == ("members", group)]
-            reason = refusals[-1] if refusals else "there is no broker to ask"
-            raise EndpointError(f"{self._reads.endpoint}: no broker reports the consumers of group {group}: {reason}")
+            parts = [part for part in self.unread if (part.kind, part.name) == ("members", group)]
+            reason = parts[-1].reason if parts else "there is no broker to ask"
+            problem = f"{self._reads.endpoint}: no broker reports the consumers of group {group}: {reason}"
+            if parts and all(part.no_answer for part in parts):
+                raise EndpointError(problem, code="no-answer")
+            raise EndpointError(problem)
         if group not in self._listed and not self._reads.has_group(group):
             raise DataError(
                 f"group {group} is not known at {self._reads.endpoint}",
@@ -216,14 +241,17 @@ class SnapshotReader:
     def _with_owners(self, group: ConsumerGroup) -> ConsumerGroup:
         addresses = list(dict.fromkeys(view.broker_addr or "" for view in group.views or ()))
         states: dict[MessageQueue, QueueState] = {}
-        for _, some in self._each(
+        lags: dict[str, int] = {}
+        for batch, some in self._each(
             "offsets",
             lambda batch: self._offsets(group.group, batch),
             [addresses] if self._reads.offsets_at_once else [[address] for address in addresses],
             lambda batch, why: Unread("offsets", group.group, why, ", ".join(batch)),
         ):
             states.update(some)
-        group, via, held = self._with_reports(group)
+            if len(batch) == 1:
+                lags[batch[0]] = sum(state.lag or 0 for state in some.values())
+        group, via, held = self._with_reports(group, lags)
         if self._evidence and via.keys() <= held.keys():
             states = dict.fromkeys(self._readable(group.reports), QueueState()) | states
         members = frozenset(client_id for client_id in group.client_ids or () if not is_grpc(client_id))
@@ -246,22 +274,23 @@ class SnapshotReader:
         return None if self._deadline.has_passed else self._reads.pop_reads
 
     def _with_reports(
-        self, group: ConsumerGroup
+        self, group: ConsumerGroup, lags: Mapping[str, int] = MappingProxyType({})
     ) -> tuple[ConsumerGroup, dict[str, str], dict[str, frozenset[MessageQueue]]]:
         """What its consumers say of themselves, through which broker each was asked, and what each of them holds.
 
-        gRPC clients are not asked, for whom a broker with a Proxy in it waits 10 s in vain (5.5.0), nor those that only
-        a Proxy lists, which does not know the question.
+        Each is asked through the broker where the group has most unread (`lags`, by address): if one of its links is
+        cut, messages wait at that link's broker. gRPC clients are not asked, for whom a broker with a Proxy in it waits
+        10 s in vain (5.5.0), nor those that only a Proxy lists, which does not know the question.
         """
-        via = {
-            client_id: view.broker_addr or ""
-            for view in group.views or ()
-            for client_id in view.client_ids
-            if not is_grpc(client_id)
-        }
+        listed: dict[str, list[str]] = {}
+        for view in sorted(group.views or (), key=lambda view: lags.get(view.broker_addr or "", 0)):
+            for client_id in dict.fromkeys(view.client_ids):
+                if not is_grpc(client_id):
+                    listed.setdefault(client_id, []).insert(0, view.broker_addr or "")
+        via = {client_id: addresses[0] for client_id, addresses in listed.items()}
         answers = self._each(
             "queues of consumers",
-            lambda client_id: self._reported(group.group, client_id, via[client_id]),
+            lambda client_id: self._reported(group.group, client_id, listed[client_id]),
             sorted(via.keys() - self._unasked),
             lambda client_id, why: Unread("member", group.group, why, client_id),
             slots=False,
@@ -269,16 +298,45 @@ class SnapshotReader:
         left_out = sorted(via.keys() & self._unasked)
         self.unread += [Unread("member", group.group, "not asked, so that it has time", each) for each in left_out]
         reports = {client_id: report for client_id, (report, _) in answers}
-        return replace(group, reports=reports), via, {client_id: queues for client_id, (_, queues) in answers}
+        held = {client_id: queues for client_id, (_, queues) in answers}
+        for part in self.unread:
+            if (part.kind, part.name) == ("member", group.group) and is_ghost(part.reason):
+                held[part.detail or ""] = frozenset()
+        return replace(group, reports=reports), via, held
 
-    def _reported(self, group: str, client_id: str, address: str) -> tuple[MemberReport, frozenset[MessageQueue]]:
+    def _reported(
+        self, group: str, client_id: str, addresses: Sequence[str]
+    ) -> tuple[MemberReport, frozenset[MessageQueue]]:
         """What a consumer says of itself, and the queues that it holds."""
-        document = self._running_info(group, client_id, address)
+        document, address = self._through_any(group, client_id, addresses)
         where, report = f"{address}, {client_id}", from_documents.member_report(document, client_id)
         if self._evidence:
             now = int(self._clock().timestamp() * 1000)
             report = replace(report, evidence=consumer_evidence(document, where, now))
         return report, from_documents.held_queues(document, where)
+
+    def _through_any(
+        self, group: str, client_id: str, addresses: Sequence[str]
+    ) -> tuple[docs.RunningInfoDocument, str]:
+        """The answer of a consumer through the first of these brokers, or where there is none, through the next one.
+
+        A consumer that answers through the second broker only is asked through the first once more: silence again is
+        that link's, not the consumer's.
+        """
+        first, *others = addresses
+        try:
+            return self._running_info(group, client_id, first), first
+        except EndpointError as silence:
+            finds_its_way = self._reads.offsets_at_once  # a Dashboard, whatever broker is named
+            if not others or finds_its_way or not _no_answer_in_time(silence):
+                raise
+            document = self._running_info(group, client_id, others[0])
+        try:
+            return self._running_info(group, client_id, first), first
+        except EndpointError as silence:
+            if _no_answer_in_time(silence):
+                self.unread.append(unread_link(group, silence.message, client_id, first))
+        return document, others[0]
 
     def stacks(self, group: str, client_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The stack traces of the consumers that some broker lists and that answer."""
@@ -388,13 +446,21 @@ class SnapshotReader:
                     if unread is None or isinstance(error, ProtocolError):
                         raise
                     reason = docs.first_line(error.text) if isinstance(error, Refused) else error.message
-                    self.unread.append(replace(unread(item, reason), no_answer=_is_silence(error)))
+                    part = unread(item, reason)
+                    self.unread.append(replace(part, no_answer=_is_silence(error, part)))
         return answers
 
     def _seen(self) -> Seen:
         return Seen(self._reads.endpoint, self._clock())
 
 
-def _is_silence(error: RmqlbError) -> bool:
-    """No answer came in time: none to us, or none to the broker or Dashboard that asked for us."""
+def _is_silence(error: RmqlbError, part: Unread) -> bool:
+    """No answer came in time: none to us, or none to the broker or Dashboard that asked for us.
+
+    A consumer that was not asked, as its broker cannot be reached or the deadline has passed, is not silent.
+    """
+    return _no_answer_in_time(error) or (part.kind != "member" and error.code in ("unreachable", "deadline"))
+
+
+def _no_answer_in_time(error: RmqlbError) -> bool:
     return error.code == "no-answer" or (isinstance(error, Refused) and error.response_code in _NO_ANSWER)

@@ -33,16 +33,33 @@ class Source(Protocol):
         """
 
     def ask_stacks(
-        self, group: str, client_ids: Sequence[str], progress: Progress = no_progress, deadline_s: float | None = None
+        self, group: str, client_ids: Sequence[str], progress: Progress = no_progress
     ) -> Mapping[str, tuple[str, ...]]:
         """The stack traces of the consume threads of these consumers, as `ConsumerEvidence.stacks` has them.
 
-        Returns those of the consumers that answered; only a running cluster can be asked. What is not asked within
-        `deadline_s` seconds is left out.
+        Returns those of the consumers that answered; only a running cluster can be asked.
         """
 
     def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
         """The topic's `message.type` at the first of these brokers that reports it; None where none does."""
+
+
+class NothingToAsk:
+    """A source that has what it has: no broker and no consumer can be asked anything more."""
+
+    live = False
+
+    def ask_offsets(self, *_: object) -> States | None:
+        return None
+
+    def ask_assignments(self, *_: object) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
+        return None
+
+    def ask_stacks(self, *_: object, **__: object) -> Mapping[str, tuple[str, ...]]:
+        return {}
+
+    def ask_message_type(self, *_: object) -> str | None:
+        return None
 
 
 class Refused(EndpointError):

@@ -14,6 +14,7 @@ LIVE_SCHEMES = tuple(scheme for schemes in LIVE.values() for scheme in schemes)
 _SCHEME = r"(?s)([A-Za-z][A-Za-z0-9+.-]*)://(.*)"
 _URL = r"(?i)\s*(?:[a-z][a-z0-9+.-]*://|(?:rocketmqs?|https?):/?)"
 _USER = r"(?i)(https?://)([^/?#@:]+)@([^@]*)"
+_BARE_LOGIN = r"(?s)/{0,2}[^/]*:.*@"
 _HIDDEN = "***"
 _HINT = "write rocketmq://HOST:9876,… for NameServers, http(s)://HOST for a Dashboard, or a file's absolute path"
 
@@ -51,6 +52,15 @@ def without_user(text: str) -> str:
     return re.sub(_USER, r"\1\3", text)
 
 
+def is_login_without_scheme(text: str) -> bool:
+    """Whether the text is no file that exists, but begins as a URL's USER:PASSWORD@HOST does.
+
+    >>> is_login_without_scheme("u:secret@h:9876"), is_login_without_scheme("a/b:c@d"), is_login_without_scheme("a@b")
+    (True, False, False)
+    """
+    return bool(re.match(_BARE_LOGIN, text)) and not re.match(_URL, text) and not os.path.lexists(text)
+
+
 def shown_source(text: str) -> str:
     """The source as it may be shown: of a URL's login no more than the user, and nothing from ? or # on.
 
@@ -59,7 +69,7 @@ def shown_source(text: str) -> str:
     """
     url = re.match(_URL, text)
     if url is None:
-        return text
+        return f"{_HIDDEN}@{text.rpartition('@')[2]}" if is_login_without_scheme(text) else text
     login, at, rest = text[url.end() :].rpartition("@")
     user = re.match("[^:/?#]*", login)
     if user is None or user[0] != login or "rocketmq" in url[0].lower():

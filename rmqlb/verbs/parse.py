@@ -19,6 +19,15 @@ _MOST_PLACEHOLDERS = 100_000
 _LONGEST_FILE = 16 * 1024 * 1024
 
 
+def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
+    """One name or several, each once.
+
+    >>> names_of("a"), names_of(["b", "a", "b"])
+    (('a',), ('b', 'a'))
+    """
+    return (given,) if isinstance(given, str) else tuple(dict.fromkeys(given))
+
+
 def severity(text: str, option: str) -> Severity:
     """How grave something is, as findings and rules say it."""
     for each in SEVERITIES:

@@ -16,7 +16,7 @@ from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, is_pattern
 from rmqlb.verbs.globs import each_matches
-from rmqlb.verbs.parse import require_members, sdks
+from rmqlb.verbs.parse import names_of, require_members, sdks
 from rmqlb.verbs.source import Reader
 
 Found = TypeVar("Found")
@@ -166,12 +166,15 @@ def select(
     group: str | Sequence[str] | None = None,
     topics: Sequence[str] = (),
     consumers: Sequence[str] | int | None = None,
-    sdk: str | Mapping[str, str] | None = None,
+    sdk: str | Sequence[str] | Mapping[str, str] | None = None,
     *,
     include_retry: bool = False,
 ) -> Selection:
     """The groups that plain arguments of a verb ask for (raises UsageError)."""
-    names = () if group is None else (group,) if isinstance(group, str) else tuple(group)
-    texts = [sdk] if isinstance(sdk, str) else [f"{client_id}={name}" for client_id, name in (sdk or {}).items()]
-    ids = consumers if consumers is None or isinstance(consumers, int) else tuple(consumers)
-    return Selection(tuple(dict.fromkeys(names)), tuple(dict.fromkeys(topics)), ids, include_retry, tuple(texts))
+    if isinstance(sdk, Mapping):
+        texts = tuple(f"{client_id}={name}" for client_id, name in sdk.items())
+    else:
+        texts = (sdk,) if isinstance(sdk, str) else tuple(sdk or ())
+    ids = (consumers,) if isinstance(consumers, str) else consumers
+    ids = ids if ids is None or isinstance(ids, int) else tuple(ids)
+    return Selection(names_of(group or ()), names_of(topics), ids, include_retry, texts)

@@ -19,10 +19,11 @@ from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.verbs.globs import each_matches
+from rmqlb.verbs.parse import names_of
 from rmqlb.verbs.parse import severity as parse_severity
 from rmqlb.verbs.selection import Selection, select
 from rmqlb.verbs.source import AnySource, Reader, reader
-from rmqlb.verbs.strategies import Strategies
+from rmqlb.verbs.strategies import Strategies, reported_strategies
 
 
 def show_groups(
@@ -47,10 +48,9 @@ def show_groups(
         DataError: a name or a pattern matches no group.
         EndpointError: the source cannot be read.
     """
-    names = (groups,) if isinstance(groups, str) else tuple(groups)
     lowest = None if severity is None else parse_severity(severity, "--severity")
     asked = [parse_condition(text, GROUPS_FIGURES) for text in fail_on]
-    return groups_of(reader(source), names, reported_strategies(strategy_options), lowest, asked)
+    return groups_of(reader(source), names_of(groups), reported_strategies(strategy_options), lowest, asked)
 
 
 def groups_of(
@@ -100,10 +100,3 @@ def consumers_in(source: Reader, chosen: Selection, strategies: Strategies) -> C
     others = replace(snapshot, unread=tuple(part for part in snapshot.unread if part not in its_unread))
     of_source = group_source_findings(others, group)
     return with_meta(found, Meta(snapshot, (*(each.brief for each in found.findings), *of_source)))
-
-
-def reported_strategies(options: Sequence[str]) -> Strategies:
-    """The settings of whatever strategies consumers report (raises UsageError)."""
-    strategies = Strategies(options)
-    strategies.must_apply(reported=True)
-    return strategies

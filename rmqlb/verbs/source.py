@@ -6,13 +6,18 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+import msgspec
+from msgspec import Struct
+
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import Snapshot
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.model.words import counted
+from rmqlb.sources.source import NothingToAsk, Source
 
 MOST_ASKED = 256
 """Questions that one verb asks brokers about a group."""
@@ -35,20 +40,20 @@ class Reader(Protocol):
     ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
         """What brokers answer consumers that let them assign their queues; None where they cannot be asked."""
 
-    def ask_stacks(
-        self, group: str, client_ids: Sequence[str], deadline_s: float | None = None
-    ) -> Mapping[str, tuple[str, ...]]:
+    def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Client ID → the stack traces of its consume threads, of the consumers that answer."""
 
+    def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
+        """The topic's `message.type` at the first of these brokers that reports it; None where none does."""
 
-AnySource = str | os.PathLike[str] | ClusterSnapshot | Reader
-"""What a verb reads: a URL (`rocketmq://HOST:9876`, `http://…`), a file, a snapshot that was read, or a reader."""
+
+AnySource = str | os.PathLike[str] | ClusterSnapshot | Mapping[str, Any] | Snapshot | Reader
+"""What a verb reads: a URL (`rocketmq://HOST:9876`, `http://…`) or a file, as `-s` takes them; a snapshot that
+`fetch_routes` returned; a parsed document (the content of a file, as a dict); or a reader."""
 
 
-class SnapshotReader:
-    """A snapshot that is there already."""
-
-    live = False
+class SnapshotReader(NothingToAsk):
+    """A snapshot that was read before."""
 
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._snapshot = snapshot
@@ -57,17 +62,21 @@ class SnapshotReader:
         """The snapshot, whatever is wanted of it."""
         return self._snapshot
 
-    def ask_offsets(self, *_: object) -> States | None:
-        """Nobody can be asked."""
-        return None
 
-    def ask_assignments(self, *_: object) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        """Nobody can be asked."""
-        return None
+class _DocumentReader(NothingToAsk):
+    """A parsed document, read as a file that holds it."""
 
-    def ask_stacks(self, *_: object, **__: object) -> Mapping[str, tuple[str, ...]]:
-        """Nobody can be asked."""
-        return {}
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        try:
+            self._body = msgspec.json.encode(document)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UsageError(f"the document cannot be written as JSON: {error}") from None
+
+    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
+        """The wanted parts of the document (raises DataError)."""
+        from rmqlb.sources.dump.read_document import read_document
+
+        return read_document(self._body, "the document", wanted, topic=wanted.only_topic, group=wanted.group).snapshot
 
 
 class _TextReader:
@@ -79,36 +88,74 @@ class _TextReader:
 
         self.live = is_live(text)
         self._text = text
-        if self.live:
-            from rmqlb.sources.pace import Pace
-
-            self._access = Access(pace=Pace())
-        else:
-            self._access = Access()
+        self._access = Access()
         self._open()
 
-    def _open(self) -> Any:
+    def _open(self) -> Source:
         from rmqlb.sources.opening import open_source
 
         return open_source(self._text, self._access)
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
-        found: ClusterSnapshot = self._open().fetch(wanted, progress)
-        return found
+        if self.live:
+            from rmqlb.sources.opening import for_another_reading
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._open(), name)
+            self._access = for_another_reading(self._access)
+        return self._open().fetch(wanted, progress)
+
+    def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
+        return self._open().ask_offsets(group, questions)
+
+    def ask_assignments(
+        self, group: str, questions: Sequence[AssignmentQuestion]
+    ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
+        return self._open().ask_assignments(group, questions)
+
+    def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        return self._open().ask_stacks(group, client_ids)
+
+    def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
+        return self._open().ask_message_type(topic, addresses)
 
 
 def reader(source: AnySource) -> Reader:
     """The source, ready to be read (raises UsageError)."""
     if isinstance(source, ClusterSnapshot):
         return SnapshotReader(source)
+    if isinstance(source, Snapshot):
+        return SnapshotReader(source.meta.snapshot)
+    if isinstance(source, Mapping):
+        return _DocumentReader(source)
     if isinstance(source, str | os.PathLike):
         return _TextReader(os.fspath(source))
     if isinstance(source, Reader):
         return source
-    raise UsageError(f"a source is a URL, a path or a snapshot, not {type(source).__name__}")
+    raise UsageError(f"a source is a URL, a path, a snapshot or a parsed document, not {type(source).__name__}")
+
+
+class Earlier(Struct, frozen=True):
+    """An earlier snapshot of the same cluster.
+
+    Attributes:
+        source: the snapshot.
+        option: what errors about it begin with, as `--rates-since FILE`.
+    """
+
+    source: Reader
+    option: str
+
+
+def earlier(source: AnySource | Earlier | None, option: str = "--rates-since") -> Earlier | None:
+    """An earlier snapshot, which is no running cluster (raises UsageError)."""
+    if source is None or isinstance(source, Earlier):
+        return source
+    if isinstance(source, str | os.PathLike):
+        from rmqlb.sources.source_text import shown_source
+
+        option = f"{option} {shown_source(os.fspath(source))}"
+        if "://" in os.fspath(source):
+            raise UsageError(f"{option}: an earlier snapshot is a file", hint="write one with fetch-routes --to FILE")
+    return Earlier(reader(source), option)
 
 
 def ask_route(source: Reader, topic: str) -> TopicRouteData | None:

@@ -95,6 +95,13 @@ class Strategies:
         return None if text is None else self.name(text, option)
 
 
+def reported_strategies(options: Sequence[str]) -> Strategies:
+    """The settings of whatever strategies consumers report (raises UsageError)."""
+    strategies = Strategies(options)
+    strategies.must_apply(reported=True)
+    return strategies
+
+
 def is_file(text: str) -> bool:
     """It is meant as FILE.py:NAME."""
     return ".py" in text and re.fullmatch(_FILE, text) is not None

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
-from msgspec.structs import replace
-
-from rmqlb.decoding import from_attributes
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group_report import FigureSpread
 from rmqlb.model.rollout import Rollout, RolloutChoice
@@ -33,7 +29,7 @@ _MOST_STAGES = 40
 _MOST_MEMBERS = 20
 
 
-def rollout_report(rollout: Rollout, *, conditions: Sequence[TriedCondition] = ()) -> Report:
+def rollout_report(rollout: Rollout) -> Report:
     """The plan for people and machines."""
     sections = (
         _order(rollout),
@@ -44,7 +40,7 @@ def rollout_report(rollout: Rollout, *, conditions: Sequence[TriedCondition] = (
     trials = "" if best is None else f", {counted(best.trials, 'trial')} each"
     return Report(
         "rmqlb/plan-rollout",
-        replace(from_attributes(rollout, Rollout), conditions=tuple(conditions)),
+        rollout,
         _facts(rollout),
         sections,
         labels(rollout.members),

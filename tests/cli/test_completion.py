@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.group_scenario import TIMER_NAMES
+from rmqlb.verbs.group_simulation.parse_events import VERBS
 from rmqlb.views.report import FORMATS
 from tools.manual.tree import CommandPage, command_tree
 from tools.manual.values import value_of

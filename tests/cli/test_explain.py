@@ -53,12 +53,6 @@ def test_a_wrong_code_gets_a_suggestion() -> None:
     assert ran.stderr == "error: there is no code mismach [usage]\nhint: did you mean mismatch?\n"
 
 
-def test_a_code_that_was_renamed_says_what_it_is_called_now() -> None:
-    ran = run("explain", "split-view")
-    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
-    assert ran.stderr == "error: there is no code split-view [usage]\nhint: it is called split-consumer-view now\n"
-
-
 def test_the_code_at_the_end_of_a_line_is_the_one_to_ask_for() -> None:
     said = run("plan-rebalance", "-s", SKEWED, "--topic", "Skewed", "--consumers", "a,a").stderr.splitlines()
     warned = [line for line in said if line.startswith(("warning: ", "info: ")) and line.endswith("]")]

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.cli.common.group_simulation import parse as group_values
-from rmqlb.cli.common.group_simulation.expand_events import events
-from rmqlb.cli.common.group_simulation.parse_events import VERBS
-from rmqlb.cli.plan_rollout import run as rollout_values
 from rmqlb.engine.consume.events import in_order
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.verbs import parse as values
+from rmqlb.verbs import plan_rollout as rollout_values
+from rmqlb.verbs.group_simulation import parse as group_values
+from rmqlb.verbs.group_simulation.expand_events import events
+from rmqlb.verbs.group_simulation.parse_events import VERBS
 from rmqlb.verbs.strategies import Strategies
 from rmqlb.verbs.strategy_options import zones
 from tests.support.builders import route
@@ -412,8 +412,8 @@ def test_a_rollouts_members_are_named_or_all() -> None:
     assert rollout_values.restarted([A, "ALL"], IDS) is None
     assert rollout_values.restarted(["all"], ("all", "x")) == ("all",)
     assert rollout_values.restarted([C, "192*", A], IDS) == (A, B, C)
-    assert rollout_values.order(f"{C}, {A}") == (C, A)
-    assert rollout_values.order(None) is None
+    assert rollout_values.order_of([C, A]) == (C, A)
+    assert rollout_values.order_of(None) is None
 
 
 def test_a_rollouts_ids_change_as_processes_name_themselves() -> None:
@@ -426,14 +426,14 @@ def test_a_rollouts_ids_change_as_processes_name_themselves() -> None:
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        (lambda: rollout_values.pauses("10s,,30s"), "something is missing"),
-        (lambda: rollout_values.pauses("10s,x"), "--pause x: not a time"),
-        (lambda: rollout_values.pauses(",".join(f"{i}s" for i in range(1, 14))), "more than 12 to try"),
+        (lambda: rollout_values.pauses_in("10s,,30s"), "something is missing"),
+        (lambda: rollout_values.pauses_in("10s,x"), "--pause x: not a time"),
+        (lambda: rollout_values.pauses_in(",".join(f"{i}s" for i in range(1, 14))), "more than 12 to try"),
         (lambda: rollout_values.numbers("1,0"), "0 is not a number of consumers"),
         (lambda: rollout_values.numbers("0" * 5000 + "1"), "1 is not a number of consumers"),
         (lambda: Strategies().name("AVGE"), "unknown strategy AVGE"),
         (lambda: rollout_values.restarted(["x"], IDS), "--restart x: it is not in the group"),
-        (lambda: rollout_values.order("x,,y"), "a client id is empty"),
+        (lambda: rollout_values.order_of(["x", "", "y"]), "a client id is empty"),
         (lambda: rollout_values.ids_afterwards((B,), IDS, "new"), "the application chose"),
         (lambda: rollout_values.ids_afterwards((B,), IDS, "old"), "--ids old: write new or same"),
     ],

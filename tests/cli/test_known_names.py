@@ -67,6 +67,23 @@ def test_file_and_folder_are_the_users_alone(names: Path) -> None:
     assert names.parent.stat().st_mode & 0o777 == 0o700
 
 
+def test_under_a_umask_of_none_the_folders_made_on_the_way_are_the_users_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RMQLB_NO_CACHE", raising=False)
+    for variable, name in (("XDG_CACHE_HOME", "cache"), ("XDG_CONFIG_HOME", "config")):
+        monkeypatch.setenv(variable, str(tmp_path / name / "below"))
+    old = os.umask(0)
+    try:
+        remember(seen(["T"]), "rocketmq://h:9876")
+        assert run("context", "add", "c", "-s", "rocketmq://h:9876").code == 0
+    finally:
+        os.umask(old)
+    folders = [path for path in tmp_path.rglob("*") if path.is_dir()]
+    assert {path.name for path in folders} == {"cache", "config", "below", "rmqlb"}
+    assert {path.stat().st_mode & 0o777 for path in folders} == {0o700}
+
+
 def test_the_source_read_last_comes_first_and_what_is_the_same_is_not_written_again(names: Path) -> None:
     remember(seen(["A"], at="a"), "a")
     remember(seen(["B"], ["g"], at="b"), "b")

@@ -12,7 +12,7 @@ import pytest
 
 from rmqlb.remoting.codes import RequestCode
 from tests.support import replay_dashboard
-from tests.support.replay_remoting import Replay, cluster, refusing
+from tests.support.replay_remoting import Replay, cluster, refusing, silent
 
 from .run import EXAMPLE, ROOT, Ran, error_of, run
 
@@ -199,3 +199,20 @@ def test_a_source_without_a_group() -> None:
     routes = run("fetch-routes", "-s", EXAMPLE, "-g", "none*").stdout
     ran = run("show-consumers", "-s", "-", stdin=routes)
     assert (ran.code, error_of(ran.stderr).code) == (4, "consumers-unknown")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--source-timeout", "300ms"), "no whole answer within 0.3 s"),
+        (("--source-timeout", "20s", "--deadline", "300ms"), "within the 0.3 s of the deadline"),
+    ],
+)
+def test_an_answer_without_a_silent_broker_is_printed_and_incomplete(
+    brokers: tuple[Replay, ...], options: tuple[str, ...], reason: str
+) -> None:
+    brokers[1].faults["*"] = silent
+    ran = groups(*native(brokers), *options, "-o", "json")
+    assert ran.code == 4
+    assert "incomplete: " in ran.stderr
+    assert reason in ran.stdout

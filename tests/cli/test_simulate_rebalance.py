@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.simulate_rebalance.command import simulate_rebalance
+from rmqlb.cli.simulate_rebalance import simulate_rebalance
 from rmqlb.model.group_scenario import TIMER_NAMES
+from rmqlb.verbs.group_simulation.parse_events import VERBS
 from tests.cli.run import EXAMPLE, SKEWED, instead, run
 
 BASE = ("simulate-rebalance", "-s", EXAMPLE, "--group", "order-svc")

@@ -100,11 +100,25 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "link").is_symlink()
 
 
-def test_what_lies_where_the_new_file_is_made_is_not_written_through(tmp_path: Path) -> None:
+def test_a_link_in_place_of_a_leftover_is_not_written_through(tmp_path: Path) -> None:
     (tmp_path / "real").write_text(OLD)
     (tmp_path / f".target.{os.getpid()}.part").symlink_to(tmp_path / "real")
-    assert run(*writing("fetch-routes --to", str(tmp_path / "target"))).code == ExitCode.USAGE
+    assert run(*writing("fetch-routes --to", str(tmp_path / "target"))).code == 0
     assert (tmp_path / "real").read_text() == OLD
+
+
+def test_leftovers_of_killed_runs_do_not_block_the_file_and_go_after_an_hour(tmp_path: Path) -> None:
+    """In a container every run has the process ID 1."""
+    target = tmp_path / "target"
+    old, young, of_another_file = (
+        tmp_path / name for name in (".target.1.part", f".target.{os.getpid()}.part", ".targets.1.part")
+    )
+    for leftover in (old, young, of_another_file):
+        leftover.write_text("half")
+    for leftover in (old, of_another_file):
+        os.utime(leftover, (0, 0))
+    assert run(*writing("fetch-routes --to", str(target))).code == 0
+    assert {*tmp_path.iterdir()} == {target, young, of_another_file}
 
 
 def test_a_disk_with_little_room_keeps_the_old_file(tmp_path: Path) -> None:

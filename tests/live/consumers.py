@@ -26,6 +26,10 @@ class Consumers(Program):
         """Send so many messages per second from now on."""
         self.ask(f"produce {topic} {per_second} {tag}")
 
+    def fill(self, topic: str, per_second: float) -> None:
+        """The same, into one queue only."""
+        self.ask(f"fill {topic} {per_second}")
+
 
 @contextmanager
 def consumers(cluster: RocketMQCluster, name: str, *, fast: bool = False) -> Iterator[Consumers]:

@@ -76,10 +76,10 @@ SLOW_FAULTS = (
     ),
     Fault(
         "fail-orderly-svc",
-        ("head-blocked",),
+        ("consume-failing",),
         crew_of(TOPIC, *[{"orderly": "true", "listener": each} for each in ("ok", "ok", "fails")]),
         ("fail-orderly-svc-2",),
-        SYMPTOMS,
+        (*SYMPTOMS, "head-blocked"),
     ),
     Fault("slow-svc", ("slow-consumer",), crew_of(TOPIC, {}, {}, {"listener": "900"}), ("slow-svc-2",), SYMPTOMS),
 )
@@ -100,7 +100,7 @@ TWO_FAULTS = (
     ),
 )
 FROZEN = Fault("frozen-svc", ("frozen-consumer",), last_alone(TOPIC), ("frozen-svc-2",), SYMPTOMS)
-KILLED = Fault("killed-svc", ("unassigned-queues",), last_alone(TOPIC, orderly="true"))
+KILLED = Fault("killed-svc", ("consumer-gone",), last_alone(TOPIC, orderly="true"))
 HEALTHY = {
     "avg-svc": crew_of(TOPIC, {}, {}, {}),
     "circle-svc": crew_of(TOPIC, *[{"strategy": "AVG_BY_CIRCLE"}] * 3),

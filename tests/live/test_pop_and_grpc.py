@@ -16,7 +16,7 @@ from rmqlb.cli.main import app
 
 from .cluster import RocketMQCluster, TopicOnBroker
 from .jars import compiled, jars
-from .jvm import LOOPBACK, free_port, started, wait_until
+from .jvm import LOOPBACK, JavaProcess, free_port, started, wait_until
 from .members import SETTLE_DEADLINE, running_members
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -79,6 +79,16 @@ def grpc_consumers(
         kinds: group (`_` for `-`) → what each of its consumers is, push or simple; two push consumers of `group` where none
             is given.
     """
+    with ExitStack() as running:
+        grpc, remoting = running.enter_context(grpc_proxy(cluster, folder))
+        for name, its in (kinds or {group: ("push", "push")}).items():
+            running.enter_context(grpc_clients(cluster, grpc, name.replace("_", "-"), topic, folder, *its))
+        yield remoting
+
+
+@contextmanager
+def grpc_proxy(cluster: RocketMQCluster, folder: Path) -> Iterator[tuple[str, str]]:
+    """A Proxy in cluster mode; the addresses of its gRPC port and of its remoting port."""
     grpc, remoting = free_port(), free_port()
     settings = {
         "rocketMQClusterName": cluster.name,
@@ -90,17 +100,22 @@ def grpc_consumers(
     file = folder / "proxy.json"
     file.write_text(json.dumps(settings), encoding="utf-8")
     proxy = replace(cluster.java, class_path=f"{jars('5.5.0', ('rocketmq-proxy',), 'rocketmq-proxy')}/*")
+    with started("proxy", proxy.command(PROXY, "-pc", str(file)), folder / "proxy.log") as server:
+        server.wait_for_text("rocketmq-proxy startup successfully")
+        yield f"{LOOPBACK}:{grpc}", f"{LOOPBACK}:{remoting}"
+
+
+@contextmanager
+def grpc_clients(
+    cluster: RocketMQCluster, grpc: str, group: str, topic: str, folder: Path, *kinds: str
+) -> Iterator[JavaProcess]:
+    """Consumers of a group in a process of their own, connected to a Proxy; push or simple, each of them."""
     library = jars(GRPC_CLIENT, ("rocketmq-client-java",), "rocketmq-client-java")
     client = replace(cluster.java, class_path=f"{compiled(HERE / 'grpc', library, folder / 'classes')}:{library}/*")
-    with ExitStack() as running:
-        command = proxy.command(PROXY, "-pc", str(file))
-        server = running.enter_context(started("proxy", command, folder / "proxy.log"))
-        server.wait_for_text("rocketmq-proxy startup successfully")
-        for name, its in (kinds or {group: ("push", "push")}).items():
-            command = client.command("GrpcConsumers", f"{LOOPBACK}:{grpc}", name.replace("_", "-"), topic, *its)
-            consumers = running.enter_context(started(name, command, folder / f"{name}.log"))
-            consumers.wait_for_text("consuming")
-        yield f"{LOOPBACK}:{remoting}"
+    command = client.command("GrpcConsumers", grpc, group, topic, *kinds)
+    with started(group, command, folder / f"{group}.log") as consumers:
+        consumers.wait_for_text("consuming")
+        yield consumers
 
 
 def hidden(result: Result) -> str | None:

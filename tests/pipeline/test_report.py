@@ -580,6 +580,14 @@ def test_scenarios_that_the_page_does_not_list_are_in_its_sums(found: Found) -> 
     assert shown.send_totals == SendTotals(103_000.0, 104.0)
 
 
+def test_scenarios_of_one_name_are_told_by_cluster(found: Found) -> None:
+    shown = found(sends=[send("t", 3.0), {**send("t", 1.0), "cluster": "other"}])
+    assert [(one.cluster, one.topics, one.messages, one.lost) for one in shown.scenarios or ()] == [
+        (KEY["cluster"], 1, 1000.0, 3.0),
+        ("other", 1, 1000.0, 1.0),
+    ]
+
+
 def test_the_page_counts_the_messages_that_simulate_send_counts(spark: SparkSession, warehouse: Warehouse) -> None:
     routes = [route("One", a=4), route("Two", a=4, b=2)]
     rows = [{**KEY, **topic_row(each)} for each in routes]

@@ -172,7 +172,7 @@ def test_a_trend_of_unknown_imbalance_is_a_table_without_a_picture() -> None:
 
 
 def test_producers_that_could_not_be_simulated_are_not_said_to_lose_nothing() -> None:
-    (sends, _) = sections(Figures(scenarios=(Scenario("a", False, 3, 0, None, None, None, None),)))
+    (sends, _) = sections(Figures(scenarios=(Scenario("c", "a", False, 3, 0, None, None, None, None),)))
     assert sends.seen == ("Nothing: no topic has a producer that can be simulated.",)
     assert sends.pictures == ()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,15 @@ def snapshot(taken_at: str | None = "2026-11-21T02:02:07Z", **data: Any) -> byte
 
 def read(body: bytes, labels: PathLabels = HERE) -> Document:
     return ids.FileDocument("x.json", 1, 1, body, labels).read()
+
+
+def test_a_day_in_the_future_is_refused_and_tomorrow_of_another_time_zone_is_not() -> None:
+    today = date(2026, 11, 21)
+    for day in (None, today, date(2026, 11, 20)):
+        assert ids.check_day(day, today, "x.json") == day
+    with pytest.raises(DataError, match=r"x\.json: its date 2126-11-21 is in the future"):
+        ids.check_day(date(2126, 11, 21), today, "x.json")
+    assert timedelta(0) <= ids.last_day() - datetime.now(UTC).date() <= timedelta(1)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 from rmqlb.errors import DataError
 from rmqlb.pipeline.ingest.input_files import PathLabels, find, path_labels
+from tests.cli.run import run
 
 
 def touch(root: Path, *names: str) -> None:
@@ -86,3 +87,16 @@ def test_a_name_that_is_no_text_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "a\udcff.json").write_bytes(b"{}")
     with pytest.raises(DataError, match=r"a.udcff\.json': the file's name is not UTF-8 text"):
         find([str(tmp_path)])
+
+
+def test_a_path_that_is_not_there_is_told_before_java_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
+    for stage in ("ingest", "run"):
+        ran = run("pipeline", stage, str(tmp_path / "nights"), "-w", str(tmp_path / "warehouse"))
+        assert (ran.code, ran.stderr.splitlines()[-2]) == (
+            4,
+            f"error: {tmp_path}/nights: there is no file to read [data]",
+        )
+    assert not (tmp_path / "warehouse").exists()

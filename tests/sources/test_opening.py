@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rmqlb.errors import EndpointError, UsageError
@@ -56,6 +58,10 @@ def test_urls_are_shown_whole_and_without_a_user(text: str, shown: str) -> None:
         ("http://me:s3cret/x@h", "its login, host or port is malformed"),
         ("http://me:s3cret\uff0fx@h", "its login, host or port is malformed"),
         ("http://", "names no host"),
+        ("u:s3cret@h:9876", "names a user and perhaps a password"),
+        ("//u:s3cret@h", "names a user and perhaps a password"),
+        ("h:9876;u:s3cret@h:9876", "names a user and perhaps a password"),
+        ("u:s3/s3cret@h:9876", "names a user and perhaps a password"),
     ],
 )
 def test_what_cannot_be_a_source_is_refused_without_showing_a_secret(text: str, words: str) -> None:
@@ -84,6 +90,22 @@ def test_an_address_server_is_not_told_the_user_of_its_url() -> None:
         http.faults["/rocketmq/nsaddr"] = giving(server.address.encode())
         url = http.url.replace("://", "://me@")
         assert endpoint(f"{url}/rocketmq/nsaddr") == f"rocketmq://{server.address}"
+
+
+def test_a_file_may_be_named_like_a_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "u:x@h").write_text("{}")
+    assert isinstance(open_source("u:x@h", PLAIN), DumpSource)
+
+
+def test_hosts_that_plain_http_names_get_no_signed_request() -> None:
+    access = Access(access_key="ak", secret_key=lambda: "sk")
+    with remoting() as server, dashboard(HttpReplay()) as http:
+        http.faults["/rocketmq/nsaddr"] = giving(server.address.encode())
+        with pytest.raises(UsageError) as raised:
+            open_source(f"{http.url}/rocketmq/nsaddr", access)
+        assert raised.value.code == "hosts-over-http"
+        assert endpoint(f"rocketmq://{server.address}", access) in (raised.value.hint or "")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from rmqlb.views.formats.people import for_people, print_tables
+from rmqlb.views.formats.people import for_people, print_tables, with_heads
 from rmqlb.views.formats.signs import SIGNS
 from rmqlb.views.report import CHANGE_SIGNS, Cell, Column, Kind, Report, Section
 from tests.views import by_rich
@@ -75,5 +75,5 @@ def test_a_section_looks_as_if_rich_had_drawn_it(section: Section, width: int, c
     ours, theirs = console(width, colour, encoding), console(width, colour, encoding)
     print_tables(Report("rmqlb/x", {}, (), (section,), LABELS), ours)
     theirs.print()
-    theirs.print(by_rich.fitting(section, LABELS, theirs))
+    theirs.print(by_rich.fitting(with_heads(section, theirs), LABELS, theirs))
     assert written(ours).decode(encoding) == written(theirs).decode(encoding)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.send.producers import failures_of, producers_of
 from rmqlb.model.group_report import GroupReport
+from rmqlb.model.group_result import group_result, simulation_of_groups
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import SendScenario
@@ -37,7 +38,8 @@ def producers(topic: str = "T", broker: str = "b", **brokers: int) -> tuple[Send
 
 
 def shown(*groups: GroupReport, sends: tuple[SendReport, ...] = ()) -> Report:
-    return simulations_report([(each.group or "", group_report(each)) for each in groups], groups, sends)
+    data = simulation_of_groups([group_result(each, None, (), explain=False) for each in groups], groups, sends)
+    return simulations_report(data, [(each.group or "", group_report(each)) for each in groups], groups, sends)
 
 
 def groups_in_order(report: Report) -> list[object]:

@@ -8,6 +8,7 @@ import json
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group_report import GroupTrials
@@ -140,7 +141,9 @@ def test_choices_have_their_figures_and_unknown_ones_are_empty() -> None:
 
 
 def test_json_has_fixed_keys_and_nulls_for_what_is_unknown() -> None:
-    shown = rollout_report(rollout(choice(takes_ms=None)), conditions=[TriedCondition("total-gap-ms>1", None, None)])
+    shown = rollout_report(
+        replace(rollout(choice(takes_ms=None)), conditions=(TriedCondition("total-gap-ms>1", None, None),))
+    )
     data = json.loads(as_json(shown.data))
     assert list(data) == [
         "group", "strategyBefore", "strategyAfter", "consumers", "choices", "stages", "misassigned", "misassignedIsMinimum",

@@ -40,6 +40,7 @@ def first(*failures: Failure, **changes: Any) -> str:
     ("line", "grave", "failures", "changes"),
     [
         ("T, no broker fails: no message of 4 lost; longest send 1 ms", "inOrder", (), {}),
+        ("T, b is excluded: no message of 4 lost; longest send 1 ms", "inOrder", (), {"exclude": frozenset("b")}),
         (
             "T, b refused from 0s on: no message of 4 lost; 3 retried (75.0%), the last at 3.0 s; longest send 2 ms",
             "warning",

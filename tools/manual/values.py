@@ -13,7 +13,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.cli.common.sections import sections_of
 from rmqlb.cli.main import COMMANDS
 from rmqlb.cli.pipeline.options import LOSS_LIMITS
@@ -32,6 +31,7 @@ from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.sdks.profile import CLIENTS
 from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.group_scenario import TIMER_NAMES
+from rmqlb.verbs.group_simulation.parse_events import VERBS
 from rmqlb.verbs.strategy_options import KEYS
 from rmqlb.verbs.strategy_options import OPTION as STRATEGY_OPTION
 from rmqlb.views.explanations import explanations

@@ -1,27 +1,14 @@
-"""Which keys are sent, and by whose producers, as typed."""
+"""Which keys are sent, as typed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from rmqlb.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    from rmqlb.engine.send.sdks.profile import ChosenSdk
-
-
-def sdks_of(texts: Sequence[str] | None) -> list[ChosenSdk]:
-    """Those that are named, otherwise all, each once (raises UsageError)."""
-    from rmqlb.engine.send.sdks.profile import CLIENTS, sdk
-
-    return [sdk(text) for text in dict.fromkeys(texts or CLIENTS)]
 
 
 def file_of_keys(path: str, source: str | None, max_size: str) -> list[str]:
     """The keys of `--keys-file`, one per line (raises UsageError, DataError)."""
-    from rmqlb.cli.common.amounts import byte_count
     from rmqlb.sources.user_files.send_inputs import read_text
+    from rmqlb.verbs.amounts import byte_count
     from rmqlb.verbs.parse import lines_of
 
     if source == "-" and path == "-":

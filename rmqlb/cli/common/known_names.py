@@ -109,14 +109,12 @@ def _lines(text: str) -> list[Line]:
 
 def _write(path: str, lines: list[Line]) -> None:
     """A shell that reads meanwhile has the file of before or of after; where it cannot be written there is none."""
-    from rmqlb.sources.atomic_file import replace_file
+    from rmqlb.sources.atomic_file import make_private_folder, replace_file
 
     folder = os.path.dirname(path)
     text = "".join("\t".join(line) + "\n" for line in lines)
     try:
-        os.makedirs(os.path.dirname(folder), exist_ok=True)
-        if not os.path.isdir(folder):
-            os.mkdir(folder, 0o700)
+        make_private_folder(folder)
         replace_file(path, text, mode=0o600, durable=False)
     except OSError:
         return

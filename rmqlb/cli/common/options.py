@@ -68,6 +68,10 @@ class SourceOptions(Struct, frozen=True):
         str | None, source_option(metavar="FILE", help="Trust only the CA certificates in this PEM file.")
     ] = None
     source_timeout: Annotated[str, source_option(metavar="TIME", help="Timeout of one request: 5s, 800ms, 1m.")] = "5s"
+    deadline: Annotated[
+        str,
+        source_option(metavar="TIME", help="Time for all requests of one reading; what is unread by then is unknown."),
+    ] = "1m"
     source_retries: Annotated[
         int, source_option(min=0, max=MOST_RETRIES, help="Retries of a read on transient errors.")
     ] = 2
@@ -147,6 +151,10 @@ class GroupOptions(Struct, frozen=True):
     explain: Explain = False
     sdk: Sdk = None
 
+    def selection(self, source: str | None) -> "Selection":
+        """The group that is asked for (raises UsageError)."""
+        return _selection(self, () if self.group is None else (self.group,), source)
+
 
 class GroupsOptions(Struct, frozen=True):
     """Which groups, on which topics, with which members."""
@@ -166,20 +174,20 @@ class GroupsOptions(Struct, frozen=True):
     explain: Explain = False
     sdk: Sdk = None
 
-    def one(self, name: str | None) -> GroupOptions:
-        """What is asked of one group."""
-        return GroupOptions(name, self.topic, self.consumers, self.include_retry, self.explain, self.sdk)
-
     def selection(self, source: str | None) -> "Selection":
         """The groups that are asked for (raises UsageError)."""
-        from rmqlb.verbs.parse import members
-        from rmqlb.verbs.selection import Selection
+        return _selection(self, tuple(dict.fromkeys(self.group or ())), source)
 
-        if source == "-" and self.consumers == "@-":
-            raise UsageError("-s - and --consumers @- both read stdin")
-        names, topics = tuple(dict.fromkeys(self.group or ())), tuple(dict.fromkeys(self.topic or ()))
-        consumers = None if self.consumers is None else members(self.consumers)
-        return Selection(names, topics, consumers, self.include_retry, tuple(self.sdk or ()))
+
+def _selection(options: GroupOptions | GroupsOptions, names: tuple[str, ...], source: str | None) -> "Selection":
+    from rmqlb.verbs.parse import members
+    from rmqlb.verbs.selection import Selection
+
+    if source == "-" and options.consumers == "@-":
+        raise UsageError("-s - and --consumers @- both read stdin")
+    topics = tuple(dict.fromkeys(options.topic or ()))
+    consumers = None if options.consumers is None else members(options.consumers)
+    return Selection(names, topics, consumers, options.include_retry, tuple(options.sdk or ()))
 
 
 class StrategyOptions(Struct, frozen=True):

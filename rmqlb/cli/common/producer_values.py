@@ -8,13 +8,13 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common.amounts import count, duration_us
 from rmqlb.engine.send import latency as latencies
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, START, STATUSES, Failure, Latency, Moment, Reaction
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.user_files.send_inputs import read_latencies, response_code, unknown_kind
+from rmqlb.verbs.amounts import count, duration_us
 from rmqlb.verbs.parse import must_differ
 
 _WINDOW = re.compile(r"(?P<from>#?[\w.]*)-(?P<to>#?[\w.]*)")

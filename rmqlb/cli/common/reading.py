@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cache
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common import amounts
 from rmqlb.cli.common.known_names import remember
 from rmqlb.cli.common.options import GroupOptions, SourceOptions
 from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
@@ -18,12 +16,11 @@ from rmqlb.errors import UsageError
 from rmqlb.model.group import States
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
-from rmqlb.sources.opening import Access, open_source
+from rmqlb.sources.opening import Access, for_another_reading, open_source
 from rmqlb.sources.source_text import is_live
+from rmqlb.verbs import amounts
 from rmqlb.verbs import parse as values
-
-if TYPE_CHECKING:
-    from rmqlb.sources.pace import Pace
+from rmqlb.verbs.source import Earlier, earlier
 
 
 class Reader:
@@ -51,6 +48,8 @@ class Reader:
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
         """The wanted parts of the source, with progress on the terminal."""
+        if self.live:
+            self._access = for_another_reading(self._access)
         source, context = open_source(self._text, self._access), self._options.active_context
         if context is not None:
             self._terminal.head(f"context {context.name}: {context.source}")
@@ -74,12 +73,10 @@ class Reader:
         with self._terminal.progress() as progress:
             return open_source(self._text, self._access).ask_assignments(group, questions, progress)
 
-    def ask_stacks(
-        self, group: str, client_ids: Sequence[str], deadline_s: float | None = None
-    ) -> Mapping[str, tuple[str, ...]]:
+    def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Client ID → the stack traces of its consume threads, of the consumers that answer."""
         with self._terminal.progress() as progress:
-            return open_source(self._text, self._access).ask_stacks(group, client_ids, progress, deadline_s)
+            return open_source(self._text, self._access).ask_stacks(group, client_ids, progress)
 
     def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
         """The topic's `message.type` at the first of these brokers that reports it; None where none does."""
@@ -119,23 +116,19 @@ def access(options: SourceOptions, terminal: Terminal) -> Access:
         tls_name=options.tls_name,
         map_address=tuple(options.map_address or ()),
         proxies=tuple(options.proxy or ()),
-        pace=_pace(options.source),
+        deadline_s=amounts.seconds(options.deadline, "--deadline"),
     )
 
 
-def _pace(source: str | None) -> Pace | None:
-    """What all readings of a running cluster share, so that none asks a consumer too soon after another one."""
-    if not is_live(source):
-        return None
-    from rmqlb.sources.pace import Pace
-
-    return Pace()
-
-
-def check_rates_since(options: SourceOptions, path: str | None) -> None:
-    """Refuse two snapshots on stdin (raises UsageError)."""
+def earlier_snapshot(options: SourceOptions, path: str | None, terminal: Terminal) -> Earlier | None:
+    """The snapshot that `--rates-since` names (raises UsageError)."""
     if options.source == "-" and path == "-":
         raise UsageError("-s - and --rates-since - both read stdin")
+    found = earlier(path)
+    if found is None:
+        return None
+    own = replace(options, source=path, active_context=None, ignored_context_note=None)
+    return Earlier(Reader(own, terminal), found.option)
 
 
 def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:

@@ -1,22 +1,27 @@
 """Show a moment, once or again and again."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
+import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common import amounts
 from rmqlb.cli.common.fail_on import judge
 from rmqlb.cli.common.options import SourceOptions, output_option
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
+from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.result import Result
+from rmqlb.verbs import amounts
 
 if TYPE_CHECKING:
     from rmqlb.cli.common.reading import Reader
     from rmqlb.model.progress import Progress
+    from rmqlb.model.snapshot import ClusterSnapshot
     from rmqlb.views.report import Report
 
 Shown = TypeVar("Shown", bound=Result)
@@ -61,8 +66,8 @@ def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Term
 
 
 def show_verb(
-    ask: Callable[["Reader", "Progress"], Shown],
-    report: Callable[[Shown], "Report"],
+    ask: Callable[[Reader, Progress], Shown],
+    report: Callable[[Shown], Report],
     source: SourceOptions,
     options: WatchOptions,
     terminal: Terminal,
@@ -83,7 +88,6 @@ def show_verb(
         consumers: `--consumers` as typed, which may read stdin.
         unknown_hint: what to do where a condition's figure is unknown.
     """
-    from rmqlb.cli.common.fail_on import require_known
     from rmqlb.cli.common.reading import Reader
 
     check_watch(options, source, consumers, terminal)
@@ -92,14 +96,49 @@ def show_verb(
     def look() -> SnapshotView:
         with terminal.progress(verb=verb) as progress:
             result = ask(reader, progress)
-        tried = conditions_of(result)
-        require_known(tried, unknown_hint)
-        return SnapshotView(report(result), result.meta.snapshot, result.meta.findings, tried)
+        return _view(result, report, unknown_hint)
 
-    show(look, options, terminal)
+    last: list[ClusterSnapshot] = []
+
+    def remembered() -> SnapshotView:
+        seen = look()
+        last[:] = [seen.snapshot]
+        return seen
+
+    show(remembered, options, terminal)
+    missing = [part for snapshot in last for part in snapshot.unread if part.is_of_server]
+    if missing:
+        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        terminal.say(f"incomplete: {missing[0].what}{others} could not be read")
+        raise typer.Exit(ExitCode.DATA)
 
 
-def conditions_of(result: "Result") -> "tuple[TriedCondition, ...]":
+def show_once(
+    ask: Callable[[Progress], Shown],
+    report: Callable[[Shown], Report],
+    terminal: Terminal,
+    *,
+    verb: str,
+    unknown_hint: str = "",
+) -> Shown:
+    """Ask a verb that has its sources, show its result, and return it; the arguments are those of `show_verb`."""
+    with terminal.progress(verb=verb) as progress:
+        result = ask(progress)
+    seen = _view(result, report, unknown_hint)
+    terminal.show(seen.report, seen.snapshot, seen.findings)
+    judge(seen.tried, terminal)
+    return result
+
+
+def _view(result: Shown, report: Callable[[Shown], Report], unknown_hint: str) -> SnapshotView:
+    from rmqlb.cli.common.fail_on import require_known
+
+    tried = conditions_of(result)
+    require_known(tried, unknown_hint)
+    return SnapshotView(report(result), result.meta.snapshot, result.meta.findings, tried)
+
+
+def conditions_of(result: Result) -> tuple[TriedCondition, ...]:
     """The conditions that a result answers; of several groups those of each, with its name."""
     found: tuple[TriedCondition, ...] = getattr(result, "conditions", ())
     for part in getattr(result, "groups", ()):

@@ -29,6 +29,8 @@ FOR_PEOPLE = ("table", "plain", "markdown")
 _NO_TABLES = ("jsonl", "prometheus")
 _NO_EDGE = 100_000
 """The width of a pipe: nothing is ever cut or wrapped there."""
+_LEAST_WIDTH = 20
+"""Narrower terminals break the lines themselves, for there is no room for a name and its figures."""
 _MANY_ROWS = 500
 """Fewer are drawn before anybody wonders."""
 
@@ -177,6 +179,17 @@ class Terminal:
         arguments: dict[str, Any] = {"force_terminal": True} if colour else {"color_system": None}
         if colour and (os.environ.get("TERM", "dumb") in ("dumb", "unknown") or not stream.isatty()):
             arguments["color_system"] = "standard"
-        if not stream.isatty() and "COLUMNS" not in os.environ:
-            arguments["width"] = _NO_EDGE
-        return Console(file=stream, highlight=False, markup=False, emoji=False, no_color=not colour, **arguments)
+        if not _columns_wanted():
+            # rich would draw everything in the 0 columns of COLUMNS=0.
+            arguments["_environ"] = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+            if not stream.isatty():
+                arguments["width"] = _NO_EDGE
+        console = Console(file=stream, highlight=False, markup=False, emoji=False, no_color=not colour, **arguments)
+        console.width = max(console.width, _LEAST_WIDTH)
+        return console
+
+
+def _columns_wanted() -> bool:
+    """Whether the environment's COLUMNS names a width: 0, or what is no number, counts as not set."""
+    text = os.environ.get("COLUMNS", "")
+    return text.isdecimal() and int(text) > 0

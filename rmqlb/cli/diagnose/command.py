@@ -9,11 +9,13 @@ from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.diagnose.options import DiagnoseOptions, LookOptions
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
     from rmqlb.model.condition import TriedCondition
     from rmqlb.model.diagnosis import DiagnosisOfGroups
     from rmqlb.model.finding import Severity
+    from rmqlb.verbs.source import Earlier
 
 
 @command
@@ -40,37 +42,34 @@ def diagnose(
     Exit codes: 0 done, 2 usage, 3 a finding is as grave as --fail-on says, 4 a group is not there, an --earlier file is
     not an earlier look at it, or with --fail-on something is unknown, 5 endpoint unreachable.
     """
-    from rmqlb.cli.diagnose.gather import Gatherer
-    from rmqlb.engine.diagnose.diagnose import diagnose as diagnose_group
-    from rmqlb.engine.diagnose.group_looks import evidence_of, of_several
-    from rmqlb.engine.source_findings import source_findings
-    from rmqlb.verbs.strategies import Strategies
+    from rmqlb.cli.common.reading import Reader
+    from rmqlb.verbs.diagnose import Diagnoser, diagnose_question
     from rmqlb.views.diagnosis.several import diagnoses_report
     from rmqlb.views.diagnosis.view import diagnosis_report
 
     terminal = Terminal("diagnose", output, more_formats=("jsonl", "prometheus"))
     check_watch(watching, source, None, terminal)
     lowest = _lowest(chosen.fail_on)
-    strategies = Strategies(strategy_options.strategy_option)
-    strategies.must_apply(reported=True)
-    gatherer = Gatherer(source, chosen, looking, terminal, strategies.settings_for, watched=watching.watch is not None)
+    question = diagnose_question(
+        tuple(dict.fromkeys(chosen.group or ())),
+        strategy_options.strategy_option or (),
+        all_groups=chosen.all_groups,
+        earlier=_earlier(looking, source, terminal),
+        interval=looking.interval,
+        most=looking.looks,
+        stacks=looking.stacks,
+        watched=watching.watch is not None,
+    )
+    reader, diagnoser = Reader(source, terminal), Diagnoser(question)
     seen: list[DiagnosisOfGroups] = []
 
     def look() -> SnapshotView:
-        looks, findings = gatherer.look()
-        last = next(iter(looks.values()))[-1]
         with terminal.progress(verb="diagnosing") as progress:
-            diagnoses = []
-            for done, (name, its) in enumerate(looks.items()):
-                progress("groups", done, len(looks))
-                diagnoses.append(
-                    diagnose_group(evidence_of(its, name, strategies.settings_for(list(its[-1].routes), name)))
-                )
-        whole = of_several(diagnoses)
+            whole = diagnoser.diagnose(reader, progress)
         seen[:] = [whole]
         tried = () if lowest is None else (_tried(whole, lowest),)
-        report = diagnoses_report(whole) if gatherer.several else diagnosis_report(diagnoses[0])
-        return SnapshotView(report, last, (*findings, *source_findings(last)), tried)
+        report = diagnoses_report(whole) if question.several else diagnosis_report(whole.groups[0])
+        return SnapshotView(report, whole.meta.snapshot, whole.meta.findings, tried)
 
     show(look, watching, terminal)
     if lowest is not None and any(each.unknown for whole in seen for each in whole.groups):
@@ -79,8 +78,28 @@ def diagnose(
         raise typer.Exit(ExitCode.DATA)
 
 
+def _earlier(looking: LookOptions, source: SourceOptions, terminal: Terminal) -> "tuple[Earlier, ...]":
+    """The files of `--earlier` (raises UsageError)."""
+    from msgspec.structs import replace
+
+    from rmqlb.cli.common.reading import Reader
+    from rmqlb.sources.source_text import is_live, shown_source
+    from rmqlb.verbs.source import Earlier
+
+    files = tuple(dict.fromkeys(looking.earlier or ()))
+    if source.source == "-" and "-" in files:
+        raise UsageError("-s - and --earlier - both read stdin")
+    for file in files:
+        if is_live(file):
+            raise UsageError(
+                f"--earlier {shown_source(file)}: a running cluster shows no earlier look",
+                hint="name a snapshot that fetch-routes wrote before",
+            )
+    own = replace(source, active_context=None, ignored_context_note=None)
+    return tuple(Earlier(Reader(replace(own, source=file), terminal), file) for file in files)
+
+
 def _lowest(text: "str | None") -> "Severity | None":
-    from rmqlb.errors import UsageError
     from rmqlb.model.finding import ERROR, WARNING
     from rmqlb.model.snapshot import suggestion
 

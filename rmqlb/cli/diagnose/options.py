@@ -44,6 +44,3 @@ class LookOptions(Struct, frozen=True):
     stacks: Annotated[
         bool, looks_option("--stacks", help="Ask blocked consumers for the stack traces of their consume threads.")
     ] = False
-    deadline: Annotated[
-        str, looks_option(metavar="TIME", help="How long one look may take; what is not asked by then is unknown.")
-    ] = "1m"

@@ -27,8 +27,8 @@ def compact(
 
     Exit codes: 0 done, 2 usage, 4 data is contradictory, 5 master or storage cannot be reached.
     """
-    from rmqlb.cli.common import amounts
     from rmqlb.cli.pipeline.run_stages import run_stages
+    from rmqlb.verbs import amounts
 
     days = None if keep is None else amounts.days(keep, "--keep")
     run_stages(["compact"], OnlyOptions(), stage, output, keep_days=days)

@@ -46,11 +46,11 @@ def generate(
     Exit codes: 0 done, 2 usage.
     """
     asked = {name: value for name, value in locals().items() if name not in ("folder", "output")}
-    from rmqlb.cli.common import amounts
     from rmqlb.cli.common.terminal import Terminal
     from rmqlb.model.snapshot import ClusterSnapshot
     from rmqlb.pipeline.synthetic import generate as synthetic
     from rmqlb.pipeline.synthetic.shape import FleetShape
+    from rmqlb.verbs import amounts
     from rmqlb.views.pipeline_view import fleet_report
 
     terminal = Terminal("pipeline generate", output)

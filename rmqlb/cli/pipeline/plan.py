@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common import amounts
 from rmqlb.cli.common import producer_values as send_values
 from rmqlb.cli.common.options import StrategyOptions
 from rmqlb.cli.pipeline.options import (
@@ -27,6 +26,7 @@ from rmqlb.model.snapshot import close_names
 from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC, USUAL_SIZE, PipelinePlan
 from rmqlb.pipeline.producers.send_rows import DIES, LOAD, SendSchedule, check_schedule
 from rmqlb.pipeline.row_filter import parse_row_filter
+from rmqlb.verbs import amounts
 from rmqlb.verbs.parse import must_differ
 from rmqlb.verbs.strategies import Strategies
 

@@ -17,6 +17,7 @@ from rmqlb.cli.pipeline.plan import plan_for
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.stage import StageReport
+from rmqlb.pipeline.ingest.input_files import find
 from rmqlb.pipeline.spark.progress import told
 from rmqlb.pipeline.spark.reachable import storage_must_answer
 from rmqlb.pipeline.spark.session import spark_session
@@ -43,6 +44,7 @@ def run_stages(
     warehouse = Warehouse(place)
     log_file = stage.log_file or _log_of(warehouse.folder)
     settings = SessionSettings(stage.master, conf, log_file, delta=warehouse.needs_spark)
+    find(plan.inputs)  # before Java starts, which takes seconds
     _make_folder(warehouse, place, must_be_there="ingest" not in stages)
     done: list[StageReport] = []
     with terminal.progress(stages=True, verb="running") as progress:

@@ -11,11 +11,11 @@ from types import FrameType
 
 from msgspec import Struct
 
-from rmqlb.cli.common import amounts
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.record.options import WatchedOptions
 from rmqlb.errors import UsageError
 from rmqlb.sources.source_text import is_live
+from rmqlb.verbs import amounts
 
 LEAST_S = 1.0
 """A consumer is asked for its queues at most once per second: it answers on the threads that its brokers need."""

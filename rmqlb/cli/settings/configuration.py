@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from rmqlb.cli.common import amounts
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.model.configuration import (
     COLORS,
@@ -17,6 +16,7 @@ from rmqlb.model.configuration import (
 )
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.user_files.config_places import project_file, user_file
+from rmqlb.verbs import amounts
 from rmqlb.views.report import FORMATS
 
 MOST_RETRIES = 20
@@ -73,7 +73,7 @@ def check_value(key: str, value: Value, where: str) -> None:
             raise UsageError(f"{where}: unknown format {value}", hint=suggestion("formats", str(value), FORMATS))
         case "color" if value not in COLORS:
             raise UsageError(f"{where} {value}: neither auto, always nor never")
-        case "source-timeout":
+        case "source-timeout" | "deadline":
             amounts.seconds(str(value), where)
         case "max-size":
             amounts.byte_count(str(value), where)

@@ -10,7 +10,6 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common import amounts
 from rmqlb.cli.common import producer_values as values
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.reading import fetch
@@ -38,6 +37,7 @@ from rmqlb.model.receive_scenario import (
 )
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted, suggestion
+from rmqlb.verbs import amounts
 from rmqlb.verbs.parse import must_differ, queue_number
 from rmqlb.views.report import duration
 

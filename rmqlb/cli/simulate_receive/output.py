@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common import amounts
 from rmqlb.cli.common.fail_on import judge, require_known
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.fail_on_figures.conditions import Condition
@@ -17,6 +16,7 @@ from rmqlb.engine.receive.findings import ended_findings
 from rmqlb.engine.receive.how_many import receives_within
 from rmqlb.engine.receive.simulate import receive_trials, simulate_receive
 from rmqlb.model.receive_scenario import MOST_RECEIVE_TRIALS
+from rmqlb.verbs import amounts
 
 if TYPE_CHECKING:
     from rmqlb.cli.simulate_receive.inputs import Gathered

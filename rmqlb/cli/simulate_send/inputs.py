@@ -8,9 +8,7 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common import amounts
 from rmqlb.cli.common import producer_values as values
-from rmqlb.cli.common.amounts import byte_count
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.terminal import Terminal
@@ -28,6 +26,8 @@ from rmqlb.model.send_report import KeySpread
 from rmqlb.model.send_scenario import ASSUMED_LATENCY, JAVA, NEWEST, ROUTE_POLL_US, Mode, ProxyMode, SendScenario
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.source_text import is_live
+from rmqlb.verbs import amounts
+from rmqlb.verbs.amounts import byte_count
 from rmqlb.views.report import duration
 
 _DEFAULT_MESSAGES = 1000

@@ -76,7 +76,7 @@ class LoadOptions(Struct, frozen=True):
     seed: Annotated[int, load_option(help="Random seed.")] = 1
     keys: Annotated[
         str | None,
-        load_option(metavar="FILE|-", help="Message keys, one per line, for --selector hash, FILE.py:NAME and expr:…"),
+        load_option(metavar="FILE|-", help="Message keys, one per line, for --selector hash and FILE.py:NAME"),
     ] = None
     key_type: Annotated[
         str, load_option(metavar="string|int|long", help="What the application passes to the selector.")
@@ -121,9 +121,9 @@ class ProducerOptions(Struct, frozen=True):
     selector: Annotated[
         str | None,
         producer_option(
-            metavar="hash|random|machine-room|BROKER:QUEUE|FILE.py:NAME|expr:E",
+            metavar="hash|random|machine-room|BROKER:QUEUE|FILE.py:NAME",
             help="The application picks the queue: one attempt, no retry. FILE.py is run; NAME(queues, key) returns "
-            "one. E is Java's arithmetic of arg (the key, otherwise the message's number) and n queues: expr:arg % n.",
+            "one, where key is a line of --keys, otherwise the message's number.",
         ),
     ] = None
     exclude: Annotated[

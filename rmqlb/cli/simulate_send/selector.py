@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 from rmqlb.cli.common import producer_values as values
 from rmqlb.cli.simulate_send.options import LoadOptions
-from rmqlb.engine.send.expressions import expression_selector
 from rmqlb.engine.send.java_hash import hash_code, long_hash_code
 from rmqlb.engine.send.selectors import hash_position
 from rmqlb.engine.user_functions import SELECTOR, quietly
@@ -22,7 +21,6 @@ from rmqlb.verbs.strategies import from_file, is_file
 
 _HOT_KEYS = 10
 _KEY_TYPES = ("string", "int", "long")
-_EXPRESSION = "expr:"
 
 
 def selector_of(
@@ -31,15 +29,13 @@ def selector_of(
     """The selector, and how the keys that it is given lie on the queues; raises UsageError, DataError."""
     if load.key_type not in _KEY_TYPES:
         raise UsageError(f"--key-type {load.key_type}: write string, int or long")
-    function = None if text is None else _written(text, load)
-    if text is not None and function is not None:
+    if text is not None and is_file(text):
+        function = from_file(text, "--selector", SELECTOR)
         keys = None if load.keys is None else _Keys(load, max_bytes)
         spread = None if keys is None else keys.spread(queues, lambda value: _quiet(function, queues, value))
-        title = getattr(function, "title", None)
-        name = title if isinstance(title, str) else f"{_EXPRESSION}{text[len(_EXPRESSION) :].strip()}"
-        return Selector("function", function=function, keys=keys.values if keys else (), text=name), spread
+        return Selector("function", function=function, keys=keys.values if keys else (), text=function.title), spread
     if load.keys is not None and text != "hash":
-        raise UsageError("--keys goes with --selector hash, FILE.py:NAME and expr:…")
+        raise UsageError("--keys goes with --selector hash and FILE.py:NAME")
     if text is None:
         return None, None
     if text == "hash":
@@ -79,14 +75,6 @@ class _Keys:
             place = (None, None) if queue is None else (queue.broker_name, queue.queue_id)
             hottest.append(HotKey(text, number, *place))
         return KeySpread(len(self._known), len(self._texts), tuple(hottest))
-
-
-def _written(text: str, load: LoadOptions) -> SelectorFunction | None:
-    if text.lower().startswith(_EXPRESSION):
-        # Without keys the message's number is one: an Integer, or a Long.
-        kind = "int" if load.keys is None and load.key_type == "string" else load.key_type
-        return expression_selector(text[len(_EXPRESSION) :], kind)
-    return from_file(text, "--selector", SELECTOR) if is_file(text) else None
 
 
 def _quiet(function: SelectorFunction, queues: Sequence[MessageQueue], value: str | int) -> MessageQueue | None:

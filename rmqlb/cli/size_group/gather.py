@@ -8,10 +8,8 @@ from math import fsum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.cli.common.group_simulation.parse import rates as typed_rates
-from rmqlb.cli.common.inputs import group_of
 from rmqlb.cli.common.options import GroupOptions, SourceOptions
-from rmqlb.cli.common.reading import wanted_for
+from rmqlb.cli.common.reading import earlier_snapshot, wanted_for
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.size_group.options import WorkOptions
 from rmqlb.cli.size_group.question import Asked
@@ -32,6 +30,8 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.model.words import counted
 from rmqlb.sources.source_text import is_live
+from rmqlb.verbs.group_simulation.parse import rates as typed_rates
+from rmqlb.verbs.rates_since import rates_since
 from rmqlb.verbs.strategies import Strategies
 
 _PLACEHOLDERS = "placeholder-ids"
@@ -119,7 +119,10 @@ def _on_topics(snapshot: ClusterSnapshot, which: GroupOptions, strategies: Strat
     group = _known(snapshot, which.group)
     if (group is None or group.client_ids is None) and (which.topic or group is not None or not snapshot.groups):
         which = replace(which, consumers="1")
-    return group_of(snapshot, which, strategies.settings_for, strategy=names[0] if names else None)
+    settings_of, strategy = strategies.settings_for, names[0] if names else None
+    found = replace(which, group=None).selection(None).resolve(snapshot, which.group, settings_of, strategy=strategy)
+    found.must_share()
+    return found
 
 
 def _known(snapshot: ClusterSnapshot, name: str | None) -> ConsumerGroup | None:
@@ -166,9 +169,8 @@ def _rates(
     typed = typed_rates(work.rate or (), topics)
     given = spread_evenly(typed, found.pulled_routes)
     if work.rates_since is not None:
-        from rmqlb.cli.common.rates_since import rates_since
-
-        given = rates_since(work.rates_since, source, which, found, snapshot, terminal) | given
+        earlier = earlier_snapshot(source, work.rates_since, terminal)
+        given = (rates_since(earlier, wanted_for(source, which), found, snapshot) if earlier else {}) | given
     with_queues = {queue.topic for queue in found.pulled_queues}
     return given, {topic: rate for topic, rate in typed.items() if topic not in with_queues}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from rmqlb.cli.common import amounts
 from rmqlb.cli.size_group.options import FutureIdOptions, LimitOptions, WhichSizesOptions, WorkOptions
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group_size import MOST_ID_TRIALS, MOST_QUEUES_PER_BROKER, MOST_SIZE, SizeLimits
+from rmqlb.verbs import amounts
 from rmqlb.verbs.strategies import Strategies
 
 _USUAL_IMBALANCE, _USUAL_UTILISATION = 1.1, 0.8

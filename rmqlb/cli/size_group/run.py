@@ -5,7 +5,7 @@ from __future__ import annotations
 from rmqlb.cli.common.fail_on import conditions, judge, require_known
 from rmqlb.cli.common.options import SourceOptions, StrategyOptions
 from rmqlb.cli.common.pictures import check_folder, write_picture
-from rmqlb.cli.common.reading import check_rates_since, fetch
+from rmqlb.cli.common.reading import earlier_snapshot, fetch
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.size_group.gather import Gathered, gather, wanted
 from rmqlb.cli.size_group.options import (
@@ -40,7 +40,7 @@ def run(
     """What the command does with its options; everything that needs no source is checked before it is read."""
     tried = conditions(what.fail_on or (), SIZE_FIGURES)
     check_folder(what.svg, "--svg")
-    check_rates_since(source, work.rates_since)
+    earlier_snapshot(source, work.rates_since, terminal)
     asked = asked_of(limits, sizes, work, ids, which.sdk)
     strategies = Strategies(strategy_options.strategy_option)
     names = strategies_of(sizes, strategies)

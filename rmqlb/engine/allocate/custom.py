@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
 from rmqlb.engine.user_functions import kind_of, quietly, shortened, thrown
-from rmqlb.errors import AllocationError, DataError
+from rmqlb.errors import CustomStrategyError, DataError
 from rmqlb.model.message_queue import MessageQueue
 
 _MOST_TIMES = 10
@@ -50,7 +50,7 @@ class CustomStrategy:
         try:
             answer: object = quietly(self._function, self._group, client_id, list(self._queues), list(self._client_ids))
         except (Exception, SystemExit) as error:
-            raise AllocationError(thrown(error, self._function)) from error
+            raise CustomStrategyError(thrown(error, self._function)) from error
         return self._checked(answer)
 
     def why(self, queue: MessageQueue) -> str:

@@ -168,7 +168,7 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
                 owners.setdefault(queue, []).append(client_id)
     if failures and len(failures) == len(set(ids)):
         first = next(iter(failures.values()))
-        raise AllocationError(str(first), prefix=f"topic {route.topic}: ", hint=_hint(members)) from first.__cause__
+        raise type(first)(str(first), prefix=f"topic {route.topic}: ", hint=_hint(members)) from first.__cause__
     if not ids or not queues:
         idle = dict.fromkeys(ids, "the topic has no readable queue")
     sorted_owners = {queue: tuple(sort_client_ids(set(its_owners))) for queue, its_owners in owners.items()}
@@ -211,7 +211,7 @@ def _strategies(queues: list[MessageQueue], ids: list[str], members: Members) ->
         for name, sdk in run if queues else ():
             found.strategy(name, sdk)
     except AllocationError as error:
-        raise AllocationError(str(error), hint=_hint(members)) from None
+        raise type(error)(str(error), hint=_hint(members)) from None
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from rmqlb.engine.allocate.conformance import own_findings
 from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES
 from rmqlb.engine.assignment.assign import runnable
 from rmqlb.engine.assignment.consumers import sort_findings
-from rmqlb.engine.assignment.detect import mixed_mismatches, not_shown
+from rmqlb.engine.assignment.detect import mismatch_findings, mixed_mismatches, not_shown
 from rmqlb.engine.assignment.group_sdks import mixed_finding
 from rmqlb.engine.assignment.owners import owners_by_strategy
 from rmqlb.engine.assignment.pop_and_proxy import nobody_online
@@ -22,6 +22,7 @@ from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.group_plan import must_ask_a_strategy
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import QueueState
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import OwnersReport, PopTopic, QueueOffsets
 
 
@@ -64,6 +65,8 @@ def owners_of_group(
         hidden=_hidden(group),
     )
     findings = _findings(group, report, shown, explain=explain)
+    if named and not any(each.code == "mismatch" for each in findings):
+        findings += _named_mismatch(group, report)
     return report, tuple(dict.fromkeys((*findings, *of_pop)))
 
 
@@ -106,6 +109,16 @@ def _offsets(group: Group) -> tuple[QueueOffsets, ...]:
         QueueOffsets(q.topic, q.broker_name, q.queue_id, state.broker_offset, state.consumer_offset, state.lag)
         for q, state in states
     )
+
+
+def _named_mismatch(group: Group, report: OwnersReport) -> Iterator[Finding]:
+    """A finding when the observed owners are those of no named strategy: it is about the strategy that fits best."""
+    differ = {each.strategy: each.mismatches or 0 for each in report.strategies}
+    if group.assumed or group.broadcasting or report.mixed_mismatches is not None or not all(differ.values()):
+        return
+    for closest in sorted(differ, key=lambda name: differ[name])[:1]:
+        predicted = {MessageQueue(q.topic, q.broker_name, q.queue_id): q.owners[closest] for q in report.queues}
+        yield from mismatch_findings(predicted, closest, group.states)
 
 
 def _findings(group: Group, report: OwnersReport, strategies: Sequence[str], *, explain: bool) -> list[Finding]:

@@ -123,12 +123,17 @@ def waive(
 ) -> tuple[tuple[Judgement, ...], tuple[WaiverUse, ...]]:
     """The judgements with the first waiver in force that lets each pass, and what became of every waiver.
 
-    What could not be judged is waived like a failure: both are known and accepted until the waiver's last day.
+    A waiver accepts a known failure. A limit that could not be judged stays incomplete, for nobody knows what the
+    waiver would accept.
     """
-    waived = tuple(replace(one, waiver=_first(one, waivers, today)) for one in judgements)
+    waived = tuple(
+        replace(one, waiver=_first(one, waivers, today)) if one.verdict == FAILED else one for one in judgements
+    )
     uses = Counter(waivers.index(one.waiver) for one in waived if one.waiver is not None)
+    open_for = [_first(one, waivers, today) for one in judgements if one.verdict == INCOMPLETE]
     return waived, tuple(
-        WaiverUse(waiver, _state(waiver, uses[index], today), uses[index]) for index, waiver in enumerate(waivers)
+        WaiverUse(waiver, _state(waiver, uses[index], waiver in open_for, today), uses[index])
+        for index, waiver in enumerate(waivers)
     )
 
 
@@ -149,8 +154,6 @@ def target(waiver: Waiver) -> str:
 
 
 def _first(one: Judgement, waivers: Sequence[Waiver], today: date) -> Waiver | None:
-    if one.verdict not in (FAILED, INCOMPLETE):
-        return None
     limit = None if one.limit is None else one.limit.name
     for waiver in waivers:
         if waiver.until >= today and waiver.fits(one.rule.name, one.rule.about, one.subject, limit):
@@ -158,7 +161,7 @@ def _first(one: Judgement, waivers: Sequence[Waiver], today: date) -> Waiver | N
     return None
 
 
-def _state(waiver: Waiver, uses: int, today: date) -> WaiverState:
+def _state(waiver: Waiver, uses: int, is_open: bool, today: date) -> WaiverState:
     if waiver.until < today:
         return "expired"
-    return "used" if uses else "unused"
+    return "used" if uses else "undecided" if is_open else "unused"

@@ -14,13 +14,16 @@ from rmqlb.engine.diagnose.evidence import (
     GroupEvidence,
 )
 from rmqlb.engine.diagnose.hypotheses import DUPLICATE, MIXED, SPLIT, SUBSCRIPTIONS, UNREACHABLE, Cause, Hypotheses
-from rmqlb.engine.diagnose.rule import ComesOf
+from rmqlb.engine.diagnose.lags import lags_of
+from rmqlb.engine.diagnose.links import cut_links, finding_of_links
+from rmqlb.engine.diagnose.rule import Case, ComesOf
+from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
 from rmqlb.model.group import MemberView, ProxyView
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
-from rmqlb.model.words import counted, messages
+from rmqlb.model.words import counted, messages, named
 
 
 def duplicate_client_ids(case: Hypotheses) -> Iterator[GroupFinding]:
@@ -47,9 +50,9 @@ def split_consumer_view(case: Hypotheses) -> Iterator[GroupFinding]:
     evidence = case.evidence
     evidence.must_share()
     if evidence.group.has_split_view:
-        if UNREACHABLE in case.present:
+        if UNREACHABLE in case.present or any(link.reason is None for link in cut_links(evidence)):
             raise ComesOf((UNREACHABLE,))
-        listed = [Counter(view.client_ids) for view in evidence.views]
+        listed = [Counter(evidence.group.processes_in(view)) for view in evidence.views]
         ids = [each for each in evidence.processes if len({counts[each] for counts in listed}) > 1]
         # Brokers hear of a consumer that starts or ends one after another, and may be read in between.
         passes = evidence.is_younger_than(FORGETS_MS if SPLIT not in case.explanation else CONVERGES_MS)
@@ -70,6 +73,11 @@ def broker_unreachable(case: Hypotheses) -> Iterator[GroupFinding]:
     """A broker does not list a consumer that others list, and the consumer owns none of its queues there."""
     evidence = case.evidence
     evidence.must_share()
+    links = cut_links(evidence)
+    if links:
+        yield finding_of_links(evidence, links)
+        evidence.must_be_all_lists()
+        return
     if evidence.group.has_split_view:
         if UNREACHABLE not in case.suspected:
             raise DataError(
@@ -107,55 +115,77 @@ def mixed_strategies(case: Hypotheses) -> Iterator[GroupFinding]:
             case,
             MIXED,
             consumers=tuple(sort_client_ids(i for i, name in evidence.strategies.items() if name != usual)),
-            facts=[evidence.seen(f"strategy of {i}", name) for i, name in evidence.strategies.items()],
+            facts=[evidence.seen(f"strategy of {ids}", name) for ids, name in by_value(evidence.strategies)],
             meaning="shares of different strategies overlap and leave queues out",
             remedy="Let all consumers run the same strategy" + (f"; most run {usual}." if usual else "."),
         )
     evidence.must_be_of_all(evidence.strategies, "strategy")
 
 
-def subscription_mismatch(case: Hypotheses) -> Iterator[GroupFinding]:
+def subscription_mismatch(case: Case) -> Iterator[GroupFinding]:
     """Consumers subscribe to different topics: the share of one that does not read a topic stays unassigned."""
     evidence = case.evidence
     evidence.must_share()
     if len(set(evidence.subscriptions.values())) > 1:
-        passes = SUBSCRIPTIONS not in case.explanation and evidence.is_younger_than(FORGETS_MS)
+        topics = {client_id: ", ".join(sorted(its)) for client_id, its in evidence.subscriptions.items()}
+        stalled = _stalled(case)
+        passes = SUBSCRIPTIONS not in case.explanation and evidence.is_younger_than(FORGETS_MS) and not stalled
         yield finding_of_cause(
             case,
             SUBSCRIPTIONS,
             severity=INFO if passes else None,
             consumers=other_subscriptions(evidence.group),
-            facts=[
-                evidence.seen(f"topics of {i}", ", ".join(sorted(topics)))
-                for i, topics in evidence.subscriptions.items()
-            ],
+            facts=[evidence.seen(f"topics of {ids}", its) for ids, its in by_value(topics)],
             meaning="a consumer that does not subscribe to a topic leaves its share of it unassigned",
             remedy="Give all consumers of the group the same subscriptions, or other topics another group.",
         )
     else:
-        yield from _other_filters(evidence)
+        yield from _other_filters(case)
     evidence.must_be_of_all(evidence.subscriptions, "subscription")
     if not evidence.filters and evidence.processes.keys() <= evidence.group.reports.keys():
         raise DataError("the snapshot has no tag filters of its consumers", hint=MAKE_EVIDENCE)
     evidence.must_be_of_all(evidence.filters, "tag filter")
 
 
-def _other_filters(evidence: GroupEvidence) -> Iterator[GroupFinding]:
-    """Consumers take different messages of a topic; a broker sends each what the last heartbeat of any asks for."""
+def _other_filters(case: Case) -> Iterator[GroupFinding]:
+    """Consumers take different messages of a topic; a broker sends each what the last heartbeat of any asks for.
+
+    A consumer drops what it did not ask for, and its offset stands still while all that comes is of that kind
+    (`PullAPIWrapper.processPullResult`, `DefaultMQPushConsumerImpl.correctTagsOffset`).
+    """
+    evidence = case.evidence
     for topic in sorted({topic for its in evidence.filters.values() for topic in its}):
         taken = {i: its[topic] for i, its in evidence.filters.items() if topic in its}
         if len(set(taken.values())) > 1:
             usual = Counter(taken.values()).most_common(1)[0][0]
+            queues = _stalled(case, topic)
+            stops = f" {counted(len(queues), 'queue')} not read; {evidence.unread_in(queues)}." if queues else ""
             yield GroupFinding(
                 SUBSCRIPTIONS,
-                INFO if evidence.is_younger_than(FORGETS_MS) else WARNING,
+                ERROR if queues else INFO if evidence.is_younger_than(FORGETS_MS) else WARNING,
                 evidence.group.group,
                 topic,
+                queues,
                 consumers=tuple(sort_client_ids(i for i, its in taken.items() if its != usual)),
-                evidence=tuple(evidence.seen(f"messages of {topic} that {i} takes", its) for i, its in taken.items()),
-                consequence="A consumer skips messages of its queues that only others take; the group never gets them.",
+                evidence=tuple(evidence.seen(f"messages of {topic} for {ids}", its) for ids, its in by_value(taken)),
+                consequence="A consumer skips messages of its queues that only others take; the group never gets them."
+                + stops,
                 remedy="Give all consumers of the group the same tags, or other tags another group.",
             )
+
+
+def _stalled(case: Case, topic: str | None = None) -> tuple[MessageQueue, ...]:
+    """The queues of the topic, or of all, whose offsets stand still, and whose consumers do not say why."""
+    lags = known(lambda: lags_of(case.evidence))
+    stalled = [] if lags is None else [queue for queue in lags.of("stalled") if topic in (None, queue.topic)]
+    left, _ = case.without_those_of(stalled, ("frozen-consumer", "consume-failing", "blocked-consumer", "pull-stopped"))
+    return left
+
+
+def by_value(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each value once, with the first few of the consumers that have it."""
+    for value in dict.fromkeys(values.values()):
+        yield named(i for i, own in values.items() if own == value), value
 
 
 def finding_of_cause(

@@ -21,6 +21,7 @@ from rmqlb.model.diagnosis import Evidence
 from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup, MemberView, ProxyView, Seen
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import is_ghost
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages
 
@@ -39,6 +40,8 @@ ASK_OTHERWISE = "clients in some languages report less than Java's; that consume
 """What to do where a consumer answered, and its report lacks something."""
 LOOK_AGAIN = "look again some seconds later; in a file, give the snapshot made before it with --earlier"
 """What to do where one look is too few."""
+LOOKS = 3
+"""A judgement of growth or stall needs so many looks, and `diagnose` takes so many unless told otherwise."""
 
 
 class DoesNotApply(Exception):
@@ -46,14 +49,23 @@ class DoesNotApply(Exception):
 
 
 class AnotherLookNeeded(DataError):
-    """A later look at the same group would decide it."""
+    """A later look at the same group would decide it.
 
-    def __init__(self, problem: str, *, after_ms: int | None = None) -> None:
-        super().__init__(problem, hint=LOOK_AGAIN if after_ms is None else _look_again(-(-after_ms // 1000)))
+    Args:
+        problem: what is not decided, and what would decide it.
+        after_ms: how much later the look has to be, in milliseconds; None where some seconds will do.
+        needed_ms: what all looks together have to cover, in milliseconds; the interval that is advised covers it.
+    """
+
+    def __init__(self, problem: str, *, after_ms: int | None = None, needed_ms: int = 0) -> None:
+        super().__init__(problem, hint=LOOK_AGAIN if after_ms is None else _look_again(after_ms, needed_ms))
 
 
-def _look_again(seconds: int) -> str:
-    later = f"look again {seconds} s later (--interval {seconds}s)"
+def _look_again(after_ms: int, needed_ms: int) -> str:
+    """One more look in time, or a run of `LOOKS` looks that cover all that is needed."""
+    after_s = -(-after_ms // 1000)
+    interval_s = max(after_s, -(-needed_ms // (1000 * (LOOKS - 1))))
+    later = f"look again {after_s} s later (--interval {interval_s}s)"
     return f"{later}; in a file, give the snapshot made before it with --earlier"
 
 
@@ -120,10 +132,21 @@ class GroupEvidence(Struct, dict=True, eq=False):
         """Client ID → how many processes have it, as the broker says that lists most of them."""
         return Counter(self.group.client_ids or ())
 
+    @cached_property
+    def ghosts(self) -> frozenset[str]:
+        """The listed clients that answer that they do not run the group."""
+        return frozenset(
+            part.detail
+            for part in self.facts.snapshot.unread
+            if (part.kind, part.name) == ("member", self.facts.name) and part.detail and is_ghost(part.reason)
+        )
+
     def must_be_all_lists(self) -> None:
         """Refuse to answer (DataError) as long as some broker of the group's topics has not listed its consumers."""
         if self._missing_list is not None:
-            raise DataError(self._missing_list, hint=ASK_BROKERS)
+            answered = self.facts.untold is None and not self.facts.snapshot.unread
+            hint = "read all brokers of its topics: -s rocketmq://HOST:9876" if answered else ASK_BROKERS
+            raise DataError(self._missing_list, hint=hint)
 
     @cached_property
     def _missing_list(self) -> str | None:
@@ -138,7 +161,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @cached_property
     def pushing(self) -> tuple[str, ...]:
         """The consumers that the client pulls for, as clients sort them (raises DataError)."""
-        return tuple(sort_client_ids(filter(self._pushes, self.processes)))
+        return tuple(sort_client_ids(filter(self._pushes, self.processes.keys() - self.ghosts)))
 
     def _pushes(self, client_id: str) -> bool:
         reports = self.group.reports
@@ -190,6 +213,22 @@ class GroupEvidence(Struct, dict=True, eq=False):
         """Queue → its owners, of the queues whose owners were observed."""
         return self.facts.observed
 
+    @property
+    def ask_offsets(self) -> str:
+        """What to do where the offsets of some queues are unknown."""
+        lost = [part for part in self.facts.snapshot.unread if part.kind == "offsets" and part.name == self.facts.name]
+        if lost:
+            return ASK_BROKERS
+        if len(self.looks) > 1:
+            return "look again: a queue counts once all looks have its offsets"
+        return "read the running cluster: -s rocketmq://HOST:9876; a snapshot has what was read then"
+
+    def stack_traces(self, of: str) -> str:
+        """The stack traces of consumers in a sentence, with the option that asks for them where none was."""
+        reports = (report.evidence for report in self.group.reports.values())
+        has_some = any(each is not None and each.stacks for each in reports)
+        return f"the stack traces of {of}" + ("" if has_some else " (--stacks)")
+
     def must_be_observed(self) -> None:
         """Refuse to answer (DataError) as long as some queue's owners are unknown."""
         unknown = sum(queue not in self.observed for queue in self.queues if queue.topic not in self.facts.popped)
@@ -219,7 +258,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     def must_be_of_all(self, known: Mapping[str, object], what: str) -> None:
         """Refuse to answer (DataError) when this is not known of each consumer, or there may be others."""
-        silent = [client_id for client_id in self.processes if client_id not in known]
+        silent = [client_id for client_id in self.processes if client_id not in known and client_id not in self.ghosts]
         if silent:
             raise DataError(
                 f"the {what} of {counted(len(silent), 'consumer')} is unknown: {silent[0]} did not report it",

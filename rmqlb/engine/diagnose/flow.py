@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.evidence import ASK_BROKERS, AnotherLookNeeded, GroupEvidence
-from rmqlb.engine.diagnose.lags import LOOKS, lags_of
-from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, is_at_limit, named, of_each, one_topic
+from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.diagnose.lags import another_look, lags_of, must_know_all
+from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, gravest, is_at_limit, named, of_each, one_topic
 from rmqlb.engine.diagnose.rule import Case, ComesOf
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import GroupFinding
@@ -16,6 +16,8 @@ from rmqlb.model.finding import INFO, WARNING
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.words import counted
+
+_CAUSES = ("consume-failing", "blocked-consumer", "head-blocked", "hot-queue", "slow-consumer")
 
 
 class AtLimit(Struct, frozen=True):
@@ -32,7 +34,7 @@ def flow_control(case: Case) -> Iterator[GroupFinding]:
     evidence = case.evidence
     found, doubts = of_each(evidence, limited)
     queues = [each.queue for _, each in found]
-    left, causes = case.without_those_of(queues, ("blocked-consumer", "head-blocked", "slow-consumer"))
+    left, causes = case.without_those_of(queues, _CAUSES)
     if queues and not left:
         raise ComesOf(causes)
     lasting = _lasting(evidence, left, doubts) if left else ()
@@ -68,17 +70,14 @@ def _lasting(evidence: GroupEvidence, queues: tuple[MessageQueue, ...], doubts: 
         )
         return ()
     lags = lags_of(evidence, queues)
-    if lags.unknown:
-        doubts.add(DataError(f"how far the group is in {counted(lags.unknown, 'queue')} is unknown", hint=ASK_BROKERS))
-    found = []
-    for queue, lag in lags.queues.items():
-        if lag.state in ("standing", "undecided"):
-            doubts.add(
-                AnotherLookNeeded(f"whether the lag of {counted(len(queues), 'queue')} shrinks shows in {LOOKS} looks")
-            )
-        elif lag.state == "stalled" or (lag.state == "growing" and lag.is_behind):
-            found.append(queue)
-    return tuple(found)
+    try:
+        must_know_all(evidence, lags)
+    except DataError as doubt:
+        doubts.add(doubt)
+    if lags.of("standing", "undecided"):
+        doubts.add(another_look(evidence, lags, "standing", "undecided"))
+    found = lags.of("stalled", "growing")
+    return tuple(queue for queue in found if lags.queues[queue].state == "stalled" or lags.queues[queue].is_behind)
 
 
 def _held_back(
@@ -98,7 +97,7 @@ def _held_back(
         ids,
         tuple(
             consumer.seen(f"{each.what} that {consumer.client_id} holds of {named(each.queue)}", each.value, each.limit)
-            for consumer, each in found
+            for consumer, each in gravest(found, lambda each: each.value / max(each.limit, 1))
         ),
         f"{counted(len(queues), 'queue')} not pulled until the listener has caught up; {evidence.unread_in(queues)}.",
         "Nothing is wrong as long as the lag shrinks."

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_CONSUMERS, AnotherLookNeeded, GroupEvidence
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, AnotherLookNeeded, GroupEvidence
 from rmqlb.engine.diagnose.reports import HELD_MS, Doubts, one_topic
 from rmqlb.engine.diagnose.rule import Case
 from rmqlb.errors import DataError, RmqlbError
@@ -31,7 +31,9 @@ def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
     evidence = case.evidence
     evidence.must_share()
     doubts, found = Doubts(), list[_Frozen]()
-    for client_id in sort_client_ids(i for i in evidence.processes if i not in evidence.group.reports):
+    for client_id in sort_client_ids(
+        i for i in evidence.processes if i not in evidence.group.reports and i not in evidence.ghosts
+    ):
         try:
             frozen = _frozen(case, client_id)
         except DataError as doubt:
@@ -78,7 +80,8 @@ def _frozen(case: Case, client_id: str) -> _Frozen | None:
         offsets = [None if state is None else state.consumer_offset for state in states]
         if None in offsets:
             raise DataError(
-                f"how far the group is in the queues predicted for {client_id} is unknown", hint=ASK_BROKERS
+                f"how far the group is in the queues predicted for {client_id} is unknown",
+                hint=evidence.ask_offsets,
             )
         if len(set(offsets)) > 1:
             return None

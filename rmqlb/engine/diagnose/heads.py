@@ -7,7 +7,16 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from rmqlb.engine.diagnose.evidence import ASK_OTHERWISE, AnotherLookNeeded
-from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, is_at_limit, named, of_each, one_topic, waits
+from rmqlb.engine.diagnose.reports import (
+    ConsumerReports,
+    Doubts,
+    gravest,
+    is_at_limit,
+    named,
+    of_each,
+    one_topic,
+    waits,
+)
 from rmqlb.engine.diagnose.rule import Case, ComesOf
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
@@ -43,7 +52,9 @@ def head_blocked(case: Case) -> Iterator[GroupFinding]:
     """The first message of a queue is not finished while later ones are."""
     evidence = case.evidence
     found, doubts = of_each(evidence, standing_heads)
-    left, causes = case.without_those_of([head.queue for _, head in found], ("blocked-consumer", "lock-lost"))
+    left, causes = case.without_those_of(
+        [head.queue for _, head in found], ("consume-failing", "blocked-consumer", "lock-lost")
+    )
     own = [(consumer, head) for consumer, head in found if head.queue in left]
     proven = [(consumer, head) for consumer, head in own if head.doubt is None]
     if proven:
@@ -56,11 +67,13 @@ def head_blocked(case: Case) -> Iterator[GroupFinding]:
             one_topic(queues),
             queues,
             tuple(sort_client_ids({consumer.client_id for consumer, _ in proven})),
-            tuple(fact for consumer, head in proven for fact in _facts(consumer, head)),
-            f"The committed offset of {counted(len(queues), 'queue')} stays where it is; a restart redelivers what was "
-            f"consumed after it; {evidence.unread_in(queues)}.",
+            tuple(
+                fact for consumer, head in gravest(proven, lambda head: head.held_ms) for fact in _facts(consumer, head)
+            ),
+            f"The committed offset of {counted(len(queues), 'queue')} stays where it is; {_meaning(proven)}; "
+            f"{evidence.unread_in(queues)}.",
             f"Look at what the listener of {first_consumer.client_id} does with offset {first.offset} of "
-            f"{named(first.queue)} (--stacks shows its threads).",
+            f"{named(first.queue)}; see {evidence.stack_traces(first_consumer.client_id)}.",
         )
     if found and not own:
         raise ComesOf(causes)
@@ -68,6 +81,13 @@ def head_blocked(case: Case) -> Iterator[GroupFinding]:
         if head.doubt is not None:
             doubts.add(head.doubt)
     doubts.settle()
+
+
+def _meaning(proven: list[tuple[ConsumerReports, StandingHead]]) -> str:
+    """An orderly consumer takes no later message before that one is finished."""
+    if all(consumer.now.orderly for consumer, _ in proven):
+        return "later messages wait for that one"
+    return "a restart redelivers what was consumed after it"
 
 
 def standing_heads(consumer: ConsumerReports) -> Iterator[StandingHead]:
@@ -100,6 +120,7 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue, waiting: int) 
             f"whether {consumer.client_id} finishes offset {first} of {named(item.queue)} shows in looks over "
             f"{needed // 1000} s or more in which others are finished; they show {held // 1000} s",
             after_ms=max(needed - held, 0) or None,
+            needed_ms=needed,
         )
     stops = bool(consumer.now.orderly) or (doubt is None and is_at_limit(consumer, item) is not None)
     return StandingHead(item.queue, first, waiting - 1, held, needed, stops, doubt)

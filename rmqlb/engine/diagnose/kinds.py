@@ -33,11 +33,8 @@ def no_consumer_online(case: Hypotheses) -> Iterator[GroupFinding]:
         ERROR if waiting else INFO if all_read else WARNING,
         evidence.group.group,
         evidence=(
-            evidence.seen("consumers that brokers list", 0, threshold=1),
-            *(
-                evidence.seen(f"consumers that {view.seen.where} lists", 0, threshold=1, by=view.seen)
-                for view in proxies
-            ),
+            evidence.seen("consumers that brokers list", 0),
+            *(evidence.seen(f"consumers that {view.seen.where} lists", 0, by=view.seen) for view in proxies),
         ),
         consequence=f"No queue is read{unless}" + (f"; {messages(waiting)} unread." if waiting else "."),
         remedy="Start a consumer." if proxies else f"Start a consumer; if it has some, {ask_proxy(evidence.group)}.",

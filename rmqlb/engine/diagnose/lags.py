@@ -1,43 +1,47 @@
 """Rules for messages that wait, queue by queue over several looks: Burrow's states of lag.
 
-Rule of this file: consumers commit their offsets every 5 s, so that what the looks show of a queue is as old as that. A
-lag that such a time brings is none, and growth counts only beyond it.
+Rules of this file:
+- Consumers commit their offsets every 5 s, so that what the looks show of a queue is as old as that. A lag that such a
+  time brings is none, and growth counts only beyond it.
+- The last look decides whether messages wait. A small lag at an earlier look only says since when they can have waited.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from itertools import pairwise
-from math import inf
+from math import ceil, inf
 from typing import Literal
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.evidence import ASK_BROKERS, CONVERGES_MS, AnotherLookNeeded, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.evidence import CONVERGES_MS, LOOKS, AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import CAUSES
 from rmqlb.engine.diagnose.reports import one_topic
 from rmqlb.engine.diagnose.rule import Case, ComesOf
+from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING
-from rmqlb.model.group import CONSUME_ACTIVELY
+from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.words import counted, messages
 
 LagState = Literal["fine", "draining", "rewound", "growing", "stalled", "standing", "undecided"]
 
-LOOKS = 3
-"""So many looks a judgement of growth or stall needs."""
 SPAN_MS = 15_000
-"""And so long from the first to the last: offsets are committed three times (`persistConsumerOffsetInterval`)."""
+"""From the first look to the last: offsets are committed three times (`persistConsumerOffsetInterval`)."""
 COMMITTED_MS = 7_000
 """What was consumed that long ago is committed: 5 s, and 2 s for the looks themselves."""
 BEHIND_MS = 60_000
 """A group that is less behind may be working off a burst."""
 CAUSES_OF_LAG = (
     *CAUSES,
+    "broker-silent",
+    "broker-gone",
+    "consumer-gone",
     "unassigned-queues",
     "frozen-consumer",
+    "consume-failing",
     "blocked-consumer",
     "pull-stopped",
     "lock-lost",
@@ -99,20 +103,71 @@ class QueueLag(Struct, frozen=True):
         'growing'
         >>> QueueLag((0, 10_000, 20_000), (0, 100, 200), (100, 110, 120)).state
         'undecided'
+        >>> QueueLag((0, 150_000, 300_000), (5, 5, 5), (0, 153_000, 306_000)).state
+        'stalled'
         """
-        if 0 in self.lags:
+        if not self.lags[-1]:
             return "fine"
         if self.offsets[-1] < max(self.offsets):
             return "rewound"
-        enough = len(self.at) >= LOOKS and self.span_ms >= SPAN_MS
-        if self.offsets[0] == self.offsets[-1]:
-            return "stalled" if enough and self.span_ms >= 2 * (self.call_ms or 0) else "standing"
-        usual = self.per_s * COMMITTED_MS / 1000
-        if min(self.lags) <= usual:
+        return self._standing if self._stands else self._moving
+
+    @property
+    def _stands(self) -> bool:
+        return self.offsets[0] == self.offsets[-1]
+
+    @property
+    def _standing(self) -> LagState:
+        if self._caught_up_ms < SPAN_MS:
             return "fine"
-        if any(after < before for before, after in pairwise(self.lags)):
+        return "stalled" if len(self.at) >= LOOKS and self.shown_ms >= self.needed_ms else "standing"
+
+    @property
+    def _moving(self) -> LagState:
+        usual = self.per_s * COMMITTED_MS / 1000
+        if self.lags[-1] <= usual:
+            return "fine"
+        if self.lags[-1] < max(self.lags):
             return "draining"
-        return "growing" if enough and self.grown > usual else "undecided"
+        since = self._grows_since
+        if since and self.lags[since] > usual and self.lags[-1] - self.lags[since] <= usual:
+            return "draining"
+        if self.samples < LOOKS or self.shown_ms < SPAN_MS:
+            return "undecided"
+        if self.lags[-1] - self.lags[since] > usual:
+            return "growing"
+        return "fine" if self.shown_ms >= self.needed_ms else "undecided"
+
+    @property
+    def shown_ms(self) -> int:
+        """For how long the looks show that messages wait; where offsets move, that the lag does not shrink."""
+        if self._stands:
+            return self.at[-1] - next((at for at, lag in zip(self.at, self.lags, strict=True) if lag), self.at[-1])
+        return self.at[-1] - self.at[self._grows_since]
+
+    @property
+    def needed_ms(self) -> int:
+        """From how long on that decides: two calls of the listener, or a growth that commits do not hide."""
+        if self._stands:
+            return max(SPAN_MS, ceil(2 * (self.call_ms or 0)))
+        return SPAN_MS if len(self.at) < LOOKS or self.shown_ms < SPAN_MS else BEHIND_MS
+
+    @property
+    def samples(self) -> int:
+        """How many looks count: where offsets move, those since the lag last was small or shrank."""
+        return len(self.at) - (0 if self._stands else self._grows_since)
+
+    @property
+    def _caught_up_ms(self) -> float:
+        """How long ago a look showed no unread message."""
+        return self.at[-1] - max((at for at, lag in zip(self.at, self.lags, strict=True) if not lag), default=-inf)
+
+    @property
+    def _grows_since(self) -> int:
+        """The last look at which the lag had shrunk, or was one that commits bring; otherwise the first."""
+        usual = self.per_s * COMMITTED_MS / 1000
+        low = (n for n, lag in enumerate(self.lags) if lag <= usual or (n and lag < self.lags[n - 1]))
+        return max(low, default=0)
 
 
 class Lags(Struct, frozen=True):
@@ -141,12 +196,12 @@ def lags_of(evidence: GroupEvidence, queues: Collection[MessageQueue] | None = N
 def lag_growing(case: Case) -> Iterator[GroupFinding]:
     """The group reads, and what is left to read becomes more."""
     evidence = case.evidence
-    must_have_offsets(evidence)
+    must_have_offsets(case)
     lags = lags_of(evidence)
     growing = lags.of("growing")
     must_commit(evidence, growing)
-    left, causes = case.without_those_of(growing, (*CAUSES_OF_LAG, "slow-consumer", "flow-control"))
-    behind = tuple(q for q in left if lags.queues[q].is_behind and not _passes(evidence, q))
+    left, causes = case.without_those_of(growing, (*CAUSES_OF_LAG, "hot-queue", "slow-consumer", "flow-control"))
+    behind = tuple(q for q in left if lags.queues[q].is_behind and not passes(evidence, q))
     if behind:
         yield _growing(evidence, lags, behind)
     if growing and not left:
@@ -159,12 +214,12 @@ def lag_growing(case: Case) -> Iterator[GroupFinding]:
 def lag_stalled(case: Case) -> Iterator[GroupFinding]:
     """Messages wait, and the group's offset does not move."""
     evidence = case.evidence
-    must_have_offsets(evidence)
+    must_have_offsets(case)
     lags = lags_of(evidence)
     stalled = lags.of("stalled")
     must_commit(evidence, stalled)
     left, causes = case.without_those_of(stalled, CAUSES_OF_LAG)
-    lasting = tuple(queue for queue in left if not _passes(evidence, queue))
+    lasting = tuple(queue for queue in left if not passes(evidence, queue))
     if lasting:
         yield _stalled(evidence, lags, lasting)
     if stalled and not left:
@@ -174,14 +229,29 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
         yield _stalled(evidence, lags, left, passes=True)
 
 
-def must_have_offsets(evidence: GroupEvidence) -> None:
-    """Refuse groups without a consumer, and those that do not keep their offsets at brokers."""
-    if evidence.lists and evidence.facts.apart is not None:
-        raise DoesNotApply(evidence.facts.apart)
+def must_have_offsets(case: Case) -> None:
+    """Refuse groups that keep their offsets at their consumers, and those that surely have no consumer.
+
+    Raises:
+        DoesNotApply: it is BROADCASTING, or nobody is online and nothing waits.
+        ComesOf: messages wait because nobody is online.
+    """
+    evidence = case.evidence
+    if evidence.group.message_model == BROADCASTING:
+        raise DoesNotApply("BROADCASTING consumers keep their offsets themselves")
+    if case.has("no-consumer-online"):
+        if evidence.lag(tuple(evidence.group.queues)):
+            raise ComesOf(("no-consumer-online",))
+        raise DoesNotApply("no consumer is visible")
 
 
 def must_commit(evidence: GroupEvidence, queues: Collection[MessageQueue]) -> None:
-    """Refuse (DataError) to judge these queues where consumers may store their offsets elsewhere than at brokers."""
+    """Refuse (DataError) to judge these queues where consumers may store their offsets elsewhere than at brokers.
+
+    Brokers themselves keep the offsets of what is consumed by POP, which Proxies do for their clients.
+    """
+    if known(lambda: evidence.facts.assigned_by) in ("pop", "proxy"):
+        return
     reports = evidence.group.reports
     kinds = {reports[i].consumer_type if i in reports else None for i in evidence.processes}
     if queues and ("pull" in kinds or (None in kinds and evidence.group.consume_type == CONSUME_ACTIVELY)):
@@ -212,22 +282,45 @@ def _call_ms(evidence: GroupEvidence, topic: str, client_id: str) -> float | Non
     return statuses[topic].consume_ms if topic in statuses else None
 
 
-def _passes(evidence: GroupEvidence, queue: MessageQueue) -> bool:
+def passes(evidence: GroupEvidence, queue: MessageQueue) -> bool:
     """A rebalance is at work, which stops reading for a while."""
     return evidence.changes_hands(queue) or evidence.is_younger_than(CONVERGES_MS)
 
 
 def _settle(lags: Lags, evidence: GroupEvidence, *states: LagState) -> None:
     """Refuse (DataError) to say that all is in order as long as some queue is undecided or unknown."""
-    undecided = lags.of(*states)
-    if undecided:
-        waiting = messages(evidence.lag(undecided), "unread ")
-        raise AnotherLookNeeded(
-            f"{waiting} in {counted(len(undecided), 'queue')}: whether they become more shows in {LOOKS} looks "
-            f"over {SPAN_MS // 1000} s or more"
-        )
+    if lags.of(*states):
+        raise another_look(evidence, lags, *states)
+    must_know_all(evidence, lags)
+
+
+def must_know_all(evidence: GroupEvidence, lags: Lags) -> None:
+    """Refuse (DataError) to say that all is in order where the offsets of a queue are unknown."""
     if lags.unknown:
-        raise DataError(f"how far the group is in {counted(lags.unknown, 'queue')} is unknown", hint=ASK_BROKERS)
+        problem = f"how far the group is in {counted(lags.unknown, 'queue')} is unknown"
+        raise DataError(problem, hint=evidence.ask_offsets)
+
+
+def another_look(evidence: GroupEvidence, lags: Lags, *states: LagState) -> AnotherLookNeeded:
+    """What the looks do not show yet of the queues in these states, and how much longer they have to be."""
+    queues = lags.of(*states)
+    its = [lags.queues[queue] for queue in queues]
+    what = f"lag trend ({messages(evidence.lag(queues))} in {counted(len(queues), 'queue')})"
+    fewest, needed = min(len(lag.at) for lag in its), max(lag.needed_ms for lag in its)
+    if fewest < LOOKS:
+        over = f"{LOOKS} samples over at least {ceil(needed / 1000)} s"
+        longer = needed if needed > SPAN_MS else None
+        return AnotherLookNeeded(f"{what}: needs {over}, got {fewest}", after_ms=longer, needed_ms=needed)
+    fewest = min(lag.samples for lag in its)
+    if fewest < LOOKS:
+        return AnotherLookNeeded(f"{what}: needs {LOOKS} samples since it was small or shrank, got {fewest}")
+    missing = max(its, key=lambda lag: lag.needed_ms - lag.shown_ms)
+    wanted = "offsets that stand still" if missing.state == "standing" else "samples in which it does not shrink"
+    return AnotherLookNeeded(
+        f"{what}: needs {wanted} for {ceil(missing.needed_ms / 1000)} s, got {missing.shown_ms // 1000} s",
+        after_ms=max(missing.needed_ms - missing.shown_ms, SPAN_MS),
+        needed_ms=missing.needed_ms,
+    )
 
 
 def _growing(
@@ -269,14 +362,18 @@ def _stalled(
         queues,
         evidence=(
             *_sums(evidence, lags, queues),
-            evidence.seen("messages consumed in these queues between the looks", 0, threshold=1),
+            evidence.seen("messages consumed in these queues between the looks", 0),
         ),
         consequence=f"{counted(len(queues), 'queue')} not read for at least {span // 1000} s; "
         f"{evidence.unread_in(queues)}.",
-        remedy="Look again after a minute: a rebalance passes."
-        if passes
-        else "Look at the log and the stack traces (--stacks) of the consumers that own these queues.",
+        remedy="Look again after a minute: a rebalance passes." if passes else _where_to_look(evidence),
     )
+
+
+def _where_to_look(evidence: GroupEvidence) -> str:
+    if known(lambda: evidence.facts.assigned_by) in ("pop", "proxy"):
+        return "Look whether the processes of its consumers run, and what their listeners wait for."
+    return f"Look at the log and {evidence.stack_traces('the consumers that own these queues')}."
 
 
 def _sums(evidence: GroupEvidence, lags: Lags, queues: tuple[MessageQueue, ...]) -> Iterator[Evidence]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from rmqlb.engine.diagnose.evidence import ASK_OTHERWISE, AnotherLookNeeded
-from rmqlb.engine.diagnose.reports import BLOCKED_MS, ConsumerReports, Doubts, of_each, one_topic, waits
+from rmqlb.engine.diagnose.reports import BLOCKED_MS, ConsumerReports, Doubts, gravest, of_each, one_topic, waits
 from rmqlb.engine.diagnose.rule import Case
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
@@ -31,6 +31,7 @@ class Stuck(Struct, frozen=True):
         idle_ms: for how long it has consumed none.
         held_ms: for how long the looks show that.
         needed_ms: from which on that is more than usual.
+        old: what proves it where `held_ms` does not.
     """
 
     queues: tuple[MessageQueue, ...]
@@ -38,6 +39,23 @@ class Stuck(Struct, frozen=True):
     idle_ms: int
     held_ms: int
     needed_ms: int
+    old: OldMessages | None = None
+
+
+class OldMessages(Struct, frozen=True):
+    """More messages of a topic than the consumer pulls in a minute, so that it has had some for longer.
+
+    Attributes:
+        topic: of which they are.
+        number: how many it had.
+        pulled: how many it pulled in the last minute.
+        before_ms: how long before the last look it had them.
+    """
+
+    topic: str
+    number: int
+    pulled: int
+    before_ms: int
 
 
 def blocked_consumer(case: Case) -> Iterator[GroupFinding]:
@@ -54,10 +72,14 @@ def blocked_consumer(case: Case) -> Iterator[GroupFinding]:
             one_topic(queues),
             queues,
             ids,
-            tuple(fact for consumer, stuck in found for fact in _facts_of_stuck(consumer, stuck)),
+            tuple(
+                fact
+                for consumer, stuck in gravest(found, lambda stuck: stuck.idle_ms)
+                for fact in _facts_of_stuck(consumer, stuck)
+            ),
             f"{counted(len(ids), 'consumer')} consume{'s' * (len(ids) == 1)} nothing: {counted(len(queues), 'queue')} "
             f"wait{'s' * (len(queues) == 1)}; {evidence.unread_in(queues)}.",
-            f"Look at the stack traces of {ids[0]} (--stacks) for what its listener waits for, and give that call a "
+            f"Look at {evidence.stack_traces(ids[0])} for what its listener waits for, and give that call a "
             "timeout; a restart frees it until the next such call.",
         )
     doubts.settle()
@@ -97,14 +119,16 @@ def stuck_listener(consumer: ConsumerReports) -> Iterator[Stuck]:
 def _proven(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], waiting: int) -> Stuck:
     """That the messages of these idle queues were not pulled just now (raises AnotherLookNeeded)."""
     held, needed = _held(consumer, queues), consumer.unusual_ms(queue.topic for queue in queues)
-    if held < needed and not _has_old_messages(consumer):
+    old = _old_messages(consumer) if held < needed else None
+    if held < needed and old is None:
         raise AnotherLookNeeded(
             f"the listener of {consumer.client_id} has messages, and ended no call for {held // 1000} s or more; "
             f"more than usual is {needed // 1000} s",
             after_ms=needed - held,
+            needed_ms=needed,
         )
     times = [item.last_consume for item in consumer.queues if item.queue in queues and item.last_consume is not None]
-    return Stuck(queues, waiting, consumer.clock.age(max(times)), held, needed)
+    return Stuck(queues, waiting, consumer.clock.age(max(times)), held, needed, old)
 
 
 def _is_idle(consumer: ConsumerReports, item: ProcessQueue) -> bool:
@@ -139,12 +163,12 @@ def _held(consumer: ConsumerReports, queues: Sequence[MessageQueue]) -> int:
     return held
 
 
-def _has_old_messages(consumer: ConsumerReports) -> bool:
-    """It had more messages than it has pulled since in a minute, so that it has some for longer (raises DataError)."""
+def _old_messages(consumer: ConsumerReports) -> OldMessages | None:
+    """What shows that it has some messages for longer than a minute, where anything does (raises DataError)."""
     (read_at, now), *earlier = reversed(consumer.history)
     for before, look in earlier:
         if any(queue in look and look[queue].last_consume != now[queue].last_consume for queue in now):
-            return False
+            return None
         if read_at - before < SAMPLED_MS:
             continue
         had: Counter[str] = Counter()
@@ -153,19 +177,20 @@ def _has_old_messages(consumer: ConsumerReports) -> bool:
         for topic, number in had.items():
             pulled = consumer.status(topic).pulled_per_s
             if pulled is not None and number > pulled * BLOCKED_MS / 1000:
-                return True
-    return False
+                return OldMessages(topic, number, round(pulled * BLOCKED_MS / 1000), read_at - before)
+    return None
 
 
 def _facts_of_stuck(consumer: ConsumerReports, stuck: Stuck) -> Iterator[Evidence]:
     own, minute = consumer.client_id, BLOCKED_MS // 1000
     yield consumer.seen(f"messages that {own} has pulled and not consumed", stuck.waiting, threshold=1)
     yield consumer.seen(f"seconds since {own} consumed a message of these queues", stuck.idle_ms // 1000, minute)
-    yield consumer.seen(
-        f"seconds between looks in which no call of its listener ended at {own}",
-        stuck.held_ms // 1000,
-        stuck.needed_ms // 1000,
-    )
+    if stuck.old is None:
+        fact = f"seconds between looks in which no call of its listener ended at {own}"
+        yield consumer.seen(fact, stuck.held_ms // 1000, stuck.needed_ms // 1000)
+    else:
+        fact = f"messages of {stuck.old.topic} that {own} had {stuck.old.before_ms // 1000} s before"
+        yield consumer.seen(f"{fact}, more than it pulls in a minute", stuck.old.number, stuck.old.pulled + 1)
     yield from _stacks(consumer)
 
 

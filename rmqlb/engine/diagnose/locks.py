@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from rmqlb.engine.diagnose.evidence import ASK_OTHERWISE, CONVERGES_MS, AnotherLookNeeded, DoesNotApply, GroupEvidence
-from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, named, of_each, one_topic
+from rmqlb.engine.diagnose.reports import SHOWN_CONSUMERS, ConsumerReports, Doubts, gravest, named, of_each, one_topic
 from rmqlb.engine.diagnose.rule import Case
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
@@ -48,7 +48,10 @@ def lock_lost(case: Case) -> Iterator[GroupFinding]:
             one_topic(queues),
             queues,
             tuple(sort_client_ids(ids)),
-            (*(_lost(consumer, item) for consumer, item in lost), *_twice(evidence, twice)),
+            (
+                *(_lost(consumer, item) for consumer, item in gravest(lost, lambda item: -(item.last_lock or 0))),
+                *_twice(evidence, twice),
+            ),
             f"{counted(len(queues), 'queue')} {'consumed by two consumers at once' if twice else 'not consumed'}; "
             f"{evidence.unread_in(queues)}.",
             "Look whether these consumers reach the brokers of these queues, and whether a broker has restarted; "
@@ -81,7 +84,7 @@ def dropped_but_consuming(case: Case) -> Iterator[GroupFinding]:
                     f"seconds since {consumer.client_id} consumed {named(item.queue)}, which was taken from it",
                     consumer.clock.age(item.last_consume or 0) // 1000,
                 )
-                for consumer, item in found
+                for consumer, item in gravest(found, lambda item: item.last_consume or 0)
             ),
             f"{counted(len(queues), 'queue')} consumed by a former owner"
             + (f" beside {', '.join(sort_client_ids(shared))}: messages are delivered twice." if shared else "."),
@@ -160,7 +163,7 @@ def _lost(consumer: ConsumerReports, item: ProcessQueue) -> Evidence:
 
 
 def _twice(evidence: GroupEvidence, twice: Mapping[MessageQueue, frozenset[str]]) -> Iterator[Evidence]:
-    for queue in sort_queues(twice):
+    for queue in sort_queues(twice)[:SHOWN_CONSUMERS]:
         ids = sort_client_ids(twice[queue])
         yield evidence.seen(
             f"consumers that report the lock of {named(queue)}: {', '.join(ids)}", len(ids), threshold=2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rmqlb.engine.diagnose.evidence import ASK_BROKERS, CONVERGES_MS, AnotherLookNeeded, DoesNotApply
+from rmqlb.engine.diagnose.evidence import CONVERGES_MS, AnotherLookNeeded, DoesNotApply
 from rmqlb.engine.diagnose.hypotheses import CAUSES
 from rmqlb.engine.diagnose.reports import named
 from rmqlb.engine.diagnose.rule import Case, ComesOf
@@ -14,6 +14,8 @@ from rmqlb.model.finding import INFO, WARNING
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.words import counted, messages
+
+_SHOWN = 4
 
 
 def offset_rewound(case: Case) -> Iterator[GroupFinding]:
@@ -28,7 +30,7 @@ def offset_rewound(case: Case) -> Iterator[GroupFinding]:
         for queue, was in look.queues.items():
             state = evidence.group.queues.get(queue)
             if state is None or was.consumer_offset is None or state.consumer_offset is None:
-                raise DataError("some offsets are known of one look only", hint=ASK_BROKERS)
+                raise DataError("some offsets are known of one look only", hint=evidence.ask_offsets)
             by = max(was.consumer_offset, 0) - max(state.consumer_offset, 0)
             if by > 0:
                 back[queue] = max(by, back.get(queue, 0))
@@ -47,7 +49,8 @@ def offset_rewound(case: Case) -> Iterator[GroupFinding]:
             evidence.group.group,
             queues=queues,
             evidence=tuple(
-                evidence.seen(f"messages back in {named(queue)}", back[queue], threshold=1) for queue in queues
+                evidence.seen(f"messages back in {named(queue)}", back[queue], threshold=1)
+                for queue in sorted(queues, key=lambda queue: -back[queue])[:_SHOWN]
             ),
             consequence=f"{messages(again)} of {counted(len(queues), 'queue')} redelivered.",
             remedy="If no one has reset the offsets, look for consumers that store offsets over each other's."

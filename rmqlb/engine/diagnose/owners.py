@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 
 from rmqlb.engine.assignment.balance import counts
 from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_CONSUMERS, CONVERGES_MS, DoesNotApply, GroupEvidence
-from rmqlb.engine.diagnose.hypotheses import DUPLICATE, Hypotheses
+from rmqlb.engine.diagnose.hypotheses import DUPLICATE
 from rmqlb.engine.diagnose.rule import Case, ComesOf
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
+from rmqlb.model.group import RETRY_PREFIX
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.words import counted, messages
 
@@ -62,12 +63,17 @@ def mismatch(case: Case) -> Iterator[GroupFinding]:
     """Each queue has one owner, but no prediction gives these."""
     evidence = case.evidence
     _must_share(evidence)
+    if not evidence.queues and case.has("no-read-queues"):
+        raise ComesOf(("no-read-queues",))
     if case.smallest is not None:
         evidence.must_be_observed()
         return
     bad = {_BAD[len(owners) > 1] for owners in evidence.observed.values() if len(owners) != 1}
+    if case.answer("broker-gone").findings:  # consumers share the queues by a route that has it until they poll it
+        raise ComesOf(("broker-gone",))
     if bad:
-        _, causes = case.without_those_of([q for q, its in evidence.observed.items() if len(its) != 1], ("mixed-sdks",))
+        queues = [q for q, its in evidence.observed.items() if len(its) != 1]
+        _, causes = case.without_those_of(queues, ("consumer-gone", "mixed-sdks"))
         raise ComesOf(causes or tuple(sorted(bad)))
     evidence.must_be_of_all(evidence.strategies, "strategy")
     evidence.must_be_of_all(evidence.subscriptions, "subscription")
@@ -89,7 +95,7 @@ def mismatch(case: Case) -> Iterator[GroupFinding]:
     )
 
 
-def more_consumers_than_queues(case: Hypotheses) -> Iterator[GroupFinding]:
+def more_consumers_than_queues(case: Case) -> Iterator[GroupFinding]:
     """Consumers without a queue, since no topic has as many queues as the group has consumers."""
     evidence = case.evidence
     evidence.must_share()
@@ -99,8 +105,9 @@ def more_consumers_than_queues(case: Hypotheses) -> Iterator[GroupFinding]:
         raise DataError(evidence.facts.untold, hint=ASK_BROKERS)
     if consumers <= most:
         return
-    numbers = counts(evidence.facts.ownership.owners, evidence.processes)
-    idle = tuple(sort_client_ids(client_id for client_id, number in numbers.items() if not number))
+    idle = _idle(evidence)
+    if idle and case.has("no-read-queues"):
+        raise ComesOf(("no-read-queues",))
     if idle:
         yield GroupFinding(
             "more-consumers-than-queues",
@@ -118,7 +125,7 @@ def _is_several_processes(evidence: GroupEvidence, owners: tuple[str, ...]) -> b
     return any(evidence.processes[client_id] > 1 for client_id in owners)
 
 
-def idle_by_strategy(case: Hypotheses) -> Iterator[GroupFinding]:
+def idle_by_strategy(case: Case) -> Iterator[GroupFinding]:
     """Consumers to which their strategy gives no queue, although some topic has enough for all."""
     evidence = case.evidence
     evidence.must_share()
@@ -126,9 +133,10 @@ def idle_by_strategy(case: Hypotheses) -> Iterator[GroupFinding]:
         return
     if len(evidence.processes) > _most_queues(evidence):
         raise DoesNotApply("it has more consumers than queues")
-    owners, predicted = evidence.facts.ownership.owners, evidence.facts.predicted
-    numbers, shares = (counts(its, evidence.processes) for its in (owners, predicted))
-    idle = tuple(sort_client_ids(i for i, number in numbers.items() if not number and not shares[i]))
+    shares = counts(evidence.facts.predicted, evidence.processes)
+    idle = tuple(client_id for client_id in _idle(evidence) if not shares[client_id])
+    if idle and case.has("no-read-queues"):
+        raise ComesOf(("no-read-queues",))
     if idle:
         them = "it" if len(idle) == 1 else "them"
         yield GroupFinding(
@@ -140,6 +148,18 @@ def idle_by_strategy(case: Hypotheses) -> Iterator[GroupFinding]:
             consequence=f"{counted(len(idle), 'consumer')} idle: the strategy gives {them} no queue.",
             remedy="Nothing is wrong; show-owners --explain gives the reason, and shows other strategies.",
         )
+
+
+def _idle(evidence: GroupEvidence) -> tuple[str, ...]:
+    """The consumers without a queue, also of topics that brokers do not list: those of another subscription."""
+    numbers = counts(evidence.facts.ownership.owners, evidence.processes)
+    owning = {
+        client_id
+        for queue, state in evidence.group.queues.items()
+        if not queue.topic.startswith(RETRY_PREFIX)
+        for client_id in state.owners or ()
+    }
+    return tuple(sort_client_ids(i for i, number in numbers.items() if not number and i not in owning))
 
 
 def _most_queues(evidence: GroupEvidence) -> int:
@@ -171,7 +191,7 @@ def _bad(case: Case, is_bad: Callable[[tuple[str, ...]], bool]) -> tuple[Message
     left = tuple(queue for queue in queues if not case.gives(queue, evidence.observed[queue]))
     if not left:
         raise ComesOf(case.present)
-    left, causes = case.without_those_of(left, ("mixed-sdks",))
+    left, causes = case.without_those_of(left, ("consumer-gone", "mixed-sdks"))
     if not left:
         raise ComesOf(causes)
     return left

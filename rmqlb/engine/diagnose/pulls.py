@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rmqlb.engine.diagnose.evidence import ASK_OTHERWISE, AnotherLookNeeded
-from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, is_at_limit, named, of_each, one_topic
+from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, gravest, is_at_limit, named, of_each, one_topic
 from rmqlb.engine.diagnose.rule import Case, ComesOf
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import GroupFinding
@@ -16,6 +16,7 @@ from rmqlb.model.words import counted
 
 PULLS_WITHIN_MS = 120_000
 """A pull leads to the next one (`ProcessQueue.PULL_MAX_IDLE_TIME`)."""
+_CAUSES = ("broker-silent", "broker-gone", "broker-unreachable-from-consumer", "blocked-consumer")
 LONGEST_PULL_MS = 20_000
 """A pull that finds no message ends after 15 s (`brokerSuspendMaxTimeMillis`), for which brokers look every 5 s."""
 
@@ -24,7 +25,7 @@ def pull_stopped(case: Case) -> Iterator[GroupFinding]:
     """A consumer has a queue and does not pull from it, although it may."""
     evidence = case.evidence
     found, doubts = of_each(evidence, stopped_pulls)
-    left, causes = case.without_those_of([item.queue for _, item in found], ("blocked-consumer",))
+    left, causes = case.without_those_of([item.queue for _, item in found], _CAUSES)
     own = [(consumer, item) for consumer, item in found if item.queue in left]
     if own:
         waiting = evidence.lag(left)
@@ -42,7 +43,7 @@ def pull_stopped(case: Case) -> Iterator[GroupFinding]:
                     consumer.clock.age(item.last_pull or 0) // 1000,
                     PULLS_WITHIN_MS // 1000,
                 )
-                for consumer, item in own
+                for consumer, item in gravest(own, lambda item: -(item.last_pull or 0))
             ),
             f"{counted(len(left), 'queue')} not pulled; {evidence.unread_in(left)}.",
             f"Look for errors of the pull and rebalance threads in the log of {ids[0]}, and restart it: "

@@ -35,6 +35,8 @@ HELD_MS = 8_000
 """What stands for less may be the usual; looks are 10 s apart, less what reading takes."""
 BLOCKED_MS = 60_000
 """From which on `ConsumerRunningInfo.analyzeProcessQueue` suspects a listener that has messages and ends none."""
+SHOWN_CONSUMERS = 3
+"""Of so many consumers a finding has evidence; it names all of them."""
 USUAL_CALLS = 10
 """So many times the mean duration of a call is more than usual."""
 
@@ -131,6 +133,16 @@ def of_each(
     except DataError as error:
         doubts.add(error)
     return found, doubts
+
+
+def gravest(
+    found: Sequence[tuple[ConsumerReports, Found]], size: Callable[[Found], float]
+) -> list[tuple[ConsumerReports, Found]]:
+    """The gravest of each consumer, of the few consumers with the gravest: enough to prove what holds for all."""
+    of_each_consumer: dict[str, tuple[ConsumerReports, Found]] = {}
+    for consumer, each in sorted(found, key=lambda pair: size(pair[1]), reverse=True):
+        of_each_consumer.setdefault(consumer.client_id, (consumer, each))
+    return list(of_each_consumer.values())[:SHOWN_CONSUMERS]
 
 
 def push_consumers(evidence: GroupEvidence, doubts: Doubts) -> Iterator[ConsumerReports]:

@@ -53,6 +53,10 @@ class Case(Hypotheses, dict=True, eq=False):
             left -= its
         return tuple(sort_queues(left)), tuple(acting)
 
+    def has(self, code: str) -> bool:
+        """Whether the rule of that code is asked here and finds anything."""
+        return code in self._checks and bool(self.answer(code).findings)
+
     def _grave(self, code: str) -> list[GroupFinding]:
         found = self.answer(code).findings if code in self._checks else ()
         return [finding for finding in found if finding.severity != INFO]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from rmqlb.engine.assignment.pop_and_proxy import only_grpc
-from rmqlb.engine.diagnose.causes import consequence_of, finding_of_cause, most
+from rmqlb.engine.diagnose.causes import by_value, consequence_of, finding_of_cause, most
 from rmqlb.engine.diagnose.evidence import DoesNotApply
 from rmqlb.engine.diagnose.hypotheses import CAUSES, SDKS, Hypotheses
 from rmqlb.errors import RmqlbError
@@ -28,7 +28,8 @@ def mixed_sdks(case: Hypotheses) -> Iterator[GroupFinding]:
     if len(numbers) > 1:
         usual = most(numbers)
         others = tuple(sort_client_ids(i for i, language in languages.items() if language != usual and not is_grpc(i)))
-        facts = tuple(evidence.seen(f"language of {i}", language) for i, language in sorted(languages.items()))
+        languages = dict(sorted(languages.items()))
+        facts = tuple(evidence.seen(f"language of {ids}", language) for ids, language in by_value(languages))
         yield _finding(case, languages, others, facts, usual)
     evidence.must_be_of_all(languages, "language")
 

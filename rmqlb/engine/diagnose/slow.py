@@ -7,9 +7,9 @@ from statistics import median
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_OTHERWISE, AnotherLookNeeded, GroupEvidence
-from rmqlb.engine.diagnose.lags import LOOKS, SPAN_MS, Lags, QueueLag, lags_of, must_have_offsets
-from rmqlb.engine.diagnose.reports import ConsumerReports, Doubts, one_topic, push_consumers
+from rmqlb.engine.diagnose.evidence import ASK_OTHERWISE, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.lags import Lags, QueueLag, another_look, lags_of, must_have_offsets, must_know_all
+from rmqlb.engine.diagnose.reports import SHOWN_CONSUMERS, ConsumerReports, Doubts, one_topic, push_consumers
 from rmqlb.engine.diagnose.rule import Case, ComesOf
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
@@ -19,7 +19,7 @@ from rmqlb.model.words import counted
 
 SLOWER = 2
 """A consumer is slow whose listener takes that many times what the others' takes."""
-_CAUSES = ("frozen-consumer", "blocked-consumer", "head-blocked")
+_CAUSES = ("frozen-consumer", "consume-failing", "blocked-consumer", "head-blocked")
 
 
 class Slow(Struct, frozen=True):
@@ -45,7 +45,9 @@ class Slow(Struct, frozen=True):
 def slow_consumer(case: Case) -> Iterator[GroupFinding]:
     """The lag of some consumers grows while that of others does not, and their listeners take longer."""
     evidence = case.evidence
-    must_have_offsets(evidence)
+    must_have_offsets(case)
+    if evidence.lists and evidence.facts.apart is not None:
+        raise DoesNotApply(evidence.facts.apart)
     doubts, lags = Doubts(), lags_of(evidence)
     reports = {consumer.client_id: consumer for consumer in push_consumers(evidence, doubts)}
     shares = _shares(evidence, lags)
@@ -59,9 +61,8 @@ def slow_consumer(case: Case) -> Iterator[GroupFinding]:
         doubts.settle()
         evidence.must_be_observed()
     if lags.of("standing", "undecided"):
-        raise AnotherLookNeeded(f"whose lag grows shows in {LOOKS} looks over {SPAN_MS // 1000} s or more")
-    if lags.unknown:
-        raise DataError(f"how far the group is in {counted(lags.unknown, 'queue')} is unknown", hint=ASK_BROKERS)
+        raise another_look(evidence, lags, "standing", "undecided")
+    must_know_all(evidence, lags)
     if growing and not left:
         raise ComesOf(causes)
 
@@ -95,9 +96,14 @@ def _slow_ones(
                         hint=ASK_OTHERWISE,
                     )
                 )
-            elif own >= SLOWER * usual and any(share[queue].is_behind for queue in queues):
+            elif own >= _too_long_ms(usual) and any(share[queue].is_behind for queue in queues):
                 inflow = sum(lag.inflow_per_s for queue, lag in share.items() if queue.topic == topic)
                 yield Slow(reports[client_id], topic, queues, own, usual, inflow)
+
+
+def _too_long_ms(usual_ms: float) -> float:
+    """A call of less than 1 ms counts as one of 1 ms: below it the figures say nothing."""
+    return SLOWER * max(usual_ms, 1.0)
 
 
 def _usual_ms(reports: Mapping[str, ConsumerReports], others: list[str], topic: str) -> float | None:
@@ -119,7 +125,7 @@ def _finding(evidence: GroupEvidence, slow: list[Slow], others: int) -> GroupFin
         one_topic(queues),
         queues,
         ids,
-        tuple(fact for each in slow for fact in _facts(evidence, each)),
+        tuple(fact for each in slow[:SHOWN_CONSUMERS] for fact in _facts(evidence, each)),
         f"The lag of {counted(len(queues), 'queue')} grows, that of {counted(others, 'other consumer')} does not; "
         f"{evidence.unread_in(queues)}.",
         f"Compare {ids[0]} with the others: its machine, its connections, the messages that it gets.",
@@ -128,7 +134,7 @@ def _finding(evidence: GroupEvidence, slow: list[Slow], others: int) -> GroupFin
 
 def _facts(evidence: GroupEvidence, slow: Slow) -> Iterator[Evidence]:
     own, seen = slow.consumer.client_id, slow.consumer.seen
-    yield seen(f"ms per call of the listener of {own}", round(slow.call_ms), round(SLOWER * slow.usual_ms))
+    yield seen(f"ms per call of the listener of {own}", round(slow.call_ms), round(_too_long_ms(slow.usual_ms)))
     consumed = slow.consumer.status(slow.topic).consumed_per_s
     if consumed is not None:
         yield seen(f"messages of {slow.topic} that {own} consumes per second", round(consumed))

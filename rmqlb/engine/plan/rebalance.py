@@ -94,7 +94,7 @@ def _change(
 
 
 def _only_counted(side: Side) -> Spread:
-    return replace(spread({}, side.members.client_ids), idle=0)
+    return replace(spread({}, side.members.client_ids), idle=0, queues_per_consumer=None)
 
 
 def compare(plan: RebalancePlan, before: Side, after: Side, strategies: Iterable[str]) -> RebalancePlan:
@@ -152,7 +152,7 @@ def _summary(
     after = spread(merged(becomes), ids_after, broadcasting=everybody)
     return Summary(
         moved=changes[MOVED],
-        minimum_moves=sum_if_known(least),
+        minimum_moves=None if (fewest := sum_if_known(least)) is None else min(fewest, changes[MOVED]),
         newly_assigned=changes[ASSIGNED],
         newly_unassigned=changes[UNASSIGNED],
         added=changes[ADDED],

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import count
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from rmqlb.engine.arguments import check_route, require, shown
 from rmqlb.engine.send.async_oneway import AsyncSender, OnewaySender
-from rmqlb.engine.send.cluster_state import NEVER
 from rmqlb.engine.send.fast_forward import FastForward
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.engine.send.recorder import LostSink, Sink
@@ -207,23 +205,17 @@ def no_queues(route: TopicRouteData) -> DataError:
     )
 
 
-def play(
-    simulation: SendSimulation, *, skip: bool, progress: Callable[[int], None] | None = None, most_events: int = NEVER
-) -> int | None:
+def play(simulation: SendSimulation, *, skip: bool, progress: Callable[[int], None] | None = None) -> int:
     """Let the simulation come to its end; with `skip` it jumps over what repeats itself.
 
-    Returns how many events were taken; None when there were more than `most_events`, and it is given up.
+    Returns how many events were taken.
     """
     sender = _sender(simulation)
     fast_forward = FastForward(simulation) if skip and simulation.scenario.sdk == JAVA else None
     told = 0
-    for events in count(1):
-        event = simulation.next_event()
-        if event is None:
-            simulation.close()
-            return events
-        if events > most_events:
-            break
+    events = 1
+    while (event := simulation.next_event()) is not None:
+        events += 1
         now, thread = event
         if fast_forward is not None and thread.number == 1 and not thread.busy and fast_forward.jump(thread, now):
             continue
@@ -231,7 +223,8 @@ def play(
         if progress is not None and simulation.clock.started - told >= 20_000:
             told = simulation.clock.started
             progress(told)
-    return None
+    simulation.close()
+    return events
 
 
 def _sender(simulation: SendSimulation) -> Sender:

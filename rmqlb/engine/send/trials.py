@@ -1,7 +1,7 @@
 """Many trials of one scenario: random starts of the round robin, latencies and resets, and what they add up to.
 
 Rules of this file:
-- A trial is what `simulate_send` makes of it; who runs it (`trial_runner`) changes nothing.
+- A trial is what `simulate_send` makes of it.
 - Whether to go on is asked between blocks only, whose lengths are always the same. Sums are made in portions of a
   fixed length, so that they do not depend on blocks.
 """
@@ -64,8 +64,8 @@ def simulate_trials(
     runner = TrialRunner(route, scenario)
     summary = _Summary(runner)
     for block in [range(trials)] if precision is None else blocks(trials):
-        for counts in runner.run(block):
-            summary.add(counts)
+        for trial in block:
+            summary.add(runner.run(trial))
             if progress is not None:
                 progress(summary.trials)
         if precision is not None and block.start and summary.half_width() <= precision:
@@ -103,12 +103,12 @@ class _Summary:
         self._began = [0] * len(failures)
         self._until: list[Counter[int]] = [Counter() for _ in failures]
 
-    def add(self, counts: list[TrialCounts]) -> None:
-        self.trials += len(counts)
-        self._waiting += counts
-        while len(self._waiting) >= FIRST_BLOCK:
-            self._add(self._waiting[:FIRST_BLOCK])
-            del self._waiting[:FIRST_BLOCK]
+    def add(self, counts: TrialCounts) -> None:
+        self.trials += 1
+        self._waiting.append(counts)
+        if len(self._waiting) == FIRST_BLOCK:
+            self._add(self._waiting)
+            self._waiting = []
 
     def _add(self, counts: list[TrialCounts]) -> None:
         per_ms = self._runner.per_ms

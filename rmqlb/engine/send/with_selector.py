@@ -8,7 +8,6 @@ from typing import assert_never
 from rmqlb.engine.randomness import stream_key
 from rmqlb.engine.send.clock import Thread
 from rmqlb.engine.send.exceptions import NO_ROUTE, RETURNED_NULL, THREW
-from rmqlb.engine.send.expressions import JavaError
 from rmqlb.engine.send.selectors import JavaRandom, hash_position
 from rmqlb.engine.send.sender import Sender
 from rmqlb.engine.send.simulation import SendSimulation
@@ -84,8 +83,6 @@ class _Asked:
         key = self._keys[(message - 1) % len(self._keys)] if self._keys else message
         try:
             queue: object = quietly(self._function, list(queues), key)
-        except JavaError as error:
-            raise SelectorError(str(error)) from error
         except (Exception, SystemExit) as error:
             raise SelectorError(thrown(error, self._function)) from error
         if queue is None or (isinstance(queue, MessageQueue) and queue in queues):

@@ -21,7 +21,15 @@ import pyarrow as pa
 from rmqlb.errors import DocumentError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.pipeline.arrow import Batches, arrow_schema
-from rmqlb.pipeline.ingest.document_ids import FileDocument, cluster_name, digest, reason_of, snapshot_id
+from rmqlb.pipeline.ingest.document_ids import (
+    FileDocument,
+    check_day,
+    cluster_name,
+    digest,
+    last_day,
+    reason_of,
+    snapshot_id,
+)
 from rmqlb.pipeline.ingest.fleet_rows import weight
 from rmqlb.pipeline.ingest.input_files import PathLabels, path_labels
 from rmqlb.pipeline.ingest.snapshot_rows import rows_of
@@ -140,7 +148,7 @@ def _document(out: _Out, given: FileDocument, counts: dict[str, int]) -> Batches
     kind = None
     try:
         read = given.read()
-        day = labels.date if read.taken_at is None else read.taken_at.date()
+        day = check_day(labels.date if read.taken_at is None else read.taken_at.date(), last_day(), given.file)
         ids = {"cluster": cluster_name(labels, read), "snapshot": snapshot_id(read, hash_, labels)}
         key = {"doc": doc, "date": day, **ids}
         # Pieces are merged later; here they are only tried, so that a bad one is rejected by itself.

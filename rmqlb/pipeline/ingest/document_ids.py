@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from urllib.parse import quote
 
 from rmqlb.errors import DataError, RmqlbError
@@ -62,6 +63,23 @@ def check_cluster(name: str) -> str:
     if "\0" in name or len(quote(name, safe="")) > 200 or name == "__HIVE_DEFAULT_PARTITION__":
         raise DataError(f"the cluster's name {name[:40]!r} cannot be that of a folder", hint="call it otherwise")
     return name
+
+
+def last_day() -> date:
+    """The last day that is not in the future anywhere on earth."""
+    return (datetime.now(UTC) + timedelta(hours=14)).date()
+
+
+def check_day(day: date | None, latest: date, file: str) -> date | None:
+    """The day, unless it is in the future (raises DataError): that is the clock of the machine that took the snapshot.
+
+    >>> check_day(date(2126, 1, 2), date(2026, 1, 2), "a.json")
+    Traceback (most recent call last):
+    rmqlb.errors.DataError: a.json: its date 2126-01-02 is in the future
+    """
+    if day is not None and day > latest:
+        raise DataError(f"{file}: its date {day} is in the future", hint="check the clock where it was taken")
+    return day
 
 
 def snapshot_id(document: Document, hash_: str, labels: PathLabels) -> str:

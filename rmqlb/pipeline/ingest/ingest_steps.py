@@ -62,6 +62,28 @@ def replaced_documents(fresh: DataFrame, documents: DataFrame) -> DataFrame:
     return both.filter(same_time).select("cluster", "before").distinct()
 
 
+def rivals(snapshots: DataFrame, documents: DataFrame | None, rows: int = 0) -> DataFrame:
+    """Fresh `HEADS`, and documents of the same dates → cluster, time (`at`), and two files (`file`, `other`).
+
+    Each of the two files has another snapshot of that cluster and time. `rows`: about how many heads there are.
+    """
+    moment = ["cluster", "takenAt"]
+    at_once = Window.partitionBy(*moment)
+    place = fn.struct("file", "position", "snapshot")
+    few = in_few_parts(snapshots.filter("kind = 'snapshot' AND takenAt IS NOT NULL"), rows)
+    marked = few.withColumn("first", fn.min(place).over(at_once)).withColumn("last", fn.max(place).over(at_once))
+    other = fn.when(fn.col("first.snapshot") != fn.col("last.snapshot"), fn.col("last.file"))
+    if documents is not None:
+        there = documents.filter("kind = 'snapshot'").select(*moment, fn.col("file").alias("itsFile"))
+        both = few.select(*moment, "file").join(in_few_parts(there, rows).hint("merge"), moment)
+        before = both.filter("file <> itsFile").groupBy(*moment).agg(fn.min("itsFile").alias("before"))
+        marked = marked.join(before.hint("merge"), moment, "left")
+        other = fn.coalesce(other, fn.col("before"))
+    at = fn.date_format("takenAt", "yyyy-MM-dd'T'HH:mm:ss'Z'").alias("at")  # collected, it would be in local time
+    found = marked.select("cluster", at, fn.col("first.file").alias("file"), other.alias("other"))
+    return found.filter("other IS NOT NULL")
+
+
 def semi(frame: DataFrame, kept: DataFrame, *columns: str) -> DataFrame:
     """The rows whose values are among those kept."""
     return frame.join(kept.select(*columns).distinct(), list(columns), "left_semi").select(*frame.columns)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as fn
 
+from rmqlb.errors import DataError
 from rmqlb.pipeline.ingest import arrow_udf
 from rmqlb.pipeline.ingest import ingest_steps as steps
 from rmqlb.pipeline.ingest.arrow_udf import PIECES, READ, ROWS
@@ -100,6 +101,8 @@ class Taker:
         told = Observation()
         kept = only.filter(fresh.observe(told, fn.count(fn.lit(1)).alias("fresh")))
         written = self._writing.add(DOCUMENTS, kept, gone)
+        if written:
+            refuse_rivals(only.filter(fresh), documents, read.documents)
         number = told.get["fresh"]
         if written == read.documents and read.all_rows_count:
             rows, empty = read.rows, frozenset(table.name for table in ROWS if not read.counts[table.name])
@@ -133,6 +136,7 @@ class Taker:
         there, old = self._pieces_of_before(read, added)
         together = self._together(old.unionByName(added))
         snapshots = only.filter(fresh.filter("kind = 'snapshot'"))
+        refuse_rivals(snapshots, documents)
         gone, changed = self._replaced(read, snapshots, documents, new)
         all_is_taken = number == read.documents and only == RowFilter() and read.all_rows_count
         if all_is_taken and not together.counts["failed"]:
@@ -221,6 +225,16 @@ class Taker:
         replaced = steps.replaced_documents(fresh.filter("kind = 'snapshot'"), elsewhere)
         rows = replaced.collect()
         return tuple(sorted({row["before"] for row in rows})), frozenset(row["cluster"] for row in rows)
+
+
+def refuse_rivals(snapshots: DataFrame, documents: DataFrame | None, rows: int = 0) -> None:
+    """Raise DataError where two files have different snapshots of one cluster and time: one would win by chance."""
+    for row in steps.rivals(snapshots, documents, rows).take(1):
+        raise DataError(
+            f"cluster {row['cluster']} at {row['at']} is in two files that differ: {row['file']} and {row['other']}",
+            hint="if they are two clusters of one name, put each in a folder cluster=NAME, or name it with --cluster",
+            code="two-of-one-time",
+        )
 
 
 def _values(frame: DataFrame) -> list[str]:

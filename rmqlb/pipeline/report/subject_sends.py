@@ -23,11 +23,12 @@ _CASE = ("scenario", "latencyFault")
 
 
 class Scenario(Row, frozen=True):
-    """All topics' producers under a failure schedule, means over the trials.
+    """The producers of a cluster's topics under a failure schedule, means over the trials.
 
     `messages`, `retries` and `lost` are numbers; `losing`: topics that lost a message.
     """
 
+    cluster: str
     scenario: str
     latency_fault: bool
     topics: int
@@ -97,7 +98,8 @@ def sends(tables: Tables, asked: Asked, top: int) -> Callable[[], dict[str, Any]
 
 _MOST_LOST = ("-lost", "-losingTrials", "cluster", "topic", *_CASE)
 _MOST_FAILED = ("-failures", "-attempts", "cluster", "brokerName", *_CASE)
-_CASE_FIELDS = ("scenario", "latency_fault")
+_CASE_FIELDS = ("cluster", "scenario", "latency_fault")
+_OF_CLUSTERS = ("cluster", *_CASE)
 
 
 def _lost_share(one: Scenario) -> float:
@@ -112,7 +114,7 @@ def _sum(found: Sequence[Scenario], name: str) -> float | None:
 
 
 def _scenarios(topics: DataFrame) -> DataFrame:
-    return topics.groupBy(*_CASE).agg(
+    return topics.groupBy(*_OF_CLUSTERS).agg(
         fn.count("*").alias("topics"),
         count_if(fn.col("lost") > 0).alias("losing"),
         *sums("messages", "retries", "lost"),
@@ -128,7 +130,7 @@ def _brokers(of_brokers: DataFrame) -> DataFrame:
 
 _BY_SCENARIO = sum_query(
     "sends",
-    _CASE,
+    _OF_CLUSTERS,
     [
         ("count(*)", "topics"),
         ("sum(CASE WHEN lost > 0 THEN 1 ELSE 0 END)", "losing"),
@@ -139,7 +141,7 @@ _BY_SCENARIO = sum_query(
     ],
 )
 _SCENARIOS = rows_query(
-    f"({_BY_SCENARIO})", "", ("-lost / nullif(messages, 0)", "-retries", *_CASE), rows=MOST_SCENARIOS
+    f"({_BY_SCENARIO})", "", ("-lost / nullif(messages, 0)", "-retries", *_OF_CLUSTERS), rows=MOST_SCENARIOS
 )
 _BY_BROKER = sum_query(
     "send_shares",
@@ -165,9 +167,9 @@ def producers(
     if not found:
         return Section(name, title, (said("Nothing: no producer was simulated."),))
     scenarios = grid_of(
-        "Each scenario over all topics, the largest share lost first; means over the trials",
+        "Each scenario over all topics of a cluster, the largest share lost first; means over the trials",
         found,
-        names("scenario"),
+        names("cluster", "scenario"),
         _LATENCY_FAULT,
         counts("topics", ("that lose", "losing"), "messages"),
         decimals("lost"),
@@ -187,16 +189,16 @@ def producers(
         seen = (
             said("Of {} simulated messages {} are lost on average over the trials.", round(totals.messages), lost),
             said(
-                "The largest share is lost in {} (latency fault {}), by the producers of {} of {} topics.",
-                worst.scenario, _switch(worst), worst.losing, worst.topics,
+                "The largest share is lost in cluster {}, {} (latency fault {}), by the producers of {} of {} topics.",
+                worst.cluster, worst.scenario, _switch(worst), worst.losing, worst.topics,
             ),
         )  # fmt: skip
     few = found[:IN_PICTURE]
     parts = [share_of(one.lost if lost else one.retries, one.messages) or 0 for one in few]
     axis = "messages lost per million" if lost else "retries per million messages"
     picture = bars(
-        Picture(name, title, f"Bars: {axis}, for each scenario with and without latency fault."),
-        [f"{one.scenario}, {_switch(one)}" for one in few],
+        Picture(name, title, f"Bars: {axis}, for each cluster and scenario with and without latency fault."),
+        [f"{one.cluster}: {one.scenario}, {_switch(one)}" for one in few],
         [Series("per million", [1e6 * part for part in parts])],
         f"{axis} (latency fault off or on)",
     )

@@ -22,6 +22,7 @@ import httpx
 from rmqlb.errors import DocumentError, EndpointError, ProtocolError, UsageError
 from rmqlb.sources.backoff import PassingFault, wait_before_retry
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values
+from rmqlb.sources.pace import Deadline
 
 _TRY_AGAIN = frozenset({429, 502, 503, 504})
 
@@ -36,6 +37,7 @@ class HttpSettings:
     max_bytes: int = DEFAULT_LIMIT
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
+    deadline: Deadline | None = None  # after which nothing is asked any more, whatever `timeout` is
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,16 @@ class HttpClient:
 
     def get(self, path: str, params: Mapping[str, str] | None = None) -> Answer:
         """Read, and after a passing fault read again (raises EndpointError, ProtocolError)."""
+        whole = self._settings.deadline
         for attempt in range(self._settings.retries + 1):
+            if whole is not None:
+                whole.must_leave_time_for(f"GET {self._base}{path}")
             last = attempt == self._settings.retries
             try:
                 answer = self._once("GET", path, params=dict(params or {}))
             except PassingFault as fault:
+                if whole is not None:
+                    whole.must_leave_time_for(f"GET {self._base}{path}")
                 if last:
                     raise fault.error from None
                 asked = None
@@ -97,7 +104,8 @@ class HttpClient:
     def _once(self, method: str, path: str, **arguments: Any) -> Answer:
         where = f"{method} {self._base}{path}"
         limit = self._settings.max_bytes
-        with _deadline(self._settings.timeout):
+        whole = self._settings.deadline
+        with _deadline(self._settings.timeout if whole is None else min(self._settings.timeout, whole.rest)):
             try:
                 with self._client.stream(method, self._base + path, **arguments) as response:
                     body = collect(response.iter_raw(), limit, where)

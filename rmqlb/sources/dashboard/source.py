@@ -136,6 +136,10 @@ class DashboardReads:
     def message_type(self, topic: str, address: str) -> None:
         """A Dashboard is not asked."""
 
+    def silent_brokers_answer(self) -> bool:
+        """The Dashboard asks brokers by itself, each time anew."""
+        return False
+
     def unread(self) -> list[Unread]:
         return []
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import BinaryIO
 
 from rmqlb.errors import DocumentError
-from rmqlb.model.group import States
 from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources.dump.read_document import GZIP, read_document
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, too_large
+from rmqlb.sources.source import NothingToAsk
 
 STDIN = "-"
 _CHUNK = 1 << 20
 
 
-class DumpSource:
+class DumpSource(NothingToAsk):
     """A dump in a file or on stdin."""
 
     def __init__(self, path: str, *, max_bytes: int = DEFAULT_LIMIT, stdin: BinaryIO | None = None) -> None:
@@ -29,21 +29,8 @@ class DumpSource:
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
         progress(self._where, 0, 0)
-        topic = wanted.topics[0] if wanted.topics is not None and len(wanted.topics) == 1 else None
-        body = self._body()
-        return read_document(body, self._where, wanted, topic=topic, group=wanted.group, limit=self._max_bytes).snapshot
-
-    def ask_offsets(self, *_: object) -> States | None:  # a dump holds what it holds
-        return None
-
-    def ask_assignments(self, *_: object) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        return None
-
-    def ask_stacks(self, *_: object, **__: object) -> Mapping[str, tuple[str, ...]]:
-        return {}
-
-    def ask_message_type(self, *_: object) -> None:
-        return None
+        of = {"topic": wanted.only_topic, "group": wanted.group}
+        return read_document(self._body(), self._where, wanted, **of, limit=self._max_bytes).snapshot
 
     def _body(self) -> bytes:
         body = collect(self._chunks(), self._max_bytes, self._where)

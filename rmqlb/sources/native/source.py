@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from rmqlb.errors import DocumentError, EndpointError
+from msgspec.structs import replace
+
+from rmqlb.errors import DocumentError, EndpointError, RmqlbError
 from rmqlb.model.group import NOT_STORED, QueueState, Seen, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
@@ -21,6 +23,7 @@ from rmqlb.remoting import requests
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.version import V5_0_0
+from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.limits import require_few_values
@@ -28,11 +31,15 @@ from rmqlb.sources.live import utc_now
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
 from rmqlb.sources.offsets import OffsetReads
 from rmqlb.sources.pop import PopReads, SetMode
+from rmqlb.sources.silence import SilentServers
 from rmqlb.sources.source import Refused
 
 Answer = TypeVar("Answer")
 Document = TypeVar("Document")
 _DENIED = ("AclException", "AuthenticationException", "AuthorizationException")
+_PROBED_AT_ONCE = 64
+_ANY_GROUP = "TOOLS_CONSUMER"
+"""A group of which each broker can say that it is not online (`MixAll.TOOLS_CONSUMER_GROUP`)."""
 _OFFSET = re.compile(r"-?[0-9]{1,19}")
 
 
@@ -46,7 +53,8 @@ class NameServerReads:
         self, name_servers: Sequence[str], settings: WireSettings, clock: Callable[[], datetime] = utc_now
     ) -> None:
         self.endpoint = ("rocketmqs://" if settings.tls else "rocketmq://") + ",".join(name_servers)
-        self.client = RemotingClient(settings)
+        self._silent = settings.silent or SilentServers()
+        self.client = RemotingClient(replace(settings, silent=self._silent))
         self._max_bytes = settings.max_bytes
         self._access_key = settings.credentials.access_key if settings.credentials else None
         self._name_servers = list(name_servers)
@@ -56,6 +64,7 @@ class NameServerReads:
         self._unlisted: dict[str, str] = {}
         self._versions: dict[str, int] = {}
         self._cluster: docs.ClusterInfoDocument | None = None
+        self._probed = False
 
     def topics(self) -> list[str]:
         """All topics but those that brokers and clusters have for themselves."""
@@ -266,9 +275,42 @@ class NameServerReads:
         return None if response is None else self._document(address, request, response, kind)
 
     def _call(self, address: str, request: RemotingCommand) -> RemotingCommand:
-        response = self.client.call(address, request)
+        try:
+            response = self.client.call(address, request)
+        except EndpointError:
+            if address in self._silent and address not in self._name_servers:
+                self._find_silent()
+            raise
         self._versions[address] = response.version
         return response
+
+    def silent_brokers_answer(self) -> bool:
+        """Ask the brokers that were silent once more, all at once; True when one of them answers now."""
+        silent = [address for address in self._known_brokers() if address in self._silent]
+        self._silent.forget(silent)
+        self._probe(silent)
+        return any(address not in self._silent for address in silent)
+
+    def _find_silent(self) -> None:
+        """After a first silence, find out at once which of the brokers that nobody has asked yet are silent too."""
+        with self._lock:
+            first, self._probed = not self._probed, True
+        if first:
+            self._probe([a for a in self._known_brokers() if a not in self._silent and a not in self._versions])
+
+    def _known_brokers(self) -> list[str]:
+        try:
+            return list(dict.fromkeys(self._addresses().values()))
+        except RmqlbError:
+            return []
+
+    def _probe(self, addresses: Sequence[str]) -> None:
+        def ask(address: str) -> None:
+            self.client.call(address, requests.get_consumer_connection_list(_ANY_GROUP))
+
+        with ask_concurrently(ask, addresses, _PROBED_AT_ONCE) as futures:
+            for future in futures:
+                future.exception()  # the client remembers who is silent
 
     def _ask(self, address: str, request: RemotingCommand, kind: type[Document]) -> Document:
         return self._document(address, request, self._call(address, request), kind)

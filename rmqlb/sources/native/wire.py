@@ -33,6 +33,8 @@ from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.native.address_map import AddressMap
 from rmqlb.sources.native.sockets import Deadline, TimedSocket
 from rmqlb.sources.native.wire_faults import broken, going_away, no_answer, not_connected, not_the_protocol, reason
+from rmqlb.sources.pace import Deadline as ReadingDeadline
+from rmqlb.sources.silence import SilentServers
 from rmqlb.sources.source import redact_secrets
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class WireSettings(Struct, frozen=True):
     max_bytes: int = DEFAULT_LIMIT  # bounds how many values an answer may hold, as the size of a dump bounds its
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
+    deadline: ReadingDeadline | None = None  # after which nothing is asked any more, whatever `timeout` is
+    silent: SilentServers | None = None  # whom no client that shares it asks again; None asks each one again
 
 
 class RemotingClient:
@@ -84,8 +88,15 @@ class RemotingClient:
         credentials = self._settings.credentials
         signed = request if credentials is None else sign(request, credentials)
         with line.lock, self._under_way():
+            silent = self._settings.silent
+            if silent is not None:
+                silent.must_answer(address)
             try:
                 return _without_secrets(self._answer(line, signed), credentials)
+            except EndpointError as error:
+                if silent is not None:
+                    silent.note(address, request.code, error)
+                raise
             finally:
                 if self._closed:
                     line.drop()
@@ -122,7 +133,18 @@ class RemotingClient:
                 self._open -= 1
 
     def _answer(self, line: _Line, request: RemotingCommand) -> RemotingCommand:
-        deadline = Deadline(self._settings.timeout)
+        whole = self._settings.deadline
+        if whole is not None:
+            whole.must_leave()
+        deadline = Deadline(self._settings.timeout if whole is None else min(self._settings.timeout, whole.rest))
+        try:
+            return self._answer_by(line, request, deadline)
+        except EndpointError:
+            if whole is not None:
+                whole.must_leave_time_for(line.place)
+            raise
+
+    def _answer_by(self, line: _Line, request: RemotingCommand, deadline: Deadline) -> RemotingCommand:
         for attempt in range(self._settings.retries + 1):
             try:
                 return line.ask(request, deadline)
@@ -142,7 +164,7 @@ class _Line:
         self.lock = threading.Lock()
         self.sent = 0
         self._settings = settings
-        self._place = address if mapped == address else f"{address} (mapped to {mapped})"
+        self.place = address if mapped == address else f"{address} (mapped to {mapped})"
         try:
             self._host, self._port = parse_address(mapped)
             self._name = settings.server_name or parse_address(address)[0]
@@ -155,7 +177,7 @@ class _Line:
     def ask(self, request: RemotingCommand, deadline: Deadline) -> RemotingCommand:
         """The response, over the standing connection or a new one, which stays open only after a good answer."""
         code = request.code
-        where = f"{self._place} {RequestCode(code).name if code in READ_ONLY else code}"
+        where = f"{self.place} {RequestCode(code).name if code in READ_ONLY else code}"
         socket, exchange = self._connected(where, deadline)
         try:
             frame = exchange.send(request)

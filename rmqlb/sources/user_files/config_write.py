@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ENDPOINT, SETTINGS, ConfigFile, Context, Place, Value, Written
-from rmqlb.sources.atomic_file import replace_file
+from rmqlb.sources.atomic_file import make_private_folder, replace_file
 from rmqlb.sources.user_files.config_file import read_user_file
 
 _PATIENCE_S = 10.0
@@ -72,7 +72,7 @@ def _plain(value: Value) -> object:
 
 
 def _make_folder(folder: str) -> None:
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    make_private_folder(folder)
     if os.stat(folder).st_mode & 0o077:
         os.chmod(folder, 0o700)
 

@@ -16,8 +16,8 @@ from typing import TypeVar
 from rmqlb.errors import UsageError
 from rmqlb.model.diagnosis import CODES
 from rmqlb.model.finding import ERROR, SEVERITIES
-from rmqlb.model.finding import RENAMED as RENAMED_CODES
-from rmqlb.model.policy import GROUP, LIMITS, RENAMED, TOPIC, Bound, Limit, Policy, Rule, Waiver
+from rmqlb.model.policy import GROUP, LIMITS, TOPIC, Bound, Limit, Policy, Rule, Waiver
+from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.user_files.send_inputs import read_text
 from rmqlb.sources.user_files.strict_yaml import Path, StrictReader, shown
 
@@ -55,7 +55,7 @@ class _PolicyReader(StrictReader):
     """One reading of a policy; each method takes a value with its path, and returns what it says."""
 
     def __init__(self, text: str, where: str, strategies: Collection[str]) -> None:
-        super().__init__(text, where, _invalid, _EXAMPLE, {**RENAMED, **RENAMED_CODES})
+        super().__init__(text, where, _invalid, _EXAMPLE)
         self._strategies = strategies
 
     def policy(self, value: object) -> Policy:
@@ -178,7 +178,7 @@ class _PolicyReader(StrictReader):
         name = self.name(value, path)
         found = next((each for each in known if each == name), None)
         if found is None:
-            self.refuse(path, f"there is no {_singular(kind)} {name}", self.hint(kind, name, known))
+            self.refuse(path, f"there is no {_singular(kind)} {name}", suggestion(kind, name, known))
         return found
 
 

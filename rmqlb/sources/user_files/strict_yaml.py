@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
 from rmqlb.errors import DocumentError, UsageError
@@ -20,7 +20,6 @@ class StrictReader:
         where: how errors name the text.
         fault: the error that says a problem, with a hint.
         example: what is right, for a hint about the whole.
-        renamed: former key → what it is called now.
     """
 
     def __init__(
@@ -29,13 +28,11 @@ class StrictReader:
         where: str,
         fault: Callable[[str, str | None], UsageError],
         example: str,
-        renamed: Mapping[str, str] | None = None,
     ) -> None:
         self.where = where
         self._text = text
         self._fault = fault
         self._example = example
-        self._renamed = renamed or {}
 
     def document(self) -> object:
         """What the text holds."""
@@ -76,16 +73,12 @@ class StrictReader:
             self.refuse(path, f"{shown(value)} is not a mapping", None if path else self._example)
         for key in value:
             if key not in known:
-                self.refuse((*path, str(key)), f"there is no key {shown(key)} here", self.hint("keys", str(key), known))
+                hint = suggestion("keys", str(key), known)
+                self.refuse((*path, str(key)), f"there is no key {shown(key)} here", hint)
         for key in needed:
             if key not in value:
                 self.refuse(path, f"the key {key} is missing", None if path else self._example)
         return value
-
-    def hint(self, kind: str, name: str, known: Collection[str]) -> str:
-        """What a name is called now, or the names most like it."""
-        new = self._renamed.get(name)
-        return f"it is called {new} now" if new in known else suggestion(kind, name, known)
 
     def refuse(self, path: Path, problem: str, hint: str | None = None) -> NoReturn:
         """The error about what stands there."""

@@ -1,4 +1,4 @@
-"""A `CheckReport` as a report: what failed first, then what is waived or could not be judged, then rule by rule."""
+"""A `CheckResult` as a report: what failed first, then what is waived or could not be judged, then rule by rule."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.model.checking import CheckReport
-from rmqlb.model.policy import GROUP, TOPIC
-from rmqlb.model.words import counted
-from rmqlb.views.check.result import (
+from rmqlb.model.check_result import (
     CheckResult,
     JudgedLimit,
     RuleCounts,
     WaivedLimit,
     WaiverResult,
-    amount_text,
-    bound_text,
-    check_result,
 )
+from rmqlb.model.policy import GROUP, TOPIC
+from rmqlb.model.words import counted
+from rmqlb.views.check.words import amount_text, bound_text
 from rmqlb.views.report import Audience, Cell, Column, Report, Section, rows_of
 
 _WHERE = (
@@ -43,9 +40,8 @@ _VALUE = (
 )
 
 
-def check_report(report: CheckReport) -> Report:
+def check_report(result: CheckResult) -> Report:
     """The check for people and machines."""
-    result = check_result(report)
     sections = (
         _unless_empty(_judgements("failed", result.failed, _SIGN, *_VALUE), "scripts"),
         _unless_empty(_waived(result.waived)),

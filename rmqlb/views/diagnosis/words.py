@@ -17,8 +17,8 @@ class RuleWords(Struct, frozen=True):
     Attributes:
         in_order: where it finds nothing.
         found: where it finds something, with `{who}` (consumers), `{values}` (the values of its evidence), `{number}`
-            (the largest number in it), `{queues}` (how many) and `{brokers}` (of these); `[one|several]` by the number
-            of consumers.
+            (the largest number in it), `{topics}`, `{queues}` (how many) and `{brokers}` (of these); `[one|several]` by
+            the number of consumers.
         of_queues: how it goes on where queues are concerned, with `{queues}` and what they do, `{wait}`; empty where
             their owners say it.
     """
@@ -31,6 +31,8 @@ class RuleWords(Struct, frozen=True):
 _WAIT = "; {queues} {wait}"
 _IN = " in {queues}"
 WORDS: Mapping[str, RuleWords] = {
+    "broker-silent": RuleWords("all brokers answer", "{brokers} does not answer"),
+    "broker-gone": RuleWords("no broker has left the routes", "{brokers} has left the routes"),
     "no-consumer-online": RuleWords("consumers are online", "no consumer is visible"),
     "behind-proxy": RuleWords("no clients of a Proxy", "its consumers are clients of a Proxy"),
     "pop-consumption": RuleWords("no consumption by POP", "its consumers take messages by POP"),
@@ -39,13 +41,18 @@ WORDS: Mapping[str, RuleWords] = {
         "{number} processes share [the client ID|each of the client IDs] {who}",
     ),
     "broker-unreachable-from-consumer": RuleWords("consumers reach all brokers", "{who} [does|do] not reach {brokers}"),
+    "stale-connections": RuleWords("no stale connections", "brokers list stale connections of {who}"),
     "split-consumer-view": RuleWords("all brokers list the same consumers", "brokers list different consumers"),
     "mixed-strategies": RuleWords("one strategy", "its consumers run different strategies: {values}"),
     "subscription-mismatch": RuleWords("subscriptions agree", "its consumers subscribe to different topics or tags"),
     "mixed-sdks": RuleWords(
         "one client language", "its consumers use client libraries of different languages: {values}"
     ),
+    "no-read-queues": RuleWords("all topics have readable queues", "no queue of {topics} can be read"),
     "frozen-consumer": RuleWords("all processes answer", "{who} [stands|stand] still", _WAIT),
+    "consume-failing": RuleWords(
+        "listeners consume their messages", "{who} [fails|fail] to consume most of [its|their] messages"
+    ),
     "blocked-consumer": RuleWords(
         "no listener is blocked", "the [listener|listeners] of {who} [is|are] blocked", _WAIT
     ),
@@ -56,10 +63,16 @@ WORDS: Mapping[str, RuleWords] = {
     "dropped-but-consuming": RuleWords(
         "no consumer consumes queues that it lost", "{who} [consumes|consume] queues that belong to others"
     ),
+    "hot-queue": RuleWords(
+        "no queue gets far more messages than others", "a queue of {topics} gets far more messages than the others"
+    ),
     "slow-consumer": RuleWords("no consumer is slower than its share", "{who} [is|are] slower than [its|their] share"),
     "lag-growing": RuleWords("lag is not growing", "lag is growing", _IN),
     "lag-stalled": RuleWords("lag is not stalled", "lag is stalled", _IN),
     "offset-rewound": RuleWords("offsets move forward", "offsets went back", _IN),
+    "consumer-gone": RuleWords(
+        "no consumer ended without a word", "{queues} wait for the locks of a consumer that ended without a word"
+    ),
     "unassigned-queues": RuleWords("each queue has an owner", "{queues} without an owner, and nothing explains it"),
     "duplicate-owners": RuleWords(
         "no queue has duplicate owners", "{queues} with duplicate owners, and nothing explains it"
@@ -102,6 +115,7 @@ def what_is_found(findings: Sequence[GroupFinding], queues: int | None = None) -
         "values": named(values),
         "number": str(number or "several"),
         "brokers": named(brokers) or "a broker",
+        "topics": named(dict.fromkeys(each.topic for each in findings if each.topic is not None)) or "a topic",
         "wait": "waits" if concerned == 1 else "wait",
         "queues": counted(concerned, "queue") if queues is None else of_all(concerned, queues),
     }

@@ -29,6 +29,7 @@ _BAR = 20
 _BAR_STYLE = "default on default"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _WIDEST = 10_000
+_NARROW = 40  # columns of a terminal; narrower ones leave cells of some tables no room
 _GAP = 3  # blanks between two columns
 _LEAST_PROSE = 26  # columns that a sentence takes before others are left out
 _UNKNOWN = "?"
@@ -55,7 +56,7 @@ def print_tables(report: Report, console: Console) -> None:
             continue
         drawn = _drawn(section, report.labels, console)
         console.print()
-        console.print(_fitting(for_people(drawn), report.labels, console))
+        console.print(_fitting(with_heads(for_people(drawn), console), report.labels, console))
         if drawn.brief is not None:
             console.print(Text(_more(drawn)))
     if report.closing:
@@ -64,6 +65,14 @@ def print_tables(report: Report, console: Console) -> None:
         console.print(Text(clip(visible(line), LONGEST_FACT), style="dim"))
     if report.more:
         console.print(Text(f"\n{clip(visible(report.more), LONGEST_FACT)}"))
+
+
+def with_heads(section: Section, console: Console) -> Section:
+    """Let a narrow terminal show any table as blocks, where its columns would otherwise be blank."""
+    if section.heads or console.width >= _NARROW:
+        return section
+    marks = sum(column.kind in ("sign", "change") for column in section.columns[:1])
+    return replace(section, heads=min(marks + 1, len(section.columns)))
 
 
 def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> RenderableType:

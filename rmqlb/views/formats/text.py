@@ -74,12 +74,15 @@ def width(text: str) -> int:
 
 
 def cut_to_width(text: str, columns: int) -> str:
-    """The text, or so much of its beginning as fits into these columns of a terminal.
+    """Cut the text to its longest beginning that fits these columns of a terminal; none fits 0 or fewer.
 
     >>> cut_to_width("订单-orders", 6)
     '订单-o'
+    >>> cut_to_width("orders", -1)
+    ''
     """
-    text = text[: max(columns, 0)]
+    columns = max(columns, 0)
+    text = text[:columns]
     while width(text) > columns:
         text = text[:-1]
     return text

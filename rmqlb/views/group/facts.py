@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.group_report import FigureSpread, GroupReport, GroupTrials
+from rmqlb.model.group_result import misassigned_throughout
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Event, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.times import milliseconds
@@ -38,17 +38,6 @@ def group_facts(report: GroupReport, trials: GroupTrials | None = None) -> tuple
 def parts_of(facts: Sequence[str]) -> list[str]:
     """What the facts say, a line each, for pictures, which break none."""
     return [part for fact in facts for part in fact.strip().split(BETWEEN)]
-
-
-def gravity(report: GroupReport, trials: GroupTrials | None = None) -> str:
-    """How grave a simulation is: error of what stays bad, in any trial, warning of what passes, else in order."""
-    f = report.figures
-    overlaps = (0, 0) if report.scenario.broadcasting else (f.queues_with_overlap_at_end, f.queues_with_overlap)
-    if trials is not None and trials.converged < trials.trials:
-        return ERROR
-    if f.convergence_ms is None or f.queues_unread_at_end or f.queues_with_gap_at_end or overlaps[0]:
-        return ERROR
-    return WARNING if f.queues_with_outage or f.queues_with_gap or overlaps[1] else "inOrder"
 
 
 def group_settings(report: GroupReport) -> tuple[str, ...]:
@@ -119,13 +108,6 @@ def _at_end(report: GroupReport) -> Iterable[str]:
     before = misassigned_throughout(report)
     if parts:
         yield f"{' and '.join(parts)} at the end" + (f", {before} of them from the start" if before else "")
-
-
-def misassigned_throughout(report: GroupReport) -> int:
-    """Queues without an owner, or with duplicate owners, when the simulation begins and when it ends."""
-    bad = {"unassigned"} if report.scenario.broadcasting else {"unassigned", "duplicate-owners"}
-    ends = [(one.intervals[0].state, one.intervals[-1].state) for one in report.timelines if one.intervals]
-    return sum(first in bad and last in bad for first, last in ends)
 
 
 def _windows(report: GroupReport) -> Iterable[str]:

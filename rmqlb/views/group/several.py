@@ -4,126 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.model.group_report import GroupFigures, GroupReport
+from rmqlb.model.group_result import SimulationOfGroups, SimulationsSummary, gravity
 from rmqlb.model.send_report import SendReport
-from rmqlb.model.unknown import sum_if_known
 from rmqlb.model.words import counted, messages, of_all
-from rmqlb.views.group.facts import event_texts, gravity, misassigned_throughout
-from rmqlb.views.group.result import GroupResult
+from rmqlb.views.group.facts import event_texts
 from rmqlb.views.of_groups import of_groups, rank
 from rmqlb.views.report import BETWEEN, Column, Report, Section, about, first_places, rows_of
 from rmqlb.views.send.facts import last_failed_ms, send_gravity, some_messages
-from rmqlb.views.send.result import SendResult, send_result
 
 _MOST_ROWS = 20
-_SUMMED = ("queues_with_gap", "queues_with_overlap", "queues_with_outage", "queues_unread_at_end")
-_LONGEST = ("longest_gap_ms", "longest_overlap_ms", "longest_outage_ms", "unread_ms")
-_SENT = ("messages", "lost", "retried")
-
-
-class SimulationsSummary(Struct, frozen=True, rename="camel"):
-    """What happens to all groups, and to producers.
-
-    Attributes:
-        groups: how many.
-        groups_affected: groups of which a queue is in an outage, has a gap, an overlap or is unread at the end, or that
-            do not converge.
-        queues: of all groups; one that two groups read counts twice.
-        queues_with_gap: queues that had no owner at some time.
-        queues_with_overlap: queues that had several.
-        queues_with_outage: queues whose broker could not be read at some time.
-        queues_unread_at_end: queues that no consumer reads at the end.
-        queues_misassigned_throughout: queues that are unassigned or have duplicate owners at the beginning and at the
-            end: the events are not why.
-        longest_gap_ms: of any group.
-        longest_overlap_ms: of any group.
-        longest_outage_ms: of any group.
-        unread_ms: the longest time in which no consumer read a queue: the longest wait of a message.
-        redelivered: bound of the messages that are redelivered; null when a rate that it needs is unknown.
-        convergence_ms: from the first event until the last group has converged; null when one has not.
-        topics: topics of which producers were simulated.
-        messages: that these sent.
-        lost: of these, lost.
-        retried: of these, with more than one attempt.
-        longest_send_ms: the longest that a message took; null without producers.
-    """
-
-    groups: int
-    groups_affected: int
-    queues: int
-    queues_with_gap: int
-    queues_with_overlap: int
-    queues_with_outage: int
-    queues_unread_at_end: int
-    queues_misassigned_throughout: int
-    longest_gap_ms: float
-    longest_overlap_ms: float
-    longest_outage_ms: float
-    unread_ms: float
-    redelivered: int | None
-    convergence_ms: float | None
-    topics: int
-    messages: int
-    lost: int
-    retried: int
-    longest_send_ms: float | None
-
-
-class SimulationOfGroups(Struct, frozen=True):
-    """Several consumer groups over time, and producers while brokers fail.
-
-    Attributes:
-        groups: each group's simulation, as rmqlb/simulate-rebalance has it.
-        producers: a producer of each topic that a failing broker has queues of, as rmqlb/send has it.
-        summary: of all of them.
-    """
-
-    groups: tuple[GroupResult, ...]
-    producers: tuple[SendResult, ...]
-    summary: SimulationsSummary
 
 
 def simulations_report(
-    parts: Sequence[tuple[str, Report]], simulations: Sequence[GroupReport], producers: Sequence[SendReport]
+    data: SimulationOfGroups,
+    parts: Sequence[tuple[str, Report]],
+    simulations: Sequence[GroupReport],
+    producers: Sequence[SendReport],
 ) -> Report:
     """The report of several groups: what happens to all, each in a line, the worst first, and the producers."""
-    summary = _summary(simulations, producers)
-    data = SimulationOfGroups(
-        tuple(report.data for _, report in parts if isinstance(report.data, GroupResult)),
-        tuple(send_result(each, [each], [], None, [], None) for each in producers),
-        summary,
-    )
     whole = of_groups(
         parts,
-        tuple(_facts(summary, simulations, producers)),
+        tuple(_facts(data.summary, simulations, producers)),
         data,
         _overview(simulations),
         order=[(rank(gravity(report)), *_badness(report.figures)) for report in simulations],
         beside=(_producers(producers),) if producers else (),
     )
     return replace(whole, grave=min((whole.grave, *(send_gravity(each.totals) for each in producers)), key=rank))
-
-
-def _summary(simulations: Sequence[GroupReport], producers: Sequence[SendReport]) -> SimulationsSummary:
-    figures = [report.figures for report in simulations]
-    converged = [each.convergence_ms for each in figures]
-    sends = [report.totals for report in producers]
-    return SimulationsSummary(
-        groups=len(simulations),
-        groups_affected=sum(gravity(report) != "inOrder" for report in simulations),
-        queues=sum(len(report.timelines) for report in simulations),
-        queues_misassigned_throughout=sum(map(misassigned_throughout, simulations)),
-        redelivered=sum_if_known(each.redelivered for each in figures),
-        convergence_ms=None if None in converged else max(each or 0 for each in converged),
-        topics=len(sends),
-        longest_send_ms=max((each.longest_send_ms or 0 for each in sends), default=None),
-        **{name: sum(getattr(each, name) for each in figures) for name in _SUMMED},
-        **{name: max(getattr(each, name) for each in figures) for name in _LONGEST},
-        **{name: sum(getattr(each, name) for each in sends) for name in _SENT},
-    )
 
 
 def _facts(s: SimulationsSummary, simulations: Sequence[GroupReport], producers: Sequence[SendReport]) -> Iterator[str]:

@@ -7,10 +7,10 @@ from operator import attrgetter
 
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group_report import FigureSpread, GroupFigures, GroupReport, GroupTrials, Interval
+from rmqlb.model.group_result import consumer_parts, gravity, group_result
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.times import milliseconds
-from rmqlb.views.group.facts import gravity, group_facts, group_settings, named, time
-from rmqlb.views.group.result import consumer_parts, group_result
+from rmqlb.views.group.facts import group_facts, group_settings, named, time
 from rmqlb.views.group.strips import SYMBOLS, symbols
 from rmqlb.views.group.timeline import event_marks, letter_styles, timeline_section
 from rmqlb.views.group.windows import Window, windows

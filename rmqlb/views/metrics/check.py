@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from rmqlb.model.check_result import CheckResult, JudgedLimit
 from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED
 from rmqlb.model.policy import GROUP, Bound
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.check.result import CheckResult, JudgedLimit
 from rmqlb.views.metrics import catalogue as of
 from rmqlb.views.metrics.catalogue import Sample, one_of
 from rmqlb.views.metrics.clusters import cluster_of_group, cluster_of_topics

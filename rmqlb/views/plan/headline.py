@@ -129,7 +129,7 @@ def _numbered(client_ids: tuple[str, ...]) -> str:
 
 def _quality(plan: RebalancePlan) -> Iterator[str]:
     s = plan.summary
-    if s.minimum_moves is not None and not plan.broadcasting and s.moved >= s.minimum_moves and s.moved:
+    if s.minimum_moves is not None and not plan.broadcasting and s.moved:
         yield f"a balanced plan needs at least {counted(s.minimum_moves, 'move')}"
     if not s.unassigned and s.after.queues:
         yield "nothing unassigned"

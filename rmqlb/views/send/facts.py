@@ -57,11 +57,16 @@ def last_failed_ms(report: SendReport) -> float | None:
 
 
 def _failing(report: SendReport) -> str:
-    failures = report.scenario.failures
-    if not failures:
-        return "no broker fails"
+    failures, excluded = report.scenario.failures, sorted(report.scenario.exclude)
     more = f", and {len(failures) - _MOST_NAMED} more" if len(failures) > _MOST_NAMED else ""
-    return ", ".join(f"{each.broker_name} {failure_kind(each)} {_window(each)}" for each in failures[:2]) + more
+    failing = ", ".join(f"{each.broker_name} {failure_kind(each)} {_window(each)}" for each in failures[:2]) + more
+    left_out = ", ".join(excluded[:_MOST_NAMED])
+    if len(excluded) > _MOST_NAMED:
+        left_out += f", and {len(excluded) - _MOST_NAMED} more"
+    if not excluded:
+        return failing or "no broker fails"
+    verb = "is" if len(excluded) == 1 else "are"
+    return ", ".join(filter(None, (f"{left_out} {verb} excluded", failing)))
 
 
 def _window(failure: Failure) -> str:

@@ -18,10 +18,10 @@ from rmqlb.model.send_report import (
     QueueTally,
     SendReport,
 )
+from rmqlb.model.send_result import send_result
 from rmqlb.model.send_trials import TrialsReport
 from rmqlb.views.report import Audience, Cell, Column, Report, Section, duration, rows_of
 from rmqlb.views.send.facts import MOST_FAILURES, failure_kind, send_facts, send_gravity, send_settings
-from rmqlb.views.send.result import send_result
 from rmqlb.views.send.sdks import sdk_facts, sdks_section
 from rmqlb.views.send.timeline import slices_section, timeline_section
 from rmqlb.views.send.trials import trials_sections

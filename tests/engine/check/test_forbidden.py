@@ -6,11 +6,12 @@ from msgspec.structs import replace
 
 from rmqlb.engine.check.check import check_policy
 from rmqlb.engine.diagnose.rules import RULES
+from rmqlb.model.check_result import check_result
 from rmqlb.model.checking import Judgement
 from rmqlb.model.diagnosis import CODES
 from rmqlb.model.policy import Waiver
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.check.result import check_result, sentence
+from rmqlb.views.check.words import sentence
 from tests.engine.check.clusters import DAY, checked, policy
 from tests.engine.diagnose.running import Process, running
 

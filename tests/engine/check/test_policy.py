@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from rmqlb.engine.check.check import check_policy
 from rmqlb.model.checking import CheckReport
@@ -16,6 +17,7 @@ from tests.support.builders import route
 from .clusters import DAY, checked, cluster, members, policy
 
 UNEVEN = cluster(members("x y", owners="x x x x"), members("x", name="h"))
+UNSEEN = cluster(replace(members("x"), views=None))
 IDLE = {"idle": 0}
 
 
@@ -134,11 +136,18 @@ def test_a_waiver_may_name_a_rule_a_limit_and_patterns(fields: dict[str, str]) -
     assert [(use.state, use.waived) for use in report.waivers] == [("used", 1)]
 
 
-def test_what_cannot_be_told_can_be_waived_and_so_can_a_rule_without_anything_to_check() -> None:
-    waiver = Waiver("to come", DAY, rule="r")
-    assert check_policy(UNEVEN, policy(IDLE, "none", waivers=(waiver,)), DAY).outcome == "passed"
-    of_groups = Waiver("to come", DAY, group="*")
-    assert check_policy(UNEVEN, policy(IDLE, "none", waivers=(of_groups,)), DAY).outcome == "incomplete"
+@pytest.mark.parametrize("fields", [{"rule": "r"}, {"rule": "r", "limit": "idle"}, {"group": "*"}])
+def test_no_waiver_covers_what_is_unknown(fields: dict[str, str]) -> None:
+    waiver = Waiver("to come", DAY, **fields)
+    report = check_policy(UNSEEN, policy(IDLE, waivers=(waiver,)), DAY)
+    assert (report.outcome, verdicts(report)) == ("incomplete", [("g", "incomplete")])
+    assert [(use.state, use.waived) for use in report.waivers] == [("undecided", 0)]
+    assert not report.findings
+
+
+def test_no_waiver_covers_a_rule_without_anything_to_check() -> None:
+    report = check_policy(UNEVEN, policy(IDLE, "none", waivers=(Waiver("to come", DAY, rule="r"),)), DAY)
+    assert (report.outcome, [use.state for use in report.waivers]) == ("incomplete", ["undecided"])
 
 
 def test_a_failure_goes_before_what_is_incomplete() -> None:

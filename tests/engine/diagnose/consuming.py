@@ -106,6 +106,7 @@ class Reporting(Struct, frozen=True):
         skew_s: by how much its clock is ahead.
         pulled_per_s: messages that it pulls of each topic; None is what its queues get.
         consumed_per_s: messages that it consumes of each topic; None is what its queues get.
+        failed_per_s: messages that fail of each topic.
         limits: from which on it stops pulling.
         answers: it answers at all.
         stacks: of its consume threads.
@@ -116,6 +117,7 @@ class Reporting(Struct, frozen=True):
     skew_s: float = 0.0
     pulled_per_s: float | None = None
     consumed_per_s: float | None = None
+    failed_per_s: float = 0.0
     limits: PullLimits = PullLimits(1000, 100, 2000)
     answers: bool = True
     stacks: tuple[str, ...] | None = None
@@ -200,7 +202,7 @@ def _evidence(report: MemberReport, mine: Mapping[MessageQueue, Doing], says: Re
             topic: ConsumeStatus(
                 says.call_ms,
                 rate if says.consumed_per_s is None else says.consumed_per_s,
-                0.0,
+                says.failed_per_s,
                 0,
                 rate if says.pulled_per_s is None else says.pulled_per_s,
             )

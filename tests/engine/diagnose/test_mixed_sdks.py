@@ -24,7 +24,10 @@ def test_libraries_that_compute_the_same_shares_are_no_fault(strategy: str, lang
     assert "mixed-sdks" not in found.checked
     cause = finding(found, "mixed-sdks")
     assert (cause.severity, cause.consumers, cause.queues) == ("info", ("y",), ())
-    assert [each.value for each in cause.evidence] == ["JAVA", language, "JAVA"]
+    assert [(each.fact, each.value) for each in cause.evidence] == [
+        ("language of x, z", "JAVA"),
+        ("language of y", language),
+    ]
     assert cause.consequence == "Client libraries compute the same shares; with another strategy they may not."
 
 

@@ -11,11 +11,13 @@ from tests.engine.diagnose.watched_faults import ORDERLY, PAIR, WATCHED_FAULTS, 
 
 CONSEQUENCES = {
     "frozen-consumer": {"lag-stalled"},
+    "consume-failing": {"head-blocked", "lag-stalled"},
     "blocked-consumer": {"head-blocked", "lag-stalled"},
     "head-blocked": {"lag-stalled"},
     "pull-stopped": {"lag-stalled"},
     "lock-lost": {"head-blocked", "lag-stalled"},
     "dropped-but-consuming": set[str](),
+    "hot-queue": {"lag-growing", "flow-control"},
     "slow-consumer": {"lag-growing"},
     "flow-control": {"lag-growing"},
     "lag-growing": set[str](),

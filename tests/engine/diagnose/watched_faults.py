@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from msgspec.structs import replace
+
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from tests.engine.diagnose.consuming import PER_S, Doing, Reporting, owned, stored, watched
@@ -54,6 +56,12 @@ UNLOCKED = Doing(
 DROPPED = Doing(dropped=True)
 SLOW = Doing(done=slower(0.4, -150))
 LIMITED = Doing(done=slower(0.4, -300), pulled=lambda t: slower(0.4, -300)(t) + 1005)
+HOT = Doing(
+    end=lambda t: 100_000 + 200 * (t + 1000),
+    done=lambda t: 100_000 + 200 * 600 - 2 + 100 * (t + 400),
+    pulled=lambda t: 100_000 + 200 * (t + 1000),
+)
+"""A queue that gets 200 messages per second, of which its consumer has consumed 100 for 400 s."""
 PAUSED = Doing(done=stops_at(-300, stored), pulled=stops_at(-300, stored), consumed_at=lambda _: -300)
 """A consumer that its application has suspended: it goes round and does not pull."""
 
@@ -63,17 +71,22 @@ def of(client_id: str, does: Doing, number: int | None = None) -> dict[tuple[str
     return {(client_id, queue): does for queue in owned(PAIR, client_id)[:number]}
 
 
+FAILS = Reporting(consumed_per_s=0.0, failed_per_s=4.0)
 ORDERLY = {i: Reporting(orderly=True) for i in "xy"}
 X_FIRST = owned(PAIR, "x")[0]
 Y_FIRST = owned(PAIR, "y")[0]
 
 WATCHED_FAULTS: Mapping[str, Looks] = {
     "frozen-consumer": watched(PAIR, of("x", BLOCKED), {"x": Reporting(answers=False)}),
+    "consume-failing": watched(
+        PAIR, of("x", FAILS_IN_ORDER), {"x": replace(FAILS, orderly=True), "y": Reporting(orderly=True)}
+    ),
     "blocked-consumer": watched(PAIR, of("x", BLOCKED)),
     "head-blocked": watched(PAIR, of("x", HEAD, 1)),
     "pull-stopped": watched(PAIR, of("x", UNPULLED, 1)),
     "lock-lost": watched(PAIR, of("x", UNLOCKED, 1), ORDERLY),
     "dropped-but-consuming": watched(PAIR, {("x", Y_FIRST): DROPPED}),
+    "hot-queue": watched(PAIR, of("x", HOT, 1)),
     "slow-consumer": watched(PAIR, of("x", SLOW), {"x": Reporting(call_ms=200.0, consumed_per_s=16.0)}),
     "flow-control": watched(PAIR, {**of("x", LIMITED), **of("y", LIMITED)}),
     "lag-growing": watched(PAIR, {**of("x", SLOW), **of("y", SLOW)}),

@@ -39,6 +39,23 @@ def test_a_joiner_under_avg_moves_the_blocks_behind_it(strategy: str) -> None:
     assert plan.summary.minimum_moves == 2
 
 
+@given(members, members, st.integers(0, 20))
+def test_the_minimum_is_never_above_the_moves(before: list[str], after: list[str], number: int) -> None:
+    sides = (side(" ".join(ids), route(x=number), strategy="CONSISTENT_HASH") for ids in (before, after))
+    summary = plan_rebalance("g", *sides).summary
+    assert summary.minimum_moves is not None
+    assert summary.minimum_moves <= summary.moved
+
+
+def test_an_uneven_plan_that_moves_less_than_a_balanced_one_has_its_own_moves_as_the_minimum() -> None:
+    ids = "a b c d e f"
+    sides = (side(some, route(x=16), strategy="CONSISTENT_HASH") for some in (ids[:-2], ids))
+    plan = plan_rebalance("g", *sides)
+    owners = {MessageQueue("T", "x", move.queue_id): move.owners_before for move in plan.moves}
+    assert minimum_moves(owners, owners, ids.split()) == 3
+    assert (plan.summary.moved, plan.summary.minimum_moves) == (1, 1)
+
+
 def test_each_kind_of_change_has_a_name() -> None:
     grown = plan_rebalance(None, side("a a b", route(x=3)), side("a b", route(x=4)))
     assert changes(grown) == "same assigned same added"

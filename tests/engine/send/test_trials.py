@@ -12,13 +12,8 @@ import pytest
 from rmqlb import UsageError, simulate_send, simulate_trials
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send, try_on_trials
-from rmqlb.engine.send.encode_scenario import lanes_of
 from rmqlb.engine.send.latency import from_samples, lognormal
-from rmqlb.engine.send.simulate import rules
-from rmqlb.engine.send.simulation import SendSimulation
-from rmqlb.engine.send.trial_runner import TrialRunner
 from rmqlb.engine.send.trials import blocks
-from rmqlb.engine.send.vectorized.simulation import SendKernel
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
@@ -30,13 +25,13 @@ REFUSED = Reaction("refused", "refused", 0, 1000)
 TIMEOUT = Reaction("timeout", "timeout")
 SAMPLES = from_samples([500, 1000, 4000], "samples")
 
-TOGETHER = {
+SCENARIOS = {
     "healthy": SendScenario(messages=30, latency=SAMPLES),
     "refused": SendScenario(messages=30, latency_fault=True, failures=(Failure("a", REFUSED, Moment(us=9000)),)),
     "late": SendScenario(messages=20, failures=(Failure("a", TIMEOUT), Failure("b", TIMEOUT))),
     "lost": SendScenario(messages=20, retries=0, failures=(Failure("b", TIMEOUT),), threads=2),
     "not reached": SendScenario(messages=5, failures=(Failure("b", REFUSED, Moment(us=10**9)),)),
-    "some flagged": SendScenario(
+    "three failures": SendScenario(
         "5.1.3",
         messages=40,
         latency_fault=True,
@@ -46,8 +41,6 @@ TOGETHER = {
             Failure(name, REFUSED, Moment(us=at)) for name, at in (("a", 9000), ("b", 20_000), ("c", 70_000))
         ),
     ),
-}
-BY_THE_ENGINE = {
     "async": SendScenario(mode="async", messages=20, rate=Fraction(100), latency=SAMPLES),
     "one way": SendScenario(mode="oneway", messages=20, rate=Fraction(100), failures=(Failure("a", REFUSED),)),
     "by message": SendScenario(messages=20, failures=(Failure("a", REFUSED, Moment(message=5), Moment(message=9)),)),
@@ -56,10 +49,9 @@ BY_THE_ENGINE = {
 }
 
 
-@pytest.mark.parametrize("name", [*TOGETHER, *BY_THE_ENGINE])
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_the_report_adds_up_what_simulate_send_says_of_each_trial(name: str) -> None:
-    scenario = {**TOGETHER, **BY_THE_ENGINE}[name]
-    assert TrialRunner(THREE, scenario).together(1000) == (name in TOGETHER)
+    scenario = SCENARIOS[name]
     ours = simulate_trials(THREE, scenario, 12)
     trials = [simulate_send(THREE, scenario, trial=trial) for trial in range(12)]
     totals = [trial.totals for trial in trials]
@@ -102,10 +94,10 @@ ASKED = (
 ASKED_OF_A_BROKER = ("picks[a]", "failed[a]", "isolations[a]", "share[a]", "share[a]%")
 
 
-@pytest.mark.parametrize("name", [*TOGETHER, *BY_THE_ENGINE])
+@pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.parametrize("figure", [*ASKED, *ASKED_OF_A_BROKER])
 def test_a_figure_of_many_trials_is_the_mean_of_each_trials(name: str, figure: str) -> None:
-    scenario = {**TOGETHER, **BY_THE_ENGINE}[name]
+    scenario = SCENARIOS[name]
     condition = parse_condition(figure.replace("%", "") + (">=0%" if "%" in figure else ">=0"), SEND_FIGURES)
     trials = [simulate_send(THREE, scenario, trial=trial) for trial in range(4)]
     singles = [try_on_send(condition, trial).value for trial in trials]
@@ -114,9 +106,9 @@ def test_a_figure_of_many_trials_is_the_mean_of_each_trials(name: str, figure: s
     assert tried.met
 
 
-@pytest.mark.parametrize("name", [*TOGETHER, *BY_THE_ENGINE])
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_the_longest_send_of_many_trials_is_that_of_the_slowest(name: str) -> None:
-    scenario = {**TOGETHER, **BY_THE_ENGINE}[name]
+    scenario = SCENARIOS[name]
     condition = parse_condition("longest-send-ms>=0", SEND_FIGURES)
     trials = [simulate_send(THREE, scenario, trial=trial) for trial in range(4)]
     singles = [value for trial in trials if (value := try_on_send(condition, trial).value) is not None]
@@ -126,7 +118,7 @@ def test_the_longest_send_of_many_trials_is_that_of_the_slowest(name: str) -> No
 
 def test_the_picks_of_all_brokers_are_all_picks_also_those_that_led_to_no_request() -> None:
     """A message whose time is over when the producer picks again has two picks, and one request."""
-    scenario = TOGETHER["late"]
+    scenario = SCENARIOS["late"]
     report, trials = simulate_send(THREE, scenario), simulate_trials(THREE, scenario, 4)
     assert sum(broker.picks for broker in report.brokers) > report.totals.attempts
     conditions = [parse_condition(f"picks[{broker}]>=0%", SEND_FIGURES) for broker in "abc"]
@@ -151,38 +143,6 @@ def test_lost_messages_are_a_share_of_messages_and_failed_attempts_of_attempts(f
     assert figure_of(f"{figure}>=0%") == pytest.approx(100 * counted / of)
 
 
-def test_flagged_trials_are_run_by_the_engine() -> None:
-    scenario = TOGETHER["some flagged"]
-    lanes = lanes_of(SendSimulation(THREE, scenario, rules(scenario)))
-    assert lanes is not None
-    assert 0 < SendKernel(lanes.plan).run(range(30)).flagged.sum() < 30
-    runner = TrialRunner(THREE, scenario)
-    together = [counts for some in runner.run(range(30)) for counts in some]
-    assert together == [runner.by_engine(trial) for trial in range(30)]
-
-
-def test_trials_that_repeat_themselves_are_left_to_the_engine_when_they_are_long() -> None:
-    scenario = SendScenario(messages=1_000_000, failures=(Failure("a", REFUSED),))
-
-    def together(trials: int = 1000, **changes: object) -> bool:
-        return TrialRunner(THREE, msgspec.structs.replace(scenario, **changes)).together(trials)
-
-    assert not together()
-    assert not together(messages=None, duration_us=10**9)
-    assert not together(messages=1000, trials=8)
-    assert together(messages=1000)
-    assert together(latency=SAMPLES)
-
-
-def test_who_runs_the_trials_does_not_matter() -> None:
-    runner = TrialRunner(THREE, SendScenario(messages=1500, failures=(Failure("a", REFUSED),)))
-    assert runner.together(300)
-    assert not runner.together(6)
-    few = [counts for some in runner.run(range(6)) for counts in some]
-    many = [counts for some in runner.run(range(300)) for counts in some]
-    assert few == many[:6]
-
-
 def test_equal_arguments_give_equal_bytes() -> None:
     scenario = SendScenario(messages=30, latency=lognormal(3000, 1.0, "lognormal"), failures=(Failure("a", REFUSED),))
 
@@ -195,13 +155,13 @@ def test_equal_arguments_give_equal_bytes() -> None:
 
 
 def test_trials_of_a_random_selector_differ() -> None:
-    scenario = BY_THE_ENGINE["random selector"]
+    scenario = SCENARIOS["random selector"]
     shares = {simulate_send(THREE, scenario, trial=trial).queues for trial in range(4)}
     assert len(shares) == 4
 
 
 def test_enough_trials_are_enough() -> None:
-    scenario = TOGETHER["lost"]
+    scenario = SCENARIOS["lost"]
     coarse, fine = (simulate_trials(THREE, scenario, 2000, precision=precision) for precision in (0.05, 0.00001))
     assert (coarse.trials, coarse.wanted, coarse.stopped_early) == (768, 2000, True)
     assert coarse == msgspec.structs.replace(simulate_trials(THREE, scenario, 768), wanted=2000, stopped_early=True)
@@ -210,7 +170,7 @@ def test_enough_trials_are_enough() -> None:
 
 
 def test_the_precision_is_that_of_every_interval() -> None:
-    report = simulate_trials(THREE, TOGETHER["lost"], 100_000, precision=0.004)
+    report = simulate_trials(THREE, SCENARIOS["lost"], 100_000, precision=0.004)
     intervals = [*report.shares.values(), report.attempts, report.lost_share]
     assert report.stopped_early
     assert max(each.high - each.low for each in intervals) <= 0.008
@@ -224,11 +184,11 @@ def test_blocks_grow_up_to_a_limit() -> None:
 
 
 def test_without_a_lost_message_the_rule_of_three_says_how_few_there_can_be() -> None:
-    report = simulate_trials(THREE, TOGETHER["healthy"], 300)
+    report = simulate_trials(THREE, SCENARIOS["healthy"], 300)
     assert report.lost_share == Estimate(0.0, 0.0, 0.01)
     assert report.lost_messages == Estimate(0.0, 0.0, 0.01 * report.messages.mean)
     assert report.losing_trials.mean == 0
-    assert simulate_trials(THREE, TOGETHER["healthy"], 2).lost_share.high == 1
+    assert simulate_trials(THREE, SCENARIOS["healthy"], 2).lost_share.high == 1
 
 
 def test_a_trial_that_stores_nothing_has_no_shares() -> None:
@@ -252,7 +212,7 @@ def test_a_broker_that_is_isolated_at_the_very_begin_is_isolated() -> None:
 def test_the_spread_of_forty_trials_is_that_of_their_values_in_order(name: str) -> None:
     """19 in 20 are at most the 38th."""
     latency = from_samples([500, 1000, 4000, 9000, 15_000, 22_000, 40_000], "samples")
-    scenario = msgspec.structs.replace({**TOGETHER, **BY_THE_ENGINE}[name], messages=2, latency=latency)
+    scenario = msgspec.structs.replace(SCENARIOS[name], messages=2, latency=latency)
     spread = simulate_trials(THREE, scenario, 40).longest_send_ms
     assert spread is not None
     longest = sorted(simulate_send(THREE, scenario, trial=trial).totals.longest_send_ms or 0 for trial in range(40))
@@ -282,13 +242,13 @@ def test_lost_messages_cannot_be_more_than_are_sent() -> None:
 
 def test_progress_ends_with_the_last_trial() -> None:
     told: list[int] = []
-    simulate_trials(THREE, TOGETHER["healthy"], 1000, progress=told.append)
-    assert told == [1000]
+    simulate_trials(THREE, SCENARIOS["healthy"], 1000, progress=told.append)
+    assert told == [*range(1, 1001)]
     told.clear()
-    simulate_trials(THREE, TOGETHER["healthy"], 1000, precision=1e-9, progress=told.append)
-    assert told == [256, 768, 1000]
+    simulate_trials(THREE, SCENARIOS["healthy"], 1000, precision=1e-9, progress=told.append)
+    assert told == [*range(1, 1001)]
     told.clear()
-    simulate_trials(THREE, BY_THE_ENGINE["async"], 3, progress=told.append)
+    simulate_trials(THREE, SCENARIOS["async"], 3, progress=told.append)
     assert told == [1, 2, 3]
 
 

@@ -22,16 +22,18 @@ import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
 
 /**
  * Real push consumers of any groups, each with what may be wrong with it, told line by line on standard input:
  * {@code join GROUP NAME KEY=VALUE…}, {@code leave GROUP NAME}, {@code produce TOPIC PER_SECOND TAG},
- * {@code quit}. Each line but the last is answered by one line of JSON.
+ * {@code fill TOPIC PER_SECOND} (the first of its queues only), {@code quit}. Each line but the last is answered by one line of JSON.
  *
  * <p>Argument: the NameServer. Keys of {@code join}: {@code topics} joined by commas, each with {@code :TAGS} where it has
  * some; {@code strategy} as RocketMQ names it; {@code orderly=true}; {@code listener}, which is {@code ok},
- * {@code hangs} (never returns), {@code fails} (each message is to come again) or a number of milliseconds that each
+ * {@code hangs} (never returns), {@code fails} (each message is to come again), {@code retries} (each message is to come
+ * again once) or a number of milliseconds that each
  * call takes; {@code assigned=true} lets brokers assign the queues; {@code invisible}, the popInvisibleTime in
  * milliseconds; {@code tells=true} prints each message that comes in a line that begins with {@code got};
  * {@code nameServer} instead of the usual one. The client id is {@code 127.0.0.1@NAME}.
@@ -76,8 +78,11 @@ public final class Consumers {
                     running.remove(command[1] + " " + command[2]).shutdown();
                     return Map.of("left", command[2]);
                 case "produce":
-                    produce(command[1], Double.parseDouble(command[2]), command.length > 3 ? command[3] : "");
+                    produce(command[1], Double.parseDouble(command[2]), command.length > 3 ? command[3] : "", false);
                     return Map.of("producing", command[1]);
+                case "fill":
+                    produce(command[1], Double.parseDouble(command[2]), "", true);
+                    return Map.of("filling", command[1]);
                 default:
                     return Map.of("error", "no such command: " + command[0]);
             }
@@ -116,14 +121,14 @@ public final class Consumers {
         boolean tells = options.containsKey("tells");
         if (options.containsKey("orderly")) {
             consumer.registerMessageListener((MessageListenerOrderly) (messages, context) ->
-                consumed(listener)
+                consumed(listener, messages)
                     ? ConsumeOrderlyStatus.SUCCESS : ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT);
         } else {
             consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 if (tells) {
                     messages.forEach(message -> tell(group, message));
                 }
-                return consumed(listener)
+                return consumed(listener, messages)
                     ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS : ConsumeConcurrentlyStatus.RECONSUME_LATER;
             });
         }
@@ -142,15 +147,18 @@ public final class Consumers {
         System.out.println("got " + RemotingSerializable.toJson(row, false));
     }
 
-    private static boolean consumed(String listener) {
+    private static boolean consumed(String listener, List<MessageExt> messages) {
         try {
             if (listener.equals("hangs")) {
                 waitForTheDatabase();
-            } else if (!listener.equals("ok") && !listener.equals("fails")) {
+            } else if (!List.of("ok", "fails", "retries").contains(listener)) {
                 Thread.sleep(Long.parseLong(listener));
             }
         } catch (InterruptedException ended) {
             Thread.currentThread().interrupt();
+        }
+        if (listener.equals("retries")) {
+            return messages.get(0).getReconsumeTimes() > 0;
         }
         return !listener.equals("fails");
     }
@@ -160,7 +168,7 @@ public final class Consumers {
         new CountDownLatch(1).await();
     }
 
-    private void produce(String topic, double perSecond, String tag) throws Exception {
+    private void produce(String topic, double perSecond, String tag, boolean oneQueue) throws Exception {
         if (producer == null) {
             producer = new DefaultMQProducer("producer-of-faults");
             producer.setNamesrvAddr(nameServer);
@@ -169,13 +177,19 @@ public final class Consumers {
             producer.start();
         }
         Message message = new Message(topic, tag, "message".getBytes(StandardCharsets.UTF_8));
-        sending.scheduleAtFixedRate(() -> send(message), 0, Math.round(1e6 / perSecond), TimeUnit.MICROSECONDS);
+        MessageQueue queue = oneQueue ? producer.fetchPublishMessageQueues(topic).get(0) : null;
+        sending.scheduleAtFixedRate(() -> send(message, queue), 0, Math.round(1e6 / perSecond), TimeUnit.MICROSECONDS);
     }
 
     /** One that a broker refuses while it is busy is no reason to stop. */
-    private void send(Message message) {
+    private void send(Message message, MessageQueue queue) {
+        Message copy = new Message(message.getTopic(), message.getTags(), message.getBody());
         try {
-            producer.send(new Message(message.getTopic(), message.getTags(), message.getBody()));
+            if (queue == null) {
+                producer.send(copy);
+            } else {
+                producer.send(copy, queue);
+            }
         } catch (Exception refused) {
             System.out.println("not sent: " + refused);
         }

@@ -7,6 +7,7 @@ or an SDK that is not here is taken for the nearest one that is.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -166,6 +167,11 @@ def simulated() -> list[str]:
             if profile.retries is not None and profile.rotation
         ),
     ]
+
+
+def sdks_of(texts: Sequence[str]) -> list[ChosenSdk]:
+    """The SDKs that are named, otherwise all, each once (raises UsageError)."""
+    return [sdk(text) for text in dict.fromkeys(texts or CLIENTS)]
 
 
 def sdk(text: str) -> ChosenSdk:

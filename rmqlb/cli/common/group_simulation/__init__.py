@@ -1,1 +1,0 @@
-"""What simulate-rebalance and plan-rollout share: options, their values, events, and the scenario made of them."""

@@ -1,0 +1,143 @@
+"""The options of `simulate-rebalance` and `plan-rollout`: what happens, how consumers are configured, and trials."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Struct
+
+from rmqlb.cli.common.options import (
+    GroupOptions,
+    GroupsOptions,
+    about_option,
+    panel,
+    shown_option,
+)
+
+if TYPE_CHECKING:
+    from rmqlb.verbs.group_simulation.inputs import ConsumerTexts, Happenings
+
+RATE_HINT = "say how many messages come: --rate R or --rates-since FILE"
+
+happens_option = panel("What happens")
+members_option = panel("How the consumers are configured")
+trials_option = panel("Trials")
+
+MembersStrategy = Annotated[
+    str | None,
+    about_option(
+        metavar="STRATEGY", help="Or FILE.py:NAME, which is run. Default: as consumers report or show, otherwise AVG."
+    ),
+]
+
+Explain = Annotated[bool, shown_option("--explain", help="List what each consumer does when, and why.")]
+
+
+class GroupOverTimeOptions(GroupOptions, frozen=True):
+    """Which group, on which topics, with which consumers at the beginning."""
+
+    explain: Explain = False
+
+
+class GroupsOverTimeOptions(GroupsOptions, frozen=True):
+    """Which groups, on which topics, with which consumers at the beginning."""
+
+    explain: Explain = False
+
+
+class EventOptions(Struct, frozen=True):
+    """What the group goes through."""
+
+    event: Annotated[
+        list[str] | None,
+        happens_option(
+            metavar="'VERB WHO@TIME'",
+            help="Something that happens, as 'leave ID@30s', or @FILE with one per line; repeatable.",
+        ),
+    ] = None
+    for_: Annotated[
+        str | None,
+        happens_option("--for", metavar="TIME", help="Simulate for that time; default: until it has converged."),
+    ] = None
+    all_new: Annotated[
+        bool, happens_option("--all-new", help="All consumers start at 0s; default: they have run for a while.")
+    ] = False
+    broadcasting: Annotated[
+        bool, happens_option("--broadcasting", help="BROADCASTING; default: what the source says, or CLUSTERING.")
+    ] = False
+
+    @property
+    def texts(self) -> "Happenings":
+        """The same for the verbs (raises UsageError)."""
+        from rmqlb.verbs.group_simulation.expand_events import event_texts
+        from rmqlb.verbs.group_simulation.inputs import Happenings
+
+        return Happenings(event_texts(self.event or ()), self.for_, self.all_new, self.broadcasting)
+
+
+class MemberOptions(Struct, frozen=True):
+    """How the consumers are configured; the defaults are what the source says, and then the client's own."""
+
+    client: Annotated[
+        str | None,
+        members_option(
+            metavar="VERSION", help="Version of the RocketMQ client library; default: as consumers report, or 5.5.0."
+        ),
+    ] = None
+    orderly: Annotated[bool, members_option("--orderly", help="A MessageListenerOrderly: queues are locked.")] = False
+    consumer_type: Annotated[
+        list[str] | None,
+        members_option(
+            metavar="[ID=]push|pull|lite-pull|assign",
+            help="Which kind a consumer is, or all; default: as the source says, or push; repeatable.",
+        ),
+    ] = None
+    consume_from: Annotated[
+        str | None,
+        members_option(metavar="last|first|timestamp", help="consumeFromWhere; default: as the source says, or last."),
+    ] = None
+    timer: Annotated[
+        list[str] | None,
+        members_option(
+            metavar="NAME=TIME", help="A clock that differs from its default: rebalance-wait=10s; repeatable."
+        ),
+    ] = None
+    latency: Annotated[str, members_option(metavar="TIME", help="A request's way to a broker and back.")] = "1ms"
+    consume_time: Annotated[str, members_option(metavar="TIME", help="How long the listener takes for a message.")] = (
+        "0s"
+    )
+    rate: Annotated[
+        list[str] | None,
+        members_option(
+            metavar="[TOPIC=]R",
+            help="Messages per second of the topic, or of each, spread evenly over its queues; repeatable.",
+        ),
+    ] = None
+    rates_since: Annotated[
+        str | None, members_option(metavar="FILE", help="An earlier snapshot: each queue's rate is what came since.")
+    ] = None
+
+    @property
+    def texts(self) -> "ConsumerTexts":
+        """The same for the verbs."""
+        from rmqlb.verbs.group_simulation.inputs import ConsumerTexts
+
+        return ConsumerTexts(
+            self.client,
+            self.orderly,
+            self.consumer_type or (),
+            self.consume_from,
+            self.timer or (),
+            self.latency,
+            self.consume_time,
+            self.rate or (),
+        )
+
+
+class TrialOptions(Struct, frozen=True):
+    """How often, with which dice."""
+
+    trials: Annotated[
+        str | None,
+        trials_option(metavar="N", help="Also run N times with other phases of the clocks: p50, p95 and max."),
+    ] = None
+    trial: Annotated[str, trials_option(metavar="K", help="Which of them to look at, from 0.")] = "0"
+    seed: Annotated[int, trials_option(help="Random seed.")] = 1

@@ -1,0 +1,116 @@
+"""`rmqlb plan-rollout`."""
+
+from typing import Annotated
+
+from msgspec import Struct
+from typer import Option
+
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, panel
+from rmqlb.cli.common.show_or_watch import show_once
+from rmqlb.cli.common.simulation_options import (
+    RATE_HINT,
+    GroupOverTimeOptions,
+    MemberOptions,
+    MembersStrategy,
+    trials_option,
+)
+from rmqlb.cli.common.terminal import Terminal
+
+rollout_option = panel("Rollout")
+
+
+class RolloutOptions(Struct, frozen=True):
+    """Who restarts, what they come back with, and what to try."""
+
+    restart: Annotated[
+        list[str] | None,
+        rollout_option(
+            metavar="ID|all", help="A consumer, or a pattern of them, that restarts; repeatable; default: all."
+        ),
+    ] = None
+    to_strategy: Annotated[
+        str | None, rollout_option(metavar="STRATEGY", help="What they come back with; or FILE.py:NAME.")
+    ] = None
+    down: Annotated[str, rollout_option(metavar="TIME", help="How long each is away.")] = "15s"
+    pause: Annotated[str, rollout_option(metavar="TIME,…", help="To try, from one going down to the next.")] = (
+        "10s,30s,60s"
+    )
+    at_once: Annotated[str, rollout_option(metavar="N,…", help="To try: how many go down together.")] = "1"
+    order: Annotated[
+        str | None, rollout_option(metavar="ID,ID,…", help="An order of all of them, to try besides others.")
+    ] = None
+    ids: Annotated[
+        str | None,
+        rollout_option(
+            metavar="new|same", help="Whether ids of the form host@pid#time change with the restart; default: new."
+        ),
+    ] = None
+
+
+class ChoiceTrialOptions(Struct, frozen=True):
+    """How often each choice is simulated, with which dice."""
+
+    trials: Annotated[str, trials_option(metavar="N", help="Simulations of each choice.")] = "20"
+    seed: Annotated[int, trials_option(help="Random seed.")] = 1
+
+
+@command(without=("explain",))
+def plan_rollout(
+    *,
+    source: SourceOptions,
+    which: GroupOverTimeOptions,
+    configured: MemberOptions,
+    strategy_options: StrategyOptions,
+    output: OutputOptions,
+    strategy: MembersStrategy = None,
+    rollout: RolloutOptions,
+    dice: ChoiceTrialOptions,
+    fail_on: Annotated[
+        list[str] | None,
+        Option(metavar="CONDITION", help="Exit 3 when the best choice meets it: 'misassigned>0'; repeatable."),
+    ] = None,
+) -> None:
+    """Find the order and the pause of a rolling restart, or of a change of strategy, with the least gaps and overlaps.
+
+    Examples:
+      rmqlb plan-rollout -s examples/cluster.json --group order-svc --pause 30s,60s
+
+      rmqlb plan-rollout -s examples/cluster.json --group order-svc --to-strategy AVG_BY_CIRCLE --pause 60s
+
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
+    5 endpoint unreachable.
+    """
+    from rmqlb.cli.common.reading import Reader, earlier_snapshot
+    from rmqlb.verbs.group_simulation.inputs import simulation_question
+    from rmqlb.verbs.plan_rollout import RolloutTexts, rollout_of, rollout_question
+    from rmqlb.verbs.strategies import Strategies
+    from rmqlb.views.rollout_view import rollout_report
+
+    terminal = Terminal("plan-rollout", output)
+    simulation = simulation_question(
+        configured.texts,
+        None,
+        strategy,
+        Strategies(strategy_options.strategy_option),
+        seed=dice.seed,
+        earlier=earlier_snapshot(source, configured.rates_since, terminal),
+    )
+    texts = RolloutTexts(
+        rollout.restart or (),
+        rollout.to_strategy,
+        rollout.down,
+        rollout.pause,
+        rollout.at_once,
+        None if rollout.order is None else [part.strip() for part in rollout.order.split(",")],
+        rollout.ids,
+    )
+    question = rollout_question(simulation, texts, dice.trials, fail_on or ())
+    chosen = which.selection(source.source)
+    reader = Reader(source, terminal)
+    show_once(
+        lambda progress: rollout_of(reader, chosen, question, progress),
+        rollout_report,
+        terminal,
+        verb="simulating",
+        unknown_hint=RATE_HINT,
+    )

@@ -1,0 +1,143 @@
+"""`rmqlb simulate-rebalance`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, shown_option
+from rmqlb.cli.common.pictures import PictureOptions
+from rmqlb.cli.common.simulation_options import (
+    RATE_HINT,
+    EventOptions,
+    GroupsOverTimeOptions,
+    MemberOptions,
+    MembersStrategy,
+    TrialOptions,
+)
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.errors import UsageError
+
+if TYPE_CHECKING:
+    from rmqlb.verbs.simulate_rebalance import Simulated
+    from rmqlb.views.report import Report
+
+
+class ShowOptions(PictureOptions, frozen=True):
+    """The pictures, and the conditions."""
+
+    fail_on: Annotated[
+        list[str] | None,
+        shown_option(
+            metavar="CONDITION",
+            help="Exit 3 when it is met: 'longest-gap-ms>5000', with --trials of 95 %; repeatable.",
+        ),
+    ] = None
+
+
+@command
+def simulate_rebalance(
+    *,
+    source: SourceOptions,
+    which: GroupsOverTimeOptions,
+    happens: EventOptions,
+    configured: MemberOptions,
+    dice: TrialOptions,
+    strategy_options: StrategyOptions,
+    output: OutputOptions,
+    strategy: MembersStrategy = None,
+    what: ShowOptions,
+) -> None:
+    """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
+
+    Examples:
+      rmqlb simulate-rebalance -s examples/cluster.json --group order-svc --event 'join 192.0.2.2@inst3@30s'
+
+      rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'crash #1@30s' --explain --trials 100
+
+      rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --rate 500
+      --event 'rolling-restart *@30s, every 60s, down 15s' -o json
+
+      rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'broker-down broker-b@30s-5m' --orderly
+
+      rmqlb simulate-rebalance -s examples/cluster.json -g '*' --event 'restart-broker broker-b@30s, down 1m'
+
+    An event is VERB WHO@TIME, times counting from the start:
+      join ID@T[, strategy S], join N@T with placeholder IDs
+      leave ID@T, crash ID@T, host-loss ID@T, pull-stall ID@T
+      freeze ID@T or ID@T-T: a stopped process, a long GC pause
+      broker-down NAME@T or NAME@T-T[, with slaves], broker-loss the same
+      restart-broker NAME@T, down TIME[, with slaves]
+      broker-up NAME@T, a new one NAME[:READ[:WRITE]]@T
+      route-change [TOPIC:][BROKER=]READ[/WRITE]@T, in queues per broker
+      restart ID@T, down TIME[, as ID]
+      rolling-restart ID…@T, every TIME, down TIME[, at once N]
+      strategy-change S@T, every TIME, down TIME[, order ID…]
+
+    ID may be a pattern, or #N, the N-th of the first consumers from 0 on.
+    Restarts may end in ', by crash', ', new ids' and ', same ids'.
+
+    Timers: rebalance-wait, rebalance-min, route-poll, heartbeat, persist,
+    pull-delay, pull-idle, pull-hold, lock-renewal, lock-life, lock-retry,
+    unlock-delay, release-wait, channel-expiry, broker-scan, socket-idle,
+    notify-batch, rpc-timeout, nameserver-expiry, nameserver-scan, registration,
+    start, connect, close.
+
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
+    5 endpoint unreachable.
+    """
+    from rmqlb.cli.common.reading import Reader, earlier_snapshot
+    from rmqlb.verbs.group_simulation.inputs import simulation_question
+    from rmqlb.verbs.simulate_rebalance import runs_of, simulate_groups
+    from rmqlb.verbs.strategies import Strategies
+
+    terminal = Terminal("simulate-rebalance", output)
+    runs = runs_of(dice.trials, dice.trial, what.fail_on or (), explain=which.explain)
+    chosen = which.selection(source.source)
+    what.check()
+    if chosen.several and what.named is not None:
+        raise UsageError(f"{what.named}: the picture of which group?", hint="name one with --group", code="which-group")
+    question = simulation_question(
+        configured.texts,
+        happens.texts,
+        strategy,
+        Strategies(strategy_options.strategy_option),
+        seed=dice.seed,
+        earlier=earlier_snapshot(source, configured.rates_since, terminal),
+    )
+    reader = Reader(source, terminal)
+    with terminal.progress(verb="simulating") as progress:
+        found = simulate_groups(reader, chosen, question, runs, progress)
+    _show(found, what, terminal)
+
+
+def _show(found: "Simulated", what: ShowOptions, terminal: Terminal) -> None:
+    from rmqlb.cli.common.fail_on import judge, require_known
+    from rmqlb.cli.common.pictures import draw
+    from rmqlb.cli.common.show_or_watch import conditions_of
+    from rmqlb.views.group.facts import group_facts
+
+    tried = conditions_of(found.result)
+    require_known(tried, RATE_HINT)
+    report, first = _report(found), found.groups[0].report
+    draw(first, group_facts(first), report, first.findings, what, terminal)
+    if what.fill_stdout:
+        terminal.warn(found.meta.findings)
+    else:
+        terminal.show(report, found.meta.snapshot, found.meta.findings)
+    judge(tried, terminal)
+
+
+def _report(found: "Simulated") -> "Report":
+    from rmqlb.model.group_result import SimulationOfGroups
+    from rmqlb.views.group.several import simulations_report
+    from rmqlb.views.group.view import group_report
+
+    parts = [
+        (
+            each.report.group or "",
+            group_report(each.report, trials=each.trials, explain=found.explain, conditions=each.conditions),
+        )
+        for each in found.groups
+    ]
+    data = found.result
+    if not isinstance(data, SimulationOfGroups):
+        return parts[0][1]
+    return simulations_report(data, parts, [each.report for each in found.groups], found.producers)

@@ -1,1 +1,0 @@
-"""`rmqlb simulate-rebalance`."""

@@ -1,0 +1,71 @@
+"""`rmqlb.diff`: two snapshots of a cluster compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from rmqlb.engine.diff.compare import compare_snapshots
+from rmqlb.engine.diff.findings import diff_findings
+from rmqlb.engine.fail_on_figures.conditions import parse_condition
+from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES, try_on_diff
+from rmqlb.engine.source_findings import source_findings
+from rmqlb.errors import DocumentError
+from rmqlb.model.diff import SnapshotDiff
+from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+from rmqlb.verbs.globs import in_vain_of
+from rmqlb.verbs.parse import names_of
+from rmqlb.verbs.source import AnySource, Reader, reader
+from rmqlb.verbs.strategies import reported_strategies
+
+
+def diff(
+    before: AnySource,
+    after: AnySource,
+    groups: str | Sequence[str] = (),
+    *,
+    system: bool = False,
+    strategy_options: Sequence[str] = (),
+    fail_on: Sequence[str] = (),
+    progress: Progress = no_progress,
+) -> SnapshotDiff:
+    """Compare two snapshots of a cluster: what changed, and which change moved each queue.
+
+    Args:
+        before: the first: a URL, a file, a snapshot, a parsed document or a reader.
+        after: the second, perhaps the running cluster.
+        groups: names or patterns; () is every group.
+        system: RocketMQ's own topics and groups too.
+        strategy_options: settings of strategies, as `virtual-nodes=20`.
+        fail_on: conditions such as `unexplained>0`, which the result's `conditions` answer.
+        progress: told what is being done.
+
+    Raises:
+        UsageError: an argument cannot be meant.
+        DataError: a group is in neither snapshot.
+        EndpointError: a source cannot be read.
+    """
+    asked = [parse_condition(text, DIFF_FIGURES) for text in fail_on]
+    wanted = Everything(groups=names_of(groups), system=system)
+    strategies = reported_strategies(strategy_options)
+    first, then = (_fetch(reader(each), Wanted(everything=wanted)) for each in (before, after))
+    names = {*first.groups, *then.groups}
+    taken = {name for name in names if wanted.takes_group(name)}
+    in_vain = in_vain_of("group", wanted.groups, names, taken, f"{first.endpoint} and {then.endpoint}")
+    settings = strategies.settings_for([*first.routes, *then.routes])
+    found = compare_snapshots(first, then, wanted, settings=settings, progress=progress)
+    tried = tuple(try_on_diff(condition, found.summary) for condition in asked)
+    findings = (*diff_findings(found), *in_vain, *source_findings(first), *source_findings(then))
+    return with_meta(replace(found, conditions=tried), Meta(then, tuple(dict.fromkeys(findings))))
+
+
+def _fetch(source: Reader, wanted: Wanted) -> ClusterSnapshot:
+    try:
+        return source.fetch(wanted)
+    except DocumentError as error:
+        if error.code in ("topic-not-named", "group-not-named"):  # one argument could not name it for both sides
+            error.hint = "compare snapshots, as fetch-routes writes them"
+        raise

@@ -1,0 +1,85 @@
+"""`rmqlb.fetch_routes`: a snapshot of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from rmqlb.engine.source_findings import source_findings
+from rmqlb.model.finding import Finding
+from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import Meta, Snapshot, with_meta
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+from rmqlb.verbs.globs import in_vain_of
+from rmqlb.verbs.parse import names_of
+from rmqlb.verbs.source import AnySource, Reader, reader
+
+if TYPE_CHECKING:
+    from rmqlb.engine.redact.renaming import Renaming
+
+
+def fetch_routes(
+    source: AnySource,
+    *,
+    topics: str | Sequence[str] = (),
+    groups: str | Sequence[str] = (),
+    system: bool = False,
+    evidence: bool = False,
+    redact: bool = False,
+) -> Snapshot:
+    """Read a snapshot of a cluster: its routes, groups, consumers, owners and offsets.
+
+    Every verb takes the result as its source, so that a cluster is read once.
+
+    Args:
+        source: a URL, a file, a snapshot, a parsed document or a reader.
+        topics: names or patterns; () is every topic.
+        groups: names or patterns; () is every group.
+        system: RocketMQ's own topics and groups too.
+        evidence: what a diagnosis needs too: of each consumer its queues, times, rates and limits.
+        redact: replace all names and addresses by others that sort as they do.
+
+    Returns:
+        The snapshot; `unread` lists the parts that could not be read.
+
+    Raises:
+        UsageError: an argument cannot be meant.
+        DataError: a topic or group is not there.
+        EndpointError: the source cannot be read.
+    """
+    from rmqlb.sources.formats.snapshot_file import to_document
+
+    everything = Everything(names_of(topics), names_of(groups), system)
+    meta, _ = fetch_source(reader(source), everything, evidence=evidence, redact=redact)
+    found = {key: tuple(value) for key, value in to_document(meta.snapshot).items()}
+    return with_meta(Snapshot(**found), meta)
+
+
+def fetch_source(
+    source: Reader, everything: Everything, *, evidence: bool, redact: bool, progress: Progress = no_progress
+) -> tuple[Meta, Renaming | None]:
+    """The wanted parts of the source, and which name became which under `redact` (raises RmqlbError)."""
+    snapshot = source.fetch(Wanted(everything=everything, evidence=evidence))
+    snapshot, in_vain = _wanted(snapshot, everything, redact=redact)
+    names: Renaming | None = None
+    if redact:
+        from rmqlb.engine.redact.redact import redact as renamed
+
+        progress("everything", 0, 0)
+        snapshot, names = renamed(snapshot)
+    return Meta(snapshot, (*source_findings(snapshot), *in_vain)), names
+
+
+def _wanted(
+    snapshot: ClusterSnapshot, everything: Everything, *, redact: bool
+) -> tuple[ClusterSnapshot, list[Finding]]:
+    """What was asked for of the snapshot, and a finding for each pattern in vain."""
+    routes = {name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)}
+    groups = {name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)}
+    in_vain = [
+        *in_vain_of("topic", everything.topics, snapshot.routes, routes, snapshot.endpoint, told=not redact),
+        *in_vain_of("group", everything.groups, snapshot.groups, groups, snapshot.endpoint, told=not redact),
+    ]
+    return replace(snapshot, routes=routes, groups=groups), in_vain

@@ -1,0 +1,1 @@
+"""What simulate-rebalance and plan-rollout share: their values, events, and the scenario made of them."""

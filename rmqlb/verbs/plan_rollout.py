@@ -1,0 +1,281 @@
+"""`rmqlb.plan_rollout`: the order and the pause of a rolling restart, or of a change of strategy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.decoding import from_attributes
+from rmqlb.engine.consume.events import renamed_apart
+from rmqlb.engine.fail_on_figures.conditions import Condition, parse_condition
+from rmqlb.engine.fail_on_figures.of_simulation import ROLLOUT_FIGURES, try_on_rollout
+from rmqlb.engine.rollout.plan import plan_rollout as plan_of_group
+from rmqlb.engine.rollout.rollout_model import RolloutRequest
+from rmqlb.errors import UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.limits import MOST_GROUP_TRIALS
+from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.rollout import Rollout
+from rmqlb.model.snapshot import suggestion
+from rmqlb.verbs.amounts import count, duration_us
+from rmqlb.verbs.group_simulation.inputs import ConsumerTexts, SimulationQuestion, gather, simulation_question
+from rmqlb.verbs.group_simulation.parse_events import NUMBER_AT_ONCE
+from rmqlb.verbs.parse import names_of
+from rmqlb.verbs.selection import Selection, select
+from rmqlb.verbs.source import AnySource, Reader, earlier, reader
+from rmqlb.verbs.strategies import Strategies
+
+_MOST_CHOICES = 12
+_ALL = "all"
+
+
+class RolloutTexts(Struct, frozen=True):
+    """Who restarts, what they come back with, and what to try, as users write it.
+
+    Attributes:
+        restart: consumers, or patterns of them; () is all.
+        to_strategy: what they come back with.
+        down: how long each is away.
+        pause: to try, from one going down to the next, with commas.
+        at_once: to try, how many go down together, with commas.
+        order: an order of all of them, to try next to others.
+        ids: `new` or `same`: whether IDs of the form host@pid#time change with the restart.
+    """
+
+    restart: Sequence[str] = ()
+    to_strategy: str | None = None
+    down: str = "15s"
+    pause: str = "10s,30s,60s"
+    at_once: str = "1"
+    order: Sequence[str] | None = None
+    ids: str | None = None
+
+
+class RolloutQuestion(Struct, frozen=True):
+    """What is asked.
+
+    Attributes:
+        simulation: what is asked about the group.
+        texts: what restarts, and what is tried.
+        request: what these texts alone say.
+        trials: simulations of each choice.
+        conditions: what `--fail-on` asks for.
+    """
+
+    simulation: SimulationQuestion
+    texts: RolloutTexts
+    request: RolloutRequest
+    trials: int
+    conditions: Sequence[Condition] = ()
+
+
+def plan_rollout(
+    source: AnySource,
+    group: str | None = None,
+    *,
+    topics: Sequence[str] = (),
+    consumers: Sequence[str] | int | None = None,
+    include_retry: bool = False,
+    sdk: str | Mapping[str, str] | None = None,
+    strategy: str | None = None,
+    strategy_options: Sequence[str] = (),
+    restart: str | Sequence[str] = (),
+    to_strategy: str | None = None,
+    down: str = "15s",
+    pauses: str | Sequence[str] = ("10s", "30s", "60s"),
+    at_once: int | Sequence[int] = 1,
+    order: Sequence[str] | None = None,
+    ids: str | None = None,
+    client: str | None = None,
+    orderly: bool = False,
+    consumer_types: str | Sequence[str] = (),
+    consume_from: str | None = None,
+    timers: str | Sequence[str] = (),
+    latency: str = "1ms",
+    consume_time: str = "0s",
+    rates: str | Sequence[str] = (),
+    rates_since: AnySource | None = None,
+    trials: int = 20,
+    seed: int = 1,
+    fail_on: Sequence[str] = (),
+) -> Rollout:
+    """Find the order and the pause of a rolling restart, or of a change of strategy, with the least gaps and overlaps.
+
+    Args:
+        source: a URL, a file, a snapshot, a parsed document or a reader.
+        group: the group; None takes the only one.
+        topics: only these; () takes those that the group subscribes to.
+        consumers: client IDs, or a number of invented ones, in the place of those of the source.
+        include_retry: the group's retry topic too.
+        sdk: the client library of all consumers, or client ID → library.
+        strategy: what consumers run; None takes what they report or show, otherwise AVG.
+        strategy_options: settings of strategies, as `virtual-nodes=20`.
+        restart: consumers, or patterns of them, that restart; () is all.
+        to_strategy: what they come back with; None is the same strategy.
+        down: how long each is away.
+        pauses: to try, from one going down to the next.
+        at_once: to try, how many go down together.
+        order: an order of all of them, to try next to others.
+        ids: `new` or `same`: whether IDs of the form host@pid#time change with the restart; None is new.
+        client: version of the client library; None is what consumers report, or the newest.
+        orderly: a MessageListenerOrderly: queues are locked.
+        consumer_types: `push`, `pull`, `lite-pull` or `assign` for all, or `ID=TYPE`; () is what the source says.
+        consume_from: `last`, `first` or `timestamp`; None is what the source says.
+        timers: clocks that differ from their defaults, as `rebalance-wait=10s`.
+        latency: a request's way to a broker and back.
+        consume_time: how long the listener takes for a message.
+        rates: messages per second of each topic, as `500`, or of one, as `TOPIC=500`.
+        rates_since: an earlier snapshot: each queue's rate is what came since.
+        trials: simulations of each choice, from 2 on.
+        seed: of everything random.
+        fail_on: conditions such as `misassigned>0`, which the result's `conditions` answer.
+
+    Returns:
+        The ways that were tried, the best first.
+
+    Raises:
+        UsageError: an argument cannot be meant.
+        DataError: the group, its topics or consumers are not there or unknown, or the group is BROADCASTING.
+        EndpointError: the source cannot be read.
+    """
+    numbers_at_once = (at_once,) if isinstance(at_once, int) else at_once
+    texts = RolloutTexts(
+        names_of(restart),
+        to_strategy,
+        down,
+        ",".join(names_of(pauses)),
+        ",".join(map(str, numbers_at_once)),
+        order,
+        ids,
+    )
+    configured = ConsumerTexts(
+        client,
+        orderly,
+        names_of(consumer_types),
+        consume_from,
+        names_of(timers),
+        latency,
+        consume_time,
+        names_of(rates),
+    )
+    chosen = select(group, topics, consumers, sdk, include_retry=include_retry)
+    simulation = simulation_question(
+        configured, None, strategy, Strategies(strategy_options), seed=seed, earlier=earlier(rates_since)
+    )
+    return rollout_of(reader(source), chosen, rollout_question(simulation, texts, str(trials), fail_on))
+
+
+def rollout_question(
+    simulation: SimulationQuestion, texts: RolloutTexts, trials: str, fail_on: Sequence[str]
+) -> RolloutQuestion:
+    """The question that options or arguments ask (raises UsageError)."""
+    request = RolloutRequest(
+        down_us=duration_us(texts.down, "--down"),
+        pauses_us=pauses_in(texts.pause),
+        at_once=numbers(texts.at_once),
+        to_strategy=simulation.strategies.optional(texts.to_strategy, "--to-strategy"),
+        order=order_of(texts.order),
+    )
+    asked = [parse_condition(text, ROLLOUT_FIGURES) for text in fail_on]
+    return RolloutQuestion(
+        simulation, texts, request, count(trials, "--trials", most=MOST_GROUP_TRIALS, least=2), asked
+    )
+
+
+def rollout_of(
+    source: Reader, chosen: Selection, question: RolloutQuestion, progress: Progress = no_progress
+) -> Rollout:
+    """The ways to restart the chosen group, from one reading (raises RmqlbError)."""
+    snapshot = source.fetch(chosen.wanted(source))
+    name = next(iter(chosen.names), None)
+    found = gather(question.simulation, chosen, name, snapshot, source, broadcasting_too=False)
+    group, texts = found.on_topics, question.texts
+    restart = restarted(texts.restart, group.client_ids)
+    becomes, of_ids = ids_afterwards(restart or group.client_ids, group.client_ids, texts.ids)
+    plan = plan_of_group(
+        group.name,
+        found.members,
+        group.pulled_routes,
+        found.scenario,
+        replace(question.request, restart=restart, becomes=becomes),
+        trials=question.trials,
+        states=group.states,
+        progress=lambda done, total: progress("trials", done, total),
+    )
+    tried = tuple(try_on_rollout(condition, plan) for condition in question.conditions)
+    findings = tuple(dict.fromkeys((*found.findings, *of_ids, *plan.findings)))
+    return with_meta(replace(from_attributes(plan, Rollout), conditions=tried), Meta(snapshot, findings))
+
+
+def pauses_in(text: str) -> tuple[int, ...]:
+    """`--pause 10s,30s`, in microseconds; each once, from the shortest."""
+    return tuple(sorted({duration_us(part, "--pause") for part in _parts(text, "--pause", "10s,30s,60s")}))
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """`--at-once 1,2`; each once, from the smallest."""
+    parts = _parts(text, "--at-once", "1,2")
+    for part in parts:
+        if not re.fullmatch(NUMBER_AT_ONCE, part):
+            raise UsageError(f"--at-once {text}: {part} is not a number of consumers", hint="write --at-once 1,2")
+    return tuple(sorted({int(part) for part in parts}))
+
+
+def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...] | None:
+    """`--restart`: the members that restart, sorted; None for all of them."""
+    if not texts or (_ALL not in client_ids and _ALL in (text.lower() for text in texts)):
+        return None
+    found: list[str] = []
+    for text in texts:
+        fitting = [text] if text in client_ids else [each for each in client_ids if fnmatchcase(each, text)]
+        if not fitting:
+            hint = suggestion("consumers", text, client_ids)
+            raise UsageError(f"--restart {text}: it is not in the group", hint=hint, code="not-in-group")
+        found += fitting
+    return tuple(sort_client_ids(set(found)))
+
+
+def order_of(ids: Sequence[str] | None) -> tuple[str, ...] | None:
+    """`--order ID,ID,…`."""
+    if ids is not None and not all(ids):
+        raise UsageError(f"--order {','.join(ids)}: a client id is empty", hint="write --order ID,ID,…")
+    return None if ids is None else tuple(ids)
+
+
+def ids_afterwards(
+    members: Sequence[str], client_ids: Sequence[str], ids: str | None
+) -> tuple[dict[str, str], tuple[Finding, ...]]:
+    """Client id → its id after the restart, of those that change; and the findings about that."""
+    if ids is not None and ids.lower() not in ("new", "same"):
+        raise UsageError(f"--ids {ids}: write new or same")
+    if ids is not None and ids.lower() == "same":
+        return {}, ()
+    changed = renamed_apart(members, client_ids)
+    if ids is not None and members and not changed:
+        raise UsageError(
+            f"--ids {ids}: {members[0]} is an id that the application chose, and stays",
+            hint="only host@pid#time changes by itself",
+        )
+    if ids is not None or not changed:
+        return changed, ()
+    old, new = next(iter(changed.items()))
+    text = (
+        f"a restarted process gets a new client ID, and may sort elsewhere: {old} comes back as {new}; "
+        "--ids same keeps the IDs"
+    )
+    return changed, (Finding("new-ids", text),)
+
+
+def _parts(text: str, option: str, right: str) -> list[str]:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
+        raise UsageError(f"{option} {text}: something is missing", hint=f"write {option} {right}")
+    if len(parts) > _MOST_CHOICES:
+        raise UsageError(f"{option}: more than {_MOST_CHOICES} to try")
+    return parts

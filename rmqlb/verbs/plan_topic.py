@@ -1,0 +1,199 @@
+"""`rmqlb.plan_topic`: a change of a topic's queues in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import get_args
+
+from msgspec.structs import replace
+
+from rmqlb.engine.route_findings import sighting_findings
+from rmqlb.engine.send.sdks.profile import sdks_of
+from rmqlb.engine.source_findings import source_findings
+from rmqlb.engine.topic_change.conditions import check_step as check_one_step
+from rmqlb.engine.topic_change.effects import Keys
+from rmqlb.engine.topic_change.plan import plan_topic as steps_of_topic
+from rmqlb.engine.topic_change.target import Routes, TopicRequest, routes_of
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.route import MASTER_ID, BrokerData
+from rmqlb.model.send_scenario import ProxyMode
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
+from rmqlb.model.topic_change import StepCheck, TopicChangePlan
+from rmqlb.model.words import named
+from rmqlb.verbs import parse as values
+from rmqlb.verbs.amounts import one_of
+from rmqlb.verbs.parse import names_of
+from rmqlb.verbs.source import AnySource, Earlier, Reader, ask_route, earlier, reader
+from rmqlb.verbs.strategies import Strategies
+from rmqlb.verbs.topic_groups import GroupsQuestion, group_names, planned_groups
+
+_TYPES = ("normal", "fifo", "delay", "transaction", "mixed", "priority", "lite")
+_NATIVE = ("rocketmq://", "rocketmqs://")
+
+
+def plan_topic(
+    source: AnySource,
+    topic: str,
+    *,
+    queues: int | str | None = None,
+    add_brokers: Sequence[str] = (),
+    drain_brokers: Sequence[str] = (),
+    move_to_cluster: str | None = None,
+    message_type: str | None = None,
+    unordered: bool = False,
+    groups: str | Sequence[str] = (),
+    strategy: str | None = None,
+    strategy_options: Sequence[str] = (),
+    keys: Sequence[str] | None = None,
+    sdks: str | Sequence[str] = (),
+    proxy_mode: str = "local",
+    rates_since: AnySource | Earlier | None = None,
+    check_step: int | None = None,
+    progress: Progress = no_progress,
+) -> TopicChangePlan:
+    """Plan a change of a topic's queues in steps, with the mqadmin commands to copy and what to wait for.
+
+    Args:
+        source: a URL, a file, a snapshot, a parsed document or a reader.
+        topic: its name.
+        queues: read and write queues on each broker afterwards.
+        add_brokers: `NAME`, `NAME:READ` or `NAME:READ:WRITE`, in queues: brokers that get the topic.
+        drain_brokers: brokers that lose its queues.
+        move_to_cluster: to the brokers of this cluster, away from all others.
+        message_type: the topic's type, for brokers that get it; None is what a running broker reports.
+        unordered: no message is sent by key: leave out the steps that hold producers.
+        groups: names or patterns; () is every group that reads the topic.
+        strategy: what consumers run; None takes what they report or show.
+        strategy_options: settings of strategies, as `virtual-nodes=20`.
+        keys: of the topic's messages: how many of them move.
+        sdks: whose producers send them, as `go`; () is all.
+        proxy_mode: how the Proxy of gRPC producers runs: `local` or `cluster`.
+        rates_since: an earlier snapshot: how fast groups read, for the estimated time.
+        check_step: the number of the step whose conditions `checked` answers.
+        progress: told what is being done.
+
+    Raises:
+        UsageError: an argument cannot be meant.
+        DataError: the topic is not there, or whether the step holds is unknown.
+        EndpointError: the source cannot be read.
+    """
+    request = _request(queues, add_brokers, drain_brokers, move_to_cluster, ordered=not unordered)
+    asked_keys = _keys(keys, names_of(sdks), proxy_mode)
+    typed = None if message_type is None else one_of(message_type, "--message-type", _TYPES).upper()
+    strategies = Strategies(strategy_options)
+    own = strategies.optional(strategy)
+    strategies.must_apply(reported=own is None)
+    before, opened = earlier(rates_since), reader(source)
+    wanted = Wanted((topic,), everything=Everything(topics=(topic,), groups=names_of(groups)))
+    snapshot = opened.fetch(wanted)
+    progress(topic, 0, 0)
+    routes = routes_of(snapshot.route(topic), request, _known(snapshot, request, opened))
+    then = None if before is None else before.source.fetch(wanted)
+    names = group_names(snapshot, topic, names_of(groups))
+    question = GroupsQuestion(strategies, own, then, "" if before is None else before.option)
+    planned, of_groups = planned_groups(snapshot, names, routes, question, opened)
+    known_type, of_type = _message_type(typed, routes, opened)
+    findings = [*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot), *of_groups, *of_type]
+    plan = steps_of_topic(
+        routes,
+        request,
+        planned if snapshot.groups else None,
+        asked_keys,
+        name_servers=_name_servers(snapshot),
+        message_type=known_type,
+    )
+    if check_step is not None:
+        plan = replace(plan, checked=_checked(plan, check_step, snapshot, names))
+    return with_meta(plan, Meta(snapshot, tuple(dict.fromkeys(findings))))
+
+
+def _checked(plan: TopicChangePlan, number: int, snapshot: ClusterSnapshot, groups: Sequence[str]) -> StepCheck:
+    if not 0 < number <= len(plan.steps):
+        raise UsageError(f"--check-step {number}: the plan has {len(plan.steps)} steps")
+    checked = check_one_step(plan.steps, number, snapshot, plan.topic, groups)
+    _must_be_known(checked)
+    return checked
+
+
+def _request(
+    queues: int | str | None,
+    add_brokers: Sequence[str],
+    drain_brokers: Sequence[str],
+    move_to_cluster: str | None,
+    *,
+    ordered: bool,
+) -> TopicRequest:
+    """What is asked for (raises UsageError)."""
+    request = TopicRequest(
+        queues=None if queues is None else values.queue_number(str(queues), f"--queues {queues}"),
+        add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in add_brokers),
+        drain_brokers=tuple(dict.fromkeys(drain_brokers)),
+        move_to_cluster=move_to_cluster,
+        ordered=ordered,
+    )
+    if request.queues == 0:
+        raise UsageError("--queues 0: a topic without queues takes no message", hint="write 1 or more")
+    values.must_differ(add_brokers, [broker.name for broker in request.add_brokers], "--add-broker")
+    for broker, text in zip(request.add_brokers, add_brokers, strict=True):
+        if request.queues is not None and broker.read_queue_nums is not None:
+            raise UsageError(
+                f"--queues {request.queues} and --add-broker {text} contradict each other",
+                hint=f"--queues is about all brokers: write --add-broker {broker.name}",
+            )
+    if request == TopicRequest(ordered=request.ordered):
+        hint = "name it with --queues N, --add-broker, --drain-broker or --move-to-cluster"
+        raise UsageError("what changes?", hint=hint, code="nothing-changes")
+    return request
+
+
+def _message_type(typed: str | None, routes: Routes, reader: Reader) -> tuple[str | None, list[Finding]]:
+    """The topic's type, where a broker is to get the topic, as typed or as a broker reports; or that it is unknown."""
+    has = {data.broker_name for data in routes.now.queue_datas}
+    new = [data.broker_name for data in routes.target.queue_datas if data.broker_name not in has]
+    if typed is not None or not new:
+        return typed, []
+    masters = (broker.broker_addrs.get(MASTER_ID) for broker in routes.now.broker_datas if broker.broker_name in has)
+    found = reader.ask_message_type(routes.now.topic, [address for address in masters if address is not None])
+    if found is not None:
+        return found, []
+    text = f"message.type of topic {routes.now.topic} is unknown: updateTopic makes it NORMAL on {named(new)}"
+    return None, [Finding("message-type-unknown", f"{text}; name the type with --message-type")]
+
+
+def _keys(keys: Sequence[str] | None, sdks: Sequence[str], proxy_mode: str) -> Keys | None:
+    """The keys that producers send, each once, and whose producers (raises UsageError)."""
+    mode: ProxyMode = one_of(proxy_mode, "--proxy-mode", get_args(ProxyMode))
+    named = sdks_of(sdks)
+    return None if keys is None else Keys(tuple(dict.fromkeys(keys)), tuple(named), mode)
+
+
+def _known(snapshot: ClusterSnapshot, request: TopicRequest, reader: Reader) -> list[BrokerData]:
+    """The brokers that the source knows: of a running cluster those asked for, by the topic that has their name."""
+    own = [broker.name for broker in request.add_brokers]
+    own += [] if request.move_to_cluster is None else [request.move_to_cluster]
+    routes = [sighting.route for sighting in snapshot.routes.values()]
+    routes += [route for name in own if (route := ask_route(reader, name)) is not None]
+    return [broker for route in routes for broker in route.broker_datas]
+
+
+def _name_servers(snapshot: ClusterSnapshot) -> str | None:
+    """For mqadmin's `-n`, where the source is NameServers that speak as mqadmin does."""
+    endpoint = snapshot.endpoint
+    prefix = next((prefix for prefix in _NATIVE if endpoint.startswith(prefix)), None)
+    return None if prefix is None else endpoint.removeprefix(prefix).rstrip("/").replace(",", ";")
+
+
+def _must_be_known(checked: StepCheck) -> None:
+    if checked.holds is None:
+        raise DataError(
+            f"--check-step {checked.number}: whether it holds is unknown: {'; '.join(_unknown(checked))}",
+            hint="ask the running cluster, or a snapshot of it with groups: fetch-routes --all",
+            code="step-not-known",
+        )
+
+
+def _unknown(checked: StepCheck) -> Iterator[str]:
+    return (each.found.removeprefix("unknown: ") for each in checked.conditions if each.holds is None)

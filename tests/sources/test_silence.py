@@ -1,0 +1,116 @@
+"""A silent broker costs one timeout and one more at the end, however many groups are read and however many are silent."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from rmqlb.errors import EndpointError
+from rmqlb.model.snapshot import Everything, Wanted
+from rmqlb.remoting.codes import RequestCode
+from rmqlb.sources.live import LiveSource
+from rmqlb.sources.native.source import NameServerReads
+from rmqlb.sources.native.wire import WireSettings
+from rmqlb.sources.pace import Deadline, Pace
+from rmqlb.sources.silence import SilentServers
+from tests.support.replay_remoting import Replay, Turn, cluster, remoting, silent, success
+
+from .test_nameserver import NOW, body, reads
+
+ALL = Wanted(everything=Everything(of_groups=True))
+MUTE = 24
+
+
+def test_a_silent_broker_is_asked_once_and_again_at_the_end() -> None:
+    with cluster(Replay(), Replay(broker="b1", faults={"*": silent})) as (good, mute):
+        snapshot = LiveSource(reads([good.address], (good, mute), timeout=0.3)).fetch(ALL)
+    assert sorted(snapshot.groups) == ["audit-svc", "bill-svc", "order-svc"]
+    assert len(mute.requests) == 2
+    parts = [part for part in snapshot.unread if part.kind in ("members", "offsets")]
+    assert parts
+    assert all(part.no_answer and "no whole answer within 0.3 s" in part.reason for part in parts)
+
+
+def test_a_broker_that_answers_at_the_end_is_read_whole() -> None:
+    def once_silent(turn: Turn) -> None:
+        if len(turn.replay.requests) == 1:
+            silent(turn)
+        turn.write(turn.frame)
+
+    with cluster() as whole:
+        expected = LiveSource(reads([whole[0].address], whole), lambda: NOW).fetch(ALL)
+    with cluster(Replay(), Replay(broker="b1", faults={"*": once_silent})) as (good, slow):
+        found = LiveSource(reads([good.address], (good, slow), timeout=0.5), lambda: NOW).fetch(ALL)
+    assert sorted(found.groups) == sorted(expected.groups)
+    assert {name: group.client_ids for name, group in found.groups.items()} == {
+        name: group.client_ids for name, group in expected.groups.items()
+    }
+    assert not [part for part in found.unread if part.kind in ("members", "offsets", "group")]
+
+
+def test_silent_brokers_are_found_all_at_once() -> None:
+    """The first one shows that something is wrong; the rest are asked together, not four after four."""
+    waiting, most, lock = [0], [0], threading.Lock()
+
+    def counted(turn: Turn) -> None:
+        with lock:
+            waiting[0] += 1
+            most[0] = max(most[0], waiting[0])
+        turn.replay.stop.wait(0.5)
+        with lock:
+            waiting[0] -= 1
+        turn.hang_up()
+
+    with ExitStack() as stack:
+        mute = [stack.enter_context(remoting(Replay(faults={"*": counted}))) for _ in range(MUTE)]
+        good = stack.enter_context(remoting(_naming([each.address for each in mute])))
+        source = LiveSource(NameServerReads([good.address], WireSettings(timeout=0.4, retries=0)))
+        with pytest.raises(EndpointError):
+            source.fetch(ALL)
+    assert most[0] >= MUTE - 1
+    assert {len(each.requests) for each in mute} == {1}
+
+
+def test_no_request_begins_or_lasts_beyond_the_deadline() -> None:
+    with cluster(Replay(), Replay(broker="b1", faults={"*": silent})) as (good, mute):
+        deadline = Deadline(Pace(), 0.3)
+        source = LiveSource(reads([good.address], (good, mute), timeout=20, deadline=deadline), deadline=deadline)
+        snapshot = source.fetch(ALL)
+    assert {part.reason.split(": ")[-1] for part in snapshot.unread if part.no_answer} & {
+        "no answer within the 0.3 s of the deadline",
+        "not asked within the 0.3 s of the deadline",
+    }
+    assert len(mute.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "request_code", "is_silent"),
+    [
+        ("no-answer", RequestCode.GET_CONSUMER_CONNECTION_LIST, True),
+        ("no-answer", RequestCode.GET_CONSUMER_RUNNING_INFO, False),
+        ("no-answer", RequestCode.GET_CONSUME_STATS, False),
+        ("unreachable", RequestCode.GET_CONSUMER_RUNNING_INFO, True),
+        ("refused", RequestCode.GET_CONSUMER_CONNECTION_LIST, False),
+    ],
+)
+def test_only_what_a_server_answers_by_itself_shows_its_silence(
+    code: str, request_code: RequestCode, *, is_silent: bool
+) -> None:
+    servers = SilentServers()
+    servers.note("a:1", request_code, EndpointError("a:1: why", code=code))
+    assert ("a:1" in servers) is is_silent
+    servers.forget(["a:1"])
+    servers.must_answer("a:1")
+
+
+def _naming(addresses: list[str]) -> Replay:
+    """A NameServer that lists a broker at each address."""
+    table: dict[str, Any] = {
+        f"b{number}": {"cluster": "c", "brokerName": f"b{number}", "brokerAddrs": {"0": address}}
+        for number, address in enumerate(addresses)
+    }
+    document = {"brokerAddrTable": table, "clusterAddrTable": {"c": sorted(table)}}
+    return Replay(answers={(RequestCode.GET_BROKER_CLUSTER_INFO, ""): success(body(document))})
