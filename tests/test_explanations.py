@@ -48,6 +48,7 @@ SHARED = frozenset(
         "no-answer",
         "no-readable-queue",
         "no-read-queues",
+        "searched-in-part",
         "no-route",
         "no-secret",
         "no-source",

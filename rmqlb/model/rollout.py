@@ -22,6 +22,8 @@ class RolloutChoice(GroupTrials, frozen=True, rename="camel"):
         down_ms: how long each is away.
         takes_ms: from the first going down until the group has converged, in 95 % of trials; null when it does not
             always converge.
+        restarts: consumers that the trials restart, evenly spread over the order; fewer than all where the group is
+            too large (finding `searched-in-part`). The figures are those of these restarts.
         best: no other way that was tried is better in what was asked for.
     """
 
@@ -31,6 +33,7 @@ class RolloutChoice(GroupTrials, frozen=True, rename="camel"):
     pause_ms: float
     down_ms: float
     takes_ms: float | None
+    restarts: int
     best: bool = False
 
     pause_us = Microseconds("pause_ms")
@@ -63,7 +66,8 @@ class Rollout(Result, frozen=True):
         strategy_after: by RocketMQ's name; the same for a mere restart.
         members: client ids that are restarted, sorted as clients sort them.
         choices: the ways that were tried, the best first.
-        stages: the mixed stages of the best order; empty for a mere restart.
+        choices_in_all: how many ways there are to try; more than were tried where the group is too large.
+        stages: the mixed stages of the best order, of a large group the first ones; empty for a mere restart.
         misassigned: queues that are unassigned or have duplicate owners, summed over these stages.
         misassigned_is_minimum: every order was tried: none has fewer.
         conditions: what --fail-on asked for.
@@ -77,6 +81,7 @@ class Rollout(Result, frozen=True):
     stages: tuple[MixedStage, ...]
     misassigned: int
     misassigned_is_minimum: bool
+    choices_in_all: int = 0
     conditions: tuple[TriedCondition, ...] = ()
 
 

@@ -60,7 +60,8 @@ class CaseCounts(Struct, frozen=True, rename="camel"):
         all: single losses and pairs of them.
         singles: single losses.
         pairs: pairs of different losses.
-        tried: cases whose result is known, computed or by symmetry with a computed one.
+        tried: cases whose result is known, computed or by symmetry with a computed one; less than all where a group is
+            too large for all pairs (finding `searched-in-part`).
         computed: results that were computed: of each group and topic one for all cases that take the same of it.
         broken: cases that break a limit which holds as long as nothing is lost.
         broken_singles: single losses among them.

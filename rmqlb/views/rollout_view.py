@@ -45,7 +45,7 @@ def rollout_report(rollout: Rollout) -> Report:
         sections,
         labels(rollout.members),
         grave=_gravity(rollout),
-        closing=(f"{counted(len(rollout.choices), 'way')} tried{trials}",),
+        closing=(f"{_tried(rollout)} tried{trials}",),
     )
 
 
@@ -59,12 +59,20 @@ def _facts(rollout: Rollout) -> tuple[str, ...]:
     if best is None:
         return (f"{group}, {what}: no way was tried",)
     harmless, costs = changes and not rollout.misassigned, list(_costs(best))
+    part = "" if best.restarts >= len(best.order) else f" (in {best.restarts} of {len(best.order)} restarts)"
+    stages = (len(best.order) - 1) // best.at_once
+    none = "no mixed stage" if len(rollout.stages) in (0, stages) else f"none of the first {len(rollout.stages)} stages"
     return (
-        f"{group}, {what}: {_verdict(rollout, best, changes=changes)}",
+        f"{group}, {what}: {_verdict(rollout, best, changes=changes)}{part}",
         f"  recommended: {_how(best)}{BETWEEN}{_takes(best)}",
         *((f"  {BETWEEN.join(costs)}",) if costs else ()),
-        *(("  in no mixed stage is a queue unassigned or with duplicate owners",) if harmless else ()),
+        *((f"  in {none} is a queue unassigned or with duplicate owners",) if harmless else ()),
     )
+
+
+def _tried(rollout: Rollout) -> str:
+    number = len(rollout.choices)
+    return counted(number, "way") if number >= rollout.choices_in_all else f"{number} of {rollout.choices_in_all} ways"
 
 
 def _gravity(rollout: Rollout) -> str:

@@ -181,6 +181,7 @@ def choice(
         pause_ms=pause_ms,
         down_ms=down_ms,
         takes_ms=takes_ms,
+        restarts=len(order),
         best=best,
     )
 

@@ -146,7 +146,8 @@ def test_json_has_fixed_keys_and_nulls_for_what_is_unknown() -> None:
     )
     data = json.loads(as_json(shown.data))
     assert list(data) == [
-        "group", "strategyBefore", "strategyAfter", "consumers", "choices", "stages", "misassigned", "misassignedIsMinimum", "conditions",
+        "group", "strategyBefore", "strategyAfter", "consumers", "choices", "stages", "misassigned", "misassignedIsMinimum",
+        "choicesInAll", "conditions",
     ]  # fmt: skip
     (one,) = data["choices"]
     assert one["takesMs"] is None

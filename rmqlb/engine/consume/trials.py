@@ -22,6 +22,8 @@ from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import Convergence, RebalancePlan
 from rmqlb.model.route import TopicRouteData
 
+TrialCount = Annotated[int, Meta(ge=1, le=MOST_GROUP_TRIALS)]
+
 
 def simulate_group_trials(
     group: str | None,
@@ -47,7 +49,7 @@ def simulate_group_trials(
     Raises:
         UsageError: as in `simulate_group`, or there is no trial.
     """
-    require(trials, Annotated[int, Meta(ge=1, le=MOST_GROUP_TRIALS)], "trials")
+    require(trials, TrialCount, "trials")
     simulation = GroupSimulation(group, members, routes, scenario, states=states)
     found: list[GroupFigures] = []
     for trial in range(trials):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 from msgspec import Struct
 
@@ -18,6 +19,8 @@ from rmqlb.model.rollout import MixedStage
 from rmqlb.model.route import TopicRouteData
 
 EXACT_MEMBERS = 18  # their 262,144 stages are searched in a quarter of a second; each further member doubles that
+_MOST_STEPS, _MOST_ORDERS = 2_000_000, 4
+"""Shares and queues computed for the stages of all orders, some microseconds each; and how many orders there are."""
 EXACT_WORK = 60_000  # looks at a queue, or at a kind of handover, that a search may take; about half a second
 
 
@@ -55,6 +58,7 @@ class Overlaps(Struct, frozen=True):
     # where that is not known
     anyway: int
     bound: int  # no order, one member at a time, has less overlap than this in all
+    most_stages: int = 1 << 30  # of an order, from its first change on, that are looked at
 
 
 class LeastOverlap(Struct, frozen=True):
@@ -131,7 +135,7 @@ def mixed_stages(known: Overlaps, order: Sequence[str], at_once: int) -> tuple[M
     """
     bit = {client_id: 1 << index for index, client_id in enumerate(known.client_ids)}
     stages = []
-    for changed in range(at_once, len(order), at_once):
+    for changed in range(at_once, len(order), at_once)[: known.most_stages]:
         counts = known.counts(sum(bit[client_id] for client_id in order[:changed]))
         stages.append(MixedStage(changed, order[changed], counts.several, counts.none))
     return tuple(stages)
@@ -194,10 +198,13 @@ def _by_assigning(rollout: RolloutModel, routes: Sequence[TopicRouteData], order
     """Ids that change put the members in another order at each stage, so each is assigned on its own."""
     queues = [(index, queue) for index, route in enumerate(routes) for queue in route.subscribe_queues()]
 
+    @cache
     def counts(changed: int) -> Counts:
         names = {client_id for index, client_id in enumerate(rollout.client_ids) if changed >> index & 1}
         assignments = assigned(routes, members_when(rollout, names))
         numbers = [len(assignments[index].owners[queue]) for index, queue in queues]
         return Counts(0 if orderly else sum(number > 1 for number in numbers), numbers.count(0))
 
-    return Overlaps(rollout.client_ids, counts, None, work=len(queues), anyway=0, bound=0)
+    steps = len(queues) + len(routes) * len(rollout.members.client_ids)
+    most = max(_MOST_STEPS // (_MOST_ORDERS * steps), 1)
+    return Overlaps(rollout.client_ids, counts, None, work=len(queues), anyway=0, bound=0, most_stages=most)

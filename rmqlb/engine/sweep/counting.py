@@ -28,17 +28,18 @@ def count_cases(number: int, swept: Sequence[AnySwept], at_once: int) -> CaseCou
     breaks = [{place for place, mask in signature if mask in swept[place].judged.broken} for signature in signatures]
     broken_singles = sum(weight[at] for at, places in enumerate(breaks) if places)
     pairs = comb(number, 2) if at_once > 1 else 0
-    broken_pairs = 0
+    broken_pairs = untried = 0
     if at_once > 1:
         broken_pairs = comb(number, 2) - comb(number - broken_singles, 2)
-        for first, second, is_broken in _together(signatures, swept, breaks):
+        for first, second, is_broken, is_tried in _together(signatures, swept, breaks):
+            untried += 0 if is_tried else weight[first] * weight[second]
             if is_broken != bool(breaks[first] or breaks[second]):
                 broken_pairs += weight[first] * weight[second] * (1 if is_broken else -1)
     return CaseCounts(
         all=number + pairs,
         singles=number,
         pairs=pairs,
-        tried=number + pairs,
+        tried=number + pairs - untried,
         computed=sum(subject.of.computed for subject in swept),
         broken=broken_singles + broken_pairs,
         broken_singles=broken_singles,
@@ -47,22 +48,31 @@ def count_cases(number: int, swept: Sequence[AnySwept], at_once: int) -> CaseCou
 
 def _together(
     signatures: Sequence[tuple[tuple[int, int], ...]], swept: Sequence[AnySwept], breaks: Sequence[set[int]]
-) -> Iterator[tuple[int, int, bool]]:
-    """Each pair of classes that take something of the same group or topic, and whether it breaks a limit of any."""
+) -> Iterator[tuple[int, int, bool, bool]]:
+    """Each pair of classes that take something of the same group or topic: whether it breaks a limit, and was tried.
+
+    A pair that was not tried counts as one that breaks nothing, unless it does so elsewhere: then it is known.
+    """
     touches = [{place for place, _ in signature} for signature in signatures]
     members: dict[int, list[tuple[int, int]]] = {}
     for at, signature in enumerate(signatures):
         for place, mask in signature:
             members.setdefault(place, []).append((at, mask))
     found: dict[tuple[int, int], bool] = {}
+    untried: set[tuple[int, int]] = set()
     for place, own in members.items():
-        broken = swept[place].judged.broken
+        judged = swept[place].judged
+        broken = judged.broken
         for (first, mask), (second, other) in combinations(own, 2):
             key = first, second
-            if (mask | other) in broken:
+            if (both := mask | other) in judged.untried:
+                untried.add(key)
+                found.setdefault(key, False)
+            elif both in broken:
                 found[key] = True
             else:
                 found.setdefault(key, False)
-    for (first, second), is_broken in found.items():
+    for (first, second), breaks_here in found.items():
         apart = not breaks[first] <= touches[second] or not breaks[second] <= touches[first]
-        yield first, second, is_broken or apart
+        is_broken = breaks_here or apart
+        yield first, second, is_broken, is_broken or (first, second) not in untried

@@ -33,6 +33,8 @@ from rmqlb.model.sweep import GroupOutcome
 from rmqlb.model.unknown import sum_if_known
 
 _NOBODY = -1
+_QUEUES_A_STEP = 16
+"""Queues whose places are compared in the time in which one consumer's share is computed."""
 
 
 class _Placed(Struct, frozen=True):
@@ -69,6 +71,14 @@ class GroupCases:
     def computed(self) -> int:
         """How many different results were computed."""
         return len(self.found)
+
+    @property
+    def work(self) -> int:
+        """How many steps a result takes, of some microseconds each."""
+        queues = len(self.before)
+        if self.only_places_count:
+            return 1 + queues // _QUEUES_A_STEP
+        return queues + len(self.routes) * len(self.members.client_ids)
 
     def outcome(self, effect: Effect) -> GroupOutcome:
         """What it comes to (raises RmqlbError)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import takewhile
 from math import comb
 from typing import Generic, TypeVar
@@ -17,6 +17,9 @@ from rmqlb.engine.sweep.topic_cases import TopicCases
 from rmqlb.model.checking import FAILED, INCOMPLETE
 from rmqlb.model.policy import About, Bound, Limit, Rule
 
+_TOLD_EACH = 100  # results between two notes of progress
+MOST_STEPS = 6_000_000
+"""Steps of `GroupCases.work` that the pairs of losses of one group take at most; single losses are all tried."""
 Held = tuple[Rule, Limit]
 
 
@@ -28,7 +31,8 @@ class Judged(Struct, frozen=True):
 
     Attributes:
         touching: places of the losses that take something of it, each with its mask.
-        classes: mask → the cases that take it.
+        classes: mask → the cases that take it, of those that were tried.
+        untried: masks of pairs that were not tried, because the group is too large for all of them.
         broken: mask → the limits that it breaks, with what they come to; those broken without a loss left out.
         held: the limits that it is held against, with their rules.
         already: limits that are broken while nothing is lost.
@@ -41,6 +45,7 @@ class Judged(Struct, frozen=True):
     held: Sequence[Held]
     already: Mapping[int, Bound]
     unknown: Mapping[int, str]
+    untried: frozenset[int] = frozenset()
 
 
 class Swept(Struct, Generic[Of], frozen=True):
@@ -107,16 +112,26 @@ def _with_some(number: int, some: int, at_once: int) -> int:
     return some + pairs
 
 
-def judge_cases(of: GroupCases | TopicCases, takers: Takers, rules: Sequence[Rule], at_once: int) -> Judged:
+def judge_cases(
+    of: GroupCases | TopicCases,
+    takers: Takers,
+    rules: Sequence[Rule],
+    at_once: int,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    most_steps: int = MOST_STEPS,
+) -> Judged:
     """A group or topic in every case (raises RmqlbError).
 
     Args:
         takers: which losses take what.
         rules: those that are about it.
         at_once: how many losses come together at most, 1 or 2.
+        progress: is told how many results are there, and how many there will be.
+        most_steps: of the work of pairs.
     """
     touching = of.atoms.touching(takers)
-    classes = cases_of(touching, at_once)
+    every = cases_of(touching, at_once)
+    classes = every if isinstance(of, TopicCases) else _tried(of, every, most_steps)
     held = [(rule, limit) for rule in rules for limit in rule.limits]
     already: dict[int, Bound] = {}
     unknown: dict[int, str] = {}
@@ -130,14 +145,35 @@ def judge_cases(of: GroupCases | TopicCases, takers: Takers, rules: Sequence[Rul
     broken: dict[int, dict[int, Bound]] = {}
     judged: dict[Effect, dict[int, Bound]] = {}
     left = [(place, limit) for place, (_, limit) in enumerate(held) if place not in already]
-    for mask in classes:
+    for done, mask in enumerate(classes):
+        if done % _TOLD_EACH == 0:
+            progress(done, len(classes))
         effect = of.atoms.effect(mask)
         if effect not in judged:
             of.outcome(effect)
             judged[effect] = _broken(of, effect, left, unknown)
         if judged[effect]:
             broken[mask] = judged[effect]
-    return Judged(touching, classes, broken, held, already, unknown)
+    return Judged(touching, classes, broken, held, already, unknown, frozenset(every.keys() - classes.keys()))
+
+
+def _tried(of: GroupCases, every: Mapping[int, CaseClass], most_steps: int) -> Mapping[int, CaseClass]:
+    """All single losses, and as many pairs as the work allows: first those that take most brokers, evenly of the rest.
+
+    The bound counts work and not time, so that equal input has equal results.
+    """
+    room = most_steps // of.work
+    pairs = [mask for mask, cases in every.items() if not cases.singles]
+    if len(pairs) <= room:
+        return every
+    by_brokers: dict[int, list[int]] = {}
+    for mask in pairs:
+        by_brokers.setdefault((mask >> len(of.atoms.client_ids)).bit_count(), []).append(mask)
+    chosen: set[int] = set()
+    for _, masks in sorted(by_brokers.items(), reverse=True):
+        number = min(len(masks), room - len(chosen))
+        chosen.update(masks[at * len(masks) // number] for at in range(number))
+    return {mask: cases for mask, cases in every.items() if cases.singles or mask in chosen}
 
 
 def _broken(

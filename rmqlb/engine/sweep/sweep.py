@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
+from functools import partial
 from math import comb
 
 from msgspec import Struct
@@ -19,7 +20,7 @@ from rmqlb.engine.sweep.effects import Effect, Takers, takers_of
 from rmqlb.engine.sweep.group_cases import GroupCases
 from rmqlb.engine.sweep.in_processes import each_in_processes
 from rmqlb.engine.sweep.losses import Cluster, ZoneRule, cluster_of, empty_zones, losses, without_zone
-from rmqlb.engine.sweep.subject import AnySwept, Judged, Swept, judge_cases, rules_for
+from rmqlb.engine.sweep.subject import MOST_STEPS, AnySwept, Judged, Swept, judge_cases, rules_for
 from rmqlb.engine.sweep.topic_cases import TopicCases, topic_cases
 from rmqlb.engine.sweep.with_simulations import with_simulations
 from rmqlb.engine.sweep.worst import (
@@ -56,6 +57,7 @@ class SweepRequest(Struct, frozen=True):
         at_once: how many losses come together at most, 1 or 2.
         orderly: groups that consume in order, whether they report it or not.
         simulations: how many simulations of producers and of groups, each, for the worst cases.
+        most_steps: of the work of the pairs of losses of each group.
         jobs: processes among which groups are divided.
         commands: how commands name the source; None where there is none that a command could read.
     """
@@ -69,6 +71,7 @@ class SweepRequest(Struct, frozen=True):
     at_once: int = 2
     orderly: Collection[str] = ()
     simulations: int = 20
+    most_steps: int = MOST_STEPS
     jobs: int = 1
     commands: Commands | None = None
 
@@ -139,10 +142,27 @@ def sweep_cases(
     )
     commands = None if request.commands is None else request.commands.on(request.only_topics)
     result = with_simulations(result, of_groups, of_topics, taken, commands, request.simulations, progress)
+    findings += _in_part(of_groups)
     if told := without_zone(taken, cluster):
         text = f"in no zone: {told}; they are lost with their host, not with a zone"
         findings.append(Finding("in-no-zone", text, severity=INFO))
     return result, tuple(findings)
+
+
+def _silent(_done: int, _total: int) -> None:
+    """Other processes do not write to the terminal."""
+
+
+def _in_part(groups: Sequence[Swept[GroupCases]]) -> Iterator[Finding]:
+    """The groups that are too large for all pairs of losses."""
+    for each in groups:
+        if each.judged.untried:
+            tried, untried = len(each.judged.classes), len(each.judged.untried)
+            text = (
+                f"group {each.name}: searched {tried:,} of {tried + untried:,} different cases: all single "
+                "losses, and the pairs that take most brokers first; a pair that was not tried may break a limit"
+            )
+            yield Finding("searched-in-part", text, each.name)
 
 
 def _zones_told(cluster: Cluster, request: SweepRequest) -> Iterator[Finding]:
@@ -218,9 +238,10 @@ def _groups_swept(
     def one(at: int) -> tuple[Judged | str, dict[Effect, GroupOutcome]]:
         """The group's cases, or why they cannot be judged; and what was computed, perhaps in another process."""
         cases = groups[at]
+        told = partial(progress, cases.name) if min(request.jobs, len(groups)) < 2 else _silent
         try:
             rules = rules_for(policy.rules, GROUP, cases.name)
-            return judge_cases(cases, takers, rules, request.at_once), cases.found
+            return judge_cases(cases, takers, rules, request.at_once, told, request.most_steps), cases.found
         except RmqlbError as error:
             return error.message, {}
 

@@ -62,9 +62,10 @@ def _verdict(sweep: FailureSweep) -> str:
     c = sweep.cases
     if sweep.nothing_judged:
         return "nothing could be judged: no group whose consumers share queues, and no topic, is known well enough"
+    cases = many(c.all, "case") if c.tried == c.all else f"{c.tried:,} tried cases"
     if not c.broken:
-        return f"none of {many(c.all, 'case')} breaks a limit"
-    broken = f"{c.broken:,} of {many(c.all, 'case')} {'breaks' if c.broken == 1 else 'break'} a limit"
+        return f"none of {cases} breaks a limit"
+    broken = f"{c.broken:,} of {cases} {'breaks' if c.broken == 1 else 'break'} a limit"
     if not sweep.counterexamples:
         return f"{broken}, all of them waived"
     first = sweep.counterexamples[0]

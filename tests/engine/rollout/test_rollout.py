@@ -14,14 +14,15 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rollout.candidates import Candidate, all_candidates, check_candidates, least_overlaps
 from rmqlb.engine.rollout.findings import hurt_ms, ranked, rollout_findings
-from rmqlb.engine.rollout.overlap import Counts, LeastOverlap, Overlaps, overlaps
-from rmqlb.engine.rollout.plan import plan_rollout
+from rmqlb.engine.rollout.overlap import Counts, LeastOverlap, Overlaps, mixed_stages, overlaps
+from rmqlb.engine.rollout.plan import MOST_REBALANCES, plan_rollout
 from rmqlb.engine.rollout.rollout_model import RolloutRequest, badly_owned, events_of, rollout_model
 from rmqlb.errors import DataError
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.rollout import MixedStage, PlannedRollout, RolloutChoice
 from rmqlb.model.route import QueueData, TopicRouteData
+from rmqlb.views.rollout_view import rollout_report
 from tests.support.builders import route
 from tests.support.group_builders import choice as built
 from tests.support.group_builders import trials
@@ -39,6 +40,7 @@ def rolled(
     members: Members | None = None,
     scenario: GroupScenario | None = None,
     progress: Callable[[int, int], None] | None = None,
+    most_rebalances: int = MOST_REBALANCES,
     **asked: Any,
 ) -> PlannedRollout:
     """A plan; members in one text, times in seconds."""
@@ -55,6 +57,7 @@ def rolled(
         ),
         trials=trials,
         progress=progress,
+        most_rebalances=most_rebalances,
     )
 
 
@@ -613,3 +616,50 @@ def test_what_cannot_be_planned_is_refused_in_one_line(asked: dict[str, Any], er
         rolled(**{"client_ids": "a b c", **asked})
     assert caught.value.message == error
     assert isinstance(caught.value, UsageError | DataError)
+
+
+IDS = " ".join(f"10.0.0.{number:02d}@1#7" for number in range(1, 13))
+
+
+def test_a_large_group_is_searched_in_part_and_the_plan_says_so() -> None:
+    """One step is a restart of a consumer, after which each of 12 rebalances: the bound counts steps, not seconds."""
+    step = 4 * 12
+    whole = rolled(IDS, pauses=(10, 60))
+    assert "searched-in-part" not in codes(whole)
+    assert {(each.restarts, each.trials) for each in whole.choices} == {(12, 3)}
+    assert (len(whole.choices), whole.choices_in_all) == (4, 4)
+    for most, expected in (
+        (4 * 12 * 2 * step, (4, 2, 12)),  # fewer trials first
+        (4 * 5 * 2 * step, (4, 2, 5)),  # then fewer restarts
+        (3 * 2 * step, (3, 2, 1)),  # then fewer choices
+        (1, (1, 2, 1)),  # one is always tried
+    ):
+        plan = rolled(IDS, pauses=(10, 60), most_rebalances=most)
+        assert rolled(IDS, pauses=(10, 60), most_rebalances=most) == plan
+        (first, *_) = plan.choices
+        assert (len(plan.choices), first.trials, first.restarts) == expected
+        choices, trials_, restarts = expected
+        assert message(plan, "searched-in-part").startswith(
+            f"searched {choices} of 4 orders and pauses, in {trials_} of 3 trials each, with {restarts} of 12 restarts"
+        )
+        assert (len(first.order), first.takes_ms is not None) == (12, True)
+        shown = rollout_report(plan)
+        assert (f"(in {restarts} of 12 restarts)" in shown.facts[0]) is (restarts < 12)
+
+
+def test_progress_of_a_part_ends_with_the_part() -> None:
+    told: list[tuple[int, int]] = []
+    rolled(IDS, most_rebalances=1, progress=lambda *each: told.append(each))
+    assert told == [(1, 2), (2, 2)]
+
+
+def test_stages_of_a_large_group_are_counted_in_part() -> None:
+    """IDs that change put consumers in another order at each stage, so that each stage is assigned by itself."""
+    ids = [f"10.0.{number // 100}.{number % 100}@1#7" for number in range(150)]
+    topics = tuple(route(f"T{number}", a=4) for number in range(60))
+    becomes = {each: f"{each}9" for each in ids}
+    model = rollout_model(Members(tuple(ids), "AVG"), None, "AVG_BY_CIRCLE", becomes)
+    known = overlaps(model, topics, orderly=False)
+    steps = 60 * 4 + 60 * 150
+    assert known.most_stages == 2_000_000 // (4 * steps)
+    assert len(mixed_stages(known, ids, 1)) == known.most_stages < 149

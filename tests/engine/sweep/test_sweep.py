@@ -7,6 +7,8 @@ from datetime import date
 from math import comb
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.send.horizon import long_enough
@@ -23,7 +25,7 @@ from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, Failure, Reactio
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from rmqlb.model.sweep import Counterexample, FailureSweep, Loss, LossParts, Worst
 
-from .clusters import DAY, broker, cluster, consumers, policy, request, route, swept
+from .clusters import DAY, broker, cluster, clusters, consumers, policy, request, route, swept
 
 IDS = tuple(f"10.1.0.{number}@app" for number in (1, 2, 3))
 
@@ -291,3 +293,48 @@ def test_findings_of_a_diagnosis_can_be_forbidden_after_a_loss() -> None:
     sweep = swept(snapshot, replace(policy(), rules=(rule,)), kinds=("broker",), at_once=1)
     assert only(sweep).value == ("more-consumers-than-queues",)
     assert only(sweep).cases == 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(clusters(), st.integers(1, 400))
+def test_a_bounded_sweep_tries_all_single_losses_and_says_how_many_cases_it_left_out(
+    snapshot: ClusterSnapshot, most_steps: int
+) -> None:
+    """What it finds, the whole sweep finds too; and what is left out is in no count of cases that were tried."""
+    whole, part = swept(snapshot), swept(snapshot, most_steps=most_steps)
+    assert swept(snapshot, most_steps=most_steps) == part, "the bound counts work: equal input, equal result"
+    assert (part.cases.all, part.cases.broken_singles) == (whole.cases.all, whole.cases.broken_singles)
+    assert part.cases.singles <= part.cases.tried <= part.cases.all == whole.cases.tried
+    left_out = whole.cases.tried - part.cases.tried
+    assert 0 <= whole.cases.broken - part.cases.broken <= left_out
+    _, findings = sweep_snapshot(snapshot, policy(), request(snapshot, most_steps=most_steps), DAY)
+    told = [each.message for each in findings if each.code == "searched-in-part"]
+    assert bool(told) == bool(left_out)
+    assert left_out or part == whole
+
+
+def test_pairs_that_take_most_brokers_are_tried_first() -> None:
+    brokers = [broker(name, f"10.1.0.{at}") for at, name in enumerate("abc", 1)]
+    ids = [f"10.0.0.{number}@1" for number in range(1, 9)]
+    snapshot = cluster([consumers("g", ids, ["T"], "CONSISTENT_HASH")], [route("T", brokers, [4, 4, 4])])
+    steps = 12 + 8  # a result looks at each queue, and computes each consumer's share of the topic
+    found = swept(
+        snapshot, policy({"unassigned": 0, "imbalance": 100}, {}), most_steps=3 * steps, kinds=("consumer", "broker")
+    )
+    singles, pairs = 8 + 3, (8 + 3) * (8 + 2) // 2
+    assert (found.cases.all, found.cases.tried) == (singles + pairs, singles + 3)
+    _, findings = sweep_snapshot(
+        snapshot, policy(), request(snapshot, most_steps=3 * steps, kinds=("consumer", "broker")), DAY
+    )
+    (text,) = [each.message for each in findings if each.code == "searched-in-part"]
+    assert "group g: searched 14 of 66 different cases: all single losses" in text
+
+
+def test_progress_counts_the_results_of_a_group() -> None:
+    ids = [f"10.0.0.{number}@1" for number in range(1, 25)]
+    snapshot = cluster([consumers("g", ids, ["T"])], [route("T", [broker("a", "10.1.0.1")], [8])])
+    told: list[tuple[str, int, int]] = []
+    sweep_snapshot(snapshot, policy(), request(snapshot), DAY, progress=lambda *each: told.append(each))
+    of_group = [(done, total) for what, done, total in told if what == "g"]
+    assert [done for done, _ in of_group] == list(range(0, of_group[0][1], 100))
+    assert len(of_group) > 2
