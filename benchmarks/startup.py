@@ -49,7 +49,7 @@ CASES = (
     Case(("--version",), hold=1.5, most_modules=7),
     Case(("--help",), hold=4.0, most_modules=7),
     Case(("plan-rebalance", *SOURCE, "--help"), hold=4.0),
-    Case((*PLAN, "json"), hold=2.0, most_modules=169),
+    Case((*PLAN, "json"), hold=2.0, most_modules=176),
     Case((*PLAN, "json"), hold=2.3, configured=True),
     Case((*PLAN, "table"), hold=3.0),
     Case((*PLAN, "table"), hold=3.3, configured=True),

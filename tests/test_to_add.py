@@ -151,6 +151,7 @@ REACHED: dict[str, Any] = {
     "client_cert": "f",
     "client_key": "f",
     "tls_name": "n",
+    "deadline": "9s",
 }
 """Option of sources → another value than its default."""
 
@@ -161,7 +162,7 @@ def test_every_option_of_sources_says_how_they_are_reached(monkeypatch: pytest.M
     not_reaching = {"source", "context", "active_context", "ignored_context_note"}
     assert options - not_reaching == REACHED.keys(), "give it a value in REACHED"
     access = reading.access(SourceOptions(**REACHED), Terminal("show-route", OutputOptions()))
-    assert changed(access, Access()) == set(Access.__struct_fields__) - {"pace"}, (
+    assert changed(access, Access()) == set(Access.__struct_fields__) - {"pace", "reading"}, (
         "an option of SourceOptions for each field of Access, and its line in rmqlb/cli/common/reading.py, access()"
     )
 

@@ -293,6 +293,7 @@ BY_NAME: Mapping[str, Maker] = {
         at.made.cluster, at.file("earlier.json", earlier(at.dice, at.made.document)), "none.json"
     ),
     "--against": lambda at: at.one(at.made.cluster, at.file("earlier.json", "{}"), "none.json"),
+    "--message-type": lambda at: at.one("FIFO", "normal", "odd"),
     "--rounds": lambda at: at.one("1", "2"),
     "--watch": lambda _: "100ms",
     "--interval": lambda at: at.seldom("0", "1s", "10s"),

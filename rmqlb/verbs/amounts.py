@@ -178,12 +178,12 @@ def moment_ms(text: str, option: str) -> int:
 
 
 def one_of(text: str, option: str, choices: Sequence[Choice]) -> Choice:
-    """One of several words, in capitals too.
+    """One of several words, in any case.
 
     >>> one_of("Sync", "--mode", ("sync", "async", "oneway"))
     'sync'
     """
-    found = next((choice for choice in choices if choice == text.lower()), None)
+    found = next((choice for choice in choices if choice.lower() == text.lower()), None)
     if found is None:
         raise UsageError(f"{option} {text}: write {', '.join(choices[:-1])} or {choices[-1]}")
     return found

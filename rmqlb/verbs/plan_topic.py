@@ -30,7 +30,7 @@ from rmqlb.verbs.source import AnySource, Earlier, Reader, ask_route, earlier, r
 from rmqlb.verbs.strategies import Strategies
 from rmqlb.verbs.topic_groups import GroupsQuestion, group_names, planned_groups
 
-_TYPES = ("normal", "fifo", "delay", "transaction", "mixed", "priority", "lite")
+MESSAGE_TYPES = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", "PRIORITY", "LITE")
 _NATIVE = ("rocketmq://", "rocketmqs://")
 
 
@@ -82,7 +82,7 @@ def plan_topic(
     """
     request = _request(queues, add_brokers, drain_brokers, move_to_cluster, ordered=not unordered)
     asked_keys = _keys(keys, names_of(sdks), proxy_mode)
-    typed = None if message_type is None else one_of(message_type, "--message-type", _TYPES).upper()
+    typed = None if message_type is None else one_of(message_type, "--message-type", MESSAGE_TYPES)
     strategies = Strategies(strategy_options)
     own = strategies.optional(strategy)
     strategies.must_apply(reported=own is None)

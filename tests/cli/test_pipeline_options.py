@@ -38,7 +38,7 @@ def test_a_storage_that_does_not_listen_is_told_before_java_starts(place: str, c
     for command in ("ingest", "report"):
         ran = run(
             *("pipeline", command, "-w", uri, "--conf", f"{ENDPOINT}=http://{closed}"),
-            *(["dumps"] if command == "ingest" else []),
+            *(["examples/cluster.json"] if command == "ingest" else []),
         )
         assert (ran.code, ran.stdout) == (ExitCode.ENDPOINT, "")
         told = error_of(ran.stderr.replace("running on Spark\n", ""))

@@ -42,6 +42,8 @@ def test_a_plan_from_it_moves_the_same_queues(strategy: str, tmp_path: Path) -> 
         for old, new in sorted(names[kind].items(), key=lambda pair: -len(pair[1])):
             back = back.replace(json.dumps(new), json.dumps(old))
     found, planned = json.loads(back), plan(EXAMPLE, None, "order-svc", strategy)
+    for each in (found, planned):
+        del each["convergence"]  # each broker answers in times of its own, drawn by its name
     assert found == planned
 
 

@@ -94,7 +94,7 @@ def test_a_suite_is_a_rule_and_a_case_a_limit() -> None:
             "group g3: minConsumers": [],
         },
         "g-warns": {"group g: unassigned": ["system-out"], "group g2: unassigned": ["system-out"], "group g3: unassigned": ["skipped"]},
-        "g-waived": {"topic T: minBrokers": ["skipped"], "topic g: minBrokers": ["skipped"], "topic g4: minBrokers": ["skipped"]},
+        "g-waived": {"topic T: minBrokers": ["skipped"], "topic g: minBrokers": ["skipped"], "topic g4: minBrokers": ["error"]},
         "g-none": {"anything to check": ["error"]},
     }  # fmt: skip
 
@@ -155,7 +155,7 @@ def test_a_result_is_what_does_not_simply_hold() -> None:
         ("g-warns", "notApplicable", "none", False),
         ("g-waived", "fail", "error", True),
         ("g-waived", "fail", "error", True),
-        ("g-waived", "open", "none", True),
+        ("g-waived", "open", "none", False),
         ("g-none", "open", "none", False),
     ]
     assert results[0]["locations"] == [

@@ -116,5 +116,5 @@ def test_a_simulation_of_several_topics_fits_any_terminal(width: int, restarted:
 def test_a_table_of_one_value_or_of_bars_only_keeps_a_column() -> None:
     one = Section("one", "one", (Column("topic", "topic", quiet=True),), (("Orders",),))
     bars = Section("bars", "bars", (Column("share", "share", "bar"),), ((0.5,),))
-    shown = on_a_terminal(Report("rmqlb/x", {}, (), (one, bars), {}), 10)
+    shown = on_a_terminal(Report("rmqlb/x", {}, (), (one, bars), {}), 40)
     assert [word for word in shown.split() if "─" not in word] == ["one", "topic", "Orders", "bars", "share", "█" * 10]

@@ -32,6 +32,7 @@ from rmqlb.engine.send.sdks.profile import CLIENTS
 from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.verbs.group_simulation.parse_events import VERBS
+from rmqlb.verbs.plan_topic import MESSAGE_TYPES
 from rmqlb.verbs.strategy_options import KEYS
 from rmqlb.verbs.strategy_options import OPTION as STRATEGY_OPTION
 from rmqlb.views.explanations import explanations
@@ -88,6 +89,7 @@ _BY_METAVAR: Mapping[str, Value] = {
     "LIMIT=N": Value("beginnings", tuple(f"{name}=" for name in LOSS_LIMITS)),
     "KEY=GLOB": Value("beginnings", ("cluster=", "group=", "topic=", "date=")),
     "URL": Value("words", ("local[*]", "spark://", "sc://", "yarn", "k8s://")),
+    "TYPE": Value("words", MESSAGE_TYPES),
     "DIR": Value("folders"),
     "DIR|URI": Value("folders"),
     "GROUP": Value("groups"),

@@ -50,6 +50,7 @@ def diagnose(
     terminal = Terminal("diagnose", output, more_formats=("jsonl", "prometheus"))
     check_watch(watching, source, None, terminal)
     lowest = _lowest(chosen.fail_on)
+    reader = Reader(source, terminal)
     question = diagnose_question(
         tuple(dict.fromkeys(chosen.group or ())),
         strategy_options.strategy_option or (),
@@ -60,7 +61,7 @@ def diagnose(
         stacks=looking.stacks,
         watched=watching.watch is not None,
     )
-    reader, diagnoser = Reader(source, terminal), Diagnoser(question)
+    diagnoser = Diagnoser(question)
     seen: list[DiagnosisOfGroups] = []
 
     def look() -> SnapshotView:
