@@ -321,14 +321,15 @@ class SnapshotReader:
         """The answer of a consumer through the first of these brokers, or where there is none, through the next one.
 
         A consumer that answers through the second broker only is asked through the first once more: silence again is
-        that link's, not the consumer's.
+        that link's, not the consumer's. Only a diagnosis asks twice: a process that stands still answers everything
+        that it was asked when it goes on.
         """
         first, *others = addresses
         try:
             return self._running_info(group, client_id, first), first
         except EndpointError as silence:
             finds_its_way = self._reads.offsets_at_once  # a Dashboard, whatever broker is named
-            if not others or finds_its_way or not _no_answer_in_time(silence):
+            if not self._evidence or not others or finds_its_way or not _no_answer_in_time(silence):
                 raise
             document = self._running_info(group, client_id, others[0])
         try:
