@@ -34,6 +34,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 # What each layer sets a key to; the layers that are absent cannot set it.
 TABLE: dict[str, dict[str, Any]] = {
     "source-timeout": {FLAG: "1s", ENVIRONMENT: "2s", CONTEXT: "3s", PROJECT: "4s", USER: "5m", DEFAULT: "5s"},
+    "deadline": {FLAG: "1s", ENVIRONMENT: "2s", DEFAULT: "1m"},
     "source-retries": {FLAG: 11, ENVIRONMENT: 12, CONTEXT: 13, PROJECT: 14, USER: 15, DEFAULT: 2},
     "max-size": {FLAG: "1MB", ENVIRONMENT: "2MB", USER: "3MB", DEFAULT: "64MB"},
     "color": {FLAG: "always", ENVIRONMENT: "never", PROJECT: "always", USER: "never", DEFAULT: "auto"},

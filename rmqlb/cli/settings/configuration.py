@@ -73,7 +73,7 @@ def check_value(key: str, value: Value, where: str) -> None:
             raise UsageError(f"{where}: unknown format {value}", hint=suggestion("formats", str(value), FORMATS))
         case "color" if value not in COLORS:
             raise UsageError(f"{where} {value}: neither auto, always nor never")
-        case "source-timeout":
+        case "source-timeout" | "deadline":
             amounts.seconds(str(value), where)
         case "max-size":
             amounts.byte_count(str(value), where)

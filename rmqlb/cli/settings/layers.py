@@ -30,7 +30,7 @@ _CREDENTIALS = ("user", "password-file", "access-key", "secret-key-file", "clien
 _PATHS = ("ca-file", "client-cert", "client-key")
 _ACCOUNTS = ("user", "access-key")
 _LAYERS: tuple[Layer, ...] = get_args(Layer)
-_TEXTS = ("color", "source-timeout", "max-size", "proxy", "map-address")
+_TEXTS = ("color", "source-timeout", "deadline", "max-size", "proxy", "map-address")
 """Those whose texts only commands read, and then take for an option's."""
 _GIVEN: tuple[Layer, ...] = ("flag", "environment")
 
