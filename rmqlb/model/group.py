@@ -82,11 +82,6 @@ class MemberView(Struct, frozen=True, rename="camel"):
         """The ids, sorted as clients sort them; two processes that share an id are both there."""
         return tuple(sort_client_ids(connection.client_id for connection in self.connections))
 
-    @property
-    def sharing_ids(self) -> tuple[str, ...]:
-        """The same without gRPC clients, which are listed by the brokers whose own Proxies they use."""
-        return tuple(client_id for client_id in self.client_ids if not is_grpc(client_id))
-
 
 class ProxyView(Struct, frozen=True, rename="camel"):
     """What a Proxy says about the group's consumers, those that other Proxies of its cluster told it of included.
@@ -197,14 +192,40 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
     def client_ids(self) -> tuple[str, ...] | None:
         """The consumers, sorted, duplicates kept; None when they were not observed.
 
-        Brokers and Proxies may disagree; each id then counts as often as the one says that lists it most often.
+        Brokers and Proxies may disagree. A client connects to all brokers of its topics, so where several brokers list
+        an id, it counts as often as two of them list it: further channels at one broker are left over from connections
+        that broke, until the broker's scan (`ConsumerManager.scanNotActiveChannel`) after 120 s.
         """
         if self.views is None:
             return None
+        listed = [Counter(view.client_ids) for view in self.views]
         most: Counter[str] = Counter()
-        for view in self.lists:
-            most |= Counter(view.client_ids)
+        for client_id in frozenset[str]().union(*listed):
+            numbers = sorted((each[client_id] for each in listed if each[client_id]), reverse=True)
+            most[client_id] = numbers[min(1, len(numbers) - 1)]
+        for proxy in self.proxies or ():
+            most |= Counter(proxy.client_ids)
         return tuple(sort_client_ids(most.elements()))
+
+    @cached_property
+    def stale_channels(self) -> tuple[tuple[MemberView, str, int], ...]:
+        """Where a broker lists an id more often than processes have it: the list, the id, and how often."""
+        processes = Counter(self.client_ids or ())
+        return tuple(
+            (view, client_id, number)
+            for view in self.views or ()
+            for client_id, number in Counter(view.client_ids).items()
+            if number > processes[client_id]
+        )
+
+    def processes_in(self, view: MemberView) -> tuple[str, ...]:
+        """The ids of a list without stale channels."""
+        listed = Counter(view.client_ids) & Counter(self.client_ids or ())
+        return tuple(sort_client_ids(listed.elements()))
+
+    def sharing_in(self, view: MemberView) -> tuple[str, ...]:
+        """The same without gRPC clients, which are listed by the brokers whose own Proxies they use."""
+        return tuple(client_id for client_id in self.processes_in(view) if not is_grpc(client_id))
 
     @cached_property
     def connection_of(self) -> Mapping[str, Connection]:
@@ -257,4 +278,5 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
 
     @property
     def has_split_view(self) -> bool:
-        return len({view.sharing_ids for view in self.views or ()}) > 1
+        """Brokers list different processes."""
+        return len({self.sharing_in(view) for view in self.views or ()}) > 1

@@ -214,8 +214,8 @@ def test_members_are_in_the_clients_order_with_duplicates() -> None:
 
 
 def test_each_of_two_processes_with_one_id_has_its_own_channel() -> None:
-    one = MemberView((Connection("a", "1", "JAVA", "V5_0_0"),), HERE)
-    two = MemberView((Connection("a", "2", "GO", "V1"), Connection("a", "3", "CPP", None), Connection("b")), HERE)
+    one = MemberView((Connection("a", "2", "GO", "V1"), Connection("a", "3", "CPP", None), Connection("b")), HERE)
+    two = MemberView(tuple(Connection("a", port) for port in "1456"), HERE)
     found = rows("processes", replace(group(), views=(one, two), reports={"a": MemberReport("a", None, "MyStrategy")}))
     assert found == [
         ("g", 0, "a", "GO", "V1", "MyStrategy", "MyStrategy"),
@@ -277,8 +277,10 @@ def told(*languages: str | None) -> MemberView:
 def test_a_process_has_the_language_that_any_broker_tells_of_it() -> None:
     found = rows("processes", replace(group("x"), views=(told(None), told("GO"))), route(a=1))
     assert [row[1:5] for row in found] == [(0, "x", "GO", "V5_5_0")]
-    found = rows("processes", replace(group("x"), views=(told("JAVA", "GO"), told("CPP"))), route(a=1))
+    found = rows("processes", replace(group("x"), views=(told("JAVA", "GO"), told("CPP", "CPP"))), route(a=1))
     assert [row[1:4] for row in found] == [(0, "x", "JAVA"), (1, "x", "GO")]
+    found = rows("processes", replace(group("x"), views=(told("JAVA", "GO"), told("CPP"))), route(a=1))
+    assert [row[1:4] for row in found] == [(0, "x", "CPP")]
 
 
 def by_pop(*ids: str, **changes: Any) -> ConsumerGroup:

@@ -190,13 +190,11 @@ def _mixed_subscriptions(facts: Group) -> Measured:
 
 
 def _split_views(facts: Group) -> Measured:
-    """Brokers that list other consumers than most of them."""
+    """Brokers that list other processes than most of them."""
     _ = facts.visible_ids
-    views = Counter(view.sharing_ids for view in facts.group.views or ())
-    usual = views.most_common(1)
-    others = [
-        view.broker_addr or view.seen.where for view in facts.group.views or () if view.sharing_ids != usual[0][0]
-    ]
+    lists = {view.broker_addr or view.seen.where: facts.group.sharing_in(view) for view in facts.group.views or ()}
+    usual = Counter(lists.values()).most_common(1)
+    others = [broker for broker, its in lists.items() if its != usual[0][0]]
     return Measured(len(others), missing=facts.untold, why=named(others))
 
 

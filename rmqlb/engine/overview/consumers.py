@@ -87,12 +87,12 @@ def _by_id(view: MemberView | ProxyView) -> dict[str, list[_Seen]]:
 
 
 def _processes(listed: Sequence[list[_Seen]], of_id: ConsumerProcess) -> Iterator[ConsumerProcess]:
-    """A row for each process that carries the client ID, as the broker lists them that lists most of them.
+    """A row for each process that carries the client ID, as a broker lists them that lists so many.
 
     A process is connected to each broker from another port. Which of several is which at another broker only its host
     tells, where no other of them is there.
     """
-    first, *others = sorted(listed, key=len, reverse=True)
+    first, *others = sorted(listed, key=lambda pairs: (len(pairs) != of_id.processes, -len(pairs)))
     hosts = Counter(_host(connection) for _, connection in first)
     by_host: list[dict[str, list[_Seen]]] = []
     for pairs in others:

@@ -234,14 +234,15 @@ def _process_rows(group: ConsumerGroup) -> Iterator[Row]:
 
 
 def _connections(group: ConsumerGroup) -> dict[str, list[Connection]]:
-    """Client id → its channels at the broker or Proxy that lists it most often, as `client_ids` counts them."""
+    """Client id → its channels at a broker or Proxy that lists as many as `client_ids` counts."""
     most: dict[str, list[Connection]] = {}
+    processes = Counter(group.client_ids or ())
     for view in group.lists:
         here: dict[str, list[Connection]] = {}
         for connection in view.connections:
             here.setdefault(connection.client_id, []).append(connection)
         for client_id, found in here.items():
-            if len(found) > len(most.get(client_id, ())):
+            if len(most.get(client_id, ())) < len(found) <= processes[client_id]:
                 most[client_id] = found
     return most
 

@@ -49,8 +49,13 @@ def test_two_processes_with_one_id_are_two_rows() -> None:
 
 
 def test_processes_on_one_host_are_told_apart_at_one_broker_only() -> None:
-    group = replace(members("x x"), views=listed(a="x=h:1", b="x=h:2 x=h:3"))
-    assert [addresses(each) for each in processes(group)] == [[("b", "h:2")], [("b", "h:3")]]
+    group = replace(members("x x"), views=listed(a="x=h:1 x=h:4", b="x=h:2 x=h:3"))
+    assert [addresses(each) for each in processes(group)] == [[("a", "h:1")], [("a", "h:4")]]
+
+
+def test_stale_connections_at_one_broker_are_no_processes() -> None:
+    group = replace(members("x"), views=listed(a="x=h:1", b="x=h:2 x=h:3"))
+    assert [addresses(each) for each in processes(group)] == [[("a", "h:1")]]
 
 
 def test_a_consumer_that_a_broker_does_not_list() -> None:
