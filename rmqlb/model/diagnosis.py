@@ -10,11 +10,14 @@ from rmqlb.model.finding import SEVERITIES, Finding, Severity
 from rmqlb.model.message_queue import MessageQueue
 
 CODES = (
+    "broker-silent",
+    "broker-gone",
     "no-consumer-online",
     "behind-proxy",
     "pop-consumption",
     "duplicate-client-id",
     "broker-unreachable-from-consumer",
+    "stale-connections",
     "split-consumer-view",
     "mixed-strategies",
     "subscription-mismatch",
@@ -25,6 +28,7 @@ CODES = (
     "pull-stopped",
     "lock-lost",
     "dropped-but-consuming",
+    "consumer-gone",
     "unassigned-queues",
     "duplicate-owners",
     "mismatch",

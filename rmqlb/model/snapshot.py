@@ -117,6 +117,7 @@ UnreadKind = Literal[
     "groups",
     "members",
     "member",
+    "link",
     "offsets",
     "stored-offsets",
     "name-server",
@@ -130,6 +131,7 @@ UNREAD_WORDS: Mapping[UnreadKind, str] = {
     "groups": "groups of broker {name}",
     "members": "consumers of group {name} at broker {detail}",
     "member": "consumer {detail} of group {name}",
+    "link": "consumer {detail} in group {name}",
     "offsets": "offsets of group {name} at {detail}",
     "stored-offsets": "stored offsets of group {name} at {detail}",
     "name-server": "NameServer {name}",
@@ -147,9 +149,14 @@ class Unread(Struct, frozen=True):
     # of the topic, group, broker (`groups`), NameServer or Proxy; the number of a redacted part; other parts in words
     name: str
     reason: str
-    # of a group: the broker (`members`), the client ID (`member`), or the addresses of brokers
+    # of a group: the broker (`members`), the client ID (`member`), both (`link`, see `through`), or brokers' addresses
     detail: str | None = None
     no_answer: bool = False  # it was asked, and did not answer in time
+
+    @property
+    def is_of_server(self) -> bool:
+        """A server did not answer; a consumer that does not is another matter."""
+        return self.no_answer and self.kind not in ("member", "link")
 
     @property
     def what(self) -> str:
@@ -159,6 +166,32 @@ class Unread(Struct, frozen=True):
         'consumers of group g at broker b'
         """
         return UNREAD_WORDS[self.kind].format(name=self.name, detail=self.detail)
+
+
+_GHOST = "not exist in this consumer"
+
+
+def is_ghost(reason: str) -> bool:
+    """A Java client says that it does not run the group (`ClientRemotingProcessor.getConsumerRunningInfo`)."""
+    return _GHOST in reason
+
+
+_THROUGH = " through "
+
+
+def unread_link(group: str, reason: str, client_id: str, address: str) -> Unread:
+    """A consumer that does not answer through the broker at this address, and does through another one."""
+    return Unread("link", group, reason, f"{client_id}{_THROUGH}{address}", no_answer=True)
+
+
+def through(part: Unread) -> tuple[str, str]:
+    """The client ID and the broker's address of a `link`.
+
+    >>> through(unread_link("g", "no answer", "10.0.0.1@7", "b:10911"))
+    ('10.0.0.1@7', 'b:10911')
+    """
+    client_id, _, address = (part.detail or "").rpartition(_THROUGH)
+    return client_id, address
 
 
 class ClusterSnapshot(Struct, frozen=True):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -36,8 +37,10 @@ from rmqlb.model.snapshot import (
     RouteSighting,
     Unread,
     Wanted,
+    is_ghost,
     is_pattern,
     suggestion,
+    unread_link,
 )
 from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.remoting.codes import ResponseCode
@@ -139,7 +142,7 @@ class SnapshotReader:
 
     def with_silent_asked_again(self, groups: list[ConsumerGroup]) -> list[ConsumerGroup]:
         """The groups, those read again of which a broker kept silent that answers when it is asked once more."""
-        lost = {part.name for part in self.unread if part.no_answer and part.kind != "member"}
+        lost = {part.name for part in self.unread if part.is_of_server}
         names = sorted(lost & self._asked.keys())
         if not names or self._deadline.has_passed or not self._reads.silent_brokers_answer():
             return groups
@@ -223,10 +226,10 @@ class SnapshotReader:
         if not answers:
             parts = [part for part in self.unread if (part.kind, part.name) == ("members", group)]
             reason = parts[-1].reason if parts else "there is no broker to ask"
-            raise EndpointError(
-                f"{self._reads.endpoint}: no broker reports the consumers of group {group}: {reason}",
-                code="no-answer" if parts and all(part.no_answer for part in parts) else "endpoint",
-            )
+            problem = f"{self._reads.endpoint}: no broker reports the consumers of group {group}: {reason}"
+            if parts and all(part.no_answer for part in parts):
+                raise EndpointError(problem, code="no-answer")
+            raise EndpointError(problem)
         if group not in self._listed and not self._reads.has_group(group):
             raise DataError(
                 f"group {group} is not known at {self._reads.endpoint}",
@@ -238,14 +241,17 @@ class SnapshotReader:
     def _with_owners(self, group: ConsumerGroup) -> ConsumerGroup:
         addresses = list(dict.fromkeys(view.broker_addr or "" for view in group.views or ()))
         states: dict[MessageQueue, QueueState] = {}
-        for _, some in self._each(
+        lags: dict[str, int] = {}
+        for batch, some in self._each(
             "offsets",
             lambda batch: self._offsets(group.group, batch),
             [addresses] if self._reads.offsets_at_once else [[address] for address in addresses],
             lambda batch, why: Unread("offsets", group.group, why, ", ".join(batch)),
         ):
             states.update(some)
-        group, via, held = self._with_reports(group)
+            if len(batch) == 1:
+                lags[batch[0]] = sum(state.lag or 0 for state in some.values())
+        group, via, held = self._with_reports(group, lags)
         if self._evidence and via.keys() <= held.keys():
             states = dict.fromkeys(self._readable(group.reports), QueueState()) | states
         members = frozenset(client_id for client_id in group.client_ids or () if not is_grpc(client_id))
@@ -268,22 +274,23 @@ class SnapshotReader:
         return None if self._deadline.has_passed else self._reads.pop_reads
 
     def _with_reports(
-        self, group: ConsumerGroup
+        self, group: ConsumerGroup, lags: Mapping[str, int] = MappingProxyType({})
     ) -> tuple[ConsumerGroup, dict[str, str], dict[str, frozenset[MessageQueue]]]:
         """What its consumers say of themselves, through which broker each was asked, and what each of them holds.
 
-        gRPC clients are not asked, for whom a broker with a Proxy in it waits 10 s in vain (5.5.0), nor those that only
-        a Proxy lists, which does not know the question.
+        Each is asked through the broker where the group has most unread (`lags`, by address): if one of its links is
+        cut, messages wait at that link's broker. gRPC clients are not asked, for whom a broker with a Proxy in it waits
+        10 s in vain (5.5.0), nor those that only a Proxy lists, which does not know the question.
         """
-        via = {
-            client_id: view.broker_addr or ""
-            for view in group.views or ()
-            for client_id in view.client_ids
-            if not is_grpc(client_id)
-        }
+        listed: dict[str, list[str]] = {}
+        for view in sorted(group.views or (), key=lambda view: lags.get(view.broker_addr or "", 0)):
+            for client_id in dict.fromkeys(view.client_ids):
+                if not is_grpc(client_id):
+                    listed.setdefault(client_id, []).insert(0, view.broker_addr or "")
+        via = {client_id: addresses[0] for client_id, addresses in listed.items()}
         answers = self._each(
             "queues of consumers",
-            lambda client_id: self._reported(group.group, client_id, via[client_id]),
+            lambda client_id: self._reported(group.group, client_id, listed[client_id]),
             sorted(via.keys() - self._unasked),
             lambda client_id, why: Unread("member", group.group, why, client_id),
             slots=False,
@@ -291,16 +298,46 @@ class SnapshotReader:
         left_out = sorted(via.keys() & self._unasked)
         self.unread += [Unread("member", group.group, "not asked, so that it has time", each) for each in left_out]
         reports = {client_id: report for client_id, (report, _) in answers}
-        return replace(group, reports=reports), via, {client_id: queues for client_id, (_, queues) in answers}
+        held = {client_id: queues for client_id, (_, queues) in answers}
+        for part in self.unread:
+            if (part.kind, part.name) == ("member", group.group) and is_ghost(part.reason):
+                held[part.detail or ""] = frozenset()
+        return replace(group, reports=reports), via, held
 
-    def _reported(self, group: str, client_id: str, address: str) -> tuple[MemberReport, frozenset[MessageQueue]]:
+    def _reported(
+        self, group: str, client_id: str, addresses: Sequence[str]
+    ) -> tuple[MemberReport, frozenset[MessageQueue]]:
         """What a consumer says of itself, and the queues that it holds."""
-        document = self._running_info(group, client_id, address)
+        document, address = self._through_any(group, client_id, addresses)
         where, report = f"{address}, {client_id}", from_documents.member_report(document, client_id)
         if self._evidence:
             now = int(self._clock().timestamp() * 1000)
             report = replace(report, evidence=consumer_evidence(document, where, now))
         return report, from_documents.held_queues(document, where)
+
+    def _through_any(
+        self, group: str, client_id: str, addresses: Sequence[str]
+    ) -> tuple[docs.RunningInfoDocument, str]:
+        """The answer of a consumer through the first of these brokers, or where there is none, through the next one.
+
+        A consumer that answers through the second broker only is asked through the first once more: silence again is
+        that link's, not the consumer's. Only a diagnosis asks twice: a process that stands still answers everything
+        that it was asked when it goes on.
+        """
+        first, *others = addresses
+        try:
+            return self._running_info(group, client_id, first), first
+        except EndpointError as silence:
+            finds_its_way = self._reads.offsets_at_once  # a Dashboard, whatever broker is named
+            if not self._evidence or not others or finds_its_way or not _no_answer_in_time(silence):
+                raise
+            document = self._running_info(group, client_id, others[0])
+        try:
+            return self._running_info(group, client_id, first), first
+        except EndpointError as silence:
+            if _no_answer_in_time(silence):
+                self.unread.append(unread_link(group, silence.message, client_id, first))
+        return document, others[0]
 
     def stacks(self, group: str, client_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The stack traces of the consumers that some broker lists and that answer."""
@@ -423,5 +460,8 @@ def _is_silence(error: RmqlbError, part: Unread) -> bool:
 
     A consumer that was not asked, as its broker cannot be reached or the deadline has passed, is not silent.
     """
-    silent = ("no-answer",) if part.kind == "member" else ("no-answer", "unreachable", "deadline")
-    return error.code in silent or (isinstance(error, Refused) and error.response_code in _NO_ANSWER)
+    return _no_answer_in_time(error) or (part.kind != "member" and error.code in ("unreachable", "deadline"))
+
+
+def _no_answer_in_time(error: RmqlbError) -> bool:
+    return error.code == "no-answer" or (isinstance(error, Refused) and error.response_code in _NO_ANSWER)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -106,6 +106,15 @@ class RocketMQCluster:
     def running_brokers(self) -> list[str]:
         """Those that were not killed."""
         return [name for name, broker in self._brokers.items() if broker.popen.poll() is None]
+
+    @contextmanager
+    def paused(self, broker_name: str) -> Iterator[None]:
+        """The broker's process stands still for the length of a ``with`` block."""
+        self._brokers[broker_name].freeze()
+        try:
+            yield
+        finally:
+            self._brokers[broker_name].unfreeze()
 
     def kill_broker(self, broker_name: str) -> None:
         """End one broker at once, without a word to anybody; its connections are closed for it by the kernel."""

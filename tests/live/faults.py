@@ -15,7 +15,7 @@ from rmqlb.cli.main import app
 from .cluster import RocketMQCluster
 from .consumers import Consumers, consumers
 from .jvm import wait_until
-from .relay import relay
+from .relay import Relay, relay
 
 NAMED_DEADLINE = 360.0
 """A blocked listener counts from 60 s on, other tags from 120 s, and the machine may be busy."""
@@ -70,6 +70,12 @@ class Lab:
         nowhere = self._alive.enter_context(relay(broker))
         nowhere.cut()
         return self._alive.enter_context(relay(self.cluster.name_server, {broker: nowhere.address})).address
+
+    def link_to(self, broker_name: str) -> tuple[str, Relay]:
+        """A NameServer's address by which a consumer reaches the broker through a relay, and that relay."""
+        broker = self.cluster.broker_addresses[broker_name]
+        link = self._alive.enter_context(relay(broker))
+        return self._alive.enter_context(relay(self.cluster.name_server, {broker: link.address})).address, link
 
     def diagnose(self, groups: Sequence[str], *more: str) -> dict[str, dict[str, Any]]:
         """What the command says of the groups now; it is kept, too."""

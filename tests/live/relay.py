@@ -1,4 +1,4 @@
-"""A relay on loopback between one client and a server, which can be cut, and which may tell the client another address."""
+"""A relay on loopback between one client and a server, cut or silent at will, which may tell the client another address."""
 
 from __future__ import annotations
 
@@ -29,8 +29,13 @@ class Relay:
         self._lock = threading.Lock()
         self._sockets: set[socket.socket] = set()
         self._is_cut = False
+        self._is_silent = False
         self.address = f"{LOOPBACK}:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def hush(self) -> None:
+        """Lose all packets from now on, and leave the connections open, as a firewall does that drops."""
+        self._is_silent = True
 
     def cut(self) -> None:
         """End all connections, and let none come about any more."""
@@ -60,10 +65,12 @@ class Relay:
     def _hand_on(self, source: socket.socket, target: socket.socket, saying: Mapping[bytes, bytes]) -> None:
         with suppress(OSError):
             while data := source.recv(_CHUNK):
+                if self._is_silent:
+                    continue
                 for said, told in saying.items():
                     data = data.replace(said, told)
                 target.sendall(data)
-        for each in (source, target):
+        for each in () if self._is_silent else (source, target):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
 

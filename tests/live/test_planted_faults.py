@@ -100,7 +100,7 @@ TWO_FAULTS = (
     ),
 )
 FROZEN = Fault("frozen-svc", ("frozen-consumer",), last_alone(TOPIC), ("frozen-svc-2",), SYMPTOMS)
-KILLED = Fault("killed-svc", ("unassigned-queues",), last_alone(TOPIC, orderly="true"))
+KILLED = Fault("killed-svc", ("consumer-gone",), last_alone(TOPIC, orderly="true"))
 HEALTHY = {
     "avg-svc": crew_of(TOPIC, {}, {}, {}),
     "circle-svc": crew_of(TOPIC, *[{"strategy": "AVG_BY_CIRCLE"}] * 3),

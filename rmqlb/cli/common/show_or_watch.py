@@ -107,7 +107,7 @@ def show_verb(
         return seen
 
     show(remembered, options, terminal)
-    missing = [part for snapshot in last for part in snapshot.unread if part.no_answer and part.kind != "member"]
+    missing = [part for snapshot in last for part in snapshot.unread if part.is_of_server]
     if missing:
         others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         terminal.say(f"incomplete: {missing[0].what}{others} could not be read")

@@ -14,6 +14,7 @@ from rmqlb.engine.diagnose.evidence import (
     GroupEvidence,
 )
 from rmqlb.engine.diagnose.hypotheses import DUPLICATE, MIXED, SPLIT, SUBSCRIPTIONS, UNREACHABLE, Cause, Hypotheses
+from rmqlb.engine.diagnose.links import cut_links, finding_of_links
 from rmqlb.engine.diagnose.rule import ComesOf
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
@@ -47,9 +48,9 @@ def split_consumer_view(case: Hypotheses) -> Iterator[GroupFinding]:
     evidence = case.evidence
     evidence.must_share()
     if evidence.group.has_split_view:
-        if UNREACHABLE in case.present:
+        if UNREACHABLE in case.present or any(link.reason is None for link in cut_links(evidence)):
             raise ComesOf((UNREACHABLE,))
-        listed = [Counter(view.client_ids) for view in evidence.views]
+        listed = [Counter(evidence.group.processes_in(view)) for view in evidence.views]
         ids = [each for each in evidence.processes if len({counts[each] for counts in listed}) > 1]
         # Brokers hear of a consumer that starts or ends one after another, and may be read in between.
         passes = evidence.is_younger_than(FORGETS_MS if SPLIT not in case.explanation else CONVERGES_MS)
@@ -70,6 +71,11 @@ def broker_unreachable(case: Hypotheses) -> Iterator[GroupFinding]:
     """A broker does not list a consumer that others list, and the consumer owns none of its queues there."""
     evidence = case.evidence
     evidence.must_share()
+    links = cut_links(evidence)
+    if links:
+        yield finding_of_links(evidence, links)
+        evidence.must_be_all_lists()
+        return
     if evidence.group.has_split_view:
         if UNREACHABLE not in case.suspected:
             raise DataError(

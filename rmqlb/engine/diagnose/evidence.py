@@ -21,6 +21,7 @@ from rmqlb.model.diagnosis import Evidence
 from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup, MemberView, ProxyView, Seen
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import is_ghost
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages
 
@@ -120,6 +121,15 @@ class GroupEvidence(Struct, dict=True, eq=False):
         """Client ID → how many processes have it, as the broker says that lists most of them."""
         return Counter(self.group.client_ids or ())
 
+    @cached_property
+    def ghosts(self) -> frozenset[str]:
+        """The listed clients that answer that they do not run the group."""
+        return frozenset(
+            part.detail
+            for part in self.facts.snapshot.unread
+            if (part.kind, part.name) == ("member", self.facts.name) and part.detail and is_ghost(part.reason)
+        )
+
     def must_be_all_lists(self) -> None:
         """Refuse to answer (DataError) as long as some broker of the group's topics has not listed its consumers."""
         if self._missing_list is not None:
@@ -138,7 +148,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @cached_property
     def pushing(self) -> tuple[str, ...]:
         """The consumers that the client pulls for, as clients sort them (raises DataError)."""
-        return tuple(sort_client_ids(filter(self._pushes, self.processes)))
+        return tuple(sort_client_ids(filter(self._pushes, self.processes.keys() - self.ghosts)))
 
     def _pushes(self, client_id: str) -> bool:
         reports = self.group.reports
@@ -219,7 +229,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     def must_be_of_all(self, known: Mapping[str, object], what: str) -> None:
         """Refuse to answer (DataError) when this is not known of each consumer, or there may be others."""
-        silent = [client_id for client_id in self.processes if client_id not in known]
+        silent = [client_id for client_id in self.processes if client_id not in known and client_id not in self.ghosts]
         if silent:
             raise DataError(
                 f"the {what} of {counted(len(silent), 'consumer')} is unknown: {silent[0]} did not report it",

@@ -31,7 +31,9 @@ def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
     evidence = case.evidence
     evidence.must_share()
     doubts, found = Doubts(), list[_Frozen]()
-    for client_id in sort_client_ids(i for i in evidence.processes if i not in evidence.group.reports):
+    for client_id in sort_client_ids(
+        i for i in evidence.processes if i not in evidence.group.reports and i not in evidence.ghosts
+    ):
         try:
             frozen = _frozen(case, client_id)
         except DataError as doubt:

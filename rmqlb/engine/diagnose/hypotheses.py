@@ -29,6 +29,7 @@ Cause = Literal[
     "subscription-mismatch",
     "mixed-sdks",
     "broker-unreachable-from-consumer",
+    "stale-connections",
     "split-consumer-view",
 ]
 DUPLICATE: Cause = "duplicate-client-id"
@@ -36,8 +37,9 @@ MIXED: Cause = "mixed-strategies"
 SUBSCRIPTIONS: Cause = "subscription-mismatch"
 SDKS: Cause = "mixed-sdks"
 UNREACHABLE: Cause = "broker-unreachable-from-consumer"
+STALE: Cause = "stale-connections"
 SPLIT: Cause = "split-consumer-view"
-CAUSES: tuple[Cause, ...] = (DUPLICATE, MIXED, SUBSCRIPTIONS, SDKS, UNREACHABLE, SPLIT)
+CAUSES: tuple[Cause, ...] = (DUPLICATE, MIXED, SUBSCRIPTIONS, SDKS, UNREACHABLE, STALE, SPLIT)
 
 Causes = tuple[Cause, ...]
 _NONE: frozenset[MessageQueue] = frozenset()
@@ -65,6 +67,7 @@ class Hypotheses(Struct, dict=True, eq=False):
             SDKS: bool(evidence.facts.sdks.sdk_of),
             # Which broker a consumer does not reach is seen by the queues that it lacks, so all must be known.
             UNREACHABLE: lists_differ and bool(self.cut_off) and all(q in evidence.observed for q in evidence.queues),
+            STALE: bool(evidence.group.stale_channels or evidence.ghosts),
             SPLIT: lists_differ,
         }
         return tuple(cause for cause in CAUSES if speaks[cause])
@@ -264,13 +267,18 @@ class Hypotheses(Struct, dict=True, eq=False):
         )
 
     def _lists(self, causes: Causes) -> tuple[tuple[str, ...], ...]:
-        if SPLIT in causes:
+        group, ghosts = self.evidence.group, self.evidence.ghosts
+        if STALE in causes and group.stale_channels:  # the lists that clients get, with every channel in them
             return tuple(dict.fromkeys(view.client_ids for view in self.evidence.views))
-        return (tuple(self.evidence.processes.elements()),)
+        lists = [tuple(self.evidence.processes.elements())]
+        if SPLIT in causes:
+            lists = [group.processes_in(view) for view in self.evidence.views]
+        return tuple(dict.fromkeys(tuple(i for i in ids if STALE in causes or i not in ghosts) for ids in lists))
 
     def _owners(self, members: Members, ids: tuple[str, ...], causes: Causes) -> Owners:
-        real = {each: each for each in ids} if DUPLICATE in causes else _with_own_ids(ids)
-        if DUPLICATE not in causes:
+        is_one = DUPLICATE in causes or STALE in causes
+        real = {each: each for each in ids} if is_one else _with_own_ids(ids)
+        if not is_one:
             members = replace(
                 members,
                 strategy_of={new: members.strategy_for(old) for new, old in real.items()}
@@ -281,8 +289,13 @@ class Hypotheses(Struct, dict=True, eq=False):
             )
             ids = tuple(real)
         cut = self.cut_off if UNREACHABLE in causes else {}
+        ghosts = self.evidence.ghosts
         return {
-            queue: tuple(real[owner] for owner in its if queue.broker_name not in cut.get(real[owner], ()))
+            queue: tuple(
+                real[owner]
+                for owner in its
+                if queue.broker_name not in cut.get(real[owner], ()) and real[owner] not in ghosts
+            )
             for queue, its in owners_at_rest(self.evidence.routes, replace(members, client_ids=ids)).items()
         }
 

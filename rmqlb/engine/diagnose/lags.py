@@ -36,6 +36,9 @@ BEHIND_MS = 60_000
 """A group that is less behind may be working off a burst."""
 CAUSES_OF_LAG = (
     *CAUSES,
+    "broker-silent",
+    "broker-gone",
+    "consumer-gone",
     "unassigned-queues",
     "frozen-consumer",
     "blocked-consumer",

@@ -66,8 +66,11 @@ def mismatch(case: Case) -> Iterator[GroupFinding]:
         evidence.must_be_observed()
         return
     bad = {_BAD[len(owners) > 1] for owners in evidence.observed.values() if len(owners) != 1}
+    if case.answer("broker-gone").findings:  # consumers share the queues by a route that has it until they poll it
+        raise ComesOf(("broker-gone",))
     if bad:
-        _, causes = case.without_those_of([q for q, its in evidence.observed.items() if len(its) != 1], ("mixed-sdks",))
+        queues = [q for q, its in evidence.observed.items() if len(its) != 1]
+        _, causes = case.without_those_of(queues, ("consumer-gone", "mixed-sdks"))
         raise ComesOf(causes or tuple(sorted(bad)))
     evidence.must_be_of_all(evidence.strategies, "strategy")
     evidence.must_be_of_all(evidence.subscriptions, "subscription")
@@ -171,7 +174,7 @@ def _bad(case: Case, is_bad: Callable[[tuple[str, ...]], bool]) -> tuple[Message
     left = tuple(queue for queue in queues if not case.gives(queue, evidence.observed[queue]))
     if not left:
         raise ComesOf(case.present)
-    left, causes = case.without_those_of(left, ("mixed-sdks",))
+    left, causes = case.without_those_of(left, ("consumer-gone", "mixed-sdks"))
     if not left:
         raise ComesOf(causes)
     return left

@@ -16,6 +16,7 @@ from rmqlb.model.words import counted
 
 PULLS_WITHIN_MS = 120_000
 """A pull leads to the next one (`ProcessQueue.PULL_MAX_IDLE_TIME`)."""
+_CAUSES = ("broker-silent", "broker-gone", "broker-unreachable-from-consumer", "blocked-consumer")
 LONGEST_PULL_MS = 20_000
 """A pull that finds no message ends after 15 s (`brokerSuspendMaxTimeMillis`), for which brokers look every 5 s."""
 
@@ -24,7 +25,7 @@ def pull_stopped(case: Case) -> Iterator[GroupFinding]:
     """A consumer has a queue and does not pull from it, although it may."""
     evidence = case.evidence
     found, doubts = of_each(evidence, stopped_pulls)
-    left, causes = case.without_those_of([item.queue for _, item in found], ("blocked-consumer",))
+    left, causes = case.without_those_of([item.queue for _, item in found], _CAUSES)
     own = [(consumer, item) for consumer, item in found if item.queue in left]
     if own:
         waiting = evidence.lag(left)

@@ -6,9 +6,11 @@ A new rule is a function in a file beside, a line here and a page in `views/expl
 from __future__ import annotations
 
 from rmqlb.engine.diagnose import (
+    brokers,
     causes,
     flow,
     frozen,
+    gone,
     heads,
     kinds,
     lags,
@@ -19,15 +21,19 @@ from rmqlb.engine.diagnose import (
     pulls,
     sdks,
     slow,
+    stale,
 )
 from rmqlb.engine.diagnose.rule import DiagnosisRule
 
 RULES: tuple[DiagnosisRule, ...] = (
+    DiagnosisRule("broker-silent", brokers.broker_silent),
+    DiagnosisRule("broker-gone", brokers.broker_gone),
     DiagnosisRule("no-consumer-online", kinds.no_consumer_online),
     DiagnosisRule("behind-proxy", kinds.behind_proxy),
     DiagnosisRule("pop-consumption", kinds.pop_consumption),
     DiagnosisRule("duplicate-client-id", causes.duplicate_client_ids),
     DiagnosisRule("broker-unreachable-from-consumer", causes.broker_unreachable),
+    DiagnosisRule("stale-connections", stale.stale_connections),
     DiagnosisRule("split-consumer-view", causes.split_consumer_view),
     DiagnosisRule("mixed-strategies", causes.mixed_strategies),
     DiagnosisRule("subscription-mismatch", causes.subscription_mismatch),
@@ -38,6 +44,7 @@ RULES: tuple[DiagnosisRule, ...] = (
     DiagnosisRule("pull-stopped", pulls.pull_stopped),
     DiagnosisRule("lock-lost", locks.lock_lost),
     DiagnosisRule("dropped-but-consuming", locks.dropped_but_consuming),
+    DiagnosisRule("consumer-gone", gone.consumer_gone),
     DiagnosisRule("unassigned-queues", owners.unassigned_queues),
     DiagnosisRule("duplicate-owners", owners.duplicate_owners),
     DiagnosisRule("mismatch", owners.mismatch),

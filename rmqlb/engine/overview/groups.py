@@ -12,7 +12,7 @@ from rmqlb.model.groups import STATUSES, GroupLine, Overview, OverviewSummary
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind
 
-_OF_GROUP: tuple[UnreadKind, ...] = ("group", "members", "member", "offsets", "stored-offsets")
+_OF_GROUP: tuple[UnreadKind, ...] = ("group", "members", "member", "link", "offsets", "stored-offsets")
 
 
 def overview(

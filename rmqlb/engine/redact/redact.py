@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import HASHING, JAVA_CLASSES, NAMES
 from rmqlb.engine.redact.renaming import Kind, Renaming, rename
-from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind
+from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, through, unread_link
 
 _SAME = [name for name in NAMES if name not in HASHING]
 NOTE = (
@@ -59,6 +59,10 @@ def _unread(part: Unread, number: int, name: Name) -> Unread:
     """Which consumer or broker did not tell stays known, as it decides what can be said of its group."""
     if part.kind == "proxy":
         return Unread(part.kind, name("addresses", part.name), "redacted", no_answer=part.no_answer)
+    if part.kind == "link":
+        client_id, address = through(part)
+        ids = name("client_ids", client_id), name("addresses", address)
+        return replace(unread_link(name("groups", part.name), "redacted", *ids), no_answer=part.no_answer)
     if part.kind not in UNREAD_OF or part.detail is None:
         return Unread("part", str(number), "redacted", no_answer=part.no_answer)
     detail = name(UNREAD_OF[part.kind], part.detail)

@@ -31,6 +31,8 @@ class RuleWords(Struct, frozen=True):
 _WAIT = "; {queues} {wait}"
 _IN = " in {queues}"
 WORDS: Mapping[str, RuleWords] = {
+    "broker-silent": RuleWords("all brokers answer", "{brokers} does not answer"),
+    "broker-gone": RuleWords("no broker has left the routes", "{brokers} has left the routes"),
     "no-consumer-online": RuleWords("consumers are online", "no consumer is visible"),
     "behind-proxy": RuleWords("no clients of a Proxy", "its consumers are clients of a Proxy"),
     "pop-consumption": RuleWords("no consumption by POP", "its consumers take messages by POP"),
@@ -39,6 +41,7 @@ WORDS: Mapping[str, RuleWords] = {
         "{number} processes share [the client ID|each of the client IDs] {who}",
     ),
     "broker-unreachable-from-consumer": RuleWords("consumers reach all brokers", "{who} [does|do] not reach {brokers}"),
+    "stale-connections": RuleWords("no stale connections", "brokers list stale connections of {who}"),
     "split-consumer-view": RuleWords("all brokers list the same consumers", "brokers list different consumers"),
     "mixed-strategies": RuleWords("one strategy", "its consumers run different strategies: {values}"),
     "subscription-mismatch": RuleWords("subscriptions agree", "its consumers subscribe to different topics or tags"),
@@ -60,6 +63,9 @@ WORDS: Mapping[str, RuleWords] = {
     "lag-growing": RuleWords("lag is not growing", "lag is growing", _IN),
     "lag-stalled": RuleWords("lag is not stalled", "lag is stalled", _IN),
     "offset-rewound": RuleWords("offsets move forward", "offsets went back", _IN),
+    "consumer-gone": RuleWords(
+        "no consumer ended without a word", "{queues} wait for the locks of a consumer that ended without a word"
+    ),
     "unassigned-queues": RuleWords("each queue has an owner", "{queues} without an owner, and nothing explains it"),
     "duplicate-owners": RuleWords(
         "no queue has duplicate owners", "{queues} with duplicate owners, and nothing explains it"

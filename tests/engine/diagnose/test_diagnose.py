@@ -471,10 +471,12 @@ def test_offsets_that_went_back_and_were_reached_again_are_in_order() -> None:
     assert [each.value for each in finding(found, "offset-rewound").evidence] == [30] * 8
 
 
-def test_an_id_that_one_broker_lists_twice_has_the_evidence_of_that_broker() -> None:
+def test_an_id_that_one_broker_lists_twice_is_a_stale_connection_there() -> None:
     snapshot = running(Process("x"), Process("x", unlisted=("b",)), Process("y"))
-    cause = finding(diagnosed(snapshot), "duplicate-client-id")
-    assert [(each.value, each.source) for each in cause.evidence] == [(2, "broker a")]
+    found = diagnosed(snapshot)
+    cause = finding(found, "stale-connections")
+    assert [(each.value, each.source) for each in cause.evidence] == [(2, "broker a"), (1, "the cluster")]
+    assert "duplicate-client-id" in found.checked
 
 
 def test_an_offset_that_is_no_longer_stored_went_back_to_the_start() -> None:
