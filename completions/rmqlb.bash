@@ -1,7 +1,7 @@
 # rmqlb(1) completion for bash 4.4 or newer.
 # Written by python -m tools.manual from the code: change that instead.
 
-# Offer what begins as the current word does, quoted as that is: names come from a cluster.
+# Offer what begins as the current word does, quoted as that is: names of contexts may hold anything.
 _rmqlb_words() {
     local word quoted quote= typed=$cur
     case $cur in
@@ -25,23 +25,6 @@ _rmqlb_words() {
 _rmqlb_beginnings() {
     compopt -o nospace 2>/dev/null
     _rmqlb_words "$@"
-}
-
-# Names of a kind, topic or group, from the sources read last.
-_rmqlb_names() {
-    local line lines names=() start=${cur#[\'\"]}
-    local cache=${HOME-}/.cache
-    [[ ${XDG_CACHE_HOME-} == /* ]] && cache=$XDG_CACHE_HOME
-    cache+=/rmqlb/names
-    [[ -f $cache && -r $cache ]] || return 0
-    mapfile -t lines <"$cache"
-    start=${start%%\\*}
-    for line in "${lines[@]}"; do
-        [[ $line == "$1"$'\t'*$'\t'"$start"* ]] || continue
-        line=${line##*$'\t'}
-        [[ $line == *[[:cntrl:]]* ]] || names+=("$line")
-    done
-    _rmqlb_words "${names[@]}"
 }
 
 _rmqlb_contexts() {
@@ -75,12 +58,11 @@ _rmqlb_at_show_groups() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds|-g|--group) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words groups findings; return ;;
         --color) _rmqlb_words auto always never; return ;;
-        -g|--group) _rmqlb_names group; return ;;
         --severity) _rmqlb_words error warning info; return ;;
         --fail-on) _rmqlb_beginnings groups-with-errors groups-with-warnings groups-unknown groups-offline unassigned duplicate-owners idle mismatches duplicate-client-ids lag imbalance 'unassigned[' 'duplicate-owners[' 'idle[' 'mismatches[' 'duplicate-client-ids[' 'lag[' 'imbalance[' 'consumers[' 'processes[' 'queues['; return ;;
     esac
@@ -91,12 +73,11 @@ _rmqlb_at_show_consumers() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds|-g|--group) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words consumers; return ;;
         --color) _rmqlb_words auto always never; return ;;
-        -g|--group) _rmqlb_names group; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --help --help-all
 }
@@ -105,11 +86,9 @@ _rmqlb_at_fetch_routes() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--to|--redact-map) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-t|--topic|-g|--group) :; return ;;
         -o|--output) _rmqlb_words json yaml jsonl; return ;;
         --color) _rmqlb_words auto always never; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
-        -g|--group) _rmqlb_names group; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --evidence --to --redact --redact-map --help --help-all
 }
@@ -118,11 +97,10 @@ _rmqlb_at_show_route() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds|-t|--topic) :; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words brokers queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --watch --rounds --topic --help --help-all
 }
@@ -131,9 +109,7 @@ _rmqlb_at_show_owners() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--consumers|--watch|--rounds|--pop-share) :; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
@@ -148,8 +124,7 @@ _rmqlb_at_diagnose() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--earlier) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--interval|--looks|--deadline|--watch|--rounds) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|--interval|--looks|--deadline|--watch|--rounds) :; return ;;
         --fail-on) _rmqlb_words error warning; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
@@ -161,9 +136,8 @@ _rmqlb_at_diagnose() {
 
 _rmqlb_at_diff() {
     case $prev in
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group) :; return ;;
         --password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
-        -g|--group) _rmqlb_names group; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
         --section) _rmqlb_words groups topics unexplained lag queues; return ;;
@@ -180,9 +154,7 @@ _rmqlb_at_plan_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--remove-master|--read-queues|--write-queues) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--consumers|--watch|--rounds|--pop-share|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--remove-master|--read-queues|--write-queues) :; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
@@ -199,9 +171,7 @@ _rmqlb_at_plan_topic() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys-file|--rates-since) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--queues|--add-broker|--drain-broker|--move-to-cluster|--check-step) :; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
-        -g|--group) _rmqlb_names group; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-t|--topic|--queues|--add-broker|--drain-broker|--move-to-cluster|-g|--group|--check-step) :; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --sdk) _rmqlb_words java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc; return ;;
         --proxy-mode) _rmqlb_words local cluster; return ;;
@@ -217,9 +187,7 @@ _rmqlb_at_simulate_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--svg|--html) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed) :; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
         --event) _rmqlb_beginnings 'join ' 'leave ' 'crash ' 'host-loss ' 'broker-down ' 'broker-loss ' 'restart-broker ' 'broker-up ' 'route-change ' 'pull-stall ' 'freeze ' 'restart ' 'rolling-restart ' 'strategy-change '; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
@@ -240,9 +208,7 @@ _rmqlb_at_plan_rollout() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--consumers|--latency|--consume-time|--rate|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --consumer-type) _rmqlb_words pull lite-pull assign; return ;;
@@ -264,9 +230,7 @@ _rmqlb_at_size_group() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--svg) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--max-imbalance|--survive|--max-utilisation|--consumers|--queues-per-broker|--rate|--consume-time|--threads|--trials|--share|--seed) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--max-imbalance|--survive|--max-utilisation|--consumers|--queues-per-broker|--rate|--consume-time|--threads|--trials|--share|--seed) :; return ;;
         --sdk) _rmqlb_words java go cpp; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
@@ -282,9 +246,7 @@ _rmqlb_at_sweep_failures() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--zones|-p|--policy|--html) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--at-once|--zone|--today|--simulations|--jobs) :; return ;;
-        -g|--group|--orderly) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--orderly|--at-once|--zone|--today|--simulations|--jobs) :; return ;;
         --lose) _rmqlb_words consumer broker master host zone; return ;;
         --fail-on) _rmqlb_beginnings counterexamples broken-cases broken-singles broken-already unwritable-topics unassigned imbalance idle moved lag-moved without-lock gap-ms failed-share 'unassigned[' 'imbalance[' 'idle[' 'moved[' 'lag-moved[' 'without-lock[' 'gap-ms[' 'failed-share['; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
@@ -299,7 +261,7 @@ _rmqlb_at_simulate_send() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--fail|--latency|--route-poll|--messages|--rate|--for|--threads|--start-at|--seed|--send-retries|--send-timeout|--send-timeout-per-request|--exclude|--latency-max|--not-available-duration|--trials|--precision) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--fail|--latency|--route-poll|--messages|--rate|--for|--threads|--start-at|--seed|--send-retries|--send-timeout|--send-timeout-per-request|--exclude|--latency-max|--not-available-duration|--trials|--precision|-t|--topic) :; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
         --first-poll) _rmqlb_words random; return ;;
         --key-type) _rmqlb_words string int long; return ;;
@@ -313,7 +275,6 @@ _rmqlb_at_simulate_send() {
         --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients sdks trials spreads lost exceptions; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --sdk --proxy-mode --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --compare-sdks --trials --precision --fail-on --topic --help --help-all
 }
@@ -322,8 +283,7 @@ _rmqlb_at_select_queue() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys-file) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|-k|--key|--add-broker|--remove-broker|--write-queues) :; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|-t|--topic|-k|--key|--add-broker|--remove-broker|--write-queues) :; return ;;
         --sdk) _rmqlb_words java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc; return ;;
         --proxy-mode) _rmqlb_words local cluster; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
@@ -337,7 +297,7 @@ _rmqlb_at_simulate_receive() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--broker|--processes|--loops|--await|--invisible|--batch|--consume-time|--error-pause|--round-trip|--rate|--messages|--for|--seed|--fail|--crash|--target-wait|--trials) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--broker|--processes|--loops|--await|--invisible|--batch|--consume-time|--error-pause|--round-trip|--rate|--messages|--for|--seed|--fail|--crash|--target-wait|--trials|-t|--topic) :; return ;;
         --broker-version) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --type) _rmqlb_words simple push pop; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
@@ -345,7 +305,6 @@ _rmqlb_at_simulate_receive() {
         --section) _rmqlb_words waits brokers failures crashes quantiles queues closed-forms totals messages; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings wait-mean-ms wait-p50-ms wait-p95-ms wait-p99-ms wait-max-ms back-mean-ms back-p50-ms back-p95-ms back-p99-ms back-max-ms left not-stored redelivered dead-lettered receives empty-receives failed-receives unpolled-ms receives-needed 'wait-mean-ms[' 'wait-p50-ms[' 'wait-p95-ms[' 'wait-p99-ms[' 'wait-max-ms[' 'receives[' 'unpolled-ms['; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --broker --broker-version --type --processes --loops --await --invisible --batch --fifo --consume-time --error-pause --round-trip --rate --messages --for --seed --fail --nameserver-notices --crash --output --section --all --color --no-pager --quiet --debug --target-wait --trials --trace --fail-on --topic --help --help-all
 }
@@ -354,9 +313,7 @@ _rmqlb_at_record() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--svg|--html|--against|--replay) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--every|--for|--event-at|--tolerance) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--every|--for|--event-at|--tolerance) :; return ;;
         --until) _rmqlb_words converged; return ;;
         --to) _rmqlb_folders; return ;;
         --fail-on) _rmqlb_beginnings changed moved unassigned duplicate-owners unknown longest-gap-at-least-ms longest-gap-at-most-ms longest-overlap-at-least-ms longest-overlap-at-most-ms convergence-at-least-ms convergence-at-most-ms failed-looks differences other-owner not-yet later earlier; return ;;

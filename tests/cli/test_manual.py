@@ -76,7 +76,7 @@ def test_every_variable_of_the_environment_is_told() -> None:
     }
     variables.discard("RMQLB_NAME")  # it stands for all of them in a docstring
     page = FILES["man/man1/rmqlb.1"]
-    assert variables >= {"RMQLB_SOURCE", "RMQLB_PAGER", "RMQLB_NO_CACHE"}
+    assert variables >= {"RMQLB_SOURCE", "RMQLB_PAGER"}
     assert [name for name in sorted(variables) if f"\\fB{name}\\fR" not in page] == []
 
 

@@ -42,9 +42,9 @@ from tools.manual.tree import CommandPage, OptionPage
 class Value(Struct, frozen=True):
     """What is offered."""
 
-    # words (one of them is all), beginnings (more follows without a blank), files, folders, nothing, or names that the
-    # shell looks up: of topics, groups, contexts
-    kind: Literal["words", "beginnings", "files", "folders", "topics", "groups", "contexts", "nothing"]
+    # words (one of them is all), beginnings (more follows without a blank), files, folders, nothing, or the names of
+    # contexts, which the shell looks up
+    kind: Literal["words", "beginnings", "files", "folders", "contexts", "nothing"]
     words: tuple[str, ...] = ()  # of words and beginnings
 
 
@@ -90,8 +90,6 @@ _BY_METAVAR: Mapping[str, Value] = {
     "URL": Value("words", ("local[*]", "spark://", "sc://", "yarn", "k8s://")),
     "DIR": Value("folders"),
     "DIR|URI": Value("folders"),
-    "GROUP": Value("groups"),
-    "TOPIC": Value("topics"),
     **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE", "URL|FILE|-", "PATH…"), Value("files")),
 }
 _BY_NAME: Mapping[str, Value] = {
@@ -101,9 +99,9 @@ _BY_NAME: Mapping[str, Value] = {
     "--remove-broker": NOTHING,
     "--remove-master": NOTHING,
     "--drain-broker": NOTHING,
-    "--topic": Value("topics"),
-    "--group": Value("groups"),
-    "--orderly": Value("groups"),
+    "--topic": NOTHING,
+    "--group": NOTHING,
+    "--orderly": NOTHING,
 }
 """Of options whose metavar stands for several things."""
 _CONTEXT_COMMANDS = ("context use", "context show", "context remove")
@@ -126,6 +124,8 @@ ONLY_THE_USER_KNOWS = frozenset(
             "SHARE",
             "N..M",
             "CLUSTER",
+            "GROUP",
+            "TOPIC",
         ),
         *(
             "ID,ID,…",
