@@ -31,9 +31,9 @@ _rmqlb_contexts() {
     local line names=() program=${COMP_WORDS[0]}
     [[ $program == '~/'* ]] && program=$HOME/${program:2}
     while IFS= read -r line; do
-        line=${line#*$'\t'}
-        names+=("${line%%$'\t'*}")
-    done < <("$program" context list -q -o tsv 2>/dev/null)
+        line=${line#*,}
+        names+=("${line%%,*}")
+    done < <("$program" context list -q -o csv 2>/dev/null)
     _rmqlb_words "${names[@]:1}"
 }
 
@@ -60,7 +60,7 @@ _rmqlb_at_show_groups() {
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds|-g|--group) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words groups findings; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --severity) _rmqlb_words error warning info; return ;;
@@ -75,7 +75,7 @@ _rmqlb_at_show_consumers() {
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds|-g|--group) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words consumers; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -98,7 +98,7 @@ _rmqlb_at_show_route() {
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds|-t|--topic) :; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words brokers queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -112,7 +112,7 @@ _rmqlb_at_show_owners() {
         --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--consumers|--watch|--rounds|--pop-share) :; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words owners mismatches pop offsets groups queues reasons consumers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
@@ -127,7 +127,7 @@ _rmqlb_at_diagnose() {
         --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|--interval|--looks|--deadline|--watch|--rounds) :; return ;;
         --fail-on) _rmqlb_words error warning; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words groups findings rules evidence queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -139,7 +139,7 @@ _rmqlb_at_diff() {
         --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group) :; return ;;
         --password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words groups topics unexplained lag queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings groups-changed groups-added groups-removed topics-changed consumers-joined consumers-left strategies-changed moved newly-assigned newly-unassigned newly-duplicate-owners queues-added queues-removed pending unexplained lag-growth offsets-back; return ;;
@@ -157,7 +157,7 @@ _rmqlb_at_plan_rebalance() {
         --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--consumers|--watch|--rounds|--pop-share|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--remove-master|--read-queues|--write-queues) :; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words groups strategies consumers moves pop queues summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
@@ -176,7 +176,7 @@ _rmqlb_at_plan_topic() {
         --sdk) _rmqlb_words java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc; return ;;
         --proxy-mode) _rmqlb_words local cluster; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words steps commands waits groups keys brokers checked; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -195,7 +195,7 @@ _rmqlb_at_simulate_rebalance() {
         --consume-from) _rmqlb_words last first timestamp; return ;;
         --timer) _rmqlb_beginnings 'rebalance-wait=' 'rebalance-min=' 'route-poll=' 'heartbeat=' 'persist=' 'pull-delay=' 'pull-idle=' 'pull-hold=' 'lock-renewal=' 'lock-life=' 'lock-retry=' 'unlock-delay=' 'release-wait=' 'channel-expiry=' 'broker-scan=' 'socket-idle=' 'notify-batch=' 'rpc-timeout=' 'nameserver-expiry=' 'nameserver-scan=' 'registration=' 'start=' 'connect=' 'close='; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words timeline windows takeovers consumers events trials summary steps queues intervals groups producers; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
@@ -215,7 +215,7 @@ _rmqlb_at_plan_rollout() {
         --consume-from) _rmqlb_words last first timestamp; return ;;
         --timer) _rmqlb_beginnings 'rebalance-wait=' 'rebalance-min=' 'route-poll=' 'heartbeat=' 'persist=' 'pull-delay=' 'pull-idle=' 'pull-hold=' 'lock-renewal=' 'lock-life=' 'lock-retry=' 'unlock-delay=' 'release-wait=' 'channel-expiry=' 'broker-scan=' 'socket-idle=' 'notify-batch=' 'rpc-timeout=' 'nameserver-expiry=' 'nameserver-scan=' 'registration=' 'start=' 'connect=' 'close='; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words choices order stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
@@ -235,7 +235,7 @@ _rmqlb_at_size_group() {
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         --fail-on) _rmqlb_beginnings unsatisfied consumers queues-per-broker imbalance idle; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words chart curve candidates topics; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -250,7 +250,7 @@ _rmqlb_at_sweep_failures() {
         --lose) _rmqlb_words consumer broker master host zone; return ;;
         --fail-on) _rmqlb_beginnings counterexamples broken-cases broken-singles broken-already unwritable-topics unassigned imbalance idle moved lag-moved without-lock gap-ms failed-share 'unassigned[' 'imbalance[' 'idle[' 'moved[' 'lag-moved[' 'without-lock[' 'gap-ms[' 'failed-share['; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words counterexamples broken-already groups topics unjudged losses summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -271,7 +271,7 @@ _rmqlb_at_simulate_send() {
         --sdk) _rmqlb_words java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc; return ;;
         --proxy-mode) _rmqlb_words local cluster; return ;;
         --selector) _rmqlb_words hash random machine-room; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients sdks trials spreads lost exceptions; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
@@ -286,7 +286,7 @@ _rmqlb_at_select_queue() {
         --user|--source-timeout|--source-retries|--max-size|--map-address|--access-key|--tls-name|-t|--topic|-k|--key|--add-broker|--remove-broker|--write-queues) :; return ;;
         --sdk) _rmqlb_words java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc; return ;;
         --proxy-mode) _rmqlb_words local cluster; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words moved keys pairs sdks; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -301,7 +301,7 @@ _rmqlb_at_simulate_receive() {
         --broker-version) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --type) _rmqlb_words simple push pop; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words waits brokers failures crashes quantiles queues closed-forms totals messages; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings wait-mean-ms wait-p50-ms wait-p95-ms wait-p99-ms wait-max-ms back-mean-ms back-p50-ms back-p95-ms back-p99-ms back-max-ms left not-stored redelivered dead-lettered receives empty-receives failed-receives unpolled-ms receives-needed 'wait-mean-ms[' 'wait-p50-ms[' 'wait-p95-ms[' 'wait-p99-ms[' 'wait-max-ms[' 'receives[' 'unpolled-ms['; return ;;
@@ -318,7 +318,7 @@ _rmqlb_at_record() {
         --to) _rmqlb_folders; return ;;
         --fail-on) _rmqlb_beginnings changed moved unassigned duplicate-owners unknown longest-gap-at-least-ms longest-gap-at-most-ms longest-overlap-at-least-ms longest-overlap-at-most-ms convergence-at-least-ms convergence-at-most-ms failed-looks differences other-owner not-yet later earlier; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words differences timeline consumers changes queues intervals comparison summary snapshots; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -331,7 +331,7 @@ _rmqlb_at_check() {
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--today) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif prometheus; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown junit sarif prometheus; return ;;
         --section) _rmqlb_words failed waived incomplete not-applicable rules waivers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-from) _rmqlb_words error warning info; return ;;
@@ -350,7 +350,7 @@ _rmqlb_at_pipeline() {
 
 _rmqlb_at_pipeline_generate() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words fleet faults damaged; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --seed|--clusters|--brokers|--topics|--groups|--pairs|--queues|--consumers|--days|--first|--faults|--odd-names|--other-clients|--churn|--bad-files) :; return ;;
@@ -369,7 +369,7 @@ _rmqlb_at_pipeline_ingest() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -388,7 +388,7 @@ _rmqlb_at_pipeline_allocate() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -402,7 +402,7 @@ _rmqlb_at_pipeline_score() {
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --conf) :; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -418,7 +418,7 @@ _rmqlb_at_pipeline_what_if() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -434,7 +434,7 @@ _rmqlb_at_pipeline_size() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -451,7 +451,7 @@ _rmqlb_at_pipeline_sweep() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -468,7 +468,7 @@ _rmqlb_at_pipeline_producers() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -482,7 +482,7 @@ _rmqlb_at_pipeline_history() {
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --conf) :; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -495,7 +495,7 @@ _rmqlb_at_pipeline_report() {
         --top|--conf) :; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -515,7 +515,7 @@ _rmqlb_at_pipeline_run() {
         --latency-fault) _rmqlb_words on off; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -531,7 +531,7 @@ _rmqlb_at_pipeline_compact() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -552,7 +552,7 @@ _rmqlb_at_context_add() {
         -s|--source|--ca-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --user|--access-key|--tls-name|--proxy|--map-address|--source-timeout|--source-retries) :; return ;;
         --secret) _rmqlb_beginnings 'file:' 'env:' 'keyring:'; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -564,7 +564,7 @@ _rmqlb_at_context_add() {
 
 _rmqlb_at_context_list() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -573,7 +573,7 @@ _rmqlb_at_context_list() {
 
 _rmqlb_at_context_use() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -585,7 +585,7 @@ _rmqlb_at_context_use() {
 
 _rmqlb_at_context_show() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -597,7 +597,7 @@ _rmqlb_at_context_show() {
 
 _rmqlb_at_context_remove() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -621,7 +621,7 @@ _rmqlb_at_config_show() {
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words settings; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -630,7 +630,7 @@ _rmqlb_at_config_show() {
 
 _rmqlb_at_schema() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words schemas keys; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -642,7 +642,7 @@ _rmqlb_at_schema() {
 
 _rmqlb_at_explain() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words explanations; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac

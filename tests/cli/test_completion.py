@@ -157,7 +157,7 @@ def test_files_are_offered_where_a_file_goes(shell: str, home: Path) -> None:
 
 @each_shell
 def test_what_the_program_prints_is_never_evaluated(shell: str, home: Path) -> None:
-    printed = "".join(f"\t{name}\n" for name in ("context", *HOSTILE))
+    printed = "".join(f",{name},\n" for name in ("context", *HOSTILE))
     (home / "printed").write_text(printed)
     (program(home) / "rmqlb").write_text(f"#!/bin/sh\ncat {home / 'printed'}\n")
     (answer,) = offered(shell, ["rmqlb context use E"], home)

@@ -42,9 +42,9 @@ _rmqlb_contexts() {
     local line names=() program=${COMP_WORDS[0]}
     [[ $program == '~/'* ]] && program=$HOME/${program:2}
     while IFS= read -r line; do
-        line=${line#*$'\t'}
-        names+=("${line%%$'\t'*}")
-    done < <("$program" context list -q -o tsv 2>/dev/null)
+        line=${line#*,}
+        names+=("${line%%,*}")
+    done < <("$program" context list -q -o csv 2>/dev/null)
     _rmqlb_words "${names[@]:1}"
 }
 

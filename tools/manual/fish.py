@@ -27,7 +27,7 @@ function __rmqlb_contexts
     set -l program (commandline -opc)[1]
     string match -q '~/*' -- $program; and set program $HOME/(string sub -s 3 -- $program)
     command -q $program; or return 0
-    $program context list -q -o tsv 2>/dev/null | tail -n +2 | cut -f 2
+    $program context list -q -o csv 2>/dev/null | tail -n +2 | cut -d , -f 2
 end
 
 complete -c rmqlb -f

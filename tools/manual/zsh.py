@@ -14,8 +14,8 @@ _HEAD = r"""#compdef rmqlb
 _rmqlb_contexts() {
     local line
     local -a names columns
-    for line in "${(@f)$(_call_program contexts ${(q)_rmqlb_program} context list -q -o tsv 2>/dev/null)}"; do
-        columns=("${(@ps:\t:)line}")
+    for line in "${(@f)$(_call_program contexts ${(q)_rmqlb_program} context list -q -o csv 2>/dev/null)}"; do
+        columns=("${(@s:,:)line}")
         names+=("$columns[2]")
     done
     names[1]=()

@@ -201,14 +201,14 @@ class OutputOptions(Struct, frozen=True):
             "--output",
             metavar="FORMAT",
             envvar="RMQLB_OUTPUT",
-            help="table, plain, json, yaml, csv, tsv, markdown; some jsonl, prometheus; default: table, piped plain.",
+            help="table, plain, json, yaml, csv, markdown; some jsonl, prometheus; default: table, piped plain.",
         ),
     ] = None
     section: Annotated[
         list[str] | None,
         output_option(
             metavar="NAME",
-            help="Only this table of the result; repeatable. csv and tsv show one, by default the first.",
+            help="Only this table of the result; repeatable. csv shows one, by default the first.",
         ),
     ] = None
     all: Annotated[bool, output_option("--all", help="Every table and every row, on a screen too.")] = False
