@@ -625,7 +625,7 @@ _rmqlb_at_config_show() {
         --section) _rmqlb_words settings; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --origin --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_schema() {

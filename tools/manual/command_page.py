@@ -179,7 +179,6 @@ def _files(page: Page, command: CommandPage) -> None:
     for path, use in _COMPLETIONS:
         page.item(italic(path), use)
     page.item(italic("~/.config/rmqlb/config.yaml"), Marked(f"Contexts and settings; see {bold('rmqlb-config')}(5)."))
-    page.item(italic(".rmqlb.yaml"), "Settings of a project, from the working directory upwards.")
 
 
 def _related(command: CommandPage, program: CommandPage) -> list[tuple[str, int]]:

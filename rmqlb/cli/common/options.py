@@ -14,8 +14,7 @@ from msgspec import Struct
 from typer import Option
 
 from rmqlb.cli.click import get_current_context
-from rmqlb.cli.settings.configuration import MOST_RETRIES
-from rmqlb.cli.settings.layers import resolve_options
+from rmqlb.cli.settings import MOST_RETRIES, resolve_options
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
 

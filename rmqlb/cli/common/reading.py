@@ -106,7 +106,7 @@ def access(options: SourceOptions, terminal: Terminal) -> Access:
         max_bytes=amounts.byte_count(options.max_size, "--max-size"),
         access_key=options.access_key,
         secret_key=asked_secret_key,
-        security_token=security_token(options),
+        security_token=security_token(),
         client_cert=options.client_cert,
         client_key=options.client_key,
         tls_name=options.tls_name,

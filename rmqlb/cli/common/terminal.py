@@ -12,7 +12,7 @@ from msgspec import Struct
 from rmqlb.cli.common.colour import has_colour
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.progress import Progress
-from rmqlb.cli.settings.configuration import check_value
+from rmqlb.cli.settings import check_value
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Finding
