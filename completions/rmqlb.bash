@@ -86,11 +86,11 @@ _rmqlb_at_fetch_routes() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--to|--redact-map) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-t|--topic|-g|--group) :; return ;;
+        --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-t|--topic|-g|--group|--every) :; return ;;
         -o|--output) _rmqlb_words json yaml jsonl; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --evidence --to --redact --redact-map --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --evidence --to --every --redact --redact-map --help --help-all
 }
 
 _rmqlb_at_show_route() {
@@ -315,14 +315,13 @@ _rmqlb_at_record() {
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--every|--for|--event-at|--tolerance) :; return ;;
         --until) _rmqlb_words converged; return ;;
-        --to) _rmqlb_folders; return ;;
         --fail-on) _rmqlb_beginnings changed moved unassigned duplicate-owners unknown longest-gap-at-least-ms longest-gap-at-most-ms longest-overlap-at-least-ms longest-overlap-at-most-ms convergence-at-least-ms convergence-at-most-ms failed-looks differences other-owner not-yet later earlier; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words differences timeline consumers changes queues intervals comparison summary snapshots; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --every --until --for --event-at --to --evidence --svg --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --against --tolerance --replay --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --every --until --for --event-at --svg --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --against --tolerance --replay --help --help-all
 }
 
 _rmqlb_at_check() {
@@ -636,7 +635,7 @@ _rmqlb_at_schema() {
     esac
     case $cur in
         -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
-        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/topic-plan' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/group-size' 'rmqlb/sweep-failures' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/key-queues' 'rmqlb/receive' 'rmqlb/change' 'rmqlb/record' 'rmqlb/record-line' 'rmqlb/record-snapshots' 'rmqlb/taken-snapshot' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
+        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/topic-plan' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/group-size' 'rmqlb/sweep-failures' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/key-queues' 'rmqlb/receive' 'rmqlb/change' 'rmqlb/record' 'rmqlb/record-line' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
     esac
 }
 

@@ -1,19 +1,24 @@
 """`rmqlb fetch-routes`."""
 
+import os
+import time
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 from msgspec.structs import replace
 from typer import Option
 
+from rmqlb.cli.common import amounts
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, about_option, command
 from rmqlb.cli.common.output_files import write_whole
-from rmqlb.cli.common.reading import fetch
+from rmqlb.cli.common.reading import Reader, fetch
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.engine.source_findings import source_findings
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, EndpointError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.model.words import counted
@@ -42,7 +47,10 @@ def fetch_routes(
     ] = None,
     system: Annotated[bool, about_option("--system", help="RocketMQ's own topics and groups too.")] = False,
     evidence: Evidence = False,
-    to: Annotated[str | None, Option(metavar="FILE", help="Write to this file, atomically, instead of stdout.")] = None,
+    to: Annotated[
+        str | None, Option(metavar="PATH", help="Write to this file; with --every to this directory.")
+    ] = None,
+    every: Annotated[str | None, Option(metavar="TIME", help="Fetch again at this interval until Ctrl-C.")] = None,
     redact: Annotated[
         bool,
         Option(
@@ -66,7 +74,12 @@ def fetch_routes(
 
       rmqlb fetch-routes -s examples/cluster.json --redact
 
+      rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --every 5m --to snapshots
+
       rmqlb fetch-routes -s examples/cluster.json -o jsonl
+
+    With --every each snapshot becomes a file in a folder of its date, for rmqlb pipeline. When a fetch fails after the
+    first one, rmqlb reports it and tries again.
 
     Under --redact the numbers, times and client versions stay; stack traces do not. CONSISTENT_HASH hashes names, so
     it assigns queues to other consumers then; every other strategy assigns each queue to the same one.
@@ -77,7 +90,11 @@ def fetch_routes(
     _check(output, redact=redact, redact_map=redact_map)
     terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
     everything = Everything(tuple(topic or ()), tuple(group or ()), system)
-    snapshot = fetch(source, Wanted(everything=everything, evidence=evidence), terminal, stages=True)
+    wanted = Wanted(everything=everything, evidence=evidence, spaced=every is not None)
+    if every is not None:
+        _fetch_repeatedly(Reader(source, terminal), wanted, every, None if redact else to, terminal)
+        return
+    snapshot = fetch(source, wanted, terminal, stages=True)
     snapshot, in_vain = _wanted(snapshot, everything, redact=redact)
     if redact:
         with terminal.progress(verb="renaming") as progress:
@@ -122,6 +139,48 @@ def _write(snapshot: ClusterSnapshot, findings: Sequence[Finding], to: str | Non
     write_whole(to, text, "--to")
     written = f"{counted(len(snapshot.routes), 'topic')} and {counted(len(snapshot.groups), 'group')}"
     terminal.say(f"snapshot of {written} written to {to}")
+
+
+def _fetch_repeatedly(read: Reader, wanted: Wanted, every: str, folder: str | None, terminal: Terminal) -> None:
+    """Write a snapshot to the directory at each interval, until Ctrl-C or SIGTERM."""
+    from rmqlb.cli.common.watch import LEAST_S, heeding_an_end
+
+    every_s = amounts.duration_us(every, "--every") / 1e6
+    if not read.live or folder in (None, "-") or terminal.format != "json" or every_s < LEAST_S:
+        hint = "it needs a running cluster, at least 1s, the directory --to, -o json and no --redact"
+        raise UsageError("--every does not go with these options", hint=hint)
+    written = 0
+    with heeding_an_end(), suppress(KeyboardInterrupt):
+        while True:
+            began = time.monotonic()
+            try:
+                _write_into(folder or "", read(wanted), wanted.everything or Everything())
+                written += 1
+            except (DataError, EndpointError) as error:
+                if not written:
+                    raise
+                terminal.say(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}: the fetch failed: {error.message}")
+            terminal.repeating = True
+            time.sleep(max(began + every_s - time.monotonic(), LEAST_S))
+    terminal.say(f"{counted(written, 'snapshot')} written to {folder}")
+
+
+def _write_into(folder: str, snapshot: ClusterSnapshot, everything: Everything) -> None:
+    """Write the snapshot to a file named by its time."""
+    import gzip
+
+    from rmqlb.cli.common.snapshot_text import snapshot_text
+    from rmqlb.sources.atomic_file import new_file
+
+    snapshot, in_vain = _wanted(snapshot, everything, redact=False)
+    text, at = snapshot_text(snapshot, [*source_findings(snapshot), *in_vain], "fetch-routes"), datetime.now(UTC)
+    path = os.path.join(folder, f"date={at:%Y-%m-%d}", f"{at:%H%M%S.%f}Z.json.gz")
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with new_file(path) as file:
+            file.write(gzip.compress(text.encode(), mtime=0))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--to {folder}: {getattr(error, 'strerror', None) or error}", code="cannot-write") from None
 
 
 def _redacted(snapshot: ClusterSnapshot, path: str | None) -> ClusterSnapshot:

@@ -90,7 +90,7 @@ _BY_METAVAR: Mapping[str, Value] = {
     "URL": Value("words", ("local[*]", "spark://", "sc://", "yarn", "k8s://")),
     "DIR": Value("folders"),
     "DIR|URI": Value("folders"),
-    **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE", "URL|FILE|-", "PATH…"), Value("files")),
+    **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE", "URL|FILE|-", "PATH", "PATH…"), Value("files")),
 }
 _BY_NAME: Mapping[str, Value] = {
     "--context": Value("contexts"),
