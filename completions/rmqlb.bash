@@ -50,7 +50,7 @@ _rmqlb_at() {
     esac
     case $cur in
         -*) _rmqlb_words --version --help --help-all ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check pipeline context config schema explain help ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check pipeline context config schema explain ;;
     esac
 }
 
@@ -651,15 +651,6 @@ _rmqlb_at_explain() {
     esac
 }
 
-_rmqlb_at_help() {
-    case $prev in
-    esac
-    case $cur in
-        -*) _rmqlb_words --help --help-all ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check pipeline context config schema explain help ;;
-    esac
-}
-
 
 _rmqlb() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} path= word
@@ -716,7 +707,6 @@ _rmqlb() {
             'config/show') path='config show' ;;
             '/schema') path=schema ;;
             '/explain') path=explain ;;
-            '/help') path=help ;;
         esac
     done
     case $path in
@@ -762,7 +752,6 @@ _rmqlb() {
         'config show') _rmqlb_at_config_show ;;
         schema) _rmqlb_at_schema ;;
         explain) _rmqlb_at_explain ;;
-        help) _rmqlb_at_help ;;
     esac
 }
 

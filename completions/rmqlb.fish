@@ -87,8 +87,6 @@ function __rmqlb_at
                 set path 'schema'
             case '/explain'
                 set path 'explain'
-            case '/help'
-                set path 'help'
         end
     end
     test "$path" = "$argv"
@@ -126,7 +124,6 @@ complete -c rmqlb -n '__rmqlb_at' -a 'context' -d 'Name endpoints: a source, who
 complete -c rmqlb -n '__rmqlb_at' -a 'config' -d 'Look at the settings, and at the file and variables they come from'
 complete -c rmqlb -n '__rmqlb_at' -a 'schema' -d 'Print the JSON Schema (2020-12) of what a command prints with -o json'
 complete -c rmqlb -n '__rmqlb_at' -a 'explain' -d 'Explain a finding, an error or an exit code: what it means, why it is so, and what to do'
-complete -c rmqlb -n '__rmqlb_at' -a 'help' -d 'Show the help of a command, as its --help does'
 complete -c rmqlb -n '__rmqlb_at' -s V -l version -d 'Show the version and exit'
 complete -c rmqlb -n '__rmqlb_at' -s h -l help -d 'Show this message and exit'
 complete -c rmqlb -n '__rmqlb_at' -l help-all -d 'Show all options and exit'
@@ -1207,6 +1204,3 @@ complete -c rmqlb -n '__rmqlb_at explain' -s q -l quiet -d 'No findings and no p
 complete -c rmqlb -n '__rmqlb_at explain' -l debug -d 'Show where an unexpected error comes from'
 complete -c rmqlb -n '__rmqlb_at explain' -s h -l help -d 'Show this message and exit'
 complete -c rmqlb -n '__rmqlb_at explain' -l help-all -d 'Show all options and exit'
-complete -c rmqlb -n '__rmqlb_at help' -f -a 'show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check pipeline context config schema explain help'
-complete -c rmqlb -n '__rmqlb_at help' -s h -l help -d 'Show this message and exit'
-complete -c rmqlb -n '__rmqlb_at help' -l help-all -d 'Show all options and exit'

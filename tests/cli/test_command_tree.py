@@ -23,7 +23,7 @@ from .run import ROOT, instead, run
 
 TREE = command_tree()
 ALL = list(TREE.all())
-SINGLE = [command for command in ALL if not command.commands and command.name != "help"]
+SINGLE = [command for command in ALL if not command.commands]
 """Those with a result to print."""
 BEFORE = {"config": ("context",)}
 """Group of commands → those whose examples its own take as done."""

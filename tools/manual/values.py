@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from rmqlb.cli.common.group_simulation.parse_events import VERBS
 from rmqlb.cli.common.sections import sections_of
-from rmqlb.cli.main import COMMANDS
 from rmqlb.cli.pipeline.options import LOSS_LIMITS
 from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate.rules import NAMES
@@ -78,7 +77,6 @@ _BY_METAVAR: Mapping[str, Value] = {
     "STRATEGY": Value("words", NAMES),
     "SEVERITY": Value("words", SEVERITIES),
     "COMMAND": Value("words", tuple(name for name in known_names() if " " not in name)),
-    "COMMAND…": Value("words", COMMANDS),
     "SDK[@VERSION]": Value("words", CLIENTS),
     "CODE": Value("words", tuple(explanations())),
     "STRATEGY|all": Value("words", (*NAMES, "all")),
