@@ -318,7 +318,7 @@ _rmqlb_at_record() {
         --fail-on) _rmqlb_beginnings changed moved unassigned duplicate-owners unknown longest-gap-at-least-ms longest-gap-at-most-ms longest-overlap-at-least-ms longest-overlap-at-most-ms convergence-at-least-ms convergence-at-most-ms failed-looks differences other-owner not-yet later earlier; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
-        --section) _rmqlb_words differences timeline consumers changes queues intervals comparison summary snapshots; return ;;
+        --section) _rmqlb_words differences timeline consumers changes queues intervals comparison summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --every --until --for --event-at --svg --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --against --tolerance --replay --help --help-all

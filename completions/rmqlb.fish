@@ -773,7 +773,7 @@ complete -c rmqlb -n '__rmqlb_at record' -l html -r -F -d 'Write picture and tab
 complete -c rmqlb -n '__rmqlb_at record' -l fail-on -r -f -a 'changed moved unassigned duplicate-owners unknown longest-gap-at-least-ms longest-gap-at-most-ms longest-overlap-at-least-ms longest-overlap-at-most-ms convergence-at-least-ms convergence-at-most-ms failed-looks differences other-owner not-yet later earlier' -d 'Exit 3 when it is met: \'differences>0\', \'longest-gap-at-most-ms>5000\'; repeatable'
 complete -c rmqlb -n '__rmqlb_at record' -l strategy-option -r -f -a '\'virtual-nodes=\' \'idc=\' \'queues=\' \'inner=\' \'broker-zone=\' \'client-zone=\' \'host=\' \'pin=\'' -d 'A setting of a strategy, as virtual-nodes=20; repeatable'
 complete -c rmqlb -n '__rmqlb_at record' -s o -l output -r -f -a 'table plain json yaml csv markdown jsonl' -d 'table, plain, json, yaml, csv, markdown; some jsonl, prometheus; default: table, piped plain'
-complete -c rmqlb -n '__rmqlb_at record' -l section -r -f -a 'differences timeline consumers changes queues intervals comparison summary snapshots' -d 'Only this table of the result; repeatable. csv shows one, by default the first'
+complete -c rmqlb -n '__rmqlb_at record' -l section -r -f -a 'differences timeline consumers changes queues intervals comparison summary' -d 'Only this table of the result; repeatable. csv shows one, by default the first'
 complete -c rmqlb -n '__rmqlb_at record' -l all -d 'Every table and every row, on a screen too'
 complete -c rmqlb -n '__rmqlb_at record' -l color -r -f -a 'auto always never' -d 'Whether in colour: auto is on a terminal, or as NO_COLOR and FORCE_COLOR say'
 complete -c rmqlb -n '__rmqlb_at record' -l no-pager -d 'Long tables on a terminal at once, without a pager'
