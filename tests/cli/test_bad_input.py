@@ -269,12 +269,6 @@ SPELLING = [
         "-o jsonl --section queues", USAGE, "--section chooses tables, and -o jsonl shows none", "leave one of them out"
     ),
     Bad("pipeline genrate x", USAGE, "no such command 'genrate'", "did you mean generate?"),
-    Bad(
-        "help pipeline rum",
-        USAGE,
-        "no such command 'pipeline rum'",
-        "did you mean pipeline run or pipeline or pipeline score?",
-    ),
     Bad("frobnicate", USAGE, "no such command 'frobnicate'", "see rmqlb --help"),
     Bad(
         "fetch-routes -s EXAMPLE --group ordersvc",
