@@ -11,9 +11,9 @@ from typing import IO
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
-def replace_file(path: str, text: str, *, mode: int | None = None, durable: bool = True) -> None:
+def replace_file(path: str, text: str, *, mode: int | None = None) -> None:
     """Put a text in a file's place, as `new_file` does; ValueError when the path holds what no path can."""
-    with new_file(path, mode=mode, durable=durable) as file:
+    with new_file(path, mode=mode) as file:
         file.write(text.encode())
 
 
