@@ -12,9 +12,9 @@ import pytest
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
-from rmqlb.sources.user_files.config_file import read_project_file, read_user_file
+from rmqlb.sources.user_files.config_file import read_user_file
 from tools.manual.__main__ import write
-from tools.manual.config_page import PROJECT_EXAMPLE, USER_EXAMPLE
+from tools.manual.config_page import USER_EXAMPLE
 from tools.manual.files import HELP_PAGES, all_files
 from tools.manual.help_text import Listing, parse_help
 from tools.manual.roff import Page, escaped
@@ -76,7 +76,7 @@ def test_every_variable_of_the_environment_is_told() -> None:
     }
     variables.discard("RMQLB_NAME")  # it stands for all of them in a docstring
     page = FILES["man/man1/rmqlb.1"]
-    assert variables >= {"RMQLB_SOURCE", "RMQLB_PAGER", "RMQLB_NO_CACHE"}
+    assert variables >= {"RMQLB_SOURCE", "RMQLB_PAGER"}
     assert [name for name in sorted(variables) if f"\\fB{name}\\fR" not in page] == []
 
 
@@ -179,8 +179,6 @@ def test_the_configuration_of_the_page_is_read(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(USER_EXAMPLE)
     (tmp_path / "config.yaml").chmod(0o600)
     assert list(read_user_file(str(tmp_path / "config.yaml")).contexts) == ["prod", "staging"]
-    (tmp_path / "project.yaml").write_text(PROJECT_EXAMPLE)
-    assert set(read_project_file(str(tmp_path / "project.yaml")).values) == {"context", "output"}
 
 
 def test_all_files_go_where_man_and_the_shells_look() -> None:
