@@ -32,6 +32,7 @@ from rmqlb.model.words import counted
 from rmqlb.sources.source_text import is_live
 from rmqlb.verbs.group_simulation.parse import rates as typed_rates
 from rmqlb.verbs.rates_since import rates_since
+from rmqlb.verbs.selection import Selection, select
 from rmqlb.verbs.strategies import Strategies
 
 _PLACEHOLDERS = "placeholder-ids"
@@ -120,7 +121,8 @@ def _on_topics(snapshot: ClusterSnapshot, which: GroupOptions, strategies: Strat
     if (group is None or group.client_ids is None) and (which.topic or group is not None or not snapshot.groups):
         which = replace(which, consumers="1")
     settings_of, strategy = strategies.settings_for, names[0] if names else None
-    found = replace(which, group=None).selection(None).resolve(snapshot, which.group, settings_of, strategy=strategy)
+    chosen: Selection = select(**replace(which, group=None).arguments(None))
+    found = chosen.resolve(snapshot, which.group, settings_of, strategy=strategy)
     found.must_share()
     return found
 
