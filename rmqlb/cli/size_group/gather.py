@@ -49,8 +49,15 @@ class Gathered(Struct, frozen=True):
     consume_ms: Mapping[str, float]  # topic → how long a listener takes for a message
     findings: tuple[Finding, ...]
 
+    @property
+    def _has_a_size(self) -> bool:
+        """The present consumers have a client ID each, and all run one strategy and one library."""
+        present = self.on_topics.members
+        return len(set(present.client_ids)) == len(present.client_ids) and not (present.strategy_of or present.sdk_of)
+
     def told(self, size: GroupSize, conditions: tuple[TriedCondition, ...]) -> GroupSize:
-        """The size with the rates that it is made from, and the conditions."""
+        """The size with the rates that it is made from, the conditions, and the present number if a size describes it."""
+        size = size if self._has_a_size else replace(size, consumers_now=None)
         if not self.consume_ms:
             return replace(size, conditions=conditions)
         of_topics = dict(self.rates_of_topics)
