@@ -166,6 +166,8 @@ ODD: dict[str, ClusterSnapshot] = {
 }
 
 
+PARTLY_SEEN = {"no-route", "routes-differ", "pop-consumption"}
+"""Findings that a verb leaves queues out, and says so."""
 OWN_REASONS = ("is BROADCASTING", "share the client ID", "no readable queue in the topics")
 """Why one verb alone refuses a group: nothing moves in a restart, a restart is not seen, no size has work."""
 WITHOUT_OWNERS = ("by POP", "gRPC")
@@ -263,7 +265,7 @@ def _plan(snapshot: ClusterSnapshot) -> dict[str, Any]:
     assert isinstance(plan, RebalancePlan)
     before = plan.summary.before
     codes = {each.code for each in plan.meta.findings}
-    is_whole = not plan.pop_topics and bool(plan.topics) and codes.isdisjoint(("no-route", "routes-differ"))
+    is_whole = not plan.pop_topics and bool(plan.topics) and codes.isdisjoint(PARTLY_SEEN)
     found: dict[str, Any] = {"consumers": before.consumers if is_whole else None} | _severities(plan.meta.findings)
     if is_whole and "unread" not in codes and plan.strategy_origin != "assumed":
         found |= {
@@ -334,9 +336,9 @@ def _simulate(snapshot: ClusterSnapshot) -> dict[str, Any]:
     assert isinstance(found, GroupResult)
     codes = {each.code for each in found.meta.findings}
     facts: dict[str, Any] = _severities(found.meta.findings)
-    if codes.isdisjoint(("no-route", "routes-differ")) and found.queues:
+    if codes.isdisjoint(PARTLY_SEEN) and found.queues:
         facts["consumers"] = len(found.consumers)
-    if codes.isdisjoint(("no-route", "routes-differ", "unread", "assumed-strategy")) and found.queues:
+    if codes.isdisjoint({*PARTLY_SEEN, "unread", "assumed-strategy"}) and found.queues:
         owners = [set(queue.intervals[0].owners) for queue in found.queues]
         several = 0 if found.scenario.broadcasting else sum(len(each) > 1 for each in owners)
         facts |= {
@@ -362,7 +364,7 @@ def _size(snapshot: ClusterSnapshot) -> dict[str, Any]:
     codes = {each.code for each in found.findings}
     facts = _severities(found.findings)
     speaks = size.every_order or size.mixed_subscriptions
-    if now is None or not speaks or codes & {"no-route", "routes-differ", "unread", "assumed-strategy"}:
+    if now is None or not speaks or codes & {*PARTLY_SEEN, "unread", "assumed-strategy"}:
         return facts
     return facts | {
         "predicted unassigned": (now.unassigned, 0),

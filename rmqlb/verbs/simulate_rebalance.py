@@ -162,16 +162,18 @@ def simulate_rebalance(
         progress(on_topics.title, 0, 0)
         its, states = (on_topics.name, found.members, on_topics.pulled_routes, found.scenario), on_topics.states
         report = replace(simulate_group(*its, states=states, trial=shown, explain=explain), sdks=found.sdks)
-        spread, tried = None, tuple(try_on_group(each, report) for each in conditions_asked)
-        if number is not None:
-            from rmqlb.engine.consume.trials import simulate_group_trials
-
-            spread = simulate_group_trials(
-                *its, number, states=states, progress=lambda done: progress("trials", done, number)
-            )
-            tried = tuple(try_on_group_trials(each, spread) for each in conditions_asked)
         used.update(_users(on_topics.pulled_routes))
-        return SimulatedGroup(report, spread, tried), (*found.findings, *report.findings)
+        findings = (*found.findings, *report.findings)
+        if number is None:
+            tried = tuple(try_on_group(each, report) for each in conditions_asked)
+            return SimulatedGroup(report, None, tried), findings
+        from rmqlb.engine.consume.trials import simulate_group_trials
+
+        spread = simulate_group_trials(
+            *its, number, states=states, progress=lambda done: progress("trials", done, number)
+        )
+        tried = tuple(try_on_group_trials(each, spread) for each in conditions_asked)
+        return SimulatedGroup(report, spread, tried), findings
 
     groups, findings = chosen.ask(snapshot, simulated)
     results = [group_result(each.report, each.trials, each.conditions, explain=explain) for each in groups]

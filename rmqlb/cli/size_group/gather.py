@@ -56,7 +56,7 @@ class Gathered(Struct, frozen=True):
         return len(set(present.client_ids)) == len(present.client_ids) and not (present.strategy_of or present.sdk_of)
 
     def told(self, size: GroupSize, conditions: tuple[TriedCondition, ...]) -> GroupSize:
-        """The size with the rates that it is made from, the conditions, and the present number if a size describes it."""
+        """The size with its rates, the conditions, and the present number of consumers if a size describes it."""
         size = size if self._has_a_size else replace(size, consumers_now=None)
         if not self.consume_ms:
             return replace(size, conditions=conditions)
