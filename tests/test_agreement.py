@@ -14,23 +14,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb.cli.common.options import GroupOptions, OutputOptions, SourceOptions
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.size_group.gather import gather
+from rmqlb.cli.size_group.options import FutureIdOptions, LimitOptions, WhichSizesOptions, WorkOptions
+from rmqlb.cli.size_group.question import asked_of
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check.check import check_policy
 from rmqlb.engine.diagnose.diagnose import diagnose
 from rmqlb.engine.diagnose.group_looks import evidence_of
 from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.engine.group import resolve
+from rmqlb.engine.size.size_group import size_group
 from rmqlb.engine.sweep.sweep import SweepRequest, sweep_snapshot
 from rmqlb.errors import RmqlbError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, QueueState, Seen
+from rmqlb.model.group_result import GroupResult
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from rmqlb.verbs.plan_rebalance import plan_rebalance
+from rmqlb.verbs.plan_rollout import plan_rollout
 from rmqlb.verbs.show_groups import show_consumers, show_groups
 from rmqlb.verbs.show_owners import show_owners
+from rmqlb.verbs.simulate_rebalance import simulate_rebalance
+from rmqlb.verbs.strategies import Strategies
 from tests.engine.check.clusters import AVG_CLASS, cluster, members
 from tests.support.builders import HERE, route
 
@@ -156,15 +166,34 @@ ODD: dict[str, ClusterSnapshot] = {
 }
 
 
+PARTLY_SEEN = {"no-route", "routes-differ", "pop-consumption"}
+"""Findings that a verb leaves queues out, and says so."""
+OWN_REASONS = ("is BROADCASTING", "share the client ID", "no readable queue in the topics")
+"""Why one verb alone refuses a group: nothing moves in a restart, a restart is not seen, no size has work."""
+WITHOUT_OWNERS = ("by POP", "gRPC")
+"""Why a group has no owners: `show-owners` and `plan-rebalance` show such a group, and may refuse it for the next reason."""
+
+
+def refusals(verb: str, message: str) -> Iterator[tuple[str, str, Any]]:
+    """The reason of a verb that refuses the group, as a fact where other verbs refuse it for the same one."""
+    reason = message.removesuffix(", and none joins")
+    if any(own in reason for own in OWN_REASONS):
+        return
+    if verb in ("_simulate", "_rollout", "_size"):
+        yield verb, "refusal over time", reason
+    if not any(each in reason for each in WITHOUT_OWNERS):
+        yield verb, "refusal", reason
+
+
 def facts_of(snapshot: ClusterSnapshot) -> Iterator[tuple[str, str, Any]]:
-    """Verb, fact, value; what a verb does not know it does not state."""
+    """Verb, fact, value; what a verb does not know it does not state, and verbs that refuse give one reason."""
     for verb in VERBS:
         try:
             for fact, value in verb(snapshot).items():
                 if value is not None:
                     yield verb.__name__, fact, value
-        except RmqlbError:
-            continue
+        except RmqlbError as error:
+            yield from refusals(verb.__name__, error.message)
 
 
 def _show_groups(snapshot: ClusterSnapshot) -> dict[str, Any]:
@@ -236,7 +265,7 @@ def _plan(snapshot: ClusterSnapshot) -> dict[str, Any]:
     assert isinstance(plan, RebalancePlan)
     before = plan.summary.before
     codes = {each.code for each in plan.meta.findings}
-    is_whole = not plan.pop_topics and bool(plan.topics) and codes.isdisjoint(("no-route", "routes-differ"))
+    is_whole = not plan.pop_topics and bool(plan.topics) and codes.isdisjoint(PARTLY_SEEN)
     found: dict[str, Any] = {"consumers": before.consumers if is_whole else None} | _severities(plan.meta.findings)
     if is_whole and "unread" not in codes and plan.strategy_origin != "assumed":
         found |= {
@@ -301,6 +330,48 @@ def _diff(snapshot: ClusterSnapshot) -> dict[str, Any]:
     return {}
 
 
+def _simulate(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    """The owners at the beginning, before anything happens; a client ID counts once, however many processes have it."""
+    found = simulate_rebalance(snapshot, "g", duration="1s")
+    assert isinstance(found, GroupResult)
+    codes = {each.code for each in found.meta.findings}
+    facts: dict[str, Any] = _severities(found.meta.findings)
+    if codes.isdisjoint(PARTLY_SEEN) and found.queues:
+        facts["consumers"] = len(found.consumers)
+    if codes.isdisjoint({*PARTLY_SEEN, "unread", "assumed-strategy"}) and found.queues:
+        owners = [set(queue.intervals[0].owners) for queue in found.queues]
+        several = 0 if found.scenario.broadcasting else sum(len(each) > 1 for each in owners)
+        facts |= {
+            "predicted unassigned": (sum(not each for each in owners), 0),
+            "predicted duplicate owners": (several, 0),
+            "queues": len(owners),
+        }
+    return facts
+
+
+def _rollout(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    return _severities(plan_rollout(snapshot, "g", pauses="1s", trials=2).meta.findings)
+
+
+def _size(snapshot: ClusterSnapshot) -> dict[str, Any]:
+    """The group of its present size."""
+    source, which, work, ids = SourceOptions(source="-"), GroupOptions("g"), WorkOptions(), FutureIdOptions()
+    asked = asked_of(LimitOptions(), WhichSizesOptions(consumers="1..12"), work, ids, None)
+    terminal = Terminal("size-group", OutputOptions())
+    found = gather(source, which, work, asked, (), Strategies(), snapshot, terminal)
+    size = found.told(size_group("g", found.on_topics.pulled_routes, found.question, found.settings), ())
+    now = None if size.consumers_now is None else size.at(size.consumers_now)
+    codes = {each.code for each in found.findings}
+    facts = _severities(found.findings)
+    speaks = size.every_order or size.mixed_subscriptions
+    if now is None or not speaks or codes & {*PARTLY_SEEN, "unread", "assumed-strategy"}:
+        return facts
+    return facts | {
+        "predicted unassigned": (now.unassigned, 0),
+        "predicted duplicate owners": (now.duplicate_owners, 0),
+    }
+
+
 VERBS: tuple[Callable[[ClusterSnapshot], dict[str, Any]], ...] = (
     _show_groups,
     _show_consumers,
@@ -310,6 +381,9 @@ VERBS: tuple[Callable[[ClusterSnapshot], dict[str, Any]], ...] = (
     _check,
     _sweep,
     _diff,
+    _simulate,
+    _rollout,
+    _size,
 )
 
 

@@ -115,7 +115,7 @@ def test_a_policy_may_be_a_dict() -> None:
     with pytest.raises(UsageError, match=r"rules"):
         rmqlb.check(CLUSTER, {"rules": 7})
     with pytest.raises(UsageError, match="--fail-from grave: no such severity"):
-        rmqlb.check(CLUSTER, fail_from="grave")  # type: ignore[arg-type]
+        rmqlb.check(CLUSTER, fail_from="grave")
 
 
 def test_diff() -> None:
@@ -290,6 +290,31 @@ def test_a_running_cluster_is_asked_by_its_url() -> None:
             rmqlb.plan_rebalance(url, add=1)
     with pytest.raises(EndpointError):
         rmqlb.show_groups(url)
+
+
+PLAIN_TEXTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("plan_rebalance", {"add": "new@1", "topics": "OrderEvents", "fail_on": "moved>1000"}),
+    ("plan_rebalance", {"remove": "192.0.2.2@inst0", "strategy_options": "virtual-nodes=20", "sdk": "java"}),
+    ("plan_rebalance", {"remove_brokers": "broker-b", "read_queues": "broker-a=3", "write_queues": "3"}),
+    ("plan_rebalance", {"remove_masters": "broker-b", "add_brokers": "broker-c:2", "consumers": "only@1"}),
+    ("show_owners", {"topics": "OrderEvents", "consumers": "only@1", "strategies": "AVG", "sdk": "only@1=go"}),
+    ("show_groups", {"groups": "order-svc", "strategy_options": "virtual-nodes=20", "fail_on": "unassigned>1000"}),
+    ("simulate_rebalance", {"events": "join 1@30s", "topics": "OrderEvents", "fail_on": "longest-gap-ms>1000000"}),
+    ("plan_rollout", {"pauses": "20s", "restart": "*inst0", "trials": 2, "fail_on": "longest-gap-ms>1000000"}),
+    ("plan_topic", {"topic": "Skewed", "add_brokers": "broker-n:3:3", "keys": "order-1", "sdks": "go"}),
+    ("plan_topic", {"topic": "Skewed", "drain_brokers": "broker-b", "groups": "order-svc"}),
+    ("diff", {"after": LATER, "groups": "order-*", "fail_on": "moved>1000"}),
+)
+NO_LISTS = {"topic", "after", "pauses", "trials"}
+
+
+@pytest.mark.parametrize(("verb", "arguments"), PLAIN_TEXTS)
+def test_a_plain_text_is_one_value_of_a_list(verb: str, arguments: dict[str, Any]) -> None:
+    ask = partial(getattr(rmqlb, verb), CLUSTER)
+    if verb not in ("show_groups", "plan_topic", "diff"):
+        ask = partial(ask, "order-svc")
+    in_lists = {name: value if name in NO_LISTS else [value] for name, value in arguments.items()}
+    assert as_json(ask(**arguments)) == as_json(ask(**in_lists))
 
 
 def test_errors_are_those_of_the_package() -> None:

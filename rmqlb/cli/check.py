@@ -13,8 +13,8 @@ from rmqlb.errors import UsageError
 from rmqlb.model.words import counted
 
 if TYPE_CHECKING:
+    from rmqlb.model.check_result import CheckResult
     from rmqlb.model.checking import CheckReport
-    from rmqlb.model.result import Meta
 
 _FOR_CI = ("junit", "sarif")
 
@@ -74,7 +74,7 @@ def check(
     """
     from rmqlb.cli.common.reading import Reader
     from rmqlb.verbs import amounts
-    from rmqlb.verbs.check import check_question, check_source
+    from rmqlb.verbs import check as verb
 
     terminal = Terminal("check", output, more_formats=(*_FOR_CI, "prometheus"))
     if chosen.print_policy:
@@ -87,32 +87,38 @@ def check(
     if source.source == "-" and chosen.policy == "-":
         raise UsageError("-s - and --policy - both read stdin")
     today = None if chosen.today is None else amounts.day(chosen.today, "--today")
-    question = check_question(chosen.policy, today, chosen.fail_from, strategy_options.strategy_option or ())
     reader = Reader(source, terminal)
     with terminal.progress(verb="checking") as progress:
-        report, meta = check_source(reader, question, progress)
-    _show(report, meta, terminal)
-    _end(report, terminal)
+        result = verb.check(
+            reader,
+            chosen.policy,
+            today=today,
+            fail_from=chosen.fail_from,
+            strategy_options=strategy_options.texts,
+            progress=progress,
+        )
+    _show(result, terminal)
+    _end(result.meta.made_from, terminal)
 
 
-def _show(report: "CheckReport", meta: "Meta", terminal: Terminal) -> None:
+def _show(result: "CheckResult", terminal: Terminal) -> None:
+    meta = result.meta
     if terminal.format not in _FOR_CI:
-        from rmqlb.model.check_result import check_result
         from rmqlb.views.check.view import check_report
 
-        terminal.show(check_report(check_result(report)), meta.snapshot, meta.findings)
+        terminal.show(check_report(result), meta.snapshot, meta.findings)
         return
     with terminal.progress(verb="writing") as progress:
         progress("the result", 0, 0)
         if terminal.format == "junit":
             from rmqlb.views.formats.junit import as_junit
 
-            text = as_junit(report, meta.snapshot.taken_at)
+            text = as_junit(meta.made_from, meta.snapshot.taken_at)
         else:
             from rmqlb.version import __version__
             from rmqlb.views.formats.sarif import as_sarif
 
-            text = as_sarif(report, __version__, int(_exit_code(report)))
+            text = as_sarif(meta.made_from, __version__, int(_exit_code(meta.made_from)))
     terminal.write(text)
     terminal.warn(meta.findings)
 

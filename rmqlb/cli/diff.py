@@ -57,11 +57,11 @@ def diff(
         then,
         group or (),
         system=system,
-        strategy_options=strategy_options.strategy_option or (),
+        strategy_options=strategy_options.texts,
         fail_on=fail_on or (),
     )
     show_once(
-        lambda progress: ask(progress=progress),
+        ask,
         diff_report,
         terminal,
         verb="comparing",

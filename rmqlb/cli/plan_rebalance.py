@@ -1,6 +1,7 @@
 """`rmqlb plan-rebalance`."""
 
-from typing import TYPE_CHECKING, Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Struct
 from typer import Option
@@ -21,9 +22,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.model.limits import MOST_CONSUMERS
 
 if TYPE_CHECKING:
-    from rmqlb.engine.plan.changes import Changes
     from rmqlb.model.plan import PlanOfGroups, RebalancePlan
-    from rmqlb.verbs.strategies import Strategies
     from rmqlb.views.report import Report
 
 members_option = panel("What changes: consumers")
@@ -77,6 +76,27 @@ class PlanOptions(Struct, frozen=True):
         list[str] | None, Option(metavar="CONDITION", help="Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable.")
     ] = None
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The same for the verb (raises UsageError)."""
+        from rmqlb.verbs import parse
+
+        return {
+            "strategy": self.strategy,
+            "pop_share": self.pop_share,
+            "scale_to": self.scale_to,
+            "add": [parse.count_or_id(text, "--add") for text in self.add or ()],
+            "remove": [parse.count_or_id(text, "--remove") for text in self.remove or ()],
+            "replace_ids": [parse.pair(text, "--replace") for text in self.replace_ or ()],
+            "to_strategy": self.to_strategy,
+            "add_brokers": self.add_broker or (),
+            "remove_brokers": self.remove_broker or (),
+            "remove_masters": self.remove_master or (),
+            "read_queues": self.read_queues or (),
+            "write_queues": self.write_queues or (),
+            "fail_on": self.fail_on or (),
+        }
+
 
 @command
 def plan_rebalance(
@@ -103,22 +123,17 @@ def plan_rebalance(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there
     or a server did not answer, 5 endpoint unreachable.
     """
-    from rmqlb.verbs.plan_rebalance import plan_groups, plan_question
-    from rmqlb.verbs.strategies import Strategies
+    from rmqlb.verbs import plan_rebalance as verb
 
     terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",))
-    strategies = Strategies(strategy_options.strategy_option)
-    question = plan_question(
-        strategies,
-        _changes(plan, strategies),
-        plan.strategy,
-        plan.fail_on or (),
-        pop_share=plan.pop_share,
-        explain=groups.explain,
-    )
-    chosen = groups.selection(source.source)
     show_verb(
-        lambda reader, progress: plan_groups(reader, chosen, question, progress),
+        partial(
+            verb.plan_rebalance,
+            **groups.arguments(source.source),
+            **plan.arguments,
+            strategy_options=strategy_options.texts,
+            explain=groups.explain,
+        ),
         lambda result: _report(result, changed_only=plan.changed, explained=groups.explain),
         source,
         watching,
@@ -126,25 +141,6 @@ def plan_rebalance(
         verb="planning",
         consumers=groups.consumers,
         unknown_hint="leave the condition out to see the plan",
-    )
-
-
-def _changes(options: PlanOptions, strategies: "Strategies") -> "Changes":
-    """What changes (raises UsageError)."""
-    from rmqlb.engine.plan.changes import Changes
-    from rmqlb.verbs import parse
-
-    return Changes(
-        add=tuple(parse.count_or_id(text, "--add") for text in options.add or ()),
-        remove=tuple(parse.count_or_id(text, "--remove") for text in options.remove or ()),
-        replace=tuple(parse.pair(text, "--replace") for text in options.replace_ or ()),
-        scale_to=options.scale_to,
-        to_strategy=strategies.optional(options.to_strategy, "--to-strategy"),
-        add_brokers=tuple(parse.new_broker(text, f"--add-broker {text}") for text in options.add_broker or ()),
-        remove_brokers=tuple(options.remove_broker or ()),
-        remove_masters=tuple(options.remove_master or ()),
-        read_queues=parse.queue_counts(options.read_queues or (), "--read-queues"),
-        write_queues=parse.queue_counts(options.write_queues or (), "--write-queues"),
     )
 
 

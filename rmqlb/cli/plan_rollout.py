@@ -94,39 +94,26 @@ def plan_rollout(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.common.reading import Reader, earlier_snapshot
+    from rmqlb.cli.common.reading import Reader
     from rmqlb.verbs import plan_rollout as verb
     from rmqlb.views.rollout_view import rollout_report
 
     terminal = Terminal("plan-rollout", output)
-    chosen, clients = which.selection(source.source), configured.texts
     reader = Reader(source, terminal)
     ask = partial(
         verb.plan_rollout,
         reader,
-        which.group,
-        topics=chosen.topics,
-        consumers=chosen.consumers,
-        include_retry=chosen.retry,
-        sdk=chosen.sdk,
+        **which.arguments(source.source),
         strategy=strategy,
-        strategy_options=strategy_options.strategy_option or (),
+        strategy_options=strategy_options.texts,
         **rollout.arguments,
-        client=clients.client,
-        orderly=clients.orderly,
-        consumer_types=clients.consumer_type,
-        consume_from=clients.consume_from,
-        timers=clients.timer,
-        latency=clients.latency,
-        consume_time=clients.consume_time,
-        rates=clients.rate,
-        rates_since=earlier_snapshot(source, configured.rates_since, terminal),
+        **configured.arguments(source, terminal),
         trials=dice.trials,
         seed=dice.seed,
         fail_on=fail_on or (),
     )
     show_once(
-        lambda progress: ask(progress=progress),
+        ask,
         rollout_report,
         terminal,
         verb="simulating",

@@ -135,13 +135,13 @@ def plan_topic(
         unordered=change.unordered,
         groups=which.group or (),
         strategy=which.strategy,
-        strategy_options=strategy_options.strategy_option or (),
+        strategy_options=strategy_options.texts,
         keys=None if which.keys_file is None else file_of_keys(which.keys_file, source.source, source.max_size),
         sdks=which.sdk or (),
         proxy_mode=which.proxy_mode,
         rates_since=earlier_snapshot(source, which.rates_since, terminal),
         check_step=which.check_step,
     )
-    plan = show_once(lambda progress: ask(progress=progress), topic_change_report, terminal, verb="planning")
+    plan = show_once(ask, topic_change_report, terminal, verb="planning")
     if plan.checked is not None and not plan.checked.holds:
         raise typer.Exit(ExitCode.CONDITION)

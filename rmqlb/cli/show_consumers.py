@@ -1,5 +1,6 @@
 """`rmqlb show-consumers`."""
 
+from functools import partial
 from typing import Annotated
 
 from typer import Option
@@ -32,16 +33,12 @@ def show_consumers(
     Exit codes: 0 done, 2 usage, 4 the group is not there or a server did not answer, 5 endpoint
     unreachable.
     """
-    from rmqlb.verbs.selection import select
-    from rmqlb.verbs.show_groups import consumers_in
-    from rmqlb.verbs.strategies import reported_strategies
+    from rmqlb.verbs import show_groups as verb
     from rmqlb.views.overview.consumers import consumers_report
 
     terminal = Terminal("show-consumers", output, more_formats=("jsonl",))
-    strategies = reported_strategies(strategy_options.strategy_option or ())
-    chosen = select(group)
     show_verb(
-        lambda reader, _: consumers_in(reader, chosen, strategies),
+        partial(verb.show_consumers, group=group, strategy_options=strategy_options.texts),
         consumers_report,
         source,
         watching,

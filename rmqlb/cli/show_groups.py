@@ -1,5 +1,6 @@
 """`rmqlb show-groups`."""
 
+from functools import partial
 from typing import Annotated
 
 from msgspec import Struct
@@ -54,20 +55,18 @@ def show_groups(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches no group, a figure of
     --fail-on is unknown, or a server did not answer, 5 endpoint unreachable.
     """
-    from rmqlb.cli.common.fail_on import conditions
-    from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
-    from rmqlb.verbs.parse import severity
-    from rmqlb.verbs.show_groups import groups_of
-    from rmqlb.verbs.strategies import reported_strategies
+    from rmqlb.verbs import show_groups as verb
     from rmqlb.views.overview.groups import groups_report
 
     terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"))
-    asked = conditions(chosen.fail_on or (), GROUPS_FIGURES)
-    lowest = None if chosen.severity is None else severity(chosen.severity, "--severity")
-    strategies = reported_strategies(strategy_options.strategy_option or ())
-    names = tuple(chosen.group or ())
     show_verb(
-        lambda reader, progress: groups_of(reader, names, strategies, lowest, asked, progress),
+        partial(
+            verb.show_groups,
+            groups=chosen.group or (),
+            severity=chosen.severity,
+            strategy_options=strategy_options.texts,
+            fail_on=chosen.fail_on or (),
+        ),
         groups_report,
         source,
         watching,

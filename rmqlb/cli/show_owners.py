@@ -1,5 +1,6 @@
 """`rmqlb show-owners`."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from rmqlb.cli.common.options import (
@@ -46,15 +47,18 @@ def show_owners(
     Exit codes: 0 done, 2 usage, 4 group, topic or consumers are not there or a server did not
     answer, 5 endpoint unreachable.
     """
-    from rmqlb.verbs.show_owners import owners_of, owners_question
+    from rmqlb.verbs import show_owners as verb
 
     terminal = Terminal("show-owners", output, more_formats=("jsonl", "prometheus"))
-    question = owners_question(
-        strategy or (), strategy_options.strategy_option or (), pop_share=pop_share, explain=groups.explain
-    )
-    chosen = groups.selection(source.source)
     show_verb(
-        lambda reader, progress: owners_of(reader, chosen, question, progress),
+        partial(
+            verb.show_owners,
+            **groups.arguments(source.source),
+            strategies=strategy or (),
+            strategy_options=strategy_options.texts,
+            pop_share=pop_share,
+            explain=groups.explain,
+        ),
         lambda result: _report(result, explained=groups.explain),
         source,
         watching,

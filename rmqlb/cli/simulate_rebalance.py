@@ -1,5 +1,6 @@
 """`rmqlb simulate-rebalance`."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, shown_option
@@ -16,6 +17,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
+    from rmqlb.model.group_result import GroupResult, SimulationOfGroups
     from rmqlb.verbs.simulate_rebalance import Simulated
     from rmqlb.views.report import Report
 
@@ -83,40 +85,43 @@ def simulate_rebalance(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.common.reading import Reader, earlier_snapshot
-    from rmqlb.verbs.group_simulation.inputs import simulation_question
-    from rmqlb.verbs.simulate_rebalance import runs_of, simulate_groups
-    from rmqlb.verbs.strategies import Strategies
+    from rmqlb.cli.common.reading import Reader
+    from rmqlb.verbs import simulate_rebalance as verb
+    from rmqlb.verbs.selection import select
 
     terminal = Terminal("simulate-rebalance", output)
-    runs = runs_of(dice.trials, dice.trial, what.fail_on or (), explain=which.explain)
-    chosen = which.selection(source.source)
+    groups = which.arguments(source.source)
     what.check()
-    if chosen.several and what.named is not None:
+    if what.named is not None and select(**groups).several:
         raise UsageError(f"{what.named}: the picture of which group?", hint="name one with --group", code="which-group")
-    question = simulation_question(
-        configured.texts,
-        happens.texts,
-        strategy,
-        Strategies(strategy_options.strategy_option),
+    ask = partial(
+        verb.simulate_rebalance,
+        Reader(source, terminal),
+        **groups,
+        **happens.arguments,
+        **configured.arguments(source, terminal),
+        strategy=strategy,
+        strategy_options=strategy_options.texts,
+        trials=dice.trials,
+        trial=dice.trial,
         seed=dice.seed,
-        earlier=earlier_snapshot(source, configured.rates_since, terminal),
+        explain=which.explain,
+        fail_on=what.fail_on or (),
     )
-    reader = Reader(source, terminal)
     with terminal.progress(verb="simulating") as progress:
-        found = simulate_groups(reader, chosen, question, runs, progress)
-    _show(found, what, terminal)
+        found = ask(progress=progress)
+    _show(found, what, terminal, explain=which.explain)
 
 
-def _show(found: "Simulated", what: ShowOptions, terminal: Terminal) -> None:
+def _show(found: "GroupResult | SimulationOfGroups", what: ShowOptions, terminal: Terminal, *, explain: bool) -> None:
     from rmqlb.cli.common.fail_on import judge, require_known
     from rmqlb.cli.common.pictures import draw
     from rmqlb.cli.common.show_or_watch import conditions_of
     from rmqlb.views.group.facts import group_facts
 
-    tried = conditions_of(found.result)
+    tried = conditions_of(found)
     require_known(tried, RATE_HINT)
-    report, first = _report(found), found.groups[0].report
+    report, first = _report(found, explain=explain), found.meta.made_from.groups[0].report
     draw(first, group_facts(first), report, first.findings, what, terminal)
     if what.fill_stdout:
         terminal.warn(found.meta.findings)
@@ -125,19 +130,19 @@ def _show(found: "Simulated", what: ShowOptions, terminal: Terminal) -> None:
     judge(tried, terminal)
 
 
-def _report(found: "Simulated") -> "Report":
+def _report(found: "GroupResult | SimulationOfGroups", *, explain: bool) -> "Report":
     from rmqlb.model.group_result import SimulationOfGroups
     from rmqlb.views.group.several import simulations_report
     from rmqlb.views.group.view import group_report
 
+    made_from: Simulated = found.meta.made_from
     parts = [
         (
             each.report.group or "",
-            group_report(each.report, trials=each.trials, explain=found.explain, conditions=each.conditions),
+            group_report(each.report, trials=each.trials, explain=explain, conditions=each.conditions),
         )
-        for each in found.groups
+        for each in made_from.groups
     ]
-    data = found.result
-    if not isinstance(data, SimulationOfGroups):
+    if not isinstance(found, SimulationOfGroups):
         return parts[0][1]
-    return simulations_report(data, parts, [each.report for each in found.groups], found.producers)
+    return simulations_report(found, parts, [each.report for each in made_from.groups], made_from.producers)

@@ -207,7 +207,8 @@ class GroupSize(Struct, frozen=True, rename="camel"):
         best: the answer, or the size that comes nearest; its `fails` are what blocks it.
         limits: what was asked for.
         topics: the topics, by name.
-        consumers_now: how many consumers the group has; null when that is unknown.
+        consumers_now: how many consumers the group has; null when that is unknown, or when they share client IDs or run
+            several strategies or libraries, which no size describes.
         candidates: each strategy and number of queues that was looked at.
         every_order: the figures hold for every order of client IDs, because only the place in it decides; false: they
             come from trials with different IDs.

@@ -18,10 +18,12 @@ class Meta(Struct, frozen=True):
     Attributes:
         snapshot: the snapshot that the result is made from.
         findings: what is odd about it.
+        made_from: what the engine found, where pictures and reports for CI draw more than the result says.
     """
 
     snapshot: ClusterSnapshot
     findings: tuple[Finding, ...] = ()
+    made_from: Any = None
 
 
 class Result(Struct, frozen=True, rename="camel", dict=True):

@@ -8,37 +8,18 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from msgspec import Struct
-
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.check.check import check_policy
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.check_result import CheckResult, check_result
-from rmqlb.model.checking import CheckReport
-from rmqlb.model.finding import ERROR, Severity
+from rmqlb.model.finding import ERROR
 from rmqlb.model.policy import Policy
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.verbs.parse import severity
-from rmqlb.verbs.source import AnySource, Reader, reader
+from rmqlb.verbs.source import AnySource, reader
 from rmqlb.verbs.strategies import Strategies
-
-
-class CheckQuestion(Struct, frozen=True):
-    """What is checked.
-
-    Attributes:
-        policy: the rules and waivers.
-        today: the day on which waivers are looked at.
-        fail_from: the lowest severity that decides the outcome.
-        strategies: the settings of whatever strategies consumers report, or rules assume.
-    """
-
-    policy: Policy
-    today: date
-    fail_from: Severity
-    strategies: Strategies
 
 
 def check(
@@ -46,8 +27,9 @@ def check(
     policy: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     *,
     today: date | None = None,
-    fail_from: Severity = ERROR,
-    strategy_options: Sequence[str] = (),
+    fail_from: str = ERROR,
+    strategy_options: str | Sequence[str] = (),
+    progress: Progress = no_progress,
 ) -> CheckResult:
     """Check a cluster against a policy: limits for its groups and topics, with waivers that expire.
 
@@ -57,6 +39,7 @@ def check(
         today: the day on which waivers are looked at; None is the day of this computer.
         fail_from: the lowest severity that decides `outcome`: error, warning or info.
         strategy_options: settings of strategies, as `virtual-nodes=20`.
+        progress: told what is being done.
 
     Returns:
         The limits; `outcome` is `passed`, `failed` or `incomplete`.
@@ -66,33 +49,17 @@ def check(
         DataError: the source does not hold what the policy is about.
         EndpointError: the source cannot be read.
     """
-    report, meta = check_source(reader(source), check_question(policy, today, fail_from, strategy_options))
-    return with_meta(check_result(report), meta)
-
-
-def check_question(
-    policy: str | os.PathLike[str] | Mapping[str, Any] | None,
-    today: date | None,
-    fail_from: str,
-    strategy_options: Sequence[str],
-) -> CheckQuestion:
-    """The question that options or arguments ask (raises UsageError)."""
     lowest = severity(fail_from, "--fail-from")
     rules = _policy(policy)
     strategies = Strategies(strategy_options)
     strategies.named += [rule.assume for rule in rules.rules if rule.assume is not None]
     strategies.must_apply(reported=True)
-    return CheckQuestion(rules, today or datetime.now().astimezone().date(), lowest, strategies)
-
-
-def check_source(source: Reader, question: CheckQuestion, progress: Progress = no_progress) -> tuple[CheckReport, Meta]:
-    """What came of each limit, from one reading, and what belongs next to it (raises RmqlbError)."""
-    snapshot = source.fetch(question.policy.wanted)
-    settings = question.strategies.settings_for(list(snapshot.routes))
-    report = check_policy(
-        snapshot, question.policy, question.today, settings=settings, fail_from=question.fail_from, progress=progress
-    )
-    return report, Meta(snapshot, (*report.findings, *source_findings(snapshot)))
+    day = today or datetime.now().astimezone().date()
+    snapshot = reader(source).fetch(rules.wanted)
+    settings = strategies.settings_for(list(snapshot.routes))
+    report = check_policy(snapshot, rules, day, settings=settings, fail_from=lowest, progress=progress)
+    findings = (*report.findings, *source_findings(snapshot))
+    return with_meta(check_result(report), Meta(snapshot, findings, report))
 
 
 def _policy(policy: str | os.PathLike[str] | Mapping[str, Any] | None) -> Policy:

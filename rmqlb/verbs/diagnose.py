@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-
-from msgspec import Struct
 
 from rmqlb.engine.diagnose.diagnose import diagnose as diagnose_group
 from rmqlb.engine.diagnose.evidence import GroupEvidence
@@ -26,38 +24,12 @@ from rmqlb.verbs.globs import each_matches
 from rmqlb.verbs.parse import names_of
 from rmqlb.verbs.source import AnySource, Earlier, Reader, reader
 from rmqlb.verbs.source import earlier as earlier_snapshot
-from rmqlb.verbs.strategies import Strategies, reported_strategies
+from rmqlb.verbs.strategies import reported_strategies
 
 Looks = tuple[ClusterSnapshot, ...]
+EvidenceOf = Callable[[str, Looks], GroupEvidence]
 _SHORTEST_S = 1.0
 """A consumer is asked for its running information at most once a second."""
-
-
-class DiagnoseQuestion(Struct, frozen=True):
-    """What is asked.
-
-    Attributes:
-        names: of groups, or patterns of names; () is every group but RocketMQ's own.
-        strategies: the settings of whatever strategies consumers report.
-        earlier: snapshots of the same cluster that were taken before.
-        interval_s: seconds from one look at a running cluster to the next.
-        most: at most so many looks.
-        stacks: blocked consumers are asked for the stack traces of their consume threads.
-        watched: the same question is asked again and again: one look each time, and the next one remembers it.
-    """
-
-    names: tuple[str, ...]
-    strategies: Strategies
-    earlier: tuple[Earlier, ...] = ()
-    interval_s: float = 10.0
-    most: int = 3
-    stacks: bool = False
-    watched: bool = False
-
-    @property
-    def several(self) -> bool:
-        """More than one group may be meant."""
-        return len(self.names) != 1 or is_pattern(self.names[0])
 
 
 def diagnose(
@@ -65,11 +37,13 @@ def diagnose(
     group: str | Sequence[str] | None = None,
     *,
     all_groups: bool = False,
-    earlier: AnySource | Sequence[AnySource] = (),
+    earlier: AnySource | Earlier | Sequence[AnySource | Earlier] = (),
     interval: str = "10s",
     looks: int = 3,
     stacks: bool = False,
-    strategy_options: Sequence[str] = (),
+    strategy_options: str | Sequence[str] = (),
+    watched: list[ClusterSnapshot] | None = None,
+    progress: Progress = no_progress,
 ) -> Diagnosis | DiagnosisOfGroups:
     """Say why a consumer group is as it is: the likeliest cause first, with evidence and consequence.
 
@@ -82,6 +56,9 @@ def diagnose(
         looks: at most so many looks at a running cluster.
         stacks: ask blocked consumers of a running cluster for the stack traces of their consume threads.
         strategy_options: settings of strategies, as `virtual-nodes=20`.
+        watched: the looks of earlier calls, where the same question is asked again and again: each call looks once and
+            adds its look.
+        progress: told what is being done.
 
     Returns:
         The diagnosis; of several groups, a pattern or `all_groups`, a DiagnosisOfGroups, the worst first.
@@ -91,33 +68,47 @@ def diagnose(
         DataError: a group is not there, or an earlier snapshot is not an earlier look at it.
         EndpointError: the source cannot be read.
     """
+    names = names_of(group or ())
+    interval_s = _interval(names, interval, all_groups=all_groups)
+    strategies = reported_strategies(strategy_options)
     given: Sequence[Any] = earlier if isinstance(earlier, list | tuple) else (earlier,)
-    before = [earlier_snapshot(each, "the earlier snapshot") for each in given]
-    question = diagnose_question(
-        names_of(group or ()),
-        strategy_options,
-        all_groups=all_groups,
-        earlier=tuple(each for each in before if each is not None),
-        interval=interval,
-        most=looks,
-        stacks=stacks,
-    )
-    whole = Diagnoser(question).diagnose(reader(source))
-    return whole if question.several else with_meta(whole.groups[0], whole.meta)
+    before = [found for each in given if (found := earlier_snapshot(each, "the earlier snapshot")) is not None]
+    opened = reader(source)
+    if stacks and not opened.live:
+        raise UsageError(
+            "--stacks asks running consumers, and the source is no running cluster",
+            hint="leave it out, or name rocketmq://HOST:9876 with -s",
+        )
+
+    def evidence(name: str, its: Looks) -> GroupEvidence:
+        return evidence_of(its, name, strategies.settings_for(list(its[-1].routes), name))
+
+    now = opened.fetch(_wanted(names))
+    chosen = _present(names, now)
+    wanted = Wanted(everything=Everything(groups=chosen), evidence=True)
+    read = [(each.option, each.source.fetch(wanted)) for each in before]
+    seen = (*must_be_earlier(read, now, chosen), *(watched or ()))
+    its_looks = dict.fromkeys(chosen, (*seen, now))
+    findings: tuple[Finding, ...] = ()
+    if watched is not None:
+        if not seen or seen[-1].taken_at != now.taken_at:
+            watched[:] = [*seen, now][-(looks - 1) :] if looks > 1 else []
+    elif opened.live:
+        findings = _look_again(its_looks, evidence, opened, interval_s, looks, progress)
+    if stacks:
+        its_looks = {name: _with_stacks(evidence, name, its, opened) for name, its in its_looks.items()}
+    last = next(iter(its_looks.values()))[-1]
+    diagnoses = []
+    for done, (name, its) in enumerate(its_looks.items()):
+        progress("groups", done, len(its_looks))
+        diagnoses.append(diagnose_group(evidence(name, its)))
+    meta = Meta(last, (*findings, *source_findings(last)))
+    several = len(names) != 1 or is_pattern(names[0])
+    return with_meta(of_several(diagnoses), meta) if several else with_meta(diagnoses[0], meta)
 
 
-def diagnose_question(
-    names: tuple[str, ...],
-    strategy_options: Sequence[str],
-    *,
-    all_groups: bool,
-    earlier: tuple[Earlier, ...],
-    interval: str,
-    most: int,
-    stacks: bool,
-    watched: bool = False,
-) -> DiagnoseQuestion:
-    """The question that options or arguments ask (raises UsageError)."""
+def _interval(names: Sequence[str], interval: str, *, all_groups: bool) -> float:
+    """Seconds from one look to the next; refuses what cannot be meant (raises UsageError)."""
     if names and all_groups:
         raise UsageError(f"--group {names[0]} and --all-groups", hint="leave one of them out", code="which-group")
     if not names and not all_groups:
@@ -125,112 +116,56 @@ def diagnose_question(
     interval_s = amounts.seconds(interval, "--interval")
     if interval_s < _SHORTEST_S:
         raise UsageError(f"--interval {interval}: shorter than 1s", hint="a consumer is asked once a second at most")
-    strategies = reported_strategies(strategy_options)
-    return DiagnoseQuestion(names, strategies, earlier, interval_s, most, stacks, watched)
+    return interval_s
 
 
-class Diagnoser:
-    """Reads the groups that are asked for, as often as their rules need; one that is watched, once per look."""
+def _wanted(names: Sequence[str]) -> Wanted:
+    if not names:
+        return Wanted(everything=Everything(of_groups=True), evidence=True)
+    if len(names) == 1 and not is_pattern(names[0]):
+        return Wanted(group=names[0], evidence=True)
+    return Wanted(several=tuple(names), evidence=True)
 
-    def __init__(self, question: DiagnoseQuestion) -> None:
-        self._asked = question
-        self._earlier: list[ClusterSnapshot] | None = None
 
-    def diagnose(self, source: Reader, progress: Progress = no_progress) -> DiagnosisOfGroups:
-        """The groups as they are now, the worst first (raises RmqlbError)."""
-        looks, findings = self._look(source, progress)
-        last = next(iter(looks.values()))[-1]
-        diagnoses = []
-        for done, (name, its) in enumerate(looks.items()):
-            progress("groups", done, len(looks))
-            diagnoses.append(diagnose_group(self._evidence(name, its)))
-        return with_meta(of_several(diagnoses), Meta(last, (*findings, *source_findings(last))))
+def _wanted_again(names: Sequence[str]) -> Wanted:
+    """Several at once, where one that cannot be read any more does not keep the others from being read."""
+    if len(names) == 1:
+        return _wanted(names)
+    return Wanted(everything=Everything(groups=tuple(names), of_groups=True), evidence=True)
 
-    def _evidence(self, name: str, its: Looks) -> GroupEvidence:
-        return evidence_of(its, name, self._asked.strategies.settings_for(list(its[-1].routes), name))
 
-    def _look(self, source: Reader, progress: Progress) -> tuple[dict[str, Looks], tuple[Finding, ...]]:
-        """Each group's looks, the oldest first, and what is to be said of them."""
-        if self._asked.stacks and not source.live:
-            raise UsageError(
-                "--stacks asks running consumers, and the source is no running cluster",
-                hint="leave it out, or name rocketmq://HOST:9876 with -s",
-            )
-        now = source.fetch(self._wanted(self._asked.names))
-        present = all_groups_in(now)
-        names = self._present(now, present)
-        earlier = self._earlier_looks(now, names)
-        looks = dict.fromkeys(names, (*earlier, now))
-        findings: tuple[Finding, ...] = ()
-        if self._asked.watched:
-            self._remember(now)
-        elif source.live:
-            findings = self._look_again(looks, source, progress)
-        if self._asked.stacks:
-            looks = {name: self._with_stacks(name, its, source) for name, its in looks.items()}
-        return looks, findings
+def _present(names: tuple[str, ...], now: ClusterSnapshot) -> tuple[str, ...]:
+    """The groups that are diagnosed (raises DataError)."""
+    present = all_groups_in(now)
+    if not names:
+        if not present:
+            raise DataError(f"no consumer group is in {now.endpoint}", code="consumers-unknown")
+        return tuple(name for name in present if Everything().takes_group(name))
+    chosen = Wanted(several=names).groups_among(present)
+    each_matches("group", names, present, [name for name in chosen if name in present], now.endpoint)
+    return chosen
 
-    def _wanted(self, names: Sequence[str]) -> Wanted:
-        if not names:
-            return Wanted(everything=Everything(of_groups=True), evidence=True)
-        if len(names) == 1 and not is_pattern(names[0]):
-            return Wanted(group=names[0], evidence=True)
-        return Wanted(several=tuple(names), evidence=True)
 
-    def _wanted_again(self, names: Sequence[str]) -> Wanted:
-        """Several at once, where one that cannot be read any more does not keep the others from being read."""
-        if len(names) == 1:
-            return self._wanted(names)
-        groups = Everything(groups=tuple(names), of_groups=True)
-        return Wanted(everything=groups, evidence=True)
+def _look_again(
+    looks: dict[str, Looks], evidence: EvidenceOf, source: Reader, interval_s: float, most: int, progress: Progress
+) -> tuple[Finding, ...]:
+    """Read those groups again that a later look decides; a look that fails leaves what was seen before."""
+    for number in range(2, most + 1):
+        waiting = [name for name, its in looks.items() if name in its[-1].groups and wants_another(evidence(name, its))]
+        if not waiting:
+            break
+        progress(f"{named(waiting)}: waiting {interval_s:g} s for look {number} of at most {most}", 0, 0)
+        time.sleep(interval_s)
+        try:
+            later = source.fetch(_wanted_again(waiting))
+        except (DataError, EndpointError) as error:
+            return (Finding("unread", f"look {number} failed, the looks before it count: {error.message}"),)
+        for name in waiting:
+            if name in later.groups:
+                looks[name] = (*looks[name], later)
+    return ()
 
-    def _present(self, now: ClusterSnapshot, present: Sequence[str]) -> tuple[str, ...]:
-        if not self._asked.names:
-            if not present:
-                raise DataError(f"no consumer group is in {now.endpoint}", code="consumers-unknown")
-            return tuple(name for name in present if Everything().takes_group(name))
-        names = Wanted(several=self._asked.names).groups_among(present)
-        each_matches("group", self._asked.names, present, [name for name in names if name in present], now.endpoint)
-        return names
 
-    def _earlier_looks(self, now: ClusterSnapshot, names: Sequence[str]) -> tuple[ClusterSnapshot, ...]:
-        if self._earlier is None:
-            wanted = Wanted(everything=Everything(groups=tuple(names)), evidence=True)
-            read = [(each.option, each.source.fetch(wanted)) for each in self._asked.earlier]
-            self._earlier = list(must_be_earlier(read, now, names))
-        return tuple(self._earlier)
-
-    def _remember(self, now: ClusterSnapshot) -> None:
-        """Of what is watched, each look is an earlier one to the next."""
-        earlier = self._earlier or []
-        if not earlier or earlier[-1].taken_at != now.taken_at:
-            self._earlier = [*earlier, now][-(self._asked.most - 1) :] if self._asked.most > 1 else []
-
-    def _look_again(self, looks: dict[str, Looks], source: Reader, progress: Progress) -> tuple[Finding, ...]:
-        """Read those groups again that a later look decides; a look that fails leaves what was seen before."""
-        for number in range(2, self._asked.most + 1):
-            waiting = [name for name, its in looks.items() if name in its[-1].groups and self._wants(name, its)]
-            if not waiting:
-                break
-            wait = f"waiting {self._asked.interval_s:g} s for look {number} of at most {self._asked.most}"
-            progress(f"{named(waiting)}: {wait}", 0, 0)
-            time.sleep(self._asked.interval_s)
-            try:
-                later = source.fetch(self._wanted_again(waiting))
-            except (DataError, EndpointError) as error:
-                return (Finding("unread", f"look {number} failed, the looks before it count: {error.message}"),)
-            for name in waiting:
-                if name in later.groups:
-                    looks[name] = (*looks[name], later)
-        return ()
-
-    def _wants(self, name: str, its: Looks) -> bool:
-        return wants_another(self._evidence(name, its))
-
-    def _with_stacks(self, name: str, its: Looks, source: Reader) -> Looks:
-        if name not in its[-1].groups:
-            return its
-        ids = worth_stacks(self._evidence(name, its))
-        if not ids:
-            return its
-        return (*its[:-1], with_stacks(its[-1], name, source.ask_stacks(name, ids)))
+def _with_stacks(evidence: EvidenceOf, name: str, its: Looks, source: Reader) -> Looks:
+    ids = worth_stacks(evidence(name, its)) if name in its[-1].groups else ()
+    return (*its[:-1], with_stacks(its[-1], name, source.ask_stacks(name, ids))) if ids else its

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.engine.diff.findings import diff_findings
-from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES, try_on_diff
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DocumentError
@@ -17,7 +16,7 @@ from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.verbs.globs import in_vain_of
-from rmqlb.verbs.parse import names_of
+from rmqlb.verbs.parse import conditions, names_of
 from rmqlb.verbs.source import AnySource, Reader, reader
 from rmqlb.verbs.strategies import reported_strategies
 
@@ -28,8 +27,8 @@ def diff(
     groups: str | Sequence[str] = (),
     *,
     system: bool = False,
-    strategy_options: Sequence[str] = (),
-    fail_on: Sequence[str] = (),
+    strategy_options: str | Sequence[str] = (),
+    fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> SnapshotDiff:
     """Compare two snapshots of a cluster: what changed, and which change moved each queue.
@@ -48,7 +47,7 @@ def diff(
         DataError: a group is in neither snapshot.
         EndpointError: a source cannot be read.
     """
-    asked = [parse_condition(text, DIFF_FIGURES) for text in fail_on]
+    asked = conditions(fail_on, DIFF_FIGURES)
     wanted = Everything(groups=names_of(groups), system=system)
     strategies = reported_strategies(strategy_options)
     first, then = (_fetch(reader(each), Wanted(everything=wanted)) for each in (before, after))

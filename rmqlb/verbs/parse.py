@@ -12,6 +12,7 @@ from rmqlb.model.finding import SEVERITIES, Severity
 from rmqlb.model.snapshot import suggestion
 
 if TYPE_CHECKING:
+    from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
     from rmqlb.engine.plan.changes import NewBroker, QueueCount
 
 _NUMBER = re.compile(r"[+-]?\d+")
@@ -20,7 +21,11 @@ _LONGEST_FILE = 16 * 1024 * 1024
 
 
 def texts_of(given: str | Sequence[str]) -> tuple[str, ...]:
-    """One text or several, as they are."""
+    """One text or several: a plain text is one value, not its characters.
+
+    >>> texts_of("ab"), texts_of(["a", "b"])
+    (('ab',), ('a', 'b'))
+    """
     return (given,) if isinstance(given, str) else tuple(given)
 
 
@@ -31,6 +36,13 @@ def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
     (('a',), ('b', 'a'))
     """
     return tuple(dict.fromkeys(texts_of(given)))
+
+
+def conditions(given: str | Sequence[str], figures: Figures) -> list[Condition]:
+    """The conditions of `--fail-on` (raises UsageError)."""
+    from rmqlb.engine.fail_on_figures.conditions import parse_condition
+
+    return [parse_condition(text, figures) for text in texts_of(given)]
 
 
 def severity(text: str, option: str) -> Severity:

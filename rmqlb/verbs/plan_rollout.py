@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from rmqlb.decoding import from_attributes
 from rmqlb.engine.consume.events import renamed_apart
-from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_simulation import ROLLOUT_FIGURES, try_on_rollout
 from rmqlb.engine.rollout.plan import plan_rollout as plan_of_group
 from rmqlb.engine.rollout.rollout_model import RolloutRequest
@@ -23,9 +22,9 @@ from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.rollout import PlannedRollout, Rollout
 from rmqlb.model.snapshot import suggestion
 from rmqlb.verbs.amounts import count, duration_us
-from rmqlb.verbs.group_simulation.inputs import ConsumerTexts, Gathered, gather, simulation_question
+from rmqlb.verbs.group_simulation.inputs import Gathered, SimulationArguments, gather
 from rmqlb.verbs.group_simulation.parse_events import NUMBER_AT_ONCE
-from rmqlb.verbs.parse import names_of, texts_of
+from rmqlb.verbs.parse import conditions, names_of, texts_of
 from rmqlb.verbs.selection import select
 from rmqlb.verbs.source import AnySource, Earlier, earlier, reader
 from rmqlb.verbs.strategies import Strategies
@@ -38,18 +37,18 @@ def plan_rollout(
     source: AnySource,
     group: str | None = None,
     *,
-    topics: Sequence[str] = (),
-    consumers: Sequence[str] | int | None = None,
+    topics: str | Sequence[str] = (),
+    consumers: str | Sequence[str] | int | None = None,
     include_retry: bool = False,
     sdk: str | Sequence[str] | Mapping[str, str] | None = None,
     strategy: str | None = None,
-    strategy_options: Sequence[str] = (),
+    strategy_options: str | Sequence[str] = (),
     restart: str | Sequence[str] = (),
     to_strategy: str | None = None,
     down: str = "15s",
     pauses: str | Sequence[str] = ("10s", "30s", "60s"),
     at_once: int | str | Sequence[int] = 1,
-    order: Sequence[str] | None = None,
+    order: str | Sequence[str] | None = None,
     ids: str | None = None,
     client: str | None = None,
     orderly: bool = False,
@@ -62,7 +61,7 @@ def plan_rollout(
     rates_since: AnySource | Earlier | None = None,
     trials: int | str = 20,
     seed: int = 1,
-    fail_on: Sequence[str] = (),
+    fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> Rollout:
     """Find the order and the pause of a rolling restart, or of a change of strategy, with the least gaps and overlaps.
@@ -105,25 +104,37 @@ def plan_rollout(
         DataError: the group, its topics or consumers are not there or unknown, or the group is BROADCASTING.
         EndpointError: the source cannot be read.
     """
-    asked = [parse_condition(text, ROLLOUT_FIGURES) for text in fail_on]
+    conditions_asked = conditions(fail_on, ROLLOUT_FIGURES)
     together = (at_once,) if isinstance(at_once, int | str) else at_once
     strategies = Strategies(strategy_options)
     number = count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
-    types, clocks, arriving = map(texts_of, (consumer_types, timers, rates))
-    configured = ConsumerTexts(client, orderly, types, consume_from, clocks, latency, consume_time, arriving)
-    question = simulation_question(configured, None, strategy, strategies, seed=seed, earlier=earlier(rates_since))
+    asked = SimulationArguments(
+        strategies=strategies,
+        strategy=strategies.optional(strategy),
+        client=client,
+        orderly=orderly,
+        consumer_types=texts_of(consumer_types),
+        consume_from=consume_from,
+        timers=texts_of(timers),
+        latency=latency,
+        consume_time=consume_time,
+        rates=texts_of(rates),
+        earlier=earlier(rates_since),
+        seed=seed,
+        may_join=False,
+    )
     request = RolloutRequest(
         down_us=duration_us(down, "--down"),
         pauses_us=pauses_in(",".join(names_of(pauses))),
         at_once=numbers(",".join(map(str, together))),
         to_strategy=strategies.optional(to_strategy, "--to-strategy"),
-        order=order_of(order),
+        order=order_of(None if order is None else texts_of(order)),
     )
     chosen, opened = select(group, topics, consumers, sdk, include_retry=include_retry), reader(source)
     snapshot = opened.fetch(chosen.wanted(opened))
-    found = gather(question, chosen, group, snapshot, opened, broadcasting_too=False)
+    found = gather(asked, chosen, group, snapshot, opened, broadcasting_too=False)
     plan, of_ids = _planned(found, request, names_of(restart), ids, number, progress)
-    tried = tuple(try_on_rollout(condition, plan) for condition in asked)
+    tried = tuple(try_on_rollout(condition, plan) for condition in conditions_asked)
     findings = tuple(dict.fromkeys((*found.findings, *of_ids, *plan.findings)))
     return with_meta(replace(from_attributes(plan, Rollout), conditions=tried), Meta(snapshot, findings))
 

@@ -25,7 +25,7 @@ from rmqlb.model.topic_change import StepCheck, TopicChangePlan
 from rmqlb.model.words import named
 from rmqlb.verbs import parse as values
 from rmqlb.verbs.amounts import one_of
-from rmqlb.verbs.parse import names_of
+from rmqlb.verbs.parse import names_of, texts_of
 from rmqlb.verbs.source import AnySource, Earlier, Reader, ask_route, earlier, reader
 from rmqlb.verbs.strategies import Strategies
 from rmqlb.verbs.topic_groups import GroupsQuestion, group_names, planned_groups
@@ -39,15 +39,15 @@ def plan_topic(
     topic: str,
     *,
     queues: int | str | None = None,
-    add_brokers: Sequence[str] = (),
-    drain_brokers: Sequence[str] = (),
+    add_brokers: str | Sequence[str] = (),
+    drain_brokers: str | Sequence[str] = (),
     move_to_cluster: str | None = None,
     message_type: str | None = None,
     unordered: bool = False,
     groups: str | Sequence[str] = (),
     strategy: str | None = None,
-    strategy_options: Sequence[str] = (),
-    keys: Sequence[str] | None = None,
+    strategy_options: str | Sequence[str] = (),
+    keys: str | Sequence[str] | None = None,
     sdks: str | Sequence[str] = (),
     proxy_mode: str = "local",
     rates_since: AnySource | Earlier | None = None,
@@ -80,8 +80,8 @@ def plan_topic(
         DataError: the topic is not there, or whether the step holds is unknown.
         EndpointError: the source cannot be read.
     """
-    request = _request(queues, add_brokers, drain_brokers, move_to_cluster, ordered=not unordered)
-    asked_keys = _keys(keys, names_of(sdks), proxy_mode)
+    request = _request(queues, texts_of(add_brokers), texts_of(drain_brokers), move_to_cluster, ordered=not unordered)
+    asked_keys = _keys(None if keys is None else texts_of(keys), names_of(sdks), proxy_mode)
     typed = None if message_type is None else one_of(message_type, "--message-type", MESSAGE_TYPES)
     strategies = Strategies(strategy_options)
     own = strategies.optional(strategy)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
@@ -15,42 +14,25 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.owners import BrokerAssignments, OwnersOfGroups, OwnersReport, owners_of_groups
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
-from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.verbs.selection import Selection, select
+from rmqlb.verbs.parse import texts_of
+from rmqlb.verbs.selection import select
 from rmqlb.verbs.source import MOST_ASKED, AnySource, Reader, reader
 from rmqlb.verbs.strategies import Strategies
-
-
-class OwnersQuestion(Struct, frozen=True):
-    """What is asked about each group.
-
-    Attributes:
-        names: the strategies.
-        named: the caller names them.
-        strategies: the same with their settings.
-        pop_share: as if topics were consumed by POP with this `popShareQueueNum`.
-        explain: with the reason for each queue's owner.
-    """
-
-    names: tuple[str, ...]
-    named: bool
-    strategies: Strategies
-    pop_share: int | None = None
-    explain: bool = False
 
 
 def show_owners(
     source: AnySource,
     group: str | Sequence[str] | None = None,
     *,
-    topics: Sequence[str] = (),
-    consumers: Sequence[str] | int | None = None,
+    topics: str | Sequence[str] = (),
+    consumers: str | Sequence[str] | int | None = None,
     include_retry: bool = False,
-    sdk: str | Mapping[str, str] | None = None,
-    strategies: Sequence[str] = (),
-    strategy_options: Sequence[str] = (),
+    sdk: str | Sequence[str] | Mapping[str, str] | None = None,
+    strategies: str | Sequence[str] = (),
+    strategy_options: str | Sequence[str] = (),
     pop_share: int | None = None,
     explain: bool = False,
+    progress: Progress = no_progress,
 ) -> OwnersReport | OwnersOfGroups:
     """Show which consumer owns each queue under each strategy, next to the observed owner.
 
@@ -65,6 +47,7 @@ def show_owners(
         strategy_options: settings of strategies, as `virtual-nodes=20`.
         pop_share: as if topics were consumed by POP with this `popShareQueueNum`.
         explain: with the reason for each queue's owner.
+        progress: told what is being done.
 
     Returns:
         The owners; of several groups, or a pattern, an OwnersOfGroups.
@@ -74,48 +57,23 @@ def show_owners(
         DataError: the group, its topics or consumers are not there or unknown.
         EndpointError: the source cannot be read.
     """
-    chosen = select(group, topics, consumers, sdk, include_retry=include_retry)
-    question = owners_question(strategies, strategy_options, pop_share=pop_share, explain=explain)
-    return owners_of(reader(source), chosen, question)
+    own = Strategies(strategy_options)
+    names = tuple(dict.fromkeys(own.name(name) for name in texts_of(strategies) or WITHOUT_SETTINGS))
+    own.must_apply(reported=False)
+    chosen, opened = select(group, topics, consumers, sdk, include_retry=include_retry), reader(source)
+    snapshot = opened.fetch(chosen.wanted(opened))
 
+    def owners_in(name: str | None) -> tuple[OwnersReport, tuple[Finding, ...]]:
+        found = chosen.resolve(snapshot, name, own.settings_for, by_pop=pop_share is not None)
+        progress(f"the owners of {found.title}", 0, 0)
+        chosen.require_named(found.client_ids)
+        report, findings = owners_of_group(found, names, named=bool(strategies), pop_share=pop_share, explain=explain)
+        asked, of_brokers = _by_brokers(found, opened)
+        return replace(report, broker_assignments=asked), (*findings, *of_brokers)
 
-def owners_question(
-    names: Sequence[str], options: Sequence[str], *, pop_share: int | None = None, explain: bool = False
-) -> OwnersQuestion:
-    """The question that options or arguments ask (raises UsageError)."""
-    strategies = Strategies(options)
-    found = tuple(dict.fromkeys(strategies.name(name) for name in names or WITHOUT_SETTINGS))
-    strategies.must_apply(reported=False)
-    return OwnersQuestion(found, bool(names), strategies, pop_share, explain)
-
-
-def owners_of(
-    source: Reader, chosen: Selection, question: OwnersQuestion, progress: Progress = no_progress
-) -> OwnersReport | OwnersOfGroups:
-    """The owners of the chosen groups' queues, from one reading (raises RmqlbError)."""
-    snapshot = source.fetch(chosen.wanted(source))
-    reports, findings = chosen.ask(snapshot, lambda name: _owners(source, snapshot, chosen, name, question, progress))
+    reports, findings = chosen.ask(snapshot, owners_in)
     meta = Meta(snapshot, findings)
     return with_meta(owners_of_groups(reports), meta) if chosen.several else with_meta(reports[0], meta)
-
-
-def _owners(
-    source: Reader,
-    snapshot: ClusterSnapshot,
-    chosen: Selection,
-    name: str | None,
-    question: OwnersQuestion,
-    progress: Progress,
-) -> tuple[OwnersReport, tuple[Finding, ...]]:
-    by_pop = question.pop_share is not None
-    group = chosen.resolve(snapshot, name, question.strategies.settings_for, by_pop=by_pop)
-    progress(f"the owners of {group.title}", 0, 0)
-    chosen.require_named(group.client_ids)
-    report, findings = owners_of_group(
-        group, question.names, named=question.named, pop_share=question.pop_share, explain=question.explain
-    )
-    asked, of_brokers = _by_brokers(group, source)
-    return replace(report, broker_assignments=asked), (*findings, *of_brokers)
 
 
 def _by_brokers(group: Group, source: Reader) -> tuple[tuple[BrokerAssignments, ...], tuple[Finding, ...]]:

@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.consume.simulate import simulate_group
-from rmqlb.engine.fail_on_figures.conditions import Condition, parse_condition
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, try_on_group, try_on_group_trials
 from rmqlb.engine.send.horizon import ASSUMED_RATE
 from rmqlb.engine.send.latency import constant
@@ -29,34 +28,11 @@ from rmqlb.model.system_names import is_system_topic
 from rmqlb.verbs.amounts import count
 from rmqlb.verbs.group_simulation import parse
 from rmqlb.verbs.group_simulation.expand_events import events_of_brokers
-from rmqlb.verbs.group_simulation.inputs import (
-    ConsumerTexts,
-    Gathered,
-    Happenings,
-    SimulationQuestion,
-    gather,
-    simulation_question,
-)
-from rmqlb.verbs.parse import texts_of
-from rmqlb.verbs.selection import Selection, select
-from rmqlb.verbs.source import AnySource, Reader, earlier, reader
+from rmqlb.verbs.group_simulation.inputs import SimulationArguments, gather
+from rmqlb.verbs.parse import conditions, texts_of
+from rmqlb.verbs.selection import select
+from rmqlb.verbs.source import AnySource, Earlier, earlier, reader
 from rmqlb.verbs.strategies import Strategies
-
-
-class Runs(Struct, frozen=True):
-    """How each group is simulated.
-
-    Attributes:
-        trials: how often with other phases of the clocks too; None is not at all.
-        trial: which of these trials the result shows.
-        explain: with what each consumer does when, and why.
-        conditions: what `--fail-on` asks for.
-    """
-
-    trials: int | None = None
-    trial: int = 0
-    explain: bool = False
-    conditions: Sequence[Condition] = ()
 
 
 class SimulatedGroup(Struct, frozen=True):
@@ -66,30 +42,12 @@ class SimulatedGroup(Struct, frozen=True):
     trials: GroupTrials | None
     conditions: tuple[TriedCondition, ...]
 
-    @property
-    def name(self) -> str:
-        return self.report.group or ""
-
-    def result(self, *, explain: bool) -> GroupResult:
-        return group_result(self.report, self.trials, self.conditions, explain=explain)
-
 
 class Simulated(Struct, frozen=True):
-    """The simulations of all groups that were asked for, and of producers of their topics."""
+    """What a result is made from: the simulations of its groups, and of producers of their topics."""
 
     groups: tuple[SimulatedGroup, ...]
     producers: tuple[SendReport, ...]
-    meta: Meta
-    several: bool
-    explain: bool
-
-    @property
-    def result(self) -> GroupResult | SimulationOfGroups:
-        results = [each.result(explain=self.explain) for each in self.groups]
-        if not self.several:
-            return with_meta(results[0], self.meta)
-        reports = [each.report for each in self.groups]
-        return with_meta(simulation_of_groups(results, reports, self.producers), self.meta)
 
 
 def simulate_rebalance(
@@ -97,12 +55,12 @@ def simulate_rebalance(
     group: str | Sequence[str] | None = None,
     events: str | Sequence[str] = (),
     *,
-    topics: Sequence[str] = (),
-    consumers: Sequence[str] | int | None = None,
+    topics: str | Sequence[str] = (),
+    consumers: str | Sequence[str] | int | None = None,
     include_retry: bool = False,
-    sdk: str | Mapping[str, str] | None = None,
+    sdk: str | Sequence[str] | Mapping[str, str] | None = None,
     strategy: str | None = None,
-    strategy_options: Sequence[str] = (),
+    strategy_options: str | Sequence[str] = (),
     duration: str | None = None,
     all_new: bool = False,
     broadcasting: bool = False,
@@ -114,12 +72,13 @@ def simulate_rebalance(
     latency: str = "1ms",
     consume_time: str = "0s",
     rates: str | Sequence[str] = (),
-    rates_since: AnySource | None = None,
-    trials: int | None = None,
-    trial: int = 0,
+    rates_since: AnySource | Earlier | None = None,
+    trials: int | str | None = None,
+    trial: int | str = 0,
     seed: int = 1,
     explain: bool = False,
-    fail_on: Sequence[str] = (),
+    fail_on: str | Sequence[str] = (),
+    progress: Progress = no_progress,
 ) -> GroupResult | SimulationOfGroups:
     """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
 
@@ -150,6 +109,7 @@ def simulate_rebalance(
         seed: of everything random.
         explain: list what each consumer does when, and why.
         fail_on: conditions such as `longest-gap-ms>5000`, which the result's `conditions` answer.
+        progress: told what is being done.
 
     Returns:
         The group over time; of several groups, or a pattern, a SimulationOfGroups.
@@ -159,61 +119,71 @@ def simulate_rebalance(
         DataError: the group, its topics or consumers are not there or unknown.
         EndpointError: the source cannot be read.
     """
-    configured = ConsumerTexts(
-        client,
-        orderly,
-        texts_of(consumer_types),
-        consume_from,
-        texts_of(timers),
-        latency,
-        consume_time,
-        texts_of(rates),
-    )
-    happens = Happenings(texts_of(events), duration, all_new, broadcasting)
-    chosen = select(group, topics, consumers, sdk, include_retry=include_retry)
-    named = Strategies(strategy_options)
-    question = simulation_question(configured, happens, strategy, named, seed=seed, earlier=earlier(rates_since))
-    runs = runs_of(trials, trial, fail_on, explain=explain)
-    return simulate_groups(reader(source), chosen, question, runs).result
-
-
-def runs_of(trials: str | int | None, trial: str | int, fail_on: Sequence[str], *, explain: bool) -> Runs:
-    """How each group is simulated (raises UsageError)."""
     number = None if trials is None else count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
     shown = count(str(trial), "--trial", most=MOST_GROUP_TRIALS, least=0)
     if number is not None and shown >= number:
         raise UsageError(f"--trial {trial}: there are the trials 0 to {number - 1}")
-    return Runs(number, shown, explain, [parse_condition(text, GROUP_FIGURES) for text in fail_on])
-
-
-def simulate_groups(
-    source: Reader, chosen: Selection, question: SimulationQuestion, runs: Runs, progress: Progress = no_progress
-) -> Simulated:
-    """The chosen groups over time, from one reading (raises RmqlbError)."""
-    happens = question.happens
-    if happens is not None and not happens.event and not happens.all_new and happens.for_ is None:
+    conditions_asked = conditions(fail_on, GROUP_FIGURES)
+    chosen, strategies = (
+        select(group, topics, consumers, sdk, include_retry=include_retry),
+        Strategies(strategy_options),
+    )
+    asked = SimulationArguments(
+        strategies=strategies,
+        strategy=strategies.optional(strategy),
+        client=client,
+        orderly=orderly,
+        consumer_types=texts_of(consumer_types),
+        consume_from=consume_from,
+        timers=texts_of(timers),
+        latency=latency,
+        consume_time=consume_time,
+        rates=texts_of(rates),
+        earlier=earlier(rates_since),
+        seed=seed,
+        events=texts_of(events),
+        duration=duration,
+        all_new=all_new,
+        broadcasting=broadcasting,
+    )
+    opened = reader(source)
+    if not asked.events and not all_new and duration is None:
         hint = "say what does: --event 'join 1@30s', or --all-new for its start"
         raise UsageError("nothing happens to the group", hint=hint)
     whole = "*" in chosen.names and not chosen.topics
-    wanted = chosen.wanted(source)
-    snapshot = source.fetch(replace(wanted, several=(), everything=Everything()) if whole else wanted)
+    wanted = chosen.wanted(opened)
+    snapshot = opened.fetch(replace(wanted, several=(), everything=Everything()) if whole else wanted)
     routes = [sighting.route for sighting in snapshot.routes.values()]
-    found: dict[str, TopicRouteData] = _users(routes if whole else ())
+    used: dict[str, TopicRouteData] = _users(routes if whole else ())
 
-    def one(name: str | None) -> tuple[SimulatedGroup, tuple[Finding, ...]]:
-        elsewhere = routes if chosen.several else ()
-        gathered = gather(question, chosen, name, snapshot, source, elsewhere=elsewhere)
-        simulated = _simulated(gathered, runs, progress)
-        found.update(_users(gathered.on_topics.pulled_routes))
-        return simulated, (*gathered.findings, *simulated.report.findings)
+    def simulated(name: str | None) -> tuple[SimulatedGroup, tuple[Finding, ...]]:
+        found = gather(asked, chosen, name, snapshot, opened, elsewhere=routes if chosen.several else ())
+        on_topics = found.on_topics
+        progress(on_topics.title, 0, 0)
+        its, states = (on_topics.name, found.members, on_topics.pulled_routes, found.scenario), on_topics.states
+        report = replace(simulate_group(*its, states=states, trial=shown, explain=explain), sdks=found.sdks)
+        used.update(_users(on_topics.pulled_routes))
+        findings = (*found.findings, *report.findings)
+        if number is None:
+            tried = tuple(try_on_group(each, report) for each in conditions_asked)
+            return SimulatedGroup(report, None, tried), findings
+        from rmqlb.engine.consume.trials import simulate_group_trials
 
-    groups, findings = chosen.ask(snapshot, one)
-    producers = Producers((), ())
-    if chosen.several:
-        progress("producers", 0, 0)
-        producers = _producers(question, list(found.values()), routes)
-    meta = Meta(snapshot, (*findings, *producers.findings))
-    return Simulated(tuple(groups), producers.reports, meta, chosen.several, runs.explain)
+        spread = simulate_group_trials(
+            *its, number, states=states, progress=lambda done: progress("trials", done, number)
+        )
+        tried = tuple(try_on_group_trials(each, spread) for each in conditions_asked)
+        return SimulatedGroup(report, spread, tried), findings
+
+    groups, findings = chosen.ask(snapshot, simulated)
+    results = [group_result(each.report, each.trials, each.conditions, explain=explain) for each in groups]
+    if not chosen.several:
+        return with_meta(results[0], Meta(snapshot, findings, Simulated(tuple(groups), ())))
+    progress("producers", 0, 0)
+    producers = _producers(asked, list(used.values()), routes)
+    whole_result = simulation_of_groups(results, [each.report for each in groups], producers.reports)
+    made_from = Simulated(tuple(groups), producers.reports)
+    return with_meta(whole_result, Meta(snapshot, (*findings, *producers.findings), made_from))
 
 
 def _users(routes: Iterable[TopicRouteData]) -> dict[str, TopicRouteData]:
@@ -221,39 +191,23 @@ def _users(routes: Iterable[TopicRouteData]) -> dict[str, TopicRouteData]:
     return {route.topic: route for route in routes if not is_system_topic(route.topic)}
 
 
-def _simulated(found: Gathered, runs: Runs, progress: Progress) -> SimulatedGroup:
-    group = found.on_topics
-    asked, states = (group.name, found.members, group.pulled_routes, found.scenario), group.states
-    progress(group.title, 0, 0)
-    report = simulate_group(*asked, states=states, trial=runs.trial, explain=runs.explain)
-    report = replace(report, sdks=found.sdks)
-    if runs.trials is None:
-        return SimulatedGroup(report, None, tuple(try_on_group(each, report) for each in runs.conditions))
-    from rmqlb.engine.consume.trials import simulate_group_trials
-
-    number = runs.trials
-    spread = simulate_group_trials(
-        *asked, number, states=states, progress=lambda done: progress("trials", done, number)
-    )
-    return SimulatedGroup(report, spread, tuple(try_on_group_trials(each, spread) for each in runs.conditions))
-
-
 def _producers(
-    question: SimulationQuestion, routes: Sequence[TopicRouteData], elsewhere: Sequence[TopicRouteData]
+    asked: SimulationArguments,
+    routes: Sequence[TopicRouteData],
+    elsewhere: Sequence[TopicRouteData],
 ) -> Producers:
     """Producers of these topics, while brokers fail as the events say."""
-    configured, happens = question.configured, question.happens or Happenings()
-    failures = failures_of(events_of_brokers(happens.event, routes, elsewhere))
-    scenario = SendScenario(
-        client_version=configured.client or NEWEST,
-        latency=constant(question.scenario.latency_us, configured.latency),
-        seed=question.scenario.seed,
+    failures = failures_of(events_of_brokers(asked.events, routes, elsewhere))
+    sends = SendScenario(
+        client_version=asked.client or NEWEST,
+        latency=constant(asked.scenario().latency_us, asked.latency),
+        seed=asked.seed,
     )
-    rates = parse.rates(configured.rate, [route.topic for route in elsewhere])
-    found = producers_of(routes, failures, scenario, rates)
+    rates = parse.rates(asked.rates, [route.topic for route in elsewhere])
+    found = producers_of(routes, failures, sends, rates)
     if not found.reports:
         return found
     is_assumed = any(report.topic not in rates for report in found.reports)
     rate = f", at {ASSUMED_RATE} messages per second where no --rate is given" if is_assumed else ""
-    text = f"producers are SYNC with the defaults of client {scenario.client_version}{rate}; simulate-send has others"
+    text = f"producers are SYNC with the defaults of client {sends.client_version}{rate}; simulate-send has others"
     return Producers(found.reports, (*found.findings, Finding("assumed-producers", text, severity=INFO)))

@@ -13,6 +13,7 @@ from rmqlb.engine.allocate.rules import WRAPPERS
 from rmqlb.engine.allocate.strategy import DEFAULT_VIRTUAL_NODES, Settings, with_function
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import suggestion
+from rmqlb.verbs.parse import texts_of
 from rmqlb.verbs.strategy_options import OPTION, must_apply, parse_strategy_options, pins, virtual_nodes, zones
 
 if TYPE_CHECKING:
@@ -25,11 +26,11 @@ _LONGEST_FILE = 1024 * 1024
 class Strategies:
     """The strategies that a command's options name, and what is known of them before any cluster is."""
 
-    def __init__(self, options: Sequence[str] | None = None) -> None:
+    def __init__(self, options: str | Sequence[str] | None = None) -> None:
         """`options` are those of `--strategy-option`."""
         self.settings = Settings()
         self.named: list[str] = []
-        self.given = parse_strategy_options(options or ())
+        self.given = parse_strategy_options(texts_of(options or ()))
         (inner,) = self.given.get("inner", ("AVG",))
         innermost = self._name(inner, f"{OPTION} inner=")
         self.settings = Settings(inner=innermost, custom=self.settings.custom)
@@ -95,7 +96,7 @@ class Strategies:
         return None if text is None else self.name(text, option)
 
 
-def reported_strategies(options: Sequence[str]) -> Strategies:
+def reported_strategies(options: str | Sequence[str]) -> Strategies:
     """The settings of whatever strategies consumers report (raises UsageError)."""
     strategies = Strategies(options)
     strategies.must_apply(reported=True)

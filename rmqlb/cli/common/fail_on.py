@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -11,16 +10,6 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import DataError
 from rmqlb.model.condition import TriedCondition
-
-if TYPE_CHECKING:
-    from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
-
-
-def conditions(texts: Sequence[str], figures: Figures) -> list[Condition]:
-    """The conditions as typed."""
-    from rmqlb.engine.fail_on_figures.conditions import parse_condition
-
-    return [parse_condition(text, figures) for text in texts]
 
 
 def require_known(tried: Sequence[TriedCondition], hint: str) -> None:

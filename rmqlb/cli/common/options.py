@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from copy import copy
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 from typer import Option
@@ -17,9 +17,6 @@ from rmqlb.cli.click import get_current_context
 from rmqlb.cli.settings import MOST_RETRIES, resolve_options
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
-
-if TYPE_CHECKING:
-    from rmqlb.verbs.selection import Selection
 
 
 def panel(title: str) -> Callable[..., Any]:
@@ -150,9 +147,9 @@ class GroupOptions(Struct, frozen=True):
     explain: Explain = False
     sdk: Sdk = None
 
-    def selection(self, source: str | None) -> "Selection":
-        """The group that is asked for (raises UsageError)."""
-        return _selection(self, () if self.group is None else (self.group,), source)
+    def arguments(self, source: str | None) -> dict[str, Any]:
+        """The same for a verb (raises UsageError)."""
+        return _arguments(self, source)
 
 
 class GroupsOptions(Struct, frozen=True):
@@ -173,20 +170,23 @@ class GroupsOptions(Struct, frozen=True):
     explain: Explain = False
     sdk: Sdk = None
 
-    def selection(self, source: str | None) -> "Selection":
-        """The groups that are asked for (raises UsageError)."""
-        return _selection(self, tuple(dict.fromkeys(self.group or ())), source)
+    def arguments(self, source: str | None) -> dict[str, Any]:
+        """The same for a verb (raises UsageError)."""
+        return _arguments(self, source)
 
 
-def _selection(options: GroupOptions | GroupsOptions, names: tuple[str, ...], source: str | None) -> "Selection":
+def _arguments(options: GroupOptions | GroupsOptions, source: str | None) -> dict[str, Any]:
     from rmqlb.verbs.parse import members
-    from rmqlb.verbs.selection import Selection
 
     if source == "-" and options.consumers == "@-":
         raise UsageError("-s - and --consumers @- both read stdin")
-    topics = tuple(dict.fromkeys(options.topic or ()))
-    consumers = None if options.consumers is None else members(options.consumers)
-    return Selection(names, topics, consumers, options.include_retry, tuple(options.sdk or ()))
+    return {
+        "group": options.group,
+        "topics": options.topic or (),
+        "consumers": None if options.consumers is None else members(options.consumers),
+        "include_retry": options.include_retry,
+        "sdk": options.sdk,
+    }
 
 
 class StrategyOptions(Struct, frozen=True):
@@ -196,6 +196,11 @@ class StrategyOptions(Struct, frozen=True):
         list[str] | None,
         strategies_option(metavar="KEY=VALUE", help="A setting of a strategy, as virtual-nodes=20; repeatable."),
     ] = None
+
+    @property
+    def texts(self) -> list[str]:
+        """The settings as typed."""
+        return self.strategy_option or []
 
 
 class OutputOptions(Struct, frozen=True):

@@ -19,8 +19,6 @@ from rmqlb.model.result import Result
 from rmqlb.verbs import amounts
 
 if TYPE_CHECKING:
-    from rmqlb.cli.common.reading import Reader
-    from rmqlb.model.progress import Progress
     from rmqlb.model.snapshot import ClusterSnapshot
     from rmqlb.views.report import Report
 
@@ -66,7 +64,7 @@ def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Term
 
 
 def show_verb(
-    ask: Callable[[Reader, Progress], Shown],
+    ask: Callable[..., Shown],
     report: Callable[[Shown], Report],
     source: SourceOptions,
     options: WatchOptions,
@@ -79,7 +77,7 @@ def show_verb(
     """Ask a verb and show its result, once or as long as it is watched.
 
     Args:
-        ask: the verb, given the source and whom to tell of its progress.
+        ask: the verb with its arguments; the source and `progress` follow here.
         report: what the result shows.
         source: the options of the source.
         options: whether to look again, and how often.
@@ -95,7 +93,7 @@ def show_verb(
 
     def look() -> SnapshotView:
         with terminal.progress(verb=verb) as progress:
-            result = ask(reader, progress)
+            result = ask(reader, progress=progress)
         return _view(result, report, unknown_hint)
 
     last: list[ClusterSnapshot] = []
@@ -114,7 +112,7 @@ def show_verb(
 
 
 def show_once(
-    ask: Callable[[Progress], Shown],
+    ask: Callable[..., Shown],
     report: Callable[[Shown], Report],
     terminal: Terminal,
     *,
@@ -123,7 +121,7 @@ def show_once(
 ) -> Shown:
     """Ask a verb that has its sources, show its result, and return it; the arguments are those of `show_verb`."""
     with terminal.progress(verb=verb) as progress:
-        result = ask(progress)
+        result = ask(progress=progress)
     seen = _view(result, report, unknown_hint)
     terminal.show(seen.report, seen.snapshot, seen.findings)
     judge(seen.tried, terminal)

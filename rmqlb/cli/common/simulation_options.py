@@ -1,19 +1,18 @@
 """The options of `simulate-rebalance` and `plan-rollout`: what happens, how consumers are configured, and trials."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from msgspec import Struct
 
 from rmqlb.cli.common.options import (
     GroupOptions,
     GroupsOptions,
+    SourceOptions,
     about_option,
     panel,
     shown_option,
 )
-
-if TYPE_CHECKING:
-    from rmqlb.verbs.group_simulation.inputs import ConsumerTexts, Happenings
+from rmqlb.cli.common.terminal import Terminal
 
 RATE_HINT = "say how many messages come: --rate R or --rates-since FILE"
 
@@ -65,12 +64,16 @@ class EventOptions(Struct, frozen=True):
     ] = False
 
     @property
-    def texts(self) -> "Happenings":
-        """The same for the verbs (raises UsageError)."""
+    def arguments(self) -> dict[str, Any]:
+        """The same for the verb (raises UsageError)."""
         from rmqlb.verbs.group_simulation.expand_events import event_texts
-        from rmqlb.verbs.group_simulation.inputs import Happenings
 
-        return Happenings(event_texts(self.event or ()), self.for_, self.all_new, self.broadcasting)
+        return {
+            "events": event_texts(self.event or ()),
+            "duration": self.for_,
+            "all_new": self.all_new,
+            "broadcasting": self.broadcasting,
+        }
 
 
 class MemberOptions(Struct, frozen=True):
@@ -115,21 +118,21 @@ class MemberOptions(Struct, frozen=True):
         str | None, members_option(metavar="FILE", help="An earlier snapshot: each queue's rate is what came since.")
     ] = None
 
-    @property
-    def texts(self) -> "ConsumerTexts":
-        """The same for the verbs."""
-        from rmqlb.verbs.group_simulation.inputs import ConsumerTexts
+    def arguments(self, source: SourceOptions, terminal: Terminal) -> dict[str, Any]:
+        """The same for a verb (raises UsageError)."""
+        from rmqlb.cli.common.reading import earlier_snapshot
 
-        return ConsumerTexts(
-            self.client,
-            self.orderly,
-            self.consumer_type or (),
-            self.consume_from,
-            self.timer or (),
-            self.latency,
-            self.consume_time,
-            self.rate or (),
-        )
+        return {
+            "client": self.client,
+            "orderly": self.orderly,
+            "consumer_types": self.consumer_type or (),
+            "consume_from": self.consume_from,
+            "timers": self.timer or (),
+            "latency": self.latency,
+            "consume_time": self.consume_time,
+            "rates": self.rate or (),
+            "rates_since": earlier_snapshot(source, self.rates_since, terminal),
+        }
 
 
 class TrialOptions(Struct, frozen=True):

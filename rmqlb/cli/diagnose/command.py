@@ -1,5 +1,7 @@
 """`rmqlb diagnose`."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,7 +15,7 @@ from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
     from rmqlb.model.condition import TriedCondition
-    from rmqlb.model.diagnosis import DiagnosisOfGroups
+    from rmqlb.model.diagnosis import Diagnosis
     from rmqlb.model.finding import Severity
     from rmqlb.verbs.source import Earlier
 
@@ -43,38 +45,39 @@ def diagnose(
     not an earlier look at it, or with --fail-on something is unknown, 5 endpoint unreachable.
     """
     from rmqlb.cli.common.reading import Reader
-    from rmqlb.verbs.diagnose import Diagnoser, diagnose_question
+    from rmqlb.model.diagnosis import DiagnosisOfGroups
+    from rmqlb.verbs import diagnose as verb
     from rmqlb.views.diagnosis.several import diagnoses_report
     from rmqlb.views.diagnosis.view import diagnosis_report
 
     terminal = Terminal("diagnose", output, more_formats=("jsonl", "prometheus"))
     check_watch(watching, source, None, terminal)
     lowest = _lowest(chosen.fail_on)
-    reader = Reader(source, terminal)
-    question = diagnose_question(
-        tuple(dict.fromkeys(chosen.group or ())),
-        strategy_options.strategy_option or (),
+    ask = partial(
+        verb.diagnose,
+        Reader(source, terminal),
+        chosen.group,
         all_groups=chosen.all_groups,
-        earlier=_earlier(looking, source, terminal),
         interval=looking.interval,
-        most=looking.looks,
+        looks=looking.looks,
         stacks=looking.stacks,
-        watched=watching.watch is not None,
+        strategy_options=strategy_options.texts,
+        watched=None if watching.watch is None else [],
     )
-    diagnoser = Diagnoser(question)
-    seen: list[DiagnosisOfGroups] = []
+    earlier = _earlier(looking, source, terminal)
+    seen: list[Diagnosis] = []
 
     def look() -> SnapshotView:
         with terminal.progress(verb="diagnosing") as progress:
-            whole = diagnoser.diagnose(reader, progress)
-        seen[:] = [whole]
-        tried = () if lowest is None else (_tried(whole, lowest),)
-        report = diagnoses_report(whole) if question.several else diagnosis_report(whole.groups[0])
-        return SnapshotView(report, whole.meta.snapshot, whole.meta.findings, tried)
+            found = ask(earlier=() if seen else earlier, progress=progress)  # a watch remembers them
+        seen[:] = found.groups if isinstance(found, DiagnosisOfGroups) else (found,)
+        tried = () if lowest is None else (_tried(seen, lowest),)
+        report = diagnoses_report(found) if isinstance(found, DiagnosisOfGroups) else diagnosis_report(found)
+        return SnapshotView(report, found.meta.snapshot, found.meta.findings, tried)
 
     show(look, watching, terminal)
-    if lowest is not None and any(each.unknown for whole in seen for each in whole.groups):
-        number = sum(bool(each.unknown) for whole in seen for each in whole.groups)
+    number = 0 if lowest is None else sum(bool(each.unknown) for each in seen)
+    if number:
         terminal.say(f"incomplete: --fail-on {lowest} could not be decided for all rules of {number} of the groups")
         raise typer.Exit(ExitCode.DATA)
 
@@ -114,10 +117,10 @@ def _lowest(text: "str | None") -> "Severity | None":
     )
 
 
-def _tried(whole: "DiagnosisOfGroups", lowest: "Severity") -> "TriedCondition":
+def _tried(groups: "Sequence[Diagnosis]", lowest: "Severity") -> "TriedCondition":
     from rmqlb.model.condition import TriedCondition
     from rmqlb.model.finding import ERROR, SEVERITIES
 
     most = SEVERITIES.index(lowest)
-    number = sum(SEVERITIES.index(one.severity) <= most for each in whole.groups for one in each.findings)
+    number = sum(SEVERITIES.index(one.severity) <= most for each in groups for one in each.findings)
     return TriedCondition("errors>0" if lowest == ERROR else "errors and warnings>0", number, number > 0)

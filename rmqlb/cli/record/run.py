@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common.fail_on import conditions, judge, require_known
+from rmqlb.cli.common.fail_on import judge, require_known
 from rmqlb.cli.common.options import SourceOptions, StrategyOptions
 from rmqlb.cli.common.pictures import draw
 from rmqlb.cli.common.reading import Reader
@@ -21,6 +21,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.recording import Recording
 from rmqlb.model.snapshot import ClusterSnapshot, is_pattern
 from rmqlb.verbs import amounts
+from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.strategies import Strategies
 from rmqlb.views.formats.machine import as_json_lines
 from rmqlb.views.record.view import recorded_group, recording_report

@@ -45,10 +45,10 @@ def simulate_receive(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to receive from,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.common.fail_on import conditions
     from rmqlb.cli.simulate_receive.inputs import gather
     from rmqlb.cli.simulate_receive.output import asked_for, write
     from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
+    from rmqlb.verbs.parse import conditions
 
     terminal = Terminal("simulate-receive", output)
     asked = conditions(what.fail_on or (), RECEIVE_FIGURES)

@@ -42,12 +42,12 @@ def simulate_send(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to write to,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.common.fail_on import conditions
     from rmqlb.cli.simulate_send.inputs import gather
     from rmqlb.cli.simulate_send.output import stream, write
     from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
     from rmqlb.model.limits import MOST_SEND_TRIALS
     from rmqlb.verbs import amounts
+    from rmqlb.verbs.parse import conditions
 
     terminal = Terminal("simulate-send", output, more_formats=("jsonl",))
     asked = conditions(what.fail_on or (), SEND_FIGURES)

@@ -32,6 +32,7 @@ from rmqlb.model.words import counted
 from rmqlb.sources.source_text import is_live
 from rmqlb.verbs.group_simulation.parse import rates as typed_rates
 from rmqlb.verbs.rates_since import rates_since
+from rmqlb.verbs.selection import Selection, select
 from rmqlb.verbs.strategies import Strategies
 
 _PLACEHOLDERS = "placeholder-ids"
@@ -48,8 +49,15 @@ class Gathered(Struct, frozen=True):
     consume_ms: Mapping[str, float]  # topic → how long a listener takes for a message
     findings: tuple[Finding, ...]
 
+    @property
+    def _has_a_size(self) -> bool:
+        """The present consumers have a client ID each, and all run one strategy and one library."""
+        present = self.on_topics.members
+        return len(set(present.client_ids)) == len(present.client_ids) and not (present.strategy_of or present.sdk_of)
+
     def told(self, size: GroupSize, conditions: tuple[TriedCondition, ...]) -> GroupSize:
-        """The size with the rates that it is made from, and the conditions."""
+        """The size with its rates, the conditions, and the present number of consumers if a size describes it."""
+        size = size if self._has_a_size else replace(size, consumers_now=None)
         if not self.consume_ms:
             return replace(size, conditions=conditions)
         of_topics = dict(self.rates_of_topics)
@@ -120,7 +128,8 @@ def _on_topics(snapshot: ClusterSnapshot, which: GroupOptions, strategies: Strat
     if (group is None or group.client_ids is None) and (which.topic or group is not None or not snapshot.groups):
         which = replace(which, consumers="1")
     settings_of, strategy = strategies.settings_for, names[0] if names else None
-    found = replace(which, group=None).selection(None).resolve(snapshot, which.group, settings_of, strategy=strategy)
+    chosen: Selection = select(**replace(which, group=None).arguments(None))
+    found = chosen.resolve(snapshot, which.group, settings_of, strategy=strategy)
     found.must_share()
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rmqlb.cli.common.fail_on import conditions, judge, require_known
+from rmqlb.cli.common.fail_on import judge, require_known
 from rmqlb.cli.common.options import SourceOptions, StrategyOptions
 from rmqlb.cli.common.pictures import check_folder, write_picture
 from rmqlb.cli.common.reading import earlier_snapshot, fetch
@@ -20,6 +20,7 @@ from rmqlb.cli.size_group.question import asked_of, strategies_of
 from rmqlb.engine.fail_on_figures.of_size import SIZE_FIGURES, try_on_size
 from rmqlb.engine.size.size_group import size_group
 from rmqlb.model.group_size import GroupSize
+from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.strategies import Strategies
 from rmqlb.views.size.facts import size_facts
 from rmqlb.views.size.svg import size_picture

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 from msgspec.structs import replace
 
-from rmqlb.cli.common.fail_on import conditions, judge, require_known
+from rmqlb.cli.common.fail_on import judge, require_known
 from rmqlb.cli.common.options import SourceOptions, StrategyOptions
 from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.terminal import Terminal
@@ -33,6 +33,7 @@ from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy, read_policy
 from rmqlb.verbs import amounts
 from rmqlb.verbs.globs import each_matches
+from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.strategies import Strategies
 from rmqlb.verbs.strategy_options import OPTION
 from rmqlb.views.sweep.view import sweep_report

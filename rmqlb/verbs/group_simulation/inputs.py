@@ -47,64 +47,51 @@ _CONSUME_FROM = {
 }
 
 
-class ConsumerTexts(Struct, frozen=True):
-    """How the consumers are configured, as users write it; None and () are what the source says, or the client's own.
+class SimulationArguments(Struct, frozen=True):
+    """What a caller says of the simulated groups, as `rmqlb.simulate_rebalance` documents it.
 
     Attributes:
-        client: version of the client library.
-        orderly: a MessageListenerOrderly: queues are locked.
-        consumer_type: `push`, `pull`, `lite-pull` or `assign` for all, or `ID=TYPE` for one.
-        consume_from: `last`, `first` or `timestamp`.
-        timer: clocks that differ from their defaults, as `rebalance-wait=10s`.
-        latency: a request's way to a broker and back.
-        consume_time: how long the listener takes for a message.
-        rate: messages per second of each topic, or of one as `TOPIC=R`.
+        strategies: the strategies that are named, with their settings.
+        earlier: the snapshot of `rates_since`.
+        may_join: consumers may join; not so where the verb makes its own events.
     """
 
-    client: str | None = None
-    orderly: bool = False
-    consumer_type: Sequence[str] = ()
-    consume_from: str | None = None
-    timer: Sequence[str] = ()
-    latency: str = "1ms"
-    consume_time: str = "0s"
-    rate: Sequence[str] = ()
-
-
-class Happenings(Struct, frozen=True):
-    """What the group goes through, as users write it.
-
-    Attributes:
-        event: what happens when, as `leave ID@30s`.
-        for_: how long is simulated; None is until the group has converged.
-        all_new: all consumers start with the simulation.
-        broadcasting: the group is BROADCASTING, whatever the source says.
-    """
-
-    event: Sequence[str] = ()
-    for_: str | None = None
+    strategies: Strategies
+    strategy: str | None
+    client: str | None
+    orderly: bool
+    consumer_types: tuple[str, ...]
+    consume_from: str | None
+    timers: tuple[str, ...]
+    latency: str
+    consume_time: str
+    rates: tuple[str, ...]
+    earlier: Earlier | None
+    seed: int
+    events: tuple[str, ...] = ()
+    duration: str | None = None
     all_new: bool = False
     broadcasting: bool = False
+    may_join: bool = True
 
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant, before anything is read (raises UsageError)."""
+        self.scenario()
 
-class SimulationQuestion(Struct, frozen=True):
-    """What is asked about each group.
-
-    Attributes:
-        scenario: what the arguments alone say.
-        configured: how the consumers are configured.
-        happens: what they go through; None of a verb that makes its own events.
-        strategy: what every consumer runs; None is what they report or show.
-        strategies: the strategies that are named, with their settings.
-        earlier: an earlier snapshot, for each queue's rate.
-    """
-
-    scenario: GroupScenario
-    configured: ConsumerTexts
-    happens: Happenings | None
-    strategy: str | None
-    strategies: Strategies
-    earlier: Earlier | None = None
+    def scenario(self) -> GroupScenario:
+        """What the arguments alone say (raises UsageError)."""
+        if self.client is not None:
+            consumer_profile_of(self.client)
+        return GroupScenario(
+            orderly=self.orderly,
+            timers=values.timers(self.timers),
+            latency_us=duration_us(self.latency, "--latency", zero=True),
+            consume_us=duration_us(self.consume_time, "--consume-time", zero=True),
+            consume_from=_consume_from(self.consume_from, CONSUME_FROM_LAST_OFFSET),
+            until_us=None if self.duration is None else duration_us(self.duration, "--for"),
+            all_new=self.all_new,
+            seed=self.seed,
+        )
 
 
 class Gathered(Struct, frozen=True):
@@ -117,34 +104,8 @@ class Gathered(Struct, frozen=True):
     sdks: tuple[SdkUse, ...]  # of all consumers that take part at any time
 
 
-def simulation_question(
-    configured: ConsumerTexts,
-    happens: Happenings | None,
-    strategy: str | None,
-    strategies: Strategies,
-    *,
-    seed: int,
-    earlier: Earlier | None = None,
-) -> SimulationQuestion:
-    """The question that options or arguments ask, so that a mistake in them needs no source (raises UsageError)."""
-    if configured.client is not None:
-        consumer_profile_of(configured.client)
-    over = happens or Happenings()
-    scenario = GroupScenario(
-        orderly=configured.orderly,
-        timers=values.timers(configured.timer),
-        latency_us=duration_us(configured.latency, "--latency", zero=True),
-        consume_us=duration_us(configured.consume_time, "--consume-time", zero=True),
-        consume_from=_consume_from(configured.consume_from, CONSUME_FROM_LAST_OFFSET),
-        until_us=None if over.for_ is None else duration_us(over.for_, "--for"),
-        all_new=over.all_new,
-        seed=seed,
-    )
-    return SimulationQuestion(scenario, configured, happens, strategies.optional(strategy), strategies, earlier)
-
-
 def gather(
-    question: SimulationQuestion,
+    asked: SimulationArguments,
     chosen: Selection,
     name: str | None,
     snapshot: ClusterSnapshot,
@@ -156,34 +117,34 @@ def gather(
     """The group and what is simulated (raises DataError, UsageError).
 
     Args:
-        question: what is asked about it.
+        asked: what the caller says of it.
         chosen: what is asked for, and `name`, which of its groups this is.
         snapshot: where the group was seen.
         source: where the snapshot comes from.
         broadcasting_too: a BROADCASTING group is allowed.
         elsewhere: routes of other topics that events and rates may be about: they do not happen to this group.
     """
-    happens, strategies = question.happens or Happenings(), question.strategies
-    found = chosen.resolve(snapshot, name, lambda *_: strategies.settings, strategy=question.strategy)
+    scenario, strategies = asked.scenario(), asked.strategies
+    found = chosen.resolve(snapshot, name, lambda *_: strategies.settings, strategy=asked.strategy)
     found.must_share(broadcasting=broadcasting_too)
-    broadcasting = happens.broadcasting or found.broadcasting
+    broadcasting = asked.broadcasting or found.broadcasting
     others = {broker.broker_name for route in elsewhere for broker in route.broker_datas}
-    events, of_events = read_events(happens.event, found.client_ids, found.pulled_routes, strategies, others)
-    strategies.must_apply(reported=question.strategy is None)
+    events, of_events = read_events(asked.events, found.client_ids, found.pulled_routes, strategies, others)
+    strategies.must_apply(reported=asked.strategy is None)
     found = found.with_settings(strategies.settings_for([route.topic for route in found.known_routes], found.name))
     joining = [event.subject for event in events if event.kind == "join"]
     chosen.require_named({*found.client_ids, *joining})
-    _require_somebody(found, events, may_join=question.happens is not None)
+    _require_somebody(found, events, may_join=asked.may_join)
     members, of_members = _members(found, broadcasting=broadcasting)
     own = found.settings
-    _within(events, question.scenario.until_us, happens.for_)
-    scenario, of_clients = _with_clients(question.scenario, question.configured, found, joining)
-    rates = _rates(question, chosen.wanted(source), found, snapshot, events, elsewhere)
+    _within(events, scenario.until_us, asked.duration)
+    scenario, of_clients = _with_clients(scenario, asked, found, joining)
+    rates = _rates(asked, chosen.wanted(source), found, snapshot, events, elsewhere)
     scenario = replace(scenario, events=events, broadcasting=broadcasting, rates=rates)
     findings = [*planning_findings(found, pop=False), *of_members, *of_clients, *of_events]
     if not broadcasting:
-        asked = found.pulled_queues, found.client_ids, own
-        findings += [*custom_findings(own.custom, *asked), *pin_findings(strategies.named, *asked)]
+        its = found.pulled_queues, found.client_ids, own
+        findings += [*custom_findings(own.custom, *its), *pin_findings(strategies.named, *its)]
     return Gathered(found, members, scenario, tuple(findings), _sdks(found, chosen, joining))
 
 
@@ -220,17 +181,17 @@ def _require_somebody(found: Group, events: Sequence[Event], *, may_join: bool) 
 
 
 def _with_clients(
-    scenario: GroupScenario, configured: ConsumerTexts, found: Group, joining: Sequence[str]
+    scenario: GroupScenario, asked: SimulationArguments, found: Group, joining: Sequence[str]
 ) -> tuple[GroupScenario, list[Finding]]:
     seen = None if found.assumed else found.seen
-    version, of_version = client_version(seen, configured.client)
-    said, said_of = values.consumer_types(configured.consumer_type)
+    version, of_version = client_version(seen, asked.client)
+    said, said_of = values.consumer_types(asked.consumer_types)
     usual, types, of_types = consumer_types(seen, said, said_of)
     require_members(said_of, {*found.client_ids, *joining}, "--consumer-type")
     scenario = replace(
         scenario,
         client_version=version,
-        consume_from=_consume_from(configured.consume_from, found.consume_from),
+        consume_from=_consume_from(asked.consume_from, found.consume_from),
         consumer_type=usual,
         consumer_types=types,
     )
@@ -251,7 +212,7 @@ def _consume_from(typed: str | None, observed: str) -> str:
 
 
 def _rates(
-    question: SimulationQuestion,
+    asked: SimulationArguments,
     wanted: Wanted,
     found: Group,
     snapshot: ClusterSnapshot,
@@ -259,5 +220,5 @@ def _rates(
     elsewhere: Sequence[TopicRouteData],
 ) -> Mapping[MessageQueue, float]:
     topics = dict.fromkeys(route.topic for route in (*found.pulled_routes, *elsewhere))
-    rates = spread_evenly(values.rates(question.configured.rate, list(topics)), found.pulled_routes, events)
-    return rates if question.earlier is None else rates_since(question.earlier, wanted, found, snapshot) | rates
+    rates = spread_evenly(values.rates(asked.rates, list(topics)), found.pulled_routes, events)
+    return rates if asked.earlier is None else rates_since(asked.earlier, wanted, found, snapshot) | rates
