@@ -273,16 +273,16 @@ def test_a_command_imports_no_other_command_and_what_they_share_imports_none() -
     assert {"simulate_send", "context", "pipeline"} <= seen
 
 
-MOST_LINES = 58
-"""Of a function without its docstring: what fits a screen."""
+MOST_LINES = 65
+"""Of what a function does, without its arguments and its docstring: what fits a screen."""
 
 
 def code_lines(node: ast.FunctionDef) -> int:
-    """How many lines a function has without its docstring."""
+    """How many lines a function has after its docstring."""
     first = node.body[0]
     docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    lines = (node.end_lineno or 0) - node.lineno + 1
-    return lines - ((first.end_lineno or 0) - first.lineno + 1 if docstring else 0)
+    begins = (first.end_lineno or 0) + 1 if docstring else first.lineno
+    return (node.end_lineno or 0) - begins + 1
 
 
 def test_a_function_fits_a_screen() -> None:

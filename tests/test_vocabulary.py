@@ -52,7 +52,6 @@ NOT_WORDS: Mapping[str, str] = {
 
 RIGHT: Mapping[str, str] = {
     r"\bMembers\b|\bmembers\b(?= =|, \[route\])": "the class of the Python API, and a variable that holds one",
-    r"(?<=[\"'|(`])members?(?=[\"'|)`])|\bmembers? \\?\|": "kinds of unread parts, in snapshots of 1.0 too",
     r"\bdump\b(?=[\"'|,}]|$| +(ConsumerGroup|or dashboard))|kind[\"']?: dump": "the kind of a source in JSON",
     r"\bdump/": "a folder of the code",
     r"\bthread dump\b": "what Java calls it",

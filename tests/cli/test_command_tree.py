@@ -102,7 +102,8 @@ def test_every_example_runs(family: str, tmp_path: Path, monkeypatch: pytest.Mon
             single = single[:1]
         for each in single:
             for example in each.help.examples:
-                must_run(each, example, tmp_path)
+                if "--every" not in example or family != "fetch-routes":  # without end: tests/cli/test_fetch_routes.py
+                    must_run(each, example, tmp_path)
 
 
 def shortened(example: str) -> str:

@@ -38,7 +38,6 @@ LINES = """
     config show
     schema show-groups
     explain unassigned-queues
-    help show-groups
 """
 COMMANDS = [shlex.split(line) for line in LINES.strip().splitlines()]
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")
