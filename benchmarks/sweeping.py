@@ -27,8 +27,6 @@ from rmqlb.model.sweep import FailureSweep
 from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy
 
 ROUNDS = 10**6
-SIMULATIONS = 20
-"""Of producers and of groups, each, as the command makes by itself."""
 HOLDS: dict[tuple[str, ...], Hold] = {
     ("sizes", "100 x 8 x 20"): Hold(most=250),
     ("strategies", "AVG"): Hold(most=60),
@@ -97,8 +95,8 @@ def policy() -> Policy:
 
 
 def sweep(snapshot: ClusterSnapshot, rules: Policy, jobs: int = 1) -> FailureSweep:
-    """Single losses and pairs of them, with the simulations that the command makes by itself."""
-    request = SweepRequest(sorted(snapshot.groups), sorted(snapshot.routes), simulations=SIMULATIONS, jobs=jobs)
+    """Single losses and pairs of them."""
+    request = SweepRequest(sorted(snapshot.groups), sorted(snapshot.routes), jobs=jobs)
     return sweep_snapshot(snapshot, rules, request, _DAY)[0]
 
 

@@ -247,15 +247,15 @@ _rmqlb_at_sweep_failures() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--zones|-p|--policy|--html) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--orderly|--at-once|--zone|--today|--simulations|--jobs) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--orderly|--at-once|--zone|--today|--jobs) :; return ;;
         --lose) _rmqlb_words consumer broker master host zone; return ;;
-        --fail-on) _rmqlb_beginnings counterexamples broken-cases broken-singles broken-already unwritable-topics unassigned imbalance idle moved lag-moved without-lock gap-ms failed-share 'unassigned[' 'imbalance[' 'idle[' 'moved[' 'lag-moved[' 'without-lock[' 'gap-ms[' 'failed-share['; return ;;
+        --fail-on) _rmqlb_beginnings counterexamples broken-cases broken-singles broken-already unwritable-topics unassigned imbalance idle moved lag-moved without-lock 'unassigned[' 'imbalance[' 'idle[' 'moved[' 'lag-moved[' 'without-lock['; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words counterexamples broken-already groups topics unjudged losses summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --orderly --lose --at-once --zone --zones --policy --today --print-policy --simulations --jobs --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --orderly --lose --at-once --zone --zones --policy --today --print-policy --jobs --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_simulate_send() {

@@ -292,11 +292,10 @@ def _sweep(draw: Draw) -> object:
         "zones": _one_of(None, {"z": ["*"]}, {"z": "x"}, {"z": ["10.0.0.0/99"]}, {"z": []}),
         "at_once": _one_of(1, 2, 3),
         "orderly": _one_of((), ["a"], {"x@1"}, ["none"]),
-        "simulations": _one_of(0, 0, 1, -1),
     }
     given: Any = {name: wrong(draw, make) for name, make in options.items() if draw.random() < 0.4}
     groups: Any = wrong(draw, _by_name(_MEMBERS))
-    return _API.sweep_failures(groups, wrong(draw, _many(_ROUTE, 2)), **{"simulations": 0, **given})
+    return _API.sweep_failures(groups, wrong(draw, _many(_ROUTE, 2)), **given)
 
 
 def _pick(draw: Draw) -> object:

@@ -263,7 +263,6 @@ def test_sizes_of_groups_are_measured_by_how_many_there_are() -> None:
 
 def test_sweeps_are_measured_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "ROUNDS", 1000)
-    monkeypatch.setattr(sweeping, "SIMULATIONS", 1)
     section = sweeping.sizes(1, chosen=((1, 2, 3), (2, 2, 3)))
     assert [row[0] for row in section.rows] == ["1 x 2 x 3", "2 x 2 x 3"]
     assert [bool(row[6]) for row in section.rows] == [False, True]

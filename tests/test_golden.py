@@ -29,7 +29,7 @@ BASIC = {
     "simulate-rebalance": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'join 192.0.2.2@inst9@10s'",
     "plan-rollout": f"plan-rollout {EXAMPLE} --group order-svc --to-strategy AVG_BY_CIRCLE --pause 20s --trials 5",
     "size-group": f"size-group {EXAMPLE} --group order-svc --max-imbalance 1.1 --no-idle --survive 1 --consumers 7..12",
-    "sweep-failures": f"sweep-failures {EXAMPLE} --simulations 2",
+    "sweep-failures": f"sweep-failures {EXAMPLE}",
     "record": "record --replay examples/recording.json",
     "check": f"check -p examples/policy.yaml {EXAMPLE} --today 2027-01-01",
     "simulate-send": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@#5-#9 --messages 12 --latency 1ms",

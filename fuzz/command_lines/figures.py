@@ -174,18 +174,16 @@ def _of_size(data: Json) -> Iterator[tuple[str, float | None]]:
 
 
 def _of_sweep(data: Json) -> Iterator[tuple[str, float | None]]:
-    """Those of groups and topics are of the worst case of all, and of each; what was not simulated adds nothing."""
+    """Those of groups are of the worst case of all, and of each."""
     cases = {"broken-cases": data["cases"]["broken"], "broken-singles": data["cases"]["brokenSingles"]}
     cases["unwritable-topics"] = sum(topic["unwritable"] > 0 for topic in data["topics"])
     for name in SWEEP_FIGURES.names:
         if name in cases or _camel(name) in data:
             yield name, cases[name] if name in cases else len(data[_camel(name)])
             continue
-        about = "topic" if name == "failed-share" else "group"
-        worst = [(each[about], (each[_camel(name)] or {}).get("value")) for each in data[f"{about}s"]]
+        worst = [(each["group"], (each[_camel(name)] or {}).get("value")) for each in data["groups"]]
         known = [value for _, value in worst if value is not None]
-        is_known = len(known) == len(worst) or (known and name in ("gap-ms", "failed-share"))
-        yield name, max(known, default=0) if is_known else None
+        yield name, max(known, default=0) if len(known) == len(worst) else None
         yield from ((f"{name}[{subject}]", value) for subject, value in worst if "]" not in subject)
 
 

@@ -43,7 +43,7 @@ _FIGURES = {
     ),
     "record": ("changed", "unassigned", "longest-gap-at-most-ms", "convergence-at-most-ms", "differences"),
     "plan-rollout": ("takes-ms", "misassigned", "longest-gap-ms", "taken"),
-    "sweep-failures": ("counterexamples", "broken-cases", "unassigned", "moved", "failed-share", "gap-ms"),
+    "sweep-failures": ("counterexamples", "broken-cases", "unassigned", "moved", "without-lock"),
     "simulate-receive": ("wait-max-ms", "wait-p95-ms", "back-max-ms", "left", "receives", "unpolled-ms"),
     "size-group": ("unsatisfied", "consumers", "queues-per-broker", "imbalance", "idle"),
     "simulate-send": ("lost", "stored", "attempts", "failing-ms", "longest-send-ms", "share[broker-a]"),

@@ -41,18 +41,6 @@ class LossParts(Loss, frozen=True):
     addresses: tuple[str, ...] = ()
 
 
-class Simulated(Struct, frozen=True):
-    """How many simulations ran, for the worst cases.
-
-    Attributes:
-        ran: how many.
-        of: how many there would be for all cases; those that are the same by symmetry counted once.
-    """
-
-    ran: int
-    of: int
-
-
 class CaseCounts(Struct, frozen=True, rename="camel"):
     """How many cases there are; a case is a loss, or two at once.
 
@@ -109,13 +97,10 @@ class TopicOutcome(Struct, frozen=True, rename="camel"):
     Attributes:
         writable_brokers: brokers with a master and with queues that can be written.
         writable_queues: queues on them that can be written.
-        failed_share: share of failed attempts, 0 to 1, by simulate-send for as long as the failure is news to the
-            producer; 0 where none of its brokers is lost, null where it was not simulated.
     """
 
     writable_brokers: int
     writable_queues: int
-    failed_share: float | None = None
 
 
 class Counterexample(Struct, frozen=True, rename="camel"):
@@ -133,9 +118,9 @@ class Counterexample(Struct, frozen=True, rename="camel"):
         cases: how many cases are alike: so many losses at once break the same limit with the same value.
         group: what the group comes to; null of a topic.
         topic: what the topic comes to; null of a group.
-        gap_ms: the longest time in which a queue has no owner meanwhile, of a few simulations; null where none ran.
         command: the command that shows it in full; null where no command line can name what is lost.
-        gap_command: the command that makes the simulations of the gap; null where none ran, or none can name it.
+        gap_command: the command that simulates how long queues have no owner meanwhile; null of a topic, where queues
+            stay without an owner or no consumer is left, and where no command line can name what is lost.
     """
 
     rule: str
@@ -149,7 +134,6 @@ class Counterexample(Struct, frozen=True, rename="camel"):
     cases: int
     group: GroupOutcome | None = None
     topic: TopicOutcome | None = None
-    gap_ms: float | None = None
     command: str | None = None
     gap_command: str | None = None
 
@@ -222,7 +206,6 @@ class GroupWorst(Struct, frozen=True, rename="camel"):
         moved: queues that move.
         lag_moved: messages waiting in them.
         without_lock: queues of an orderly group that no broker locks.
-        gap_ms: the longest time in which a queue has no owner, of the cases that were simulated; null when none was.
     """
 
     group: str
@@ -239,7 +222,6 @@ class GroupWorst(Struct, frozen=True, rename="camel"):
     moved: Worst | None
     lag_moved: Worst | None
     without_lock: Worst | None
-    gap_ms: Worst | None = None
 
 
 class TopicWorst(Struct, frozen=True, rename="camel"):
@@ -252,7 +234,6 @@ class TopicWorst(Struct, frozen=True, rename="camel"):
         unwritable: of these, those that leave no queue to write.
         broken: cases that break a limit of it.
         least_writable: the fewest brokers left that producers can write to.
-        failed_share: the largest share of failed attempts, of the cases that were simulated; null when none was.
     """
 
     topic: str
@@ -261,7 +242,6 @@ class TopicWorst(Struct, frozen=True, rename="camel"):
     unwritable: int
     broken: int
     least_writable: Worst
-    failed_share: Worst | None
 
 
 class FailureSweep(Struct, frozen=True, rename="camel"):
@@ -278,8 +258,6 @@ class FailureSweep(Struct, frozen=True, rename="camel"):
         groups: the worst of each group, the worst first.
         topics: the worst of each topic, the worst first.
         unjudged: what could not be judged.
-        sends: simulations of producers.
-        gaps: simulations of groups.
         conditions: what --fail-on asked for.
     """
 
@@ -293,8 +271,6 @@ class FailureSweep(Struct, frozen=True, rename="camel"):
     groups: tuple[GroupWorst, ...]
     topics: tuple[TopicWorst, ...]
     unjudged: tuple[Unjudged, ...]
-    sends: Simulated
-    gaps: Simulated
     conditions: tuple[TriedCondition, ...] = ()
 
     @property

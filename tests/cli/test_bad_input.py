@@ -950,12 +950,6 @@ SWEEP = [
         "see rmqlb sweep-failures --help",
     ),
     Bad(
-        "sweep-failures -s EXAMPLE --simulations -1",
-        USAGE,
-        "invalid value for '--simulations': -1 is not in the range 0<=x<=10000",
-        "see rmqlb sweep-failures --help",
-    ),
-    Bad(
         "sweep-failures -s EXAMPLE --jobs 0",
         USAGE,
         "invalid value for '--jobs': 0 is not in the range 1<=x<=256",
@@ -976,10 +970,10 @@ SWEEP = [
         "there are the groups audit-svc, bill-svc, order-svc",
     ),
     Bad(
-        "sweep-failures -s EXAMPLE --fail-on gaps>1",
+        "sweep-failures -s EXAMPLE --fail-on idles>1",
         USAGE,
-        "--fail-on 'gaps>1': there is no figure gaps",
-        "did you mean gap-ms?",
+        "--fail-on 'idles>1': there is no figure idles",
+        "did you mean idle?",
     ),
     Bad(
         "sweep-failures --print-policy -p x",

@@ -18,7 +18,7 @@ from tests.engine.sweep.clusters import broker, cluster, consumers, route
 
 from .run import EXAMPLE, error_of, run
 
-BASE = ("sweep-failures", "-s", EXAMPLE, "--simulations", "1")
+BASE = ("sweep-failures", "-s", EXAMPLE)
 
 
 def data(*args: str) -> Any:
@@ -36,9 +36,7 @@ def test_every_counterexample_comes_with_a_command_that_shows_its_figures() -> N
         assert shown.code == 0, one["command"]
         result = json.loads(shown.stdout)["data"]
         if one["about"] == "topic":
-            totals = result["totals"]
-            share = one["topic"]["failedShare"]
-            assert share in (None, totals["failedAttempts"] / totals["attempts"])
+            assert result["totals"]["failedAttempts"] > 0
             continue
         summary, group = result["summary"], one["group"]
         keys = ("unassigned", "idle", "imbalance", "moved", "lagMoved", "duplicateOwners")
@@ -46,7 +44,7 @@ def test_every_counterexample_comes_with_a_command_that_shows_its_figures() -> N
         assert (summary["after"]["consumers"], summary["after"]["queues"]) == (group["consumers"], group["queues"])
 
 
-def test_the_gap_of_a_counterexample_is_what_its_command_simulates(tmp_path: Path) -> None:
+def test_the_gap_of_a_counterexample_is_simulated_by_its_command(tmp_path: Path) -> None:
     policy = tmp_path / "p.yaml"
     policy.write_text(
         "rules: [{name: r, groups: ['*'], limits: {minConsumers: 3, movedOnBrokerLoss: 0%, withoutLock: 0}}]"
@@ -58,19 +56,20 @@ def test_the_gap_of_a_counterexample_is_what_its_command_simulates(tmp_path: Pat
     snapshot = cluster(groups, [route("T", brokers, [3, 4])])
     source.write_text(snapshot_text(snapshot, (), "fetch-routes"))
     ran = run("sweep-failures", "-s", str(source), "-p", str(policy), "--orderly", "h", "-o", "json")
-    found = [each for each in json.loads(ran.stdout)["data"]["counterexamples"] if each["gapMs"] is not None]
+    found = [each for each in json.loads(ran.stdout)["data"]["counterexamples"] if each["gapCommand"] is not None]
     texts = [re.findall(r"'(\S+) [^']*'", each["gapCommand"]) for each in found]
     assert {each for its in texts for each in its} == {"host-loss", "crash", "broker-down"}
     for one in found:
         _, *words = shlex.split(one["gapCommand"])
         figures = json.loads(run(*words, "-o", "json").stdout)["data"]["trials"]["figures"]
-        assert figures["longestGapMs"]["max"] == one["gapMs"], one["gapCommand"]
+        owners_die = "crash" in one["gapCommand"] or "host-loss" in one["gapCommand"]
+        assert (figures["longestGapMs"]["max"] > 0) == owners_die, one["gapCommand"]
 
 
 def test_a_command_that_would_fill_a_screen_is_left_to_files() -> None:
     ids = [f"10.1.0.{n % 250}@{'x' * 20}{n}" for n in range(60)]
     text = snapshot_text(cluster([consumers("g", ids, ["T"])], [route("T", (broker("a", "10.0.0.1"),), [4])]), (), "")
-    line = ("sweep-failures", "-s", "-", "--lose", "zone", "--zone", "10.1.*=z", "--simulations", "0")
+    line = ("sweep-failures", "-s", "-", "--lose", "zone", "--zone", "10.1.*=z")
     shown = run(*line, "-o", "table", stdin=text).stdout
     assert re.search(r"in full  \d{4} characters: --section counterexamples -o plain has them", shown)
     told = run(*line, "--section", "counterexamples", "-o", "plain", stdin=text).stdout
@@ -141,8 +140,6 @@ def test_the_built_in_policy_is_printed_to_edit(tmp_path: Path) -> None:
         ("imbalance[order-svc]>2", 0),
         ("imbalance>2", 3),
         ("moved[bill-svc]>99%", 3),
-        ("failed-share>=100%", 3),
-        ("gap>1h", 0),
         ("unwritable-topics=100%", 3),
         ("lag-moved>0", 0),
     ],
@@ -204,5 +201,5 @@ def test_without_a_counterexample_that_is_the_verdict() -> None:
     brokers = broker("a", "10.0.0.1"), broker("b", "10.0.0.2"), broker("c", "10.0.0.3")
     group = consumers("g", [f"10.1.0.{n}@a" for n in range(1, 6)], ["T"])
     text = snapshot_text(cluster([group], [route("T", brokers, [4, 4, 4])]), (), "fetch-routes")
-    ran = run("sweep-failures", "-s", "-", "-o", "table", "--simulations", "0", stdin=text)
+    ran = run("sweep-failures", "-s", "-", "-o", "table", stdin=text)
     assert ran.stdout.splitlines()[0] == "none of 190 cases breaks a limit"

@@ -38,7 +38,7 @@ LINES: dict[str, tuple[str, ...]] = {
     "simulate-receive": ("-t", "OrderEvents", "--messages", "20", "--target-wait", "1s"),
     "select-queue": ("-t", "OrderEvents", "--key", "a", "--key", "b", "--write-queues", "16"),
     "size-group": ("-g", "order-svc", "--consumers", "2..9"),
-    "sweep-failures": ("--simulations", "2"),
+    "sweep-failures": (),
     "show-owners": ("-g", "order-svc"),
 }
 

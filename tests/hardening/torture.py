@@ -45,7 +45,7 @@ WRITING: dict[str, tuple[str, ...]] = {
     "simulate-rebalance --html": (*REBALANCE, "--html", "FILE"),
     "record --svg": ("record", "--replay", RECORDING, "--svg", "FILE"),
     "record --html": ("record", "--replay", RECORDING, "--html", "FILE"),
-    "sweep-failures --html": ("sweep-failures", "-s", EXAMPLE, "--simulations", "0", "--html", "FILE"),
+    "sweep-failures --html": ("sweep-failures", "-s", EXAMPLE, "--html", "FILE"),
     "context add": ("context", "add", "here", "-s", "rocketmq://127.0.0.1:9876"),
 }
 """Every command and option that writes a file; `context` writes the one file there is."""

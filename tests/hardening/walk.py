@@ -41,8 +41,6 @@ ON_A_SNAPSHOT = {
         str(Path(__file__).parent / "policy.yaml"),
         "--today",
         "2026-11-21",
-        "--simulations",
-        "1",
     ),
     "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
 }

@@ -158,7 +158,7 @@ def test_losses_are_those_of_sweep_failures(strategy: str) -> None:
         members = Members(tuple(group.members), strategy, sdk=next(iter(group.sdks.values()), "java"))
         found = sweep_failures(
             {"g": members}, routes(group), limits=LIMITS, kinds=("consumer", "broker", "master", "host"),
-            at_once=1, simulations=0,
+            at_once=1,
         )  # fmt: skip
         (its,) = found.groups
         for name in ("unassigned", "imbalance", "idle", "moved"):

@@ -50,7 +50,7 @@ class LostOptions(Struct, frozen=True):
 
 
 class HeldOptions(Struct, frozen=True):
-    """What is held against each case, and what is worked out besides."""
+    """What is held against each case, and what is shown."""
 
     policy: Annotated[
         str | None,
@@ -64,9 +64,6 @@ class HeldOptions(Struct, frozen=True):
     print_policy: Annotated[
         bool, Option("--print-policy", help="Print the built-in policy as YAML with comments, to edit, and end.")
     ] = False
-    simulations: Annotated[
-        int, Option(metavar="N", min=0, max=10_000, help="For the worst cases: simulations of gaps, and of producers.")
-    ] = 20
     jobs: Annotated[int, Option(metavar="N", min=1, max=256, help="Processes among which groups are divided.")] = 1
     html: Annotated[str | None, shown_option(metavar="FILE|-", help="Write all tables as one HTML page.")] = None
     fail_on: Annotated[

@@ -75,7 +75,6 @@ def run(
         zones=zones,
         in_part=bool(chosen.group or chosen.topic),
         at_once=lost.at_once,
-        simulations=held.simulations,
         jobs=held.jobs,
         commands=Commands(_source_words(source), _option_words(strategy_options)),
     )

@@ -8,7 +8,7 @@ from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.snapshot import suggestion
-from rmqlb.model.sweep import FailureSweep, GroupWorst, TopicWorst, Worst
+from rmqlb.model.sweep import FailureSweep, GroupWorst, Worst
 
 _CASES: dict[str, Callable[[FailureSweep], float]] = {
     "counterexamples": lambda sweep: len(sweep.counterexamples),
@@ -29,16 +29,10 @@ _GROUPS: dict[str, Callable[[GroupWorst], Worst | None]] = {
     "moved": lambda group: group.moved,
     "lag-moved": lambda group: group.lag_moved,
     "without-lock": lambda group: group.without_lock,
-    "gap-ms": lambda group: group.gap_ms,
 }
-_TOPICS: dict[str, Callable[[TopicWorst], Worst | None]] = {"failed-share": lambda topic: topic.failed_share}
 _OF_ALL = ("unassigned", "moved")
 """Figures of groups of which a percentage is of the group's queues."""
-_NOT_SIMULATED = ("gap-ms", "failed-share")
-"""Figures of which only the worst cases are known: what was not simulated adds nothing."""
-SWEEP_FIGURES = Figures(
-    (*_CASES, *_GROUPS, *_TOPICS), of_subject=(*_GROUPS, *_TOPICS), shares=(*_WHOLES, *_OF_ALL, "failed-share")
-)
+SWEEP_FIGURES = Figures((*_CASES, *_GROUPS), of_subject=tuple(_GROUPS), shares=(*_WHOLES, *_OF_ALL))
 
 
 def try_on_sweep(condition: Condition, sweep: FailureSweep) -> TriedCondition:
@@ -46,21 +40,13 @@ def try_on_sweep(condition: Condition, sweep: FailureSweep) -> TriedCondition:
     if condition.name in _CASES:
         whole = _WHOLES[condition.name](sweep) if condition.percent else None
         return condition.try_on(_CASES[condition.name](sweep), whole)
-    if condition.name in _TOPICS:
-        topics = [each for each in sweep.topics if condition.subject in (None, each.topic)]
-        _must_be_there(condition, "topics", topics, [each.topic for each in sweep.topics])
-        return _worst(condition, [(_TOPICS[condition.name](each), 1) for each in topics])
     groups = [each for each in sweep.groups if condition.subject in (None, each.group)]
-    _must_be_there(condition, "groups", groups, [each.group for each in sweep.groups])
-    return _worst(condition, [(_GROUPS[condition.name](each), each.queues) for each in groups])
-
-
-def _must_be_there(condition: Condition, kind: str, found: Sequence[object], names: Sequence[str]) -> None:
-    if condition.subject is not None and not found:
+    if condition.subject is not None and not groups:
         raise UsageError(
-            f"--fail-on {condition.text!r}: {condition.subject} is not among the {kind} looked at",
-            hint=suggestion(kind, condition.subject, names),
+            f"--fail-on {condition.text!r}: {condition.subject} is not among the groups looked at",
+            hint=suggestion("groups", condition.subject, [each.group for each in sweep.groups]),
         )
+    return _worst(condition, [(_GROUPS[condition.name](each), each.queues) for each in groups])
 
 
 def _worst(condition: Condition, figures: Sequence[tuple[Worst | None, float]]) -> TriedCondition:
@@ -68,7 +54,6 @@ def _worst(condition: Condition, figures: Sequence[tuple[Worst | None, float]]) 
     met = [each for each in tried if each.met]
     if met:
         return max(met, key=lambda each: each.value or 0)
-    unknown = len(tried) < len(figures) and (condition.name not in _NOT_SIMULATED or not tried)
-    if unknown:
+    if len(tried) < len(figures):
         return condition.try_on(None)
     return max(tried, key=lambda each: each.value or 0, default=condition.try_on(0, 1))

@@ -35,7 +35,6 @@ DEFAULT_LIMITS: Mapping[str, float] = {
 }
 """Those of the command's built-in policy."""
 _HERE = Seen("given", None)
-_MOST_SIMULATIONS = 10_000
 _NO_DAY = date.min  # there is no waiver to look at
 
 
@@ -48,7 +47,6 @@ def sweep_failures(
     zones: Mapping[str, Sequence[str]] | None = None,
     at_once: int = 2,
     orderly: Collection[str] = (),
-    simulations: int = 20,
 ) -> FailureSweep:
     """Every loss of consumers, brokers, masters, hosts and zones, alone and in pairs: the least that break a limit.
 
@@ -61,12 +59,11 @@ def sweep_failures(
         zones: zone → patterns of addresses, broker names and client IDs, or networks; without them brokers' zoneName.
         at_once: how many losses come together at most, 1 or 2.
         orderly: groups that consume in order.
-        simulations: how many simulations of producers and of groups, each, for the worst cases.
 
     Raises:
         UsageError: an argument is not what it can be, a zone has nothing in it, or there are too many cases.
     """
-    _check(groups, limits, kinds, zones or {}, at_once, orderly, simulations)
+    _check(groups, limits, kinds, zones or {}, at_once, orderly)
     check_routes(routes)
     request = SweepRequest(
         tuple(groups),
@@ -74,7 +71,6 @@ def sweep_failures(
         kinds=kinds,
         zones=[ZoneRule(zone, pattern) for zone, patterns in (zones or {}).items() for pattern in patterns],
         at_once=at_once,
-        simulations=simulations,
     )
     unjudged: list[Unjudged] = []
     sightings = {route.topic: RouteSighting(route, _HERE) for route in routes}
@@ -99,7 +95,6 @@ def _check(
     zones: Mapping[str, Sequence[str]],
     at_once: object,
     orderly: Collection[str],
-    simulations: object,
 ) -> None:
     require(groups, Mapping[str, Members], "groups")
     require(limits, Mapping[str, float], "limits")
@@ -107,7 +102,6 @@ def _check(
     require(zones, Mapping[str, Sequence[str]], "zones")
     require(at_once, Annotated[int, Meta(ge=1, le=2)], "at_once")
     require(orderly, Collection[str], "orderly")
-    require(simulations, Annotated[int, Meta(ge=0, le=_MOST_SIMULATIONS)], "simulations")
     for members in groups.values():
         check_settings(members.settings)
     if empty := [zone for zone, patterns in zones.items() if not patterns]:

@@ -22,7 +22,6 @@ from rmqlb.engine.sweep.in_processes import each_in_processes
 from rmqlb.engine.sweep.losses import Cluster, ZoneRule, cluster_of, empty_zones, losses, without_zone
 from rmqlb.engine.sweep.subject import MOST_STEPS, AnySwept, Judged, Swept, judge_cases, rules_for
 from rmqlb.engine.sweep.topic_cases import TopicCases, topic_cases
-from rmqlb.engine.sweep.with_simulations import with_simulations
 from rmqlb.engine.sweep.worst import (
     already_broken,
     badness,
@@ -38,7 +37,7 @@ from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.policy import GROUP, TOPIC, About, Limit, Policy, Rule
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.model.sweep import LOSS_KINDS, Counterexample, FailureSweep, GroupOutcome, LossKind, Simulated, Unjudged
+from rmqlb.model.sweep import LOSS_KINDS, Counterexample, FailureSweep, GroupOutcome, LossKind, Unjudged
 
 MOST_COMPUTED = 5_000_000
 """Pairs of losses of one group or topic; more take minutes and gigabytes."""
@@ -56,7 +55,6 @@ class SweepRequest(Struct, frozen=True):
         in_part: groups and topics are some of the cluster's, so that a zone may have nothing of them.
         at_once: how many losses come together at most, 1 or 2.
         orderly: groups that consume in order, whether they report it or not.
-        simulations: how many simulations of producers and of groups, each, for the worst cases.
         most_steps: of the work of the pairs of losses of each group.
         jobs: processes among which groups are divided.
         commands: how commands name the source; None where there is none that a command could read.
@@ -70,7 +68,6 @@ class SweepRequest(Struct, frozen=True):
     in_part: bool = False
     at_once: int = 2
     orderly: Collection[str] = ()
-    simulations: int = 20
     most_steps: int = MOST_STEPS
     jobs: int = 1
     commands: Commands | None = None
@@ -120,7 +117,8 @@ def sweep_cases(
     of_topics = list(_topics_swept(topics, policy, takers, request, unjudged, progress))
     swept: list[AnySwept] = [*of_groups, *of_topics]
     counts = count_cases(len(taken), swept, request.at_once)
-    found = [each for subject in swept for each in counterexamples(subject, taken)]
+    commands = None if request.commands is None else request.commands.on(request.only_topics)
+    found = [each for subject in swept for each in counterexamples(subject, taken, commands)]
     kept, waived = _waived(found, policy, today)
     result = FailureSweep(
         policy=policy.where,
@@ -137,11 +135,7 @@ def sweep_cases(
             sorted((topic_worst(each, taken, counts, request.at_once) for each in of_topics), key=worst_topic)
         ),
         unjudged=(*unjudged, *_unknown(swept)),
-        sends=Simulated(0, 0),
-        gaps=Simulated(0, 0),
     )
-    commands = None if request.commands is None else request.commands.on(request.only_topics)
-    result = with_simulations(result, of_groups, of_topics, taken, commands, request.simulations, progress)
     findings += _in_part(of_groups)
     if told := without_zone(taken, cluster):
         text = f"in no zone: {told}; they are lost with their host, not with a zone"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
+from rmqlb.engine.sweep.commands import Commands
 from rmqlb.engine.sweep.effects import CaseClass, Effect
 from rmqlb.engine.sweep.group_cases import GroupCases
 from rmqlb.engine.sweep.losses import Taken
@@ -33,7 +34,7 @@ def losses_of(case: Sequence[int], taken: Sequence[Taken]) -> tuple[Loss, ...]:
     return tuple(taken[place].loss for place in case)
 
 
-def counterexamples(swept: AnySwept, taken: Sequence[Taken]) -> Iterator[Counterexample]:
+def counterexamples(swept: AnySwept, taken: Sequence[Taken], commands: Commands | None) -> Iterator[Counterexample]:
     """The least losses of a group or topic that break a limit; those alike together, with the most moves for all.
 
     Alike are as many losses of the same kinds that break the same limit with the same value.
@@ -45,7 +46,8 @@ def counterexamples(swept: AnySwept, taken: Sequence[Taken]) -> Iterator[Counter
             alike.setdefault((kinds, swept.judged.broken[mask][place]), []).append(mask)
         for (_, value), masks in alike.items():
             mask = max(masks, key=lambda each: _moved(swept, each))
-            outcome = swept.of.outcome(swept.effect(mask))
+            effect, case = swept.effect(mask), swept.judged.classes[mask].first
+            outcome, lost = swept.of.outcome(effect), [taken[each] for each in case]
             yield Counterexample(
                 rule=rule.name,
                 severity=rule.severity,
@@ -54,10 +56,12 @@ def counterexamples(swept: AnySwept, taken: Sequence[Taken]) -> Iterator[Counter
                 limit=limit.name,
                 bound=limit.bound,
                 value=value,  # type: ignore[arg-type]
-                losses=losses_of(swept.judged.classes[mask].first, taken),
+                losses=losses_of(case, taken),
                 cases=sum(swept.judged.classes[each].cases for each in masks),
                 group=outcome if isinstance(outcome, GroupOutcome) else None,
                 topic=outcome if isinstance(outcome, TopicOutcome) else None,
+                command=None if commands is None else commands.in_full(swept.of, effect, lost),
+                gap_command=None if commands is None else commands.gap(swept.of, effect, lost),
             )
 
 
@@ -145,7 +149,7 @@ def _worst(
 
 
 def topic_worst(swept: Swept[TopicCases], taken: Sequence[Taken], counts: CaseCounts, at_once: int) -> TopicWorst:
-    """The worst of a topic; its producers' share of failed attempts is put in when it is simulated."""
+    """The worst of a topic."""
     cases = swept.of
     now = cases.outcome(Effect())
     least, losses, unwritable = now.writable_brokers, tuple[Loss, ...](), set()
@@ -162,5 +166,4 @@ def topic_worst(swept: Swept[TopicCases], taken: Sequence[Taken], counts: CaseCo
         unwritable=swept.cases_with(unwritable, counts.singles, at_once),
         broken=swept.broken_cases(counts.singles, at_once),
         least_writable=Worst(least, losses),
-        failed_share=None,
     )

@@ -103,7 +103,7 @@ def _swept(limits: Mapping[str, float], group: RunningGroup) -> FailureSweep:
     members = replace(group.members, settings=replace(group.members.settings, group=_NAME))
     # Of a static topic it is not known which queues a broker takes with it.
     kinds = _OF_CONSUMERS if logical else _KINDS
-    found = sweep_failures({_NAME: members}, routes, limits=limits, kinds=kinds, at_once=1, simulations=0)
+    found = sweep_failures({_NAME: members}, routes, limits=limits, kinds=kinds, at_once=1)
     if not found.groups:
         raise DataError(next((one.why for one in found.unjudged if one.name == _NAME), "it could not be swept"))
     return found

@@ -104,8 +104,6 @@ def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
         Column("cases", "cases", "number"),
         Column("moved", "moved", "number", of=lambda one: "" if one.group is None else one.group.moved),
         Column("lag moved", "lagMoved", "number", of=lambda one: "" if one.group is None else one.group.lag_moved),
-        Column("gap", "gapMs", "ms", of=lambda one: "" if one.group is None else one.gap_ms),
-        Column("failed", "failedShare", "share", of=lambda one: "" if one.topic is None else one.topic.failed_share),
         Column("rule", "rule"),
         Column("command", "command"),
         Column("gap command", "gapCommand"),
@@ -134,7 +132,7 @@ def _block(broken: Sequence[Counterexample]) -> Block:
         Part("breaks", tuple((breaks_text(one), alike_text(one)) for one in broken), _MOST_BROKEN),
         Part("then", ((costs_text(first), ""),)),
         *_commands("in full", [one.command for one in broken]),
-        *_commands("gap", [one.gap_command for one in broken if one.gap_ms is not None]),
+        *_commands("gap", [one.gap_command for one in broken]),
     ]
     return Block(tuple(parts), first.severity, f"without {losses_text(first.losses)}")
 
@@ -163,7 +161,7 @@ def _already(sweep: FailureSweep) -> Section:
     return Section("broken-already", "broken while nothing is lost", columns, rows, named_only=not rows, heads=4)
 
 
-def _figure(title: str, name: str, key: str, fold: int, kind: Any = "number") -> tuple[Column, Column]:
+def _figure(title: str, name: str, key: str, fold: int) -> tuple[Column, Column]:
     """The largest of a figure, and which losses give it."""
 
     def value(worst: Any) -> Cell:
@@ -171,7 +169,7 @@ def _figure(title: str, name: str, key: str, fold: int, kind: Any = "number") ->
         return None if found is None else found.value
 
     return (
-        Column(title, key, kind, fold=fold, of=value),
+        Column(title, key, "number", fold=fold, of=value),
         Column("", f"{key}Losses", shown=False, of=lambda worst: worst_text(getattr(worst, name))),
     )
 
@@ -189,7 +187,6 @@ def _groups(groups: Sequence[GroupWorst]) -> Section:
         *_figure("move", "moved", "moved", 0),
         *_figure("lag moved", "lag_moved", "lagMoved", 2),
         *_figure("without lock", "without_lock", "withoutLock", 7),
-        *_figure("longest gap", "gap_ms", "gapMs", 1, "ms"),
         Column("strategy", "strategy", fold=8),
         Column("basis", "basis", shown=False),
         Column("computed", "computed", "number", shown=False),
@@ -207,7 +204,6 @@ def _topics(topics: Sequence[TopicWorst]) -> Section:
         Column("cases", "cases", "number", fold=2),
         Column("none writable", "unwritable", "number"),
         Column("break a limit", "broken", "number"),
-        *_figure("failed attempts", "failed_share", "failedShare", 1, "share"),
     )
     brief = first_places(len(topics), _MOST_ROWS)
     title = "topics, each figure in its worst case"
@@ -248,10 +244,6 @@ def _summary(sweep: FailureSweep) -> Section:
         ("single losses that break a limit", c.broken_singles),
         ("counterexamples", len(sweep.counterexamples)),
         ("waived", sweep.waived),
-        ("simulations of gaps", sweep.gaps.ran),
-        ("of", sweep.gaps.of),
-        ("simulations of producers", sweep.sends.ran),
-        ("of", sweep.sends.of),
     )
     columns = (Column("", "figure"), Column("value", "value", "number"))
     return Section("summary", "summary", columns, rows, audience="scripts")

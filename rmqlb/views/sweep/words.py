@@ -18,7 +18,6 @@ from rmqlb.model.sweep import (
 )
 from rmqlb.model.words import counted, messages
 from rmqlb.views.check.words import allowed_text, amount_text
-from rmqlb.views.report import about, percent
 
 
 def losses_text(losses: Sequence[Loss]) -> str:
@@ -62,11 +61,11 @@ def many(number: int, noun: str) -> str:
 def costs_text(one: Counterexample) -> str:
     """What is left of the group or topic, and what it costs."""
     if one.group is not None:
-        return ", ".join(_group_costs(one.group, one.gap_ms))
+        return ", ".join(_group_costs(one.group))
     return ", ".join(_topic_costs(one.topic)) if one.topic is not None else ""
 
 
-def _group_costs(o: GroupOutcome, gap_ms: float | None) -> Iterator[str]:
+def _group_costs(o: GroupOutcome) -> Iterator[str]:
     if not o.consumers:
         yield f"no consumer left, {counted(o.queues, 'queue')} unassigned"
         return
@@ -82,15 +81,11 @@ def _group_costs(o: GroupOutcome, gap_ms: float | None) -> Iterator[str]:
         yield f"{messages(o.lag_moved, 'waiting ')} in them"
     if o.without_lock:
         yield f"{counted(o.without_lock, 'queue')} that no broker locks"
-    if gap_ms is not None:
-        yield f"longest gap {about(gap_ms)}"
 
 
 def _topic_costs(o: TopicOutcome) -> Iterator[str]:
     yield f"{counted(o.writable_brokers, 'writable broker')} left"
     yield counted(o.writable_queues, "writable queue")
-    if o.failed_share is not None:
-        yield f"{percent(o.failed_share)} of attempts fail until producers have the new route"
 
 
 def kinds_text(sweep: FailureSweep) -> str:

@@ -99,7 +99,7 @@ def zones(snapshot: ClusterSnapshot) -> tuple[ZoneRule, ...]:
 
 def request(snapshot: ClusterSnapshot, **more: object) -> SweepRequest:
     """All that is in the snapshot."""
-    values = {"zones": zones(snapshot), "simulations": 0, **more}
+    values = {"zones": zones(snapshot), **more}
     return SweepRequest(sorted(snapshot.groups), sorted(snapshot.routes), **values)  # type: ignore[arg-type]
 
 

@@ -51,9 +51,7 @@ def test_given_groups_come_to_what_a_snapshot_of_them_comes_to(snapshot: Cluster
     for name, each in told.items():  # which topics a group consumes, only its subscriptions say
         topics = {topic for its in each.subscribed.values() for topic in its} or snapshot.routes.keys()
         assume(topics == set(snapshot.groups[name].topics or ()))
-    assert figures(sweep_failures(told, routes, limits=shares, zones=patterns, simulations=0)) == figures(
-        swept(snapshot)
-    )
+    assert figures(sweep_failures(told, routes, limits=shares, zones=patterns)) == figures(swept(snapshot))
 
 
 def test_the_limits_without_any_are_those_of_the_command() -> None:
@@ -63,13 +61,13 @@ def test_the_limits_without_any_are_those_of_the_command() -> None:
 
 def test_orderly_groups_are_those_that_are_named() -> None:
     slaves = route("T", (broker("a", "10.0.0.1", "10.0.0.3"),), [4])
-    found = sweep_failures(GROUPS, [slaves], limits={"withoutLock": 0}, orderly=["g"], simulations=0)
+    found = sweep_failures(GROUPS, [slaves], limits={"withoutLock": 0}, orderly=["g"])
     assert [(each.value, each.losses[0].name, each.command) for each in found.counterexamples] == [(4, "a", None)]
-    assert sweep_failures(GROUPS, [slaves], limits={"withoutLock": 0}, simulations=0).counterexamples == ()
+    assert sweep_failures(GROUPS, [slaves], limits={"withoutLock": 0}).counterexamples == ()
 
 
 def test_groups_that_share_nothing_are_named_as_not_judged() -> None:
-    found = sweep_failures({"g": replace(GROUPS["g"], broadcasting=True)}, [ROUTE], simulations=0)
+    found = sweep_failures({"g": replace(GROUPS["g"], broadcasting=True)}, [ROUTE])
     assert [(each.name, "BROADCASTING" in each.why) for each in found.unjudged] == [("g", True)]
 
 

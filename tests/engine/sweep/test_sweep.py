@@ -11,8 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.send.horizon import long_enough
-from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.engine.sweep.commands import Commands
 from rmqlb.engine.sweep.losses import ZoneRule
 from rmqlb.engine.sweep.sweep import sweep_snapshot
@@ -20,8 +18,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.group import BROADCASTING, ConsumerGroup
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
 from rmqlb.model.process_queue import ConsumerEvidence
-from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
-from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, Failure, Reaction, SendScenario
+from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from rmqlb.model.sweep import Counterexample, FailureSweep, Loss, LossParts, Worst
 
@@ -156,43 +153,26 @@ def test_a_client_id_that_a_command_line_takes_for_a_number_has_no_command() -> 
     assert only(sweep).command is None
 
 
-def simulated_share(here: TopicRouteData, name: str, reaction: Reaction, notices_us: int) -> float:
-    failure = Failure(name, reaction, notices_us=notices_us)
-    totals = simulate_send(here, long_enough(SendScenario(failures=(failure,))), trace=False).totals
-    return totals.failed_attempts / totals.attempts
+def test_the_gap_of_a_loss_is_simulated_by_a_command_that_ends_processes_and_silences_machines() -> None:
+    def gap(kind: str, **more: object) -> str | None:
+        commands = Commands(("-s", "x"))
+        return only(swept(two_brokers(), limited(minConsumers=3), kinds=(kind,), commands=commands, **more)).gap_command
+
+    assert gap("consumer", at_once=1) == f"rmqlb simulate-rebalance -s x -g g --event 'crash {IDS[0]}@0s' --trials 3"
+    lost = f"rmqlb simulate-rebalance -s x -g g --event 'host-loss {IDS[0]}@0s' --trials 3"
+    assert gap("host", at_once=1, zones=()) == lost
+    assert gap("consumer", at_once=1, orderly=("g",)) == (
+        f"rmqlb simulate-rebalance -s x -g g --event 'crash {IDS[0]}@0s' --trials 3 --orderly"
+    )
 
 
-def test_failed_attempts_are_those_that_simulate_send_counts() -> None:
-    snapshot = two_brokers()
-    here = snapshot.routes["T"].route
-    sweep = swept(snapshot, policy({}, {"writableBrokers": 2}), kinds=("broker",), at_once=1, simulations=9)
-    (topic,) = sweep.topics
-    refused = simulated_share(here, "a", Reaction("refused", "refused", 0, REFUSED_US), 0)
-    assert (topic.failed_share or Worst(0, ())).value == refused > 0
-    assert (only(sweep).topic is not None, sweep.sends.ran, sweep.sends.of) == (True, 2, 2)
-    silent = swept(snapshot, policy({}, {"writableBrokers": 2}), kinds=("host",), at_once=1, simulations=9)
-    share = simulated_share(here, "a", Reaction("timeout", "timeout"), HOST_LOSS_US)
-    assert (silent.topics[0].failed_share or Worst(0, ())).value == share > 0
-
-
-def test_topics_of_one_shape_are_simulated_once() -> None:
-    brokers = broker("a", "10.0.0.1"), broker("b", "10.0.0.2")
-    snapshot = cluster([], [route("T", brokers, [4, 4]), route("U", brokers, [4, 4]), route("V", brokers, [4, 2])])
-    sweep = swept(snapshot, policy({}, {"writableBrokers": 1}), kinds=("broker",), simulations=99)
-    assert (sweep.sends.ran, sweep.sends.of) == (6, 6)
-    assert sweep.topics[0].failed_share == sweep.topics[1].failed_share
-    few = swept(snapshot, policy({}, {"writableBrokers": 1}), kinds=("broker",), simulations=1)
-    assert (few.sends.ran, few.sends.of) == (1, 6)
-
-
-def test_a_killed_consumer_leaves_a_short_gap_and_a_lost_machine_a_long_one() -> None:
-    killed = swept(two_brokers(), limited(minConsumers=3), kinds=("consumer",), at_once=1, simulations=9)
-    lost = swept(two_brokers(), limited(minConsumers=3), kinds=("host",), at_once=1, simulations=9, zones=())
-    first, second = only(killed).gap_ms, only(lost).gap_ms
-    assert first is not None
-    assert second is not None
-    assert first < 20_000
-    assert second > 100_000
+def test_what_leaves_no_consumer_or_a_queue_without_an_owner_has_no_gap_to_simulate() -> None:
+    commands = Commands(("-s", "x"))
+    sweep = swept(two_brokers(IDS[:1]), limited(minConsumers=1), kinds=("consumer",), commands=commands)
+    assert only(sweep).command is not None
+    assert only(sweep).gap_command is None
+    topics = swept(two_brokers(), policy({}, {"writableBrokers": 2}), kinds=("broker",), at_once=1, commands=commands)
+    assert only(topics).gap_command is None
 
 
 def test_what_cannot_be_judged_is_named() -> None:
