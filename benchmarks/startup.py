@@ -1,15 +1,13 @@
-"""What the start of commands takes and imports, in units of `import typer`: `python -m benchmarks.startup`."""
+"""What the start of commands takes, in units of `import typer`: `python -m benchmarks.startup`."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.imports import OURS, SHOWN, imports
 from benchmarks.installation import ROOT, Installation, installation
 from benchmarks.measuring import Spread, in_turns, machine, markdown, ratio
 
@@ -25,13 +23,11 @@ class Case:
     Attributes:
         arguments: rmqlb's.
         hold: on its processor time, in units of the peer's.
-        most_modules: on the modules of our own.
         configured: there is a configuration file.
     """
 
     arguments: tuple[str, ...]
     hold: float | None = None
-    most_modules: int | None = None
     configured: bool = False
 
     @property
@@ -44,16 +40,14 @@ class Case:
 SOURCE = ("-s", EXAMPLE)
 GROUP = (*SOURCE, "-g", "order-svc")
 PLAN = ("plan-rebalance", *GROUP, "--add", "1", "-o")
-OWNERS = ("show-owners", *GROUP, "-o")
 CASES = (
-    Case(("--version",), hold=1.5, most_modules=7),
-    Case(("--help",), hold=4.0, most_modules=7),
+    Case(("--version",), hold=1.5),
+    Case(("--help",), hold=4.0),
     Case(("plan-rebalance", *SOURCE, "--help"), hold=4.0),
-    Case((*PLAN, "json"), hold=2.0, most_modules=176),
+    Case((*PLAN, "json"), hold=2.0),
     Case((*PLAN, "json"), hold=2.3, configured=True),
     Case((*PLAN, "table"), hold=3.0),
     Case((*PLAN, "table"), hold=3.3, configured=True),
-    Case((*OWNERS, "table"), most_modules=179),
 )
 
 
@@ -96,21 +90,6 @@ def broken(ratios: dict[str, Spread]) -> list[str]:
     ]
 
 
-def import_table(program: Sequence[str]) -> tuple[str, list[str]]:
-    """The table of what each command imports, and a line for each hold that is broken."""
-    rows, complaints = [], []
-    for case in CASES:
-        if case.most_modules is None:
-            continue
-        found = imports(program, case.arguments)
-        rows.append((f"`{case.name}`", *map(found.cell, SHOWN), f"≤ {case.most_modules}"))
-        if found.modules[OURS] > case.most_modules:
-            complaints.append(
-                f"{case.name}: {found.modules[OURS]} modules of rmqlb, and at most {case.most_modules} are allowed"
-            )
-    return markdown(("modules (share of the import time)", *SHOWN, "hold on rmqlb's"), rows), complaints
-
-
 def main() -> None:
     """Measure, print the table, and with `--check` end with 1 when a hold is broken."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.startup", description=__doc__)
@@ -121,12 +100,10 @@ def main() -> None:
     sys.stdout.write(f"{machine()}, {options.rounds} turns\n\n")
     with installation(options.venv) as installed:
         ratios = measured(installed, options.rounds)
-        table, too_many = import_table((installed.python, installed.rmqlb))
     holds = {case.name: f"≤ {case.hold}" for case in CASES if case.hold is not None}
     rows = [(f"`{name}`", spread, holds.get(name, "")) for name, spread in ratios.items()]
     sys.stdout.write(markdown(("command, whole process", "time / `import typer`", "hold"), rows) + "\n")
-    sys.stdout.write(f"\n{table}\n")
-    complaints = [*broken(ratios), *too_many]
+    complaints = broken(ratios)
     sys.stdout.writelines(f"\nhold broken: {line}\n" for line in complaints)
     sys.exit(1 if options.check and complaints else 0)
 

@@ -24,7 +24,6 @@ from benchmarks import (
 )
 from benchmarks.allocation import HELD, LISTED, SIZES, STRATEGIES, Group, Row, checksum
 from benchmarks.cluster import as_bytes, group_name, make_cluster, topic_name
-from benchmarks.imports import parse
 from benchmarks.measuring import MEGABYTE, Spread, Usage, markdown, peak_megabytes, ratio, run
 from benchmarks.rocketmq import VERSION, Selections
 from benchmarks.sections import Section
@@ -102,19 +101,6 @@ def test_start_up_is_held() -> None:
     for name, hold in held.items():
         (line,) = startup.broken(kept | {name: Spread(hold + 0.01, 0.5, 9.0)})
         assert line.startswith(f"{name}: ")
-
-
-def test_what_a_command_imports_is_counted_and_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    table, complaints = startup.import_table((sys.executable, "-m", "rmqlb"))
-    assert len(table.splitlines()) == 2 + sum(case.most_modules is not None for case in startup.CASES)
-    assert complaints == []
-    monkeypatch.setattr(startup, "CASES", (startup.Case(("--version",), most_modules=1),))
-    assert "at most 1 are allowed" in startup.import_table((sys.executable, "-m", "rmqlb"))[1][0]
-
-
-def test_only_the_lines_of_the_import_report_are_read() -> None:
-    found = parse(["warning: x", "import time: self [us] | c | n", "import time:  30 |  40 |     rich.text"])
-    assert (found.cell("rich"), found.cell("typer")) == ("1 (100%)", "–")
 
 
 @pytest.mark.parametrize(("megabytes", "lines"), [(300, 0), (301, 1)])
