@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from rmqlb.cli.main import app
 from rmqlb.views.formats.text import visible
 from rmqlb.views.report import FORMATS
+from tests.support.mismatches import every_case
 
 EXAMPLE = str(Path(__file__).parent.parent / "examples" / "cluster.json")
 COMMANDS = {
@@ -49,7 +50,7 @@ def snapshot(topic: str, broker: str, group: str, client_ids: list[str], queues:
     return json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@every_case("name", COMMANDS)
 def test_json_and_yaml_hold_the_same(name: str) -> None:
     as_json, as_yaml = (run(name, *COMMANDS[name], "-o", fmt) for fmt in ("json", "yaml"))
     assert as_json.exit_code == as_yaml.exit_code == 0
@@ -60,7 +61,7 @@ def test_json_and_yaml_hold_the_same(name: str) -> None:
     assert as_json.stderr == as_yaml.stderr == ""
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@every_case("name", COMMANDS)
 def test_csv_has_one_header_and_whole_rows(name: str) -> None:
     rows = list(csv.reader(io.StringIO(run(name, *COMMANDS[name], "-o", "csv", "-q").stdout, newline="")))
     assert len(rows) > 1
@@ -81,8 +82,8 @@ def test_csv_columns_do_not_depend_on_what_is_known() -> None:
     assert known == unknown
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("fmt", FORMATS)
+@every_case("name", COMMANDS)
+@every_case("fmt", FORMATS)
 def test_hostile_names_reach_no_format_raw(name: str, fmt: str) -> None:
     text = snapshot(EVIL, EVIL, EVIL, [EVIL, "=cmd|' /C calc'!A0", "x" * 10_000])
     arguments = [] if name == "show-route" else ["--explain"]
@@ -99,15 +100,15 @@ def test_hostile_names_reach_no_format_raw(name: str, fmt: str) -> None:
         )
 
 
-@pytest.mark.parametrize("columns", [20, 60, 80, 200])
-@pytest.mark.parametrize("name", COMMANDS)
+@every_case("columns", [20, 60, 80, 200])
+@every_case("name", COMMANDS)
 def test_tables_fit_their_terminal(name: str, columns: int) -> None:
     result = run(name, *COMMANDS[name], "-o", "table", columns=columns)
     assert result.exit_code == 0
     assert max(map(len, result.stdout.splitlines())) <= columns
 
 
-@pytest.mark.parametrize("fmt", ["table", "plain", "markdown"])
+@every_case("fmt", ["table", "plain", "markdown"])
 def test_nothing_is_cut_or_wrapped_in_a_pipe(fmt: str) -> None:
     long = "10.0.0.1@" + "1234567890" * 15
     shown = run("plan-rebalance", "-s", "-", "-o", fmt, stdin=snapshot("T", "b", "g", [long])).stdout
@@ -129,7 +130,7 @@ def test_colour_is_never_the_only_sign() -> None:
     assert "= same" in shown
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@every_case("name", COMMANDS)
 def test_equal_input_gives_equal_bytes(name: str) -> None:
     for fmt in FORMATS:
         once, again = (run(name, *COMMANDS[name], "-o", fmt).stdout for _ in range(2))

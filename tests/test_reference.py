@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import pytest
-
+from tests.support.mismatches import every_case
 from tools.docs_site import on_page_markdown
 from tools.manual.markdown import as_markdown, file_of, row
 from tools.manual.roff import Marked, Page, bold, escaped, italic
@@ -20,7 +19,7 @@ def page_of(text: str) -> Page:
     return page
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "shown"),
     [
         ('a - b, it\'s "x" ~ ^ %', 'a - b, it\'s "x" ~ ^ %'),
@@ -51,7 +50,7 @@ def test_a_bar_in_a_cell_does_not_end_it() -> None:
     assert row(("a|b", "c")) == "| a\\|b | c |"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("place", "link", "shown"),
     [
         ("architecture.md", "[guide](../CONTRIBUTING.md)", "guide (`CONTRIBUTING.md`)"),

@@ -46,6 +46,7 @@ from rmqlb.views.report import FORMATS, Report
 from tests.cli.configured import Desk
 from tests.cli.run import EXAMPLE, run
 from tests.support.any_value import any_of
+from tests.support.mismatches import every_case
 from tests.support.pages import DOCS, blocks
 from tests.support.schemas import must_fit, problems, published, schema_of
 from tests.test_golden import GOLDEN, ROOT
@@ -85,7 +86,7 @@ def test_every_command_has_a_schema_and_every_schema_is_of_commands() -> None:
     assert described - commands == set()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_case("name", NAMES)
 def test_a_schema_is_one_of_json_schema_2020_12(name: str) -> None:
     schema = schema_of(name)
     Draft202012Validator.check_schema(schema)
@@ -95,7 +96,7 @@ def test_a_schema_is_one_of_json_schema_2020_12(name: str) -> None:
     assert yaml.load(run("schema", name, "-o", "yaml").stdout, SAFE_LOADER) == schema
 
 
-@pytest.mark.parametrize("result", RESULTS, ids=lambda result: str(result.name))
+@every_case("result", RESULTS, ids=lambda result: str(result.name))
 def test_a_shape_says_what_it_is_and_what_each_key_means(result: Result) -> None:
     defs = {**json_schema(result)["$defs"], "": json_schema(result)}
     for name, schema in defs.items():
@@ -110,7 +111,7 @@ def test_a_shape_says_what_it_is_and_what_each_key_means(result: Result) -> None
         ], f"{name} describes each key once, in order"
 
 
-@pytest.mark.parametrize("path", [*recorded("json"), *recorded("yaml")], ids=lambda path: str(path.name))
+@every_case("path", [*recorded("json"), *recorded("yaml")], ids=lambda path: str(path.name))
 def test_every_recorded_result_fits(path: Path) -> None:
     value = json.loads(printed(path)) if ".json." in path.name else yaml.load(printed(path), SAFE_LOADER)
     must_fit(value)
@@ -139,7 +140,7 @@ def test_the_example_and_what_is_written_by_hand_are_snapshots() -> None:
     must_fit(json.loads(json.dumps(yaml.safe_load(by_hand))), "rmqlb/snapshot")
 
 
-@pytest.mark.parametrize("path", recorded("json"), ids=lambda path: str(path.name))
+@every_case("path", recorded("json"), ids=lambda path: str(path.name))
 def test_a_key_more_is_noticed_and_allowed_and_a_key_less_is_not(path: Path) -> None:
     """Of every object of every recorded result, of those alike one each; a snapshot may leave out keys."""
     value = json.loads(printed(path))
@@ -351,7 +352,7 @@ def test_a_generated_fleet_fits(tmp_path: Path) -> None:
     assert value["data"]["badFiles"]
 
 
-@pytest.mark.parametrize(
+@every_case(
     "words",
     [
         ("show-route",),
@@ -379,7 +380,7 @@ def test_the_strict_schema_is_really_strict() -> None:
     assert not published("error").is_valid({**good, "schema": "rmqlb/plan", "error": error})
 
 
-@pytest.mark.parametrize("name", known_names())
+@every_case("name", known_names())
 def test_a_schema_goes_by_its_commands_and_by_its_own_name(name: str) -> None:
     ran = run("schema", *name.split())
     assert (ran.code, ran.stderr) == (0, "")
@@ -388,8 +389,8 @@ def test_a_schema_goes_by_its_commands_and_by_its_own_name(name: str) -> None:
     assert json.loads(ran.stdout)["title"] == result.name
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
-@pytest.mark.parametrize("name", NAMES)
+@every_case("fmt", FORMATS)
+@every_case("name", NAMES)
 def test_a_schema_is_shown_in_every_format(name: str, fmt: str) -> None:
     ran = run("schema", name, "-o", fmt)
     assert (ran.code, ran.stderr) == (0, "")

@@ -14,6 +14,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.views.explanations import explanations
+from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard, endless, giving, reset, silent
 from tests.support.schemas import must_fit
 
@@ -1033,12 +1034,12 @@ def must_end(ran: Ran, code: int, error: str, hint: str | None) -> None:
     assert EXPLANATIONS[failed.code].exit_code == code
 
 
-@pytest.mark.parametrize("bad", ALL, ids=name)
+@every_case("bad", ALL, ids=name)
 def test_bad_input_ends_in_one_line_and_the_documented_code(bad: Bad, folder: Path) -> None:
     must_end(run(*bad.args(folder)), bad.code, bad.error.format(folder), bad.hint)
 
 
-@pytest.mark.parametrize("bad", WITHOUT_FORMAT, ids=name)
+@every_case("bad", WITHOUT_FORMAT, ids=name)
 def test_in_json_bad_input_is_one_object_on_stderr(bad: Bad, folder: Path) -> None:
     plain = run(*bad.args(folder))
     ran = run(*bad.args(folder), env={"RMQLB_OUTPUT": "json"})
@@ -1056,8 +1057,8 @@ def test_a_process_ends_the_same_way(bad: Bad, folder: Path) -> None:
     must_end(start(*bad.args(folder)), bad.code, bad.error.format(folder), bad.hint)
 
 
-@pytest.mark.parametrize("flags", [("-o", "json"), ("-ojson",), ("--output", "json"), ("--output=json",)])
-@pytest.mark.parametrize("wrong", ["--bogus", "--add=-1"])
+@every_case("flags", [("-o", "json"), ("-ojson",), ("--output", "json"), ("--output=json",)])
+@every_case("wrong", ["--bogus", "--add=-1"])
 def test_json_is_asked_for_in_every_spelling_even_of_a_line_that_cannot_be_parsed(
     flags: tuple[str, ...], wrong: str
 ) -> None:
@@ -1065,7 +1066,7 @@ def test_json_is_asked_for_in_every_spelling_even_of_a_line_that_cannot_be_parse
     assert json.loads(ran.stderr)["error"]["exitCode"] == ran.code == USAGE
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("setting", "value", "error"),
     [
         ("RMQLB_SOURCE_TIMEOUT", "soon", "RMQLB_SOURCE_TIMEOUT soon: not a time"),
@@ -1105,8 +1106,8 @@ def test_an_argument_that_is_no_text_is_told(place: str) -> None:
     must_end(ran, USAGE, "an argument is not UTF-8 text: a\\udcff\\udcfe", None)
 
 
-@pytest.mark.parametrize("fmt", ["plain", "json"])
-@pytest.mark.parametrize(
+@every_case("fmt", ["plain", "json"])
+@every_case(
     "place",
     ["--group", "--topic", "-s", "--add", "--strategy", "--section", "--fail-on", "--source-timeout", "--bogus="],
 )
@@ -1169,7 +1170,7 @@ LIVE = {
 }
 
 
-@pytest.mark.parametrize("case", LIVE)
+@every_case("case", LIVE)
 def test_a_live_source_that_misbehaves_ends_in_one_line(case: str) -> None:
     options, fields, code, error = LIVE[case]
     with dashboard(replace(fields, stop=threading.Event(), asked=[])) as replay:
@@ -1194,7 +1195,7 @@ def test_a_password_is_in_no_output(tmp_path: Path) -> None:
             assert b"wr0ng-one" in replay.posted[0]
 
 
-@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o606])
+@every_case("mode", [0o644, 0o640, 0o620, 0o606])
 def test_a_password_file_that_others_can_open_is_refused(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "password"
     path.write_text("wr0ng-one\n")
@@ -1212,7 +1213,7 @@ ROUTE = """{"queueDatas":[{"brokerName":"a","readQueueNums":4,"writeQueueNums":4
 "brokerDatas":[{"brokerName":"a","brokerAddrs":{"0":"10.0.0.1:10911"}}]}"""
 
 
-@pytest.mark.parametrize("format_", ["table", "plain", "markdown", "csv", "json", "yaml"])
+@every_case("format_", ["table", "plain", "markdown", "csv", "json", "yaml"])
 def test_a_route_without_queues_is_shown(format_: str) -> None:
     ran = run(SHOW, "-s", "-", "--topic", "T", "-o", format_, stdin='{"queueDatas":[],"brokerDatas":[]}')
     assert ran.code == 0

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from rmqlb.views.report import FORMATS
+from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard
 from tests.test_golden import BASIC
 from tools.manual.tree import CommandPage, command_tree
@@ -278,7 +279,7 @@ def test_a_source_in_the_file_that_holds_a_password_is_refused_and_not_shown(des
         assert CANARY not in ran.stderr
 
 
-@pytest.mark.parametrize("before", ["http://me:", "HTTPS://me:", " http://me:", "http:me:", "rocketmq://", "ftp://me:"])
+@every_case("before", ["http://me:", "HTTPS://me:", " http://me:", "http:me:", "rocketmq://", "ftp://me:"])
 def test_a_source_of_the_line_that_holds_a_password_is_nowhere_shown_whole(before: str) -> None:
     for secret in (CANARY, quote(CANARY, "")):
         source = f"{before}{secret}@127.0.0.1:1"

@@ -8,13 +8,14 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
 from rmqlb.pipeline.spark.settings import parse_conf
 from rmqlb.sources.native.address_map import parse_address_map
+from tests.support.mismatches import every_case
 from tools.manual.tree import CommandPage, OptionPage, command_tree
 
 from .run import EXAMPLE, error_of, run
 
 SINGLE = [command for command in command_tree().all() if not command.commands]
 OPTIONS = [(command, option) for command in SINGLE for option in command.options]
-each_single_valued = pytest.mark.parametrize(
+each_single_valued = every_case(
     ("command", "option"),
     [(c, o) for c, o in OPTIONS if o.metavar is not None and not o.repeatable],
     ids=lambda value: value.typed if isinstance(value, CommandPage) else value.names[-1],
@@ -63,7 +64,7 @@ def test_the_line_goes_before_the_environment_and_is_no_second_value() -> None:
     assert run("show-route", "-s", EXAMPLE, env={"RMQLB_SOURCE": "nowhere"}).code == 0
 
 
-@pytest.mark.parametrize("secret", ["http://me:s3cret@h", "rocketmq://s3cret@h:9876", "http://h/?token=s3cret"])
+@every_case("secret", ["http://me:s3cret@h", "rocketmq://s3cret@h:9876", "http://h/?token=s3cret"])
 def test_a_login_in_a_url_is_not_repeated(secret: str) -> None:
     ran = run("show-route", "-s", secret, "-s", "http://h", "--debug")
     assert ran.code == ExitCode.USAGE
@@ -84,7 +85,7 @@ KEYED = [
 ]
 
 
-@pytest.mark.parametrize(("line", "option", "first", "second"), KEYED, ids=str)
+@every_case(("line", "option", "first", "second"), KEYED, ids=str)
 def test_one_thing_is_given_one_value(line: str, option: str, first: str, second: str) -> None:
     import shlex
 

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from rmqlb.cli.help_pages import PARTS, commands, help_page, quick_answer
+from tests.support.mismatches import every_case
 from tools.manual.files import HELP_PAGES, all_files
 from tools.manual.help_page import COMMON, SHARED_PANELS
 from tools.manual.tree import CommandPage, command_tree
@@ -18,7 +19,7 @@ from .run import ROOT, error_of, run, start
 ALL = list(command_tree().all())
 HELP = ("--help", "--help-all", "--version")
 
-each_command = pytest.mark.parametrize("command", ALL, ids=lambda command: command.typed)
+each_command = every_case("command", ALL, ids=lambda command: command.typed)
 
 
 def shown(command: CommandPage, *, everything: bool = False) -> str:
@@ -86,7 +87,7 @@ def test_every_way_to_ask_shows_the_same_page(command: CommandPage) -> None:
         assert run(*line) == (text, "", 0)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "line",
     [
         ("plan-rebalance", "-s", "nowhere", "--help"),
@@ -101,7 +102,7 @@ def test_help_among_other_options_is_found_by_parsing(line: tuple[str, ...]) -> 
     assert run(*line) == (help_page(path, everything="--help-all" in line), "", 0)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("line", "name", "hint"),
     [
         (("help", "plan-rebalanc"), "plan-rebalanc", "did you mean plan-rebalance"),

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
+from tests.support.mismatches import every_case
 from tools.manual.tree import command_tree
 
 from .configured import Desk, settings
@@ -161,7 +162,7 @@ def test_a_format_for_all_commands_is_not_for_one_that_lacks_it(desk: Desk) -> N
 
 
 @pytest.mark.usefixtures("desk")
-@pytest.mark.parametrize(
+@every_case(
     ("variable", "problem"),
     [
         ("RMQLB_SOURCE_TIMEOUT", "RMQLB_SOURCE_TIMEOUT x: not a time"),

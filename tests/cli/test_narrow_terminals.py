@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 
-import pytest
+from tests.support.mismatches import every_case
 
 from .run import EXAMPLE, ROOT, command, environment
 from .terminals import OnTerminal
@@ -53,7 +53,7 @@ def on_terminals(arguments: list[str]) -> dict[int, tuple[int, str]]:
     return {int(width): (code, _STYLES.sub("", text)) for width, (code, text) in json.loads(done.stdout).items()}
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: arguments[0])
+@every_case("arguments", COMMANDS, ids=lambda arguments: arguments[0])
 def test_a_command_ends_on_every_narrow_terminal(arguments: list[str]) -> None:
     codes = {width: code for width, (code, _) in on_terminals(arguments).items()}
     assert codes == dict.fromkeys(WIDTHS, 3 if arguments[0] == "check" else 0)

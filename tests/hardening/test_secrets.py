@@ -10,14 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 from rmqlb.remoting.acl import Credentials
 from tests.cli.run import Ran, run, start
 from tests.hardening import walk
 from tests.support import replay_dashboard as http
 from tests.support import replay_remoting as native
 from tests.support.figures import FIGURES
+from tests.support.mismatches import every_case
 
 CORE = "C4n4ryC0re8"
 SECRET = f"p&={CORE}ü%41+ x"
@@ -43,7 +42,7 @@ def leaks(*texts: str) -> set[str]:
     return {form for form in FORMS for text in texts if form.lower() in text.lower()}
 
 
-@pytest.mark.parametrize("before", ["", "a", "ab", "user:"])
+@every_case("before", ["", "a", "ab", "user:"])
 def test_the_search_finds_what_is_encoded(before: str) -> None:
     for encode in (str.encode, lambda text: base64.b64encode(text.encode()), lambda text: text.encode().hex().encode()):
         assert leaks(encode(before + CORE + "xyz").decode())
@@ -125,8 +124,8 @@ def served(kind: str) -> Iterator[str]:
         assert any(CORE.encode() in body for body in running.posted), "the secret was not even used"
 
 
-@pytest.mark.parametrize("kind", DASHBOARDS)
-@pytest.mark.parametrize("way", PASSWORDS)
+@every_case("kind", DASHBOARDS)
+@every_case("way", PASSWORDS)
 def test_a_dashboards_password_is_nowhere(way: str, kind: str, tmp_path: Path) -> None:
     given = PASSWORDS[way](tmp_path)
     names = walk.READING if kind in ("lets in", "refuses") else ("show-route", "fetch-routes")
@@ -138,8 +137,8 @@ def test_a_dashboards_password_is_nowhere(way: str, kind: str, tmp_path: Path) -
                 assert done.code in ((0, 3, 4) if kind.startswith("lets") else (4, 5)), done.stderr
 
 
-@pytest.mark.parametrize("kind", CLUSTERS)
-@pytest.mark.parametrize("way", SECRET_KEYS)
+@every_case("kind", CLUSTERS)
+@every_case("way", SECRET_KEYS)
 def test_an_accounts_secrets_are_nowhere(way: str, kind: str, tmp_path: Path) -> None:
     given = SECRET_KEYS[way](tmp_path)
     names = walk.READING if kind == "lets in" else ("show-route", "fetch-routes")
@@ -168,7 +167,7 @@ SOURCES = (
 )
 
 
-@pytest.mark.parametrize("name", walk.READING)
+@every_case("name", walk.READING)
 def test_a_secret_in_the_source_is_not_repeated(name: str, tmp_path: Path) -> None:
     for source in SOURCES:
         for line in arguments(name, tmp_path):

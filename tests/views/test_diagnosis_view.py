@@ -7,7 +7,6 @@ import io
 import json
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -38,6 +37,7 @@ from rmqlb.views.formats.text import width as columns
 from rmqlb.views.report import Report
 from rmqlb.views.row_changes import row_changes
 from tests.support.any_value import any_of
+from tests.support.mismatches import every_case
 from tests.support.schemas import must_fit
 from tests.views.shown import on_a_terminal
 
@@ -110,7 +110,7 @@ def test_several_causes_are_all_named() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("code", "said"),
     [
         ("blocked-consumer", "the listeners of x, y are blocked; 4 of 12 queues wait"),
@@ -329,9 +329,7 @@ def test_looks_are_said_with_their_number_span_and_places() -> None:
     assert diagnosis_report(diagnosis(looks=())).facts[-1].startswith("  2 consumers (3 processes)")
 
 
-@pytest.mark.parametrize(
-    ("lag", "at_least", "said"), [(7, 7, "lag 7"), (None, 1500, "lag 1,500+"), (None, None, "12 queues")]
-)
+@every_case(("lag", "at_least", "said"), [(7, 7, "lag 7"), (None, 1500, "lag 1,500+"), (None, None, "12 queues")])
 def test_lag_that_is_known_in_part_is_at_least_so_much(lag: int | None, at_least: int | None, said: str) -> None:
     counts = replace(COUNTS, lag=lag, lag_at_least=at_least)
     assert diagnosis_report(diagnosis(counts=counts)).facts[1].endswith(said)

@@ -7,7 +7,6 @@ import io
 import json
 from typing import Any
 
-import pytest
 import yaml
 
 from rmqlb.model.condition import TriedCondition
@@ -21,6 +20,7 @@ from rmqlb.views.group.view import FIGURES, group_report
 from rmqlb.views.report import Report
 from tests.support.builders import queues
 from tests.support.group_builders import simulated, takeover, timeline, trials
+from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
 Q0, Q1 = queues(2)
@@ -95,7 +95,7 @@ def test_nothing_that_changes_is_said_too() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("strips", "settled_us", "grave"),
     [
         ({"broker-a 0": "aaaa"}, 0, "inOrder"),
@@ -140,7 +140,7 @@ def test_queues_that_stay_with_several_owners_are_in_the_first_line() -> None:
     assert "at the end" not in group_report(everybody).facts[0]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("again", "seconds", "told"),
     [
         (12, 2.0, "  at most 12 messages redelivered · a message waits up to 500 ms"),
@@ -360,7 +360,7 @@ def test_json_has_fixed_keys_and_whole_milliseconds_as_integers() -> None:
     assert data["events"][0]["kind"] == "join"
 
 
-@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
+@every_case("width", [20, 40, 60, 80, 100, 200])
 def test_tables_fit_their_terminal(width: int) -> None:
     ids = {"a": "192.168.100.1@12345#987654321012340", "b": "192.168.100.2@12345#987654321012341"}
     lines = [timeline("aaa  bbb", Q0, [takeover(Q0, ids["b"], 5)], ids=ids)]

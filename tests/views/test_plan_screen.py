@@ -7,7 +7,6 @@ import re
 import shlex
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -22,6 +21,7 @@ from rmqlb.views.formats.people import as_plain
 from rmqlb.views.plan.view import plan_report
 from tests.cli.run import EXAMPLE, run
 from tests.support.builders import route, side
+from tests.support.mismatches import every_case
 from tests.support.states import seen
 from tests.views.shown import on_a_terminal
 
@@ -129,7 +129,7 @@ def test_what_leaves_queues_unassigned_or_with_duplicate_owners_comes_first_in_r
     assert "a b" in flat
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("before", "after", "grave"),
     [
         (side("a b", route(x=4)), side("a", route(x=4)), ""),

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 
-import pytest
 import yaml
 from msgspec.structs import replace
 
@@ -20,6 +19,7 @@ from rmqlb.views.report import Report
 from rmqlb.views.rollout_view import rollout_report
 from tests.support.group_builders import choice as built
 from tests.support.group_builders import trials
+from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
 QUIET = trials(
@@ -163,7 +163,7 @@ def test_many_choices_are_brief_for_people_and_whole_for_machines() -> None:
     assert len(rows(shown, "choices")) == 50
 
 
-@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
+@every_case("width", [20, 40, 60, 80, 100, 200])
 def test_tables_fit_their_terminal(width: int) -> None:
     shown = rollout_report(rollout(after="AVG_BY_CIRCLE", overlap=4, stages=2))
     assert max(map(len, on_a_terminal(shown, width).splitlines())) <= width
