@@ -237,7 +237,7 @@ NAMES = {
 def test_a_name_almost_right_is_suggested(
     command: CommandPage, option: OptionPage, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (place / "rmqlb").mkdir()
+    (place / "rmqlb").mkdir(exist_ok=True)
     (place / "rmqlb" / "config.yaml").write_text(CONTEXTS)
     (place / "rmqlb" / "config.yaml").chmod(0o600)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(place))
@@ -269,10 +269,17 @@ def test_what_a_command_needs_and_does_not_get_is_told(command: CommandPage) -> 
     assert error.hint
 
 
-@every_case("command", READING, ids=lambda command: command.typed)
-@every_case("content", [None, b"", b"\xff\xfe", b"{", b"- a", b"[" * 100_000], ids=lambda text: repr(text)[:9])
-def test_a_source_that_cannot_be_read_is_told(command: CommandPage, content: bytes | None, place: Path) -> None:
-    path = place / "source"
+NO_SOURCES = (b"\xff\xfe", b"", b"{", b"- a", b"[" * 100_000, None)
+"""What a file holds that is no source; the last is not there at all."""
+
+
+@every_case(
+    ("command", "content"),
+    [*((READING[0], content) for content in NO_SOURCES), *((command, b"{") for command in READING[1:])],
+    ids=lambda value: getattr(value, "typed", repr(value)[:9]),
+)
+def test_a_source_that_cannot_be_read_is_told(command: CommandPage, content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "source"
     if content is not None:
         path.write_bytes(content)
     source = next(option for option in command.options if "--source" in option.names)

@@ -123,8 +123,11 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("args", BAD, ids=" ".join)
-def test_bad_input_is_one_line_and_changes_nothing(desk: Desk, args: tuple[str, ...]) -> None:
+@every_case("args", BAD, ids=" ".join)
+def test_bad_input_is_one_line_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     desk.user("contexts:\n  there: {source: http://h}\n")
     before = desk.user_file.read_bytes()
     for more in ((), ("--debug",)):
@@ -217,8 +220,11 @@ READING = [
 """Commands that read a snapshot; a recording is of a running cluster."""
 
 
-@pytest.mark.parametrize("command", READING, ids=lambda command: command.typed)
-def test_every_command_that_reads_reads_the_active_context(desk: Desk, command: CommandPage) -> None:
+@every_case("command", READING, ids=lambda command: command.typed)
+def test_every_command_that_reads_reads_the_active_context(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: CommandPage
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     desk.user(TWO)
     (desk.project / "examples").symlink_to(Path(EXAMPLE).parent)
     words = shlex.split(BASIC.get("-".join(command.path), " ".join(command.path)))
@@ -232,9 +238,12 @@ def test_every_command_that_reads_reads_the_active_context(desk: Desk, command: 
         assert json.loads(ran.stdout)["source"]["context"] == name
 
 
-@pytest.mark.parametrize("chosen", ["nothing", "flag", "environment", "project file", "user file"])
-@pytest.mark.parametrize("source", ["flag", "environment"])
-def test_a_source_of_ones_own_puts_every_context_aside(desk: Desk, chosen: str, source: str) -> None:
+@every_case("chosen", ["nothing", "flag", "environment", "project file", "user file"])
+@every_case("source", ["flag", "environment"])
+def test_a_source_of_ones_own_puts_every_context_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, source: str
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     text = TWO if chosen == "user file" else TWO.replace("context: here\n", "")
     desk.user(
         text.replace(f"source: {EXAMPLE}", "source: http://127.0.0.1:1, user: me, secret: env:MQ, source-timeout: 9s")
@@ -311,8 +320,11 @@ def at(url: str, *more: str) -> str:
     return "context: a\ncontexts:\n" + f"  a: {{source: '{url}', {', '.join(more)}}}\n"
 
 
-@pytest.mark.parametrize("kind", ["file", "env"])
-def test_the_secret_is_taken_from_where_the_context_says(desk: Desk, kind: str) -> None:
+@every_case("kind", ["file", "env"])
+def test_the_secret_is_taken_from_where_the_context_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     place = {"file": f"file:{desk.secret(CANARY)}", "env": "env:MQ"}[kind]
     with dashboard(Replay(login=LOGIN)) as replay:
         desk.user(at(replay.url, "user: admin", f"'secret': '{place}'"))
@@ -336,7 +348,7 @@ def test_a_secret_that_is_not_there_is_told_with_its_place(desk: Desk) -> None:
         assert error == f"error: {desk.user_file}, line 3, contexts.a.secret: {place}: {problem}"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("flags", "env", "sent"),
     [
         ((), {}, "of the context"),
@@ -346,7 +358,10 @@ def test_a_secret_that_is_not_there_is_told_with_its_place(desk: Desk) -> None:
         ((), {"RMQLB_USER": "other"}, None),
     ],
 )
-def test_a_secret_belongs_to_its_account(desk: Desk, flags: tuple[str, ...], env: dict[str, str], sent: str) -> None:
+def test_a_secret_belongs_to_its_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], env: dict[str, str], sent: str
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     with dashboard(Replay(login=LOGIN)) as replay:
         desk.user(at(replay.url, "user: admin", f"secret: 'file:{desk.secret('of the context')}'"))
         ran = run(*SHOW, *flags, env=env)
@@ -391,8 +406,11 @@ def test_another_source_gets_none_of_the_contexts_credentials(desk: Desk) -> Non
         assert ran.stderr.startswith(f"error: {replay.url} asks for a login")
 
 
-@pytest.mark.parametrize("with_secret", [True, False])
-def test_a_project_file_does_not_decide_where_the_environments_secrets_go(desk: Desk, with_secret: bool) -> None:
+@every_case("with_secret", [True, False])
+def test_a_project_file_does_not_decide_where_the_environments_secrets_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_secret: bool
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     ambient = {"RMQLB_USER": "root", "RMQLB_PASSWORD": CANARY, "RMQLB_SECURITY_TOKEN": CANARY}
     more = ["user: admin"] + ([f"secret: 'file:{desk.secret('of the context')}'"] if with_secret else [])
     with dashboard(Replay(login=LOGIN)) as replay:
@@ -434,8 +452,11 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_project_file_is_one_line_and_nothing_is_sent(desk: Desk, text: str) -> None:
+@every_case("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_project_file_is_one_line_and_nothing_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     with dashboard(Replay(login=LOGIN)) as replay:
         desk.user(at(replay.url, "user: admin", f"secret: 'file:{desk.secret(CANARY)}'"))
         desk.in_project(text)

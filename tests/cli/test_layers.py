@@ -69,8 +69,11 @@ def test_the_table_has_every_setting() -> None:
     } | OF_THE_PIPELINE.keys()
 
 
-@pytest.mark.parametrize("name", OF_THE_PIPELINE)
-def test_an_option_of_the_pipeline_goes_before_its_variable(desk: Desk, name: str) -> None:
+@every_case("name", OF_THE_PIPELINE)
+def test_an_option_of_the_pipeline_goes_before_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     (desk.project / "w").mkdir()
     more = () if name == "RMQLB_WAREHOUSE" else ("-w", "w")
     of_variable = run("pipeline", "score", *more, env={name: "of-the-variable"})
@@ -108,8 +111,11 @@ def lay_out(desk: Desk, key: str, layers: dict[str, Any]) -> tuple[list[str], di
     return flags, environment
 
 
-@pytest.mark.parametrize(("key", "layer"), CELLS)
-def test_the_first_layer_that_has_a_value_sets_it(desk: Desk, key: str, layer: str) -> None:
+@every_case(("key", "layer"), CELLS)
+def test_the_first_layer_that_has_a_value_sets_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, layer: str
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     order = list(TABLE[key])
     weaker = {other: TABLE[key][other] for other in order[order.index(layer) :]}
     flags, environment = lay_out(desk, key, weaker)
@@ -127,8 +133,9 @@ def test_the_first_layer_that_has_a_value_sets_it(desk: Desk, key: str, layer: s
     assert found["origin"] == (origin and origin.format(found["line"]))
 
 
-@pytest.mark.parametrize("layer", [FLAG, ENVIRONMENT, PROJECT, USER, DEFAULT])
-def test_the_format_has_the_same_layers(desk: Desk, layer: str) -> None:
+@every_case("layer", [FLAG, ENVIRONMENT, PROJECT, USER, DEFAULT])
+def test_the_format_has_the_same_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: str) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     layers = {FLAG: "json", ENVIRONMENT: "yaml", PROJECT: "json", USER: "yaml", DEFAULT: None}
     order = list(layers)
     weaker = {other: layers[other] for other in order[order.index(layer) :]}
@@ -197,8 +204,9 @@ def test_a_command_that_cannot_write_a_configured_format_writes_its_own(desk: De
     assert run("fetch-routes", "-s", EXAMPLE, "-o", "table").code == 2
 
 
-@pytest.mark.parametrize("write", ["user", "in_project"])
-def test_errors_are_in_the_configured_format_too(desk: Desk, write: str) -> None:
+@every_case("write", ["user", "in_project"])
+def test_errors_are_in_the_configured_format_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: str) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     getattr(desk, write)("output: json\n")
     for args in (("show-route", "-s", "no-such-file"), ("show-route", "--bogus"), ("config", "shw")):
         ran = run(*args)
@@ -219,9 +227,12 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("write", ["user", "in_project"])
-@pytest.mark.parametrize("line", WRONG)
-def test_a_value_that_makes_no_sense_is_told_with_its_place(desk: Desk, write: str, line: str) -> None:
+@every_case("write", ["user", "in_project"])
+@every_case("line", WRONG)
+def test_a_value_that_makes_no_sense_is_told_with_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: str, line: str
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     problem, hint = WRONG[line]
     getattr(desk, write)(f"# a comment\n{line}\n")
     path = desk.user_file if write == "user" else desk.project_file
@@ -234,8 +245,11 @@ def test_a_value_that_makes_no_sense_is_told_with_its_place(desk: Desk, write: s
     assert hint is None or others == [f"hint: {hint}"]
 
 
-@pytest.mark.parametrize("args", [("--version",), ("--help",), ("show-route", "--help"), ("context", "add", "--help")])
-def test_a_file_that_is_wrong_keeps_nobody_from_help(desk: Desk, args: tuple[str, ...]) -> None:
+@every_case("args", [("--version",), ("--help",), ("show-route", "--help"), ("context", "add", "--help")])
+def test_a_file_that_is_wrong_keeps_nobody_from_help(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     desk.user("outptu: json\n")
     assert run(*args).code == 0
 

@@ -14,7 +14,7 @@ import pytest
 SHOWN = 20
 """The most mismatches that one failure shows."""
 _NOT_PASSED = (Exception, pytest.fail.Exception, pytest.skip.Exception)
-Ids = Sequence[str] | Callable[[Any], object] | None
+Ids = Sequence[object] | Callable[[Any], object] | None
 
 
 def every_case(names: str | Sequence[str], cases: Iterable[Any], ids: Ids = None) -> Callable[..., Callable[..., None]]:
@@ -77,6 +77,12 @@ def _case(columns: Sequence[str], case: Any, index: int, ids: Ids) -> tuple[str,
             raise ValueError(f"a case with a mark needs pytest.mark.parametrize: {case}")
         name, values = case.id, case.values
     if name is None and ids is not None and not callable(ids):
-        name = ids[index]
+        name = str(ids[index])
     name = name or "-".join(str((ids(value) if callable(ids) else None) or repr(value))[:90] for value in values)
     return str(name), dict(zip(columns, values, strict=True))
+
+
+def first_by_default(cases: Iterable[Any]) -> list[Any]:
+    """The cases of a family that starts processes, for `pytest.mark.parametrize`: all but the first are slow."""
+    first, *others = cases
+    return [first, *(pytest.param(case, marks=pytest.mark.slow) for case in others)]
