@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from tests.support.mismatches import every_case
+import pytest
+
 from tools.docs_site import on_page_markdown
 from tools.manual.markdown import as_markdown, file_of, row
 from tools.manual.roff import Marked, Page, bold, escaped, italic
@@ -19,7 +20,7 @@ def page_of(text: str) -> Page:
     return page
 
 
-@every_case(
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ('a - b, it\'s "x" ~ ^ %', 'a - b, it\'s "x" ~ ^ %'),
@@ -50,7 +51,7 @@ def test_a_bar_in_a_cell_does_not_end_it() -> None:
     assert row(("a|b", "c")) == "| a\\|b | c |"
 
 
-@every_case(
+@pytest.mark.parametrize(
     ("place", "link", "shown"),
     [
         ("architecture.md", "[guide](../CONTRIBUTING.md)", "guide (`CONTRIBUTING.md`)"),

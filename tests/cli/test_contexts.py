@@ -14,7 +14,6 @@ import pytest
 import yaml
 
 from rmqlb.views.report import FORMATS
-from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard
 from tests.test_golden import BASIC
 from tools.manual.tree import CommandPage, command_tree
@@ -123,11 +122,8 @@ BAD = {
 }
 
 
-@every_case("args", BAD, ids=" ".join)
-def test_bad_input_is_one_line_and_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
-) -> None:
-    desk = Desk(tmp_path, monkeypatch)
+@pytest.mark.parametrize("args", BAD, ids=" ".join)
+def test_bad_input_is_one_line_and_changes_nothing(desk: Desk, args: tuple[str, ...]) -> None:
     desk.user("contexts:\n  there: {source: http://h}\n")
     before = desk.user_file.read_bytes()
     for more in ((), ("--debug",)):
@@ -220,11 +216,8 @@ READING = [
 """Commands that read a snapshot; a recording is of a running cluster."""
 
 
-@every_case("command", READING, ids=lambda command: command.typed)
-def test_every_command_that_reads_reads_the_active_context(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: CommandPage
-) -> None:
-    desk = Desk(tmp_path, monkeypatch)
+@pytest.mark.parametrize("command", READING, ids=lambda command: command.typed)
+def test_every_command_that_reads_reads_the_active_context(desk: Desk, command: CommandPage) -> None:
     desk.user(TWO)
     (desk.project / "examples").symlink_to(Path(EXAMPLE).parent)
     words = shlex.split(BASIC.get("-".join(command.path), " ".join(command.path)))
@@ -238,12 +231,9 @@ def test_every_command_that_reads_reads_the_active_context(
         assert json.loads(ran.stdout)["source"]["context"] == name
 
 
-@every_case("chosen", ["nothing", "flag", "environment", "project file", "user file"])
-@every_case("source", ["flag", "environment"])
-def test_a_source_of_ones_own_puts_every_context_aside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, source: str
-) -> None:
-    desk = Desk(tmp_path, monkeypatch)
+@pytest.mark.parametrize("chosen", ["nothing", "flag", "environment", "project file", "user file"])
+@pytest.mark.parametrize("source", ["flag", "environment"])
+def test_a_source_of_ones_own_puts_every_context_aside(desk: Desk, chosen: str, source: str) -> None:
     text = TWO if chosen == "user file" else TWO.replace("context: here\n", "")
     desk.user(
         text.replace(f"source: {EXAMPLE}", "source: http://127.0.0.1:1, user: me, secret: env:MQ, source-timeout: 9s")
@@ -288,7 +278,7 @@ def test_a_source_in_the_file_that_holds_a_password_is_refused_and_not_shown(des
         assert CANARY not in ran.stderr
 
 
-@every_case("before", ["http://me:", "HTTPS://me:", " http://me:", "http:me:", "rocketmq://", "ftp://me:"])
+@pytest.mark.parametrize("before", ["http://me:", "HTTPS://me:", " http://me:", "http:me:", "rocketmq://", "ftp://me:"])
 def test_a_source_of_the_line_that_holds_a_password_is_nowhere_shown_whole(before: str) -> None:
     for secret in (CANARY, quote(CANARY, "")):
         source = f"{before}{secret}@127.0.0.1:1"
@@ -320,11 +310,8 @@ def at(url: str, *more: str) -> str:
     return "context: a\ncontexts:\n" + f"  a: {{source: '{url}', {', '.join(more)}}}\n"
 
 
-@every_case("kind", ["file", "env"])
-def test_the_secret_is_taken_from_where_the_context_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
-    desk = Desk(tmp_path, monkeypatch)
+@pytest.mark.parametrize("kind", ["file", "env"])
+def test_the_secret_is_taken_from_where_the_context_says(desk: Desk, kind: str) -> None:
     place = {"file": f"file:{desk.secret(CANARY)}", "env": "env:MQ"}[kind]
     with dashboard(Replay(login=LOGIN)) as replay:
         desk.user(at(replay.url, "user: admin", f"'secret': '{place}'"))
@@ -348,7 +335,7 @@ def test_a_secret_that_is_not_there_is_told_with_its_place(desk: Desk) -> None:
         assert error == f"error: {desk.user_file}, line 3, contexts.a.secret: {place}: {problem}"
 
 
-@every_case(
+@pytest.mark.parametrize(
     ("flags", "env", "sent"),
     [
         ((), {}, "of the context"),
@@ -358,10 +345,7 @@ def test_a_secret_that_is_not_there_is_told_with_its_place(desk: Desk) -> None:
         ((), {"RMQLB_USER": "other"}, None),
     ],
 )
-def test_a_secret_belongs_to_its_account(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, ...], env: dict[str, str], sent: str
-) -> None:
-    desk = Desk(tmp_path, monkeypatch)
+def test_a_secret_belongs_to_its_account(desk: Desk, flags: tuple[str, ...], env: dict[str, str], sent: str) -> None:
     with dashboard(Replay(login=LOGIN)) as replay:
         desk.user(at(replay.url, "user: admin", f"secret: 'file:{desk.secret('of the context')}'"))
         ran = run(*SHOW, *flags, env=env)
@@ -406,11 +390,8 @@ def test_another_source_gets_none_of_the_contexts_credentials(desk: Desk) -> Non
         assert ran.stderr.startswith(f"error: {replay.url} asks for a login")
 
 
-@every_case("with_secret", [True, False])
-def test_a_project_file_does_not_decide_where_the_environments_secrets_go(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_secret: bool
-) -> None:
-    desk = Desk(tmp_path, monkeypatch)
+@pytest.mark.parametrize("with_secret", [True, False])
+def test_a_project_file_does_not_decide_where_the_environments_secrets_go(desk: Desk, with_secret: bool) -> None:
     ambient = {"RMQLB_USER": "root", "RMQLB_PASSWORD": CANARY, "RMQLB_SECURITY_TOKEN": CANARY}
     more = ["user: admin"] + ([f"secret: 'file:{desk.secret('of the context')}'"] if with_secret else [])
     with dashboard(Replay(login=LOGIN)) as replay:
@@ -452,11 +433,8 @@ HOSTILE = [
 ]
 
 
-@every_case("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_project_file_is_one_line_and_nothing_is_sent(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    desk = Desk(tmp_path, monkeypatch)
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_project_file_is_one_line_and_nothing_is_sent(desk: Desk, text: str) -> None:
     with dashboard(Replay(login=LOGIN)) as replay:
         desk.user(at(replay.url, "user: admin", f"secret: 'file:{desk.secret(CANARY)}'"))
         desk.in_project(text)

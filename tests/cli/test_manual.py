@@ -13,7 +13,6 @@ from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
 from rmqlb.sources.user_files.config_file import read_project_file, read_user_file
-from tests.support.mismatches import every_case
 from tools.manual.__main__ import write
 from tools.manual.config_page import PROJECT_EXAMPLE, USER_EXAMPLE
 from tools.manual.files import HELP_PAGES, all_files
@@ -81,7 +80,7 @@ def test_every_variable_of_the_environment_is_told() -> None:
     assert [name for name in sorted(variables) if f"\\fB{name}\\fR" not in page] == []
 
 
-@every_case("path", PAGES)
+@pytest.mark.parametrize("path", PAGES)
 def test_groff_has_no_warning(path: str) -> None:
     printed(FILES[path])
 
@@ -115,7 +114,7 @@ def test_mandoc_finds_nothing() -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
-@every_case(
+@pytest.mark.parametrize(
     "text",
     [
         ".SH INJECTED",

@@ -10,7 +10,6 @@ import pytest
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ConfigFile
 from rmqlb.sources.user_files.config_file import read_project_file, read_user_file
-from tests.support.mismatches import every_case
 
 CANARY = "c4nary-secret"
 CTX = "contexts:\n  prod:\n    source: http://h\n"
@@ -91,7 +90,7 @@ contexts:
     assert config.values["max-size"].place.line == 6
 
 
-@every_case("text", ["", "\n", "# nothing\n", "{}\n"])
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "{}\n"])
 def test_an_empty_file_says_nothing(tmp_path: Path, text: str) -> None:
     assert plain(read_user_file(file(tmp_path, text))) == {"contexts": {}}
 
@@ -217,7 +216,7 @@ WRONG: dict[str, tuple[str | bytes, str, str | None]] = {
 }
 
 
-@every_case("case", WRONG)
+@pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_told_with_file_line_and_key(tmp_path: Path, case: str) -> None:
     text, problem, hint = WRONG[case]
     path = file(tmp_path, text)
@@ -230,7 +229,7 @@ def test_what_is_wrong_is_told_with_file_line_and_key(tmp_path: Path, case: str)
     assert CANARY not in raised.value.message + (raised.value.hint or "")
 
 
-@every_case("mode", [0o644, 0o640, 0o604])
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
 def test_a_file_that_says_where_a_secret_is_is_the_users_alone(tmp_path: Path, mode: int) -> None:
     path = file(tmp_path, CTX + "    secret: env:X\n", mode)
     with pytest.raises(UsageError) as raised:
@@ -242,7 +241,7 @@ def test_a_file_that_says_where_a_secret_is_is_the_users_alone(tmp_path: Path, m
     assert plain(read_user_file(file(tmp_path, CTX, mode)))["contexts"] == {"prod": {"source": "http://h"}}
 
 
-@every_case("mode", [0o666, 0o620, 0o602])
+@pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
 def test_a_file_that_others_can_change_is_refused(tmp_path: Path, mode: int) -> None:
     path = file(tmp_path, CTX, mode)
     with pytest.raises(UsageError, match=f"{path}: other users can change it"):
@@ -272,7 +271,7 @@ def test_a_project_file_sets_how_results_look(tmp_path: Path) -> None:
     }
 
 
-@every_case(
+@pytest.mark.parametrize(
     "line",
     [
         "source: http://evil.example",

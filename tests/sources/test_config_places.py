@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from rmqlb.sources.user_files.config_places import project_file, user_file
-from tests.support.mismatches import every_case
 
 
-@every_case(
+@pytest.mark.parametrize(
     ("environment", "path"),
     [
         ({"XDG_CONFIG_HOME": "/x", "HOME": "/h"}, "/x/rmqlb/config.yaml"),
