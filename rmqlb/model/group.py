@@ -37,6 +37,11 @@ def retry_topic(group: str) -> str:
     return RETRY_PREFIX + group
 
 
+def dead_letter_topic(group: str) -> str:
+    """The topic of what the group failed to consume for the last time (`MixAll.getDLQTopic`)."""
+    return DLQ_PREFIX + group
+
+
 def is_grpc(client_id: str) -> bool:
     """The id has the form that 5.x gRPC clients give themselves: host@pid@index@time in base 36."""
     return client_id.count("@") > 2 and re.fullmatch(_GRPC_ID, client_id) is not None
@@ -182,6 +187,8 @@ class ConsumerGroup(Struct, frozen=True, rename="camel", dict=True):
     consume_tps: float | None = None  # messages that brokers gave the group in a second, over the last minute, or None
     # receive requests (POP) of the group that wait at brokers, or None; asked for when no broker lists a consumer
     polling_num: int | None = None
+    # messages in its dead-letter topic since the brokers began it, or None; asked for when a listener fails
+    dead_letters: int | None = None
     # topic → of how many further consumers a consumer may read the queues by POP (`popShareQueueNum`), as brokers have
     # it with the mode, several where they differ; None when nobody looked
     pop_share_queue_nums: Mapping[str, tuple[int, ...]] | None = None

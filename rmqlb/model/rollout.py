@@ -66,10 +66,10 @@ class Rollout(Result, frozen=True):
         strategy_after: by RocketMQ's name; the same for a mere restart.
         members: client ids that are restarted, sorted as clients sort them.
         choices: the ways that were tried, the best first.
-        choices_in_all: how many ways there are to try; more than were tried where the group is too large.
         stages: the mixed stages of the best order, of a large group the first ones; empty for a mere restart.
         misassigned: queues that are unassigned or have duplicate owners, summed over these stages.
         misassigned_is_minimum: every order was tried: none has fewer.
+        choices_in_all: how many ways there are to try; more than were tried where the group is too large.
         conditions: what --fail-on asked for.
     """
 

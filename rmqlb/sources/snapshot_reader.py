@@ -27,6 +27,7 @@ from rmqlb.model.group import (
     QueueState,
     Seen,
     States,
+    dead_letter_topic,
     is_grpc,
     retry_topic,
 )
@@ -258,7 +259,23 @@ class SnapshotReader:
         owned = with_owners(states, held, members, popped_topics(group.reports))
         group = replace(group, queues=owned)
         modes = request_modes(self._pop_reads, group, via)
-        return replace(group, request_modes=modes.modes, pop_share_queue_nums=modes.shares)
+        return replace(
+            group,
+            request_modes=modes.modes,
+            pop_share_queue_nums=modes.shares,
+            dead_letters=self._dead_letters(group, addresses) if _has_failures(group.reports) else None,
+        )
+
+    def _dead_letters(self, group: ConsumerGroup, addresses: Sequence[str]) -> int | None:
+        """How many messages its dead-letter topic has had, which has one queue (`MixAll.DLQ_NUMS_PER_GROUP`)."""
+        reads = self._reads.offset_reads
+        if reads is None or self._deadline.has_passed:
+            return None
+        queue = MessageQueue(dead_letter_topic(group.group), "", 0)
+        try:
+            return sum(reads.max_offset(queue, address) for address in addresses)
+        except EndpointError:
+            return None
 
     def _readable(self, reports: Mapping[str, MemberReport]) -> list[MessageQueue]:
         """The queues of all topics to which consumers say that they subscribe.
@@ -321,14 +338,15 @@ class SnapshotReader:
         """The answer of a consumer through the first of these brokers, or where there is none, through the next one.
 
         A consumer that answers through the second broker only is asked through the first once more: silence again is
-        that link's, not the consumer's.
+        that link's, not the consumer's. Only a diagnosis asks twice: a process that stands still answers everything
+        that it was asked when it goes on.
         """
         first, *others = addresses
         try:
             return self._running_info(group, client_id, first), first
         except EndpointError as silence:
             finds_its_way = self._reads.offsets_at_once  # a Dashboard, whatever broker is named
-            if not others or finds_its_way or not _no_answer_in_time(silence):
+            if not self._evidence or not others or finds_its_way or not _no_answer_in_time(silence):
                 raise
             document = self._running_info(group, client_id, others[0])
         try:
@@ -452,6 +470,12 @@ class SnapshotReader:
 
     def _seen(self) -> Seen:
         return Seen(self._reads.endpoint, self._clock())
+
+
+def _has_failures(reports: Mapping[str, MemberReport]) -> bool:
+    """Some consumer reports that messages fail."""
+    evidence = (report.evidence for report in reports.values())
+    return any(status.failed_per_s for one in evidence if one is not None for status in (one.statuses or {}).values())
 
 
 def _is_silence(error: RmqlbError, part: Unread) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rmqlb.errors import UsageError
 from rmqlb.model.limits import LONGEST_US, MOST_MESSAGES, MOST_RATE
+from rmqlb.model.snapshot import close_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -185,7 +186,10 @@ def one_of(text: str, option: str, choices: Sequence[Choice]) -> Choice:
     """
     found = next((choice for choice in choices if choice.lower() == text.lower()), None)
     if found is None:
-        raise UsageError(f"{option} {text}: write {', '.join(choices[:-1])} or {choices[-1]}")
+        raise UsageError(
+            f"{option} {text}: write {', '.join(choices[:-1])} or {choices[-1]}",
+            hint=close_names(text.upper() if choices[0].isupper() else text.lower(), choices),
+        )
     return found
 
 

@@ -68,21 +68,24 @@ def facts(finding: dict[str, Any]) -> dict[str, Any]:
     return {each["fact"]: each["value"] for each in finding["evidence"]}
 
 
+def came_into(topic: str, finding: dict[str, Any]) -> int:
+    (number,) = [its for fact, its in facts(finding).items() if fact.startswith(f"messages that came into the {topic}")]
+    return int(number)
+
+
 def test_listeners_that_fail_are_named_and_healthy_retries_are_not(planted: Lab) -> None:
     crew_of(ORDERS, *[{"listener": "fails"}] * 2)(planted, "fail-svc")
     crew_of(ORDERS, *[{"listener": each, "orderly": "true"} for each in ("ok", "fails")])(planted, "fail-orderly-svc")
+    crew_of(ORDERS, *[{"listener": "fails", "tries": "0"}] * 2)(planted, "dead-svc")
     crew_of(ORDERS, {}, {})(planted, "ok-svc")
     crew_of(ORDERS, *[{"listener": "retries"}] * 2)(planted, "retry-svc")
-    failing = {"fail-svc": "consume-failing", "fail-orderly-svc": "consume-failing"}
+    failing = dict.fromkeys(("fail-svc", "fail-orderly-svc", "dead-svc"), "consume-failing")
     found = until_first(planted, failing, healthy=HEALTHY)
     first = found["fail-svc"]["findings"][0]
     assert first["severity"] == "error"
     assert sorted(first["consumers"]) == [f"127.0.0.1@fail-svc-{number}" for number in range(2)]
-    grown = [
-        value for fact, value in facts(first).items() if fact.startswith("messages that came into the retry topic")
-    ]
-    assert len(grown) == 1
-    assert grown[0] > 0
+    assert came_into("retry", first) > 0
+    assert came_into("dead-letter", found["dead-svc"]["findings"][0]) > 0
     orderly = found["fail-orderly-svc"]["findings"][0]
     assert orderly["consumers"] == ["127.0.0.1@fail-orderly-svc-1"]
     assert len(orderly["queues"]) == 4

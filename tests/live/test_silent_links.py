@@ -145,6 +145,7 @@ def test_a_broker_that_was_killed_seconds_ago_is_named(living: tuple[Lab, Any], 
     before = str(tmp_path / "before.json")
     source = ("-s", f"rocketmq://{of.cluster.name_server}", "-g", "stale-svc")
     CliRunner().invoke(app, ["fetch-routes", *source, "--evidence", "--to", before])
+    time.sleep(2)  # snapshots tell whole seconds
     of.cluster.kill_broker("broker-b")
     at_once, _ = said(of, "stale-svc", "--looks", "1")
     found, headline = said(of, "stale-svc", "--looks", "1", "--earlier", before)

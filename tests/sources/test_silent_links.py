@@ -22,7 +22,7 @@ TIMED_OUT = 207
 
 def fetch(brokers: Sequence[Replay]) -> ClusterSnapshot:
     source = LiveSource(reads([brokers[0].address], tuple(brokers), timeout=0.3, retries=0), clock=lambda: NOW)
-    return source.fetch(Wanted(group="order-svc"))
+    return source.fetch(Wanted(group="order-svc", evidence=True))
 
 
 def asked(broker: Replay) -> int:
@@ -104,7 +104,7 @@ def test_a_dashboard_finds_its_way_to_a_consumer_by_itself() -> None:
     """It asks a broker of its own choice, so that a second answer says nothing of a link."""
     with replay_dashboard.dashboard(replay_dashboard.Replay()) as replay:
         replay.faults[dashboards.RUNNING] = replay_dashboard.silent
-        snapshot = dashboards.fetch(replay, Wanted(group="order-svc"), timeout=0.3, retries=0)
+        snapshot = dashboards.fetch(replay, Wanted(group="order-svc", evidence=True), timeout=0.3, retries=0)
         asked_of = [each for each in replay.asked if dashboards.RUNNING in each]
     assert len(asked_of) == len(set(asked_of)) > 0
     assert {part.kind for part in snapshot.unread if part.kind != "stored-offsets"} == {"member"}

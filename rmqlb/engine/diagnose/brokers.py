@@ -95,9 +95,12 @@ def _queues_without_broker(evidence: GroupEvidence) -> Mapping[str, tuple[Messag
 
 def _last_seen(evidence: GroupEvidence, name: str) -> str | None:
     """The time of the last look that shows queues of the broker with their offsets, which only the broker tells."""
-    for look, at in zip(reversed(evidence.looks), reversed(evidence.read_at), strict=True):
-        if any(queue.broker_name == name and state.broker_offset is not None for queue, state in look.queues.items()):
-            return utc_text(datetime.fromtimestamp(at / 1000, UTC))
+    for look in reversed(evidence.looks):
+        told = any(
+            queue.broker_name == name and state.broker_offset is not None for queue, state in look.queues.items()
+        )
+        if told and look.seen.at is not None:
+            return utc_text(look.seen.at)
     return None
 
 

@@ -18,7 +18,7 @@ from rmqlb.engine.diagnose.rule import Case
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, WARNING
-from rmqlb.model.group import DLQ_PREFIX, RETRY_PREFIX, retry_topic
+from rmqlb.model.group import RETRY_PREFIX, dead_letter_topic, retry_topic
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.words import counted
@@ -67,6 +67,7 @@ def consume_failing(case: Case) -> Iterator[GroupFinding]:
             (
                 *(fact for one, failing in gravest(found, lambda its: its.failed) for fact in _facts(one, failing)),
                 *_retries(evidence),
+                *_dead_letters(evidence),
             ),
             _consequence(evidence, [consumer for consumer, _ in found]),
             f"Look at the log of {ids[0]}: its listener throws an exception, or asks for the messages again.",
@@ -156,12 +157,22 @@ def _retries(evidence: GroupEvidence) -> Iterator[Evidence]:
         yield evidence.seen(f"messages that came into the retry topic in {seconds} s", sum(grown))
 
 
+def _dead_letters(evidence: GroupEvidence) -> Iterator[Evidence]:
+    """How many messages came into the group's dead-letter topic between the looks that know it."""
+    known = [
+        (at, look.dead_letters)
+        for at, look in zip(evidence.read_at, evidence.looks, strict=True)
+        if look.dead_letters is not None
+    ]
+    if known and (grown := known[-1][1] - known[0][1]):
+        seconds = (known[-1][0] - known[0][0]) // 1000
+        yield evidence.seen(f"messages that came into the dead-letter topic in {seconds} s", grown)
+
+
 def _consequence(evidence: GroupEvidence, consumers: list[ConsumerReports]) -> str:
     ids = counted(len(consumers), "consumer")
     alone = len(consumers) == 1
     fails = f"{ids} fail{'s' * alone} to consume most of {'its' if alone else 'their'} messages"
     if all(consumer.now.orderly for consumer in consumers):
         return f"{fails}; each queue waits for its first message, which the listener gets again and again."
-    return (
-        f"{fails}; brokers deliver them again, and put them into {DLQ_PREFIX}{evidence.group.group} after the last try."
-    )
+    return f"{fails}; brokers deliver them again, and put them into {dead_letter_topic(evidence.group.group)} after the last try."

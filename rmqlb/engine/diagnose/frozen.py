@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, AnotherLookNeeded, GroupEvidence
-from rmqlb.engine.diagnose.reports import HELD_MS, Doubts, one_topic
+from rmqlb.engine.diagnose.reports import HELD_MS, SHOWN_CONSUMERS, Doubts, one_topic
 from rmqlb.engine.diagnose.rule import Case
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
@@ -51,7 +51,7 @@ def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
             one_topic(queues),
             queues,
             ids,
-            tuple(fact for each in found for fact in _facts(evidence, each)),
+            tuple(fact for each in found[:SHOWN_CONSUMERS] for fact in _facts(evidence, each)),
             f"{counted(len(ids), 'consumer')} connected and not running: {counted(len(queues), 'queue')} not read; "
             f"{evidence.unread_in(queues)}.",
             f"Look at the process of {ids[0]}: garbage collection, a debugger, a stopped or starved container. "

@@ -109,6 +109,7 @@ class GroupEntry(CamelStruct, frozen=True):
         request_modes: topic to PULL or POP, as brokers have it for the group.
         consume_tps: messages that brokers gave it in a second, over the last minute.
         polling_num: its receive requests (POP) that wait at brokers.
+        dead_letters: messages that its dead-letter topic has had, where one of its listeners fails.
         pop_share_queue_nums: topic to popShareQueueNum, as brokers have it for the group.
         proxies: the consumers as each Proxy lists them that was asked.
     """
@@ -126,6 +127,7 @@ class GroupEntry(CamelStruct, frozen=True):
     request_modes: dict[str, list[str]] | None = None
     consume_tps: float | None = None
     polling_num: int | None = None
+    dead_letters: int | None = None
     pop_share_queue_nums: dict[str, list[int]] | None = None
     proxies: list[ProxyItem] | None = None
 

@@ -151,6 +151,7 @@ def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
         request_modes=None if item.request_modes is None else {t: tuple(m) for t, m in item.request_modes.items()},
         consume_tps=item.consume_tps,
         polling_num=item.polling_num,
+        dead_letters=item.dead_letters,
         pop_share_queue_nums=_shares(item.pop_share_queue_nums),
         proxies=None
         if item.proxies is None

@@ -123,3 +123,15 @@ def test_retries_that_succeed_and_few_poisonous_messages_are_no_failure(
     failed = healthy * (tries % 2) * 0.4 + per_s * poisoned * 17
     looks = watched(PAIR, reporting={i: Reporting(orderly=orderly) for i in "xy"})
     assert failing(of_looks(with_rates(looks, [{"T": (healthy, failed)}] * 3))) == "in order"
+
+
+def test_what_came_into_the_dead_letter_topic_is_evidence() -> None:
+    looks = with_rates(watched(PAIR), [{"T": (0, 0), "%RETRY%g": (0, 83)}] * 3)
+    letters = (None, 5, 12)  # no listener failed in the first look, so that nobody asked
+    looks = tuple(
+        replace(look, groups={"g": replace(look.groups["g"], dead_letters=number)})
+        for look, number in zip(looks, letters, strict=True)
+    )
+    (its,) = [each for each in of_looks(looks).findings if each.code == "consume-failing"]
+    (fact,) = [each for each in its.evidence if "dead-letter" in each.fact]
+    assert (fact.value, fact.fact) == (7, "messages that came into the dead-letter topic in 10 s")

@@ -31,7 +31,7 @@ import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
  * {@code fill TOPIC PER_SECOND} (the first of its queues only), {@code quit}. Each line but the last is answered by one line of JSON.
  *
  * <p>Argument: the NameServer. Keys of {@code join}: {@code topics} joined by commas, each with {@code :TAGS} where it has
- * some; {@code strategy} as RocketMQ names it; {@code orderly=true}; {@code listener}, which is {@code ok},
+ * some; {@code strategy} as RocketMQ names it; {@code orderly=true}; {@code tries} after the first; {@code listener}, which is {@code ok},
  * {@code hangs} (never returns), {@code fails} (each message is to come again), {@code retries} (each message is to come
  * again once) or a number of milliseconds that each
  * call takes; {@code assigned=true} lets brokers assign the queues; {@code invisible}, the popInvisibleTime in
@@ -116,6 +116,9 @@ public final class Consumers {
         if (options.containsKey("invisible")) {
             long invisible = Long.parseLong(options.get("invisible"));
             consumer.getClass().getMethod("setPopInvisibleTime", long.class).invoke(consumer, invisible); // not in 4.9
+        }
+        if (options.containsKey("tries")) {
+            consumer.setMaxReconsumeTimes(Integer.parseInt(options.get("tries")));
         }
         String listener = options.getOrDefault("listener", "ok");
         boolean tells = options.containsKey("tells");
