@@ -1106,21 +1106,6 @@ def test_an_argument_that_is_no_text_is_told(place: str) -> None:
     must_end(ran, USAGE, "an argument is not UTF-8 text: a\\udcff\\udcfe", None)
 
 
-@every_case("fmt", ["plain", "json"])
-@every_case(
-    "place",
-    ["--group", "--topic", "-s", "--add", "--strategy", "--section", "--fail-on", "--source-timeout", "--bogus="],
-)
-def test_what_steers_a_terminal_is_shown_harmless_in_errors(place: str, fmt: str) -> None:
-    hostile = "x\x1b[31m\x1b]52;c;\x07\x9b\u202e\u2028\r\n\x7f[/x]"
-    options = [f"{place}{hostile}"] if place.endswith("=") else [place, hostile]
-    ran = run(PLAN, "-s", EXAMPLE, "--group", "order-svc", "-o", fmt, *options)
-    assert ran.code in (USAGE, DATA) or place == "--add"
-    assert set(ran.stderr + ran.stdout) <= {"\n", *map(chr, range(0x20, 0x7F)), "…", "→", "·"}
-    if ran.code:
-        assert ran.stderr.count("\n") <= 2
-
-
 # -- live sources -------------------------------------------------------------------------------------------------------
 
 

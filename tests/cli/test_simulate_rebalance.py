@@ -284,19 +284,6 @@ def test_a_picture_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     assert ran.stderr.startswith(f"error: --svg {tmp_path}/none/p.svg: No such file or directory")
 
 
-HOSTILE = "b\x1b[2J\u202e\x9b31m"
-
-
-@every_case("fmt", ["plain", "table", "json", "yaml", "csv", "markdown"])
-def test_hostile_names_reach_nobody_raw(fmt: str, tmp_path: Path) -> None:
-    text = snapshot(clientIds=[HOSTILE, "y@1"])
-    path = tmp_path / "p.html"
-    args = ("--event", "leave b*@10s", "--event", f"join {HOSTILE}x@5s", "--explain", "--html", str(path), "-o", fmt)
-    ran = run("simulate-rebalance", "-s", "-", *args, stdin=text)
-    assert (ran.code, bool(ran.stdout)) == (0, True)
-    assert not set("\x1b\x9b\u202e") & set(ran.stdout + ran.stderr + path.read_text(encoding="utf-8"))
-
-
 MISTAKES = [
     ((), 2, "nothing happens to the group", "--event 'join 1@30s'"),
     (("--event", "leave 192.0.2.2@inst9@30s"), 2, "it is not in the group then", "did you mean"),

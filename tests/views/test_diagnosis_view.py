@@ -258,24 +258,6 @@ def test_a_watch_sees_findings_come_and_go_but_not_their_figures_change() -> Non
     assert seen == [("added", "lock-lost", "findings"), ("removed", "lock-lost", "unknown")]
 
 
-HOSTILE = "\x1b]0;x\x07\u202e|`<b>[/red]{who}{values}\n=1"
-
-
-def test_hostile_names_are_harmless_in_every_format() -> None:
-    queue = MessageQueue(HOSTILE, HOSTILE, 0)
-    evil = finding(
-        group=HOSTILE, consumers=(HOSTILE,), queues=(queue,), evidence=(evidence(HOSTILE, HOSTILE, source=HOSTILE),)
-    )
-    found = replace(diagnosis(evil, unknown=(Undecided("lock-lost", HOSTILE, HOSTILE),)), group=HOSTILE)
-    for report in (diagnosis_report(found), diagnoses_report(of_several([found, found]))):
-        for text in (
-            *(on_a_terminal(report, width) for width in (20, 80)),
-            *(as_plain(report), as_markdown(report), as_csv(report.table), _json(report), _yaml(report)),
-        ):
-            assert not set(text) & {"\x1b", "\x07", "\u202e"}
-    assert "<b>" not in as_markdown(diagnosis_report(found)).replace("\\<b>", "")
-
-
 def _json(report: Report) -> str:
     return as_json(envelope(report, "diagnose", ClusterSnapshot("dump", "x"), ()))
 

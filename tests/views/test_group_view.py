@@ -7,15 +7,11 @@ import io
 import json
 from typing import Any
 
-import yaml
-
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group_report import Step
 from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario, Timers
-from rmqlb.model.message_queue import MessageQueue
-from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
-from rmqlb.views.formats.people import as_markdown, as_plain
-from rmqlb.views.formats.text import visible
+from rmqlb.views.formats.machine import as_csv, as_json
+from rmqlb.views.formats.people import as_plain
 from rmqlb.views.group.view import FIGURES, group_report
 from rmqlb.views.report import Report
 from tests.support.builders import queues
@@ -26,7 +22,6 @@ from tests.views.shown import on_a_terminal
 Q0, Q1 = queues(2)
 TWO = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!bb"}
 LEAVE_AND_JOIN: tuple[EventKind, EventKind] = ("leave", "join")
-EVIL = "e\x1b]0;x\x07\x1b[31m\u202evil|=[/red]"
 
 
 def facts(**changes: object) -> str:
@@ -368,23 +363,6 @@ def test_tables_fit_their_terminal(width: int) -> None:
     report = group_report(simulated(lines, steps=[Step(1, "a", "wake", "wakes up")]), trials=spread, explain=True)
     for section in report.sections:
         assert max(map(len, on_a_terminal(report, width, section.name).splitlines())) <= width
-
-
-def test_hostile_names_reach_no_format_raw() -> None:
-    queue = MessageQueue(EVIL, EVIL, 0)
-    report = simulated(
-        [timeline("aaa  !!!", queue, [takeover(queue, EVIL, 5)], ids={"a": EVIL, "b": "=cmd|' /C calc'!A0"})],
-        events=[Event("join", SECOND_US, EVIL, EVIL)],
-        steps=[Step(1, EVIL, "take", EVIL, (queue,))],
-        group=EVIL,
-    )
-    shown = group_report(report, explain=True)
-    texts = [as_plain(shown), as_markdown(shown), on_a_terminal(shown, 80), as_json(shown.data), as_yaml(shown.data)]
-    texts += [as_csv(section).replace("\r\n", "\n") for section in shown.sections]
-    for text in texts:
-        assert visible(text.replace("\n", "")) == text.replace("\n", "")
-    assert json.loads(as_json(shown.data)) == yaml.safe_load(as_yaml(shown.data))
-    assert json.loads(as_json(shown.data))["group"] == EVIL
 
 
 def test_a_group_of_nothing_is_shown_too() -> None:

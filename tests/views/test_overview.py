@@ -124,11 +124,3 @@ def test_a_group_that_is_looked_at_again_with_the_same_findings_has_not_changed(
     assert list(row_changes("", first, later)) == []
     worse = replace(BAD, queues={**BAD.queues, **{q: replace(s, owners=frozenset()) for q, s in BAD.queues.items()}})
     assert [each.change for each in row_changes("", first, rows(at, worse))] == ["changed"]
-
-
-def test_hostile_names_are_made_visible() -> None:
-    evil = members("x\x1b[31m x\x1b[31m", name="g\x1b]0;t\x07\u202e", owners="- - - -")
-    for width in (40, 200):
-        drawn = on_a_terminal(shown(evil), width)
-        assert "\x1b" not in drawn
-        assert "\u202e" not in drawn

@@ -25,7 +25,6 @@ from tests.support.mismatches import every_case
 from tests.support.states import seen
 from tests.views.shown import on_a_terminal
 
-HOSTILE = "x\x1b[2J|*\u202e=1+1"
 BROKERS = [f"broker-{letter}" for letter in "abcdefghijkl"]
 
 
@@ -164,14 +163,6 @@ def test_all_and_explain_show_every_queue() -> None:
         assert len(re.findall("(?m)^(OrderEvents|Skewed) +broker-[ab] +[0-9] ", text)) == 25, option
     assert "\nsummary" in run(*line, "--all").stdout
     assert "\nsummary" not in run(*line).stdout
-
-
-def test_hostile_names_are_harmless() -> None:
-    hostile = route(HOSTILE, x=2)
-    made = plan(Side(Members((HOSTILE, "b"), "AVG"), (hostile,)), Side(Members(("b",), "AVG"), (hostile,)))
-    for width in (60, 80, 120):
-        text = on_a_terminal(plan_report(made).only((), screen=True, everything=True), width)
-        assert not {"\x1b", "\u202e"} & set(text)
 
 
 def test_who_reports_the_strategy_is_said_and_in_the_data() -> None:
