@@ -8,7 +8,9 @@ import shlex
 import subprocess
 import sys
 
-from tests.support.mismatches import every_case
+import pytest
+
+from tests.support.mismatches import first_by_default
 
 from .run import EXAMPLE, ROOT, command, environment
 from .terminals import OnTerminal
@@ -53,7 +55,7 @@ def on_terminals(arguments: list[str]) -> dict[int, tuple[int, str]]:
     return {int(width): (code, _STYLES.sub("", text)) for width, (code, text) in json.loads(done.stdout).items()}
 
 
-@every_case("arguments", COMMANDS, ids=lambda arguments: arguments[0])
+@pytest.mark.parametrize("arguments", first_by_default(COMMANDS), ids=lambda arguments: arguments[0])
 def test_a_command_ends_on_every_narrow_terminal(arguments: list[str]) -> None:
     codes = {width: code for width, (code, _) in on_terminals(arguments).items()}
     assert codes == dict.fromkeys(WIDTHS, 3 if arguments[0] == "check" else 0)

@@ -163,11 +163,11 @@ def test_trials_of_a_random_selector_differ() -> None:
 
 def test_enough_trials_are_enough() -> None:
     scenario = SCENARIOS["lost"]
-    coarse, fine = (simulate_trials(THREE, scenario, 2000, precision=precision) for precision in (0.05, 0.00001))
-    assert (coarse.trials, coarse.wanted, coarse.stopped_early) == (768, 2000, True)
-    assert coarse == msgspec.structs.replace(simulate_trials(THREE, scenario, 768), wanted=2000, stopped_early=True)
-    assert (fine.trials, fine.stopped_early) == (2000, False)
-    assert fine == simulate_trials(THREE, scenario, 2000)
+    coarse, fine = (simulate_trials(THREE, scenario, 1000, precision=precision) for precision in (0.05, 0.00001))
+    assert (coarse.trials, coarse.wanted, coarse.stopped_early) == (768, 1000, True)
+    assert coarse == msgspec.structs.replace(simulate_trials(THREE, scenario, 768), wanted=1000, stopped_early=True)
+    assert (fine.trials, fine.stopped_early) == (1000, False)
+    assert fine == simulate_trials(THREE, scenario, 1000)
 
 
 def test_the_precision_is_that_of_every_interval() -> None:
