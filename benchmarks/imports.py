@@ -51,9 +51,8 @@ def imports(program: Sequence[str], arguments: Sequence[str]) -> Imports:
         RuntimeError: the command failed.
     """
     line = [program[0], "-X", "importtime", *program[1:], *arguments]
-    environment = {**clean_environment(), "RMQLB_NO_CACHE": "1"}
     done = subprocess.run(  # noqa: S603 - our own command
-        line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment, check=False
+        line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=clean_environment(), check=False
     )
     if done.returncode:
         raise RuntimeError(f"{' '.join(line)} ended with {done.returncode}")

@@ -57,11 +57,9 @@ def ratio(ours: Sequence[float], peers: Sequence[float]) -> Spread:
     return Spread.of(our / peer for our, peer in zip(ours, peers, strict=True))
 
 
-def in_turns(
-    commands: Mapping[str, Sequence[str]], rounds: int, variables: Mapping[str, str] | None = None
-) -> dict[str, list[Usage]]:
-    """Each command once a round, in the same order, after one round that does not count; with these variables set."""
-    environment = {**clean_environment(), **(variables or {})}
+def in_turns(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, list[Usage]]:
+    """Each command once a round, in the same order, after one round that does not count."""
+    environment = clean_environment()
     measured: dict[str, list[Usage]] = {name: [] for name in commands}
     for number in range(rounds + 1):
         for name, command in commands.items():

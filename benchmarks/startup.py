@@ -81,7 +81,7 @@ def measured(installed: Installation, rounds: int) -> dict[str, Spread]:
                 for case in CASES
             },
         }
-        usages = in_turns(commands, rounds, {"XDG_CACHE_HOME": home})
+        usages = in_turns(commands, rounds)
     times = {name: [usage.cpu_seconds for usage in each] for name, each in usages.items()}
     peer = times.pop(PEER)
     return {name: ratio(ours, peer) for name, ours in times.items()}

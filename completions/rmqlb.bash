@@ -1,7 +1,7 @@
 # rmqlb(1) completion for bash 4.4 or newer.
 # Written by python -m tools.manual from the code: change that instead.
 
-# Offer what begins as the current word does, quoted as that is: names come from a cluster.
+# Offer what begins as the current word does, quoted as that is: names of contexts may hold anything.
 _rmqlb_words() {
     local word quoted quote= typed=$cur
     case $cur in
@@ -27,30 +27,13 @@ _rmqlb_beginnings() {
     _rmqlb_words "$@"
 }
 
-# Names of a kind, topic or group, from the sources read last.
-_rmqlb_names() {
-    local line lines names=() start=${cur#[\'\"]}
-    local cache=${HOME-}/.cache
-    [[ ${XDG_CACHE_HOME-} == /* ]] && cache=$XDG_CACHE_HOME
-    cache+=/rmqlb/names
-    [[ -f $cache && -r $cache ]] || return 0
-    mapfile -t lines <"$cache"
-    start=${start%%\\*}
-    for line in "${lines[@]}"; do
-        [[ $line == "$1"$'\t'*$'\t'"$start"* ]] || continue
-        line=${line##*$'\t'}
-        [[ $line == *[[:cntrl:]]* ]] || names+=("$line")
-    done
-    _rmqlb_words "${names[@]}"
-}
-
 _rmqlb_contexts() {
     local line names=() program=${COMP_WORDS[0]}
     [[ $program == '~/'* ]] && program=$HOME/${program:2}
     while IFS= read -r line; do
-        line=${line#*$'\t'}
-        names+=("${line%%$'\t'*}")
-    done < <("$program" context list -q -o tsv 2>/dev/null)
+        line=${line#*,}
+        names+=("${line%%,*}")
+    done < <("$program" context list -q -o csv 2>/dev/null)
     _rmqlb_words "${names[@]:1}"
 }
 
@@ -67,7 +50,7 @@ _rmqlb_at() {
     esac
     case $cur in
         -*) _rmqlb_words --version --help --help-all ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check pipeline context config schema explain help ;;
+        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check pipeline context config schema explain ;;
     esac
 }
 
@@ -75,12 +58,11 @@ _rmqlb_at_show_groups() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds|-g|--group) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words groups findings; return ;;
         --color) _rmqlb_words auto always never; return ;;
-        -g|--group) _rmqlb_names group; return ;;
         --severity) _rmqlb_words error warning info; return ;;
         --fail-on) _rmqlb_beginnings groups-with-errors groups-with-warnings groups-unknown groups-offline unassigned duplicate-owners idle mismatches duplicate-client-ids lag imbalance 'unassigned[' 'duplicate-owners[' 'idle[' 'mismatches[' 'duplicate-client-ids[' 'lag[' 'imbalance[' 'consumers[' 'processes[' 'queues['; return ;;
     esac
@@ -91,12 +73,11 @@ _rmqlb_at_show_consumers() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--watch|--rounds|-g|--group) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words consumers; return ;;
         --color) _rmqlb_words auto always never; return ;;
-        -g|--group) _rmqlb_names group; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --help --help-all
 }
@@ -105,24 +86,21 @@ _rmqlb_at_fetch_routes() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--to|--redact-map) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-t|--topic|-g|--group|--every) :; return ;;
         -o|--output) _rmqlb_words json yaml jsonl; return ;;
         --color) _rmqlb_words auto always never; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
-        -g|--group) _rmqlb_names group; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --evidence --to --redact --redact-map --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --evidence --to --every --redact --redact-map --help --help-all
 }
 
 _rmqlb_at_show_route() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds) :; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--map-address|--access-key|--tls-name|--watch|--rounds|-t|--topic) :; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words brokers queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --watch --rounds --topic --help --help-all
 }
@@ -131,12 +109,10 @@ _rmqlb_at_show_owners() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--consumers|--watch|--rounds|--pop-share) :; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words owners mismatches pop offsets groups queues reasons consumers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
@@ -148,11 +124,10 @@ _rmqlb_at_diagnose() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--earlier) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--interval|--looks|--watch|--rounds) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|--interval|--looks|--watch|--rounds) :; return ;;
         --fail-on) _rmqlb_words error warning; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl prometheus; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl prometheus; return ;;
         --section) _rmqlb_words groups findings rules evidence queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -161,11 +136,10 @@ _rmqlb_at_diagnose() {
 
 _rmqlb_at_diff() {
     case $prev in
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group) :; return ;;
         --password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
-        -g|--group) _rmqlb_names group; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words groups topics unexplained lag queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings groups-changed groups-added groups-removed topics-changed consumers-joined consumers-left strategies-changed moved newly-assigned newly-unassigned newly-duplicate-owners queues-added queues-removed pending unexplained lag-growth offsets-back; return ;;
@@ -180,12 +154,10 @@ _rmqlb_at_plan_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--watch|--rounds|--pop-share|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--remove-master|--read-queues|--write-queues) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--consumers|--watch|--rounds|--pop-share|--scale-to|--add|--remove|--replace|--add-broker|--remove-broker|--remove-master|--read-queues|--write-queues) :; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words groups strategies consumers moves pop queues summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
@@ -199,15 +171,13 @@ _rmqlb_at_plan_topic() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys-file|--rates-since) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--queues|--add-broker|--drain-broker|--move-to-cluster|--check-step) :; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-t|--topic|--queues|--add-broker|--drain-broker|--move-to-cluster|-g|--group|--check-step) :; return ;;
         --message-type) _rmqlb_words NORMAL FIFO DELAY TRANSACTION MIXED PRIORITY LITE; return ;;
-        -g|--group) _rmqlb_names group; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --sdk) _rmqlb_words java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc; return ;;
         --proxy-mode) _rmqlb_words local cluster; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words steps commands waits groups keys brokers checked; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -218,9 +188,7 @@ _rmqlb_at_simulate_rebalance() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--svg|--html) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--consumers|--for|--latency|--consume-time|--rate|--trials|--trial|--seed) :; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
         --event) _rmqlb_beginnings 'join ' 'leave ' 'crash ' 'host-loss ' 'broker-down ' 'broker-loss ' 'restart-broker ' 'broker-up ' 'route-change ' 'pull-stall ' 'freeze ' 'restart ' 'rolling-restart ' 'strategy-change '; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
@@ -228,7 +196,7 @@ _rmqlb_at_simulate_rebalance() {
         --consume-from) _rmqlb_words last first timestamp; return ;;
         --timer) _rmqlb_beginnings 'rebalance-wait=' 'rebalance-min=' 'route-poll=' 'heartbeat=' 'persist=' 'pull-delay=' 'pull-idle=' 'pull-hold=' 'lock-renewal=' 'lock-life=' 'lock-retry=' 'unlock-delay=' 'release-wait=' 'channel-expiry=' 'broker-scan=' 'socket-idle=' 'notify-batch=' 'rpc-timeout=' 'nameserver-expiry=' 'nameserver-scan=' 'registration=' 'start=' 'connect=' 'close='; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words timeline windows takeovers consumers events trials summary steps queues intervals groups producers; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
@@ -241,16 +209,14 @@ _rmqlb_at_plan_rollout() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--consumers|--latency|--consume-time|--rate|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--consumers|--latency|--consume-time|--rate|--down|--pause|--at-once|--order|--trials|--seed) :; return ;;
         --sdk) _rmqlb_words go cpp; return ;;
         --client) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --consumer-type) _rmqlb_words pull lite-pull assign; return ;;
         --consume-from) _rmqlb_words last first timestamp; return ;;
         --timer) _rmqlb_beginnings 'rebalance-wait=' 'rebalance-min=' 'route-poll=' 'heartbeat=' 'persist=' 'pull-delay=' 'pull-idle=' 'pull-hold=' 'lock-renewal=' 'lock-life=' 'lock-retry=' 'unlock-delay=' 'release-wait=' 'channel-expiry=' 'broker-scan=' 'socket-idle=' 'notify-batch=' 'rpc-timeout=' 'nameserver-expiry=' 'nameserver-scan=' 'registration=' 'start=' 'connect=' 'close='; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words choices order stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
@@ -265,14 +231,12 @@ _rmqlb_at_size_group() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--svg) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--max-imbalance|--survive|--max-utilisation|--consumers|--queues-per-broker|--rate|--consume-time|--threads|--trials|--share|--seed) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--max-imbalance|--survive|--max-utilisation|--consumers|--queues-per-broker|--rate|--consume-time|--threads|--trials|--share|--seed) :; return ;;
         --sdk) _rmqlb_words java go cpp; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         --fail-on) _rmqlb_beginnings unsatisfied consumers queues-per-broker imbalance idle; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words chart curve candidates topics; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -283,13 +247,11 @@ _rmqlb_at_sweep_failures() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--zones|-p|--policy|--html) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--at-once|--zone|--today|--simulations|--jobs) :; return ;;
-        -g|--group|--orderly) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--orderly|--at-once|--zone|--today|--simulations|--jobs) :; return ;;
         --lose) _rmqlb_words consumer broker master host zone; return ;;
         --fail-on) _rmqlb_beginnings counterexamples broken-cases broken-singles broken-already unwritable-topics unassigned imbalance idle moved lag-moved without-lock gap-ms failed-share 'unassigned[' 'imbalance[' 'idle[' 'moved[' 'lag-moved[' 'without-lock[' 'gap-ms[' 'failed-share['; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words counterexamples broken-already groups topics unjudged losses summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -300,7 +262,7 @@ _rmqlb_at_simulate_send() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--map-address|--access-key|--tls-name|--fail|--latency|--route-poll|--messages|--rate|--for|--threads|--start-at|--seed|--send-retries|--send-timeout|--send-timeout-per-request|--exclude|--latency-max|--not-available-duration|--trials|--precision) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--map-address|--access-key|--tls-name|--fail|--latency|--route-poll|--messages|--rate|--for|--threads|--start-at|--seed|--send-retries|--send-timeout|--send-timeout-per-request|--exclude|--latency-max|--not-available-duration|--trials|--precision|-t|--topic) :; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
         --first-poll) _rmqlb_words random; return ;;
         --key-type) _rmqlb_words string int long; return ;;
@@ -310,11 +272,10 @@ _rmqlb_at_simulate_send() {
         --sdk) _rmqlb_words java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc; return ;;
         --proxy-mode) _rmqlb_words local cluster; return ;;
         --selector) _rmqlb_words hash random machine-room; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words attempts queues brokers keys failures timeline slices totals strategies clients sdks trials spreads lost exceptions; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --sdk --proxy-mode --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --compare-sdks --trials --precision --fail-on --topic --help --help-all
 }
@@ -323,11 +284,10 @@ _rmqlb_at_select_queue() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--keys-file) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--map-address|--access-key|--tls-name|-k|--key|--add-broker|--remove-broker|--write-queues) :; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--map-address|--access-key|--tls-name|-t|--topic|-k|--key|--add-broker|--remove-broker|--write-queues) :; return ;;
         --sdk) _rmqlb_words java go cpp java-grpc go-grpc rust-grpc python-grpc nodejs-grpc cpp-grpc csharp-grpc; return ;;
         --proxy-mode) _rmqlb_words local cluster; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
         --section) _rmqlb_words moved keys pairs sdks; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -338,15 +298,14 @@ _rmqlb_at_simulate_receive() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--broker|--processes|--loops|--await|--invisible|--batch|--consume-time|--error-pause|--round-trip|--rate|--messages|--for|--seed|--fail|--crash|--target-wait|--trials) :; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--broker|--processes|--loops|--await|--invisible|--batch|--consume-time|--error-pause|--round-trip|--rate|--messages|--for|--seed|--fail|--crash|--target-wait|--trials|-t|--topic) :; return ;;
         --broker-version) _rmqlb_words '5.3.3' '5.3.2' '5.3.1' '5.3.0' '5.2.0' '5.1.4' '5.1.1' '5.1.0' '5.0.0' '4.9.8' '4.9.4' '4.9.3' '4.9.0' '4.8.0' '4.0.0'; return ;;
         --type) _rmqlb_words simple push pop; return ;;
         --nameserver-notices) _rmqlb_words never; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words waits brokers failures crashes quantiles queues closed-forms totals messages; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings wait-mean-ms wait-p50-ms wait-p95-ms wait-p99-ms wait-max-ms back-mean-ms back-p50-ms back-p95-ms back-p99-ms back-max-ms left not-stored redelivered dead-lettered receives empty-receives failed-receives unpolled-ms receives-needed 'wait-mean-ms[' 'wait-p50-ms[' 'wait-p95-ms[' 'wait-p99-ms[' 'wait-max-ms[' 'receives[' 'unpolled-ms['; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --broker --broker-version --type --processes --loops --await --invisible --batch --fifo --consume-time --error-pause --round-trip --rate --messages --for --seed --fail --nameserver-notices --crash --output --section --all --color --no-pager --quiet --debug --target-wait --trials --trace --fail-on --topic --help --help-all
 }
@@ -355,18 +314,15 @@ _rmqlb_at_record() {
     case $prev in
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--svg|--html|--against|--replay) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
-        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--every|--for|--event-at|--tolerance) :; return ;;
-        -g|--group) _rmqlb_names group; return ;;
-        -t|--topic) _rmqlb_names topic; return ;;
+        --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--every|--for|--event-at|--tolerance) :; return ;;
         --until) _rmqlb_words converged; return ;;
-        --to) _rmqlb_folders; return ;;
         --fail-on) _rmqlb_beginnings changed moved unassigned duplicate-owners unknown longest-gap-at-least-ms longest-gap-at-most-ms longest-overlap-at-least-ms longest-overlap-at-most-ms convergence-at-least-ms convergence-at-most-ms failed-looks differences other-owner not-yet later earlier; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown jsonl; return ;;
-        --section) _rmqlb_words differences timeline consumers changes queues intervals comparison summary snapshots; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown jsonl; return ;;
+        --section) _rmqlb_words differences timeline consumers changes queues intervals comparison summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --every --until --for --event-at --to --evidence --svg --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --against --tolerance --replay --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --every --until --for --event-at --svg --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --against --tolerance --replay --help --help-all
 }
 
 _rmqlb_at_check() {
@@ -375,7 +331,7 @@ _rmqlb_at_check() {
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|--today) :; return ;;
         --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown junit sarif prometheus; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown junit sarif prometheus; return ;;
         --section) _rmqlb_words failed waived incomplete not-applicable rules waivers summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --fail-from) _rmqlb_words error warning info; return ;;
@@ -394,7 +350,7 @@ _rmqlb_at_pipeline() {
 
 _rmqlb_at_pipeline_generate() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words fleet faults damaged; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --seed|--clusters|--brokers|--topics|--groups|--pairs|--queues|--consumers|--days|--first|--faults|--odd-names|--other-clients|--churn|--bad-files) :; return ;;
@@ -413,7 +369,7 @@ _rmqlb_at_pipeline_ingest() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -432,7 +388,7 @@ _rmqlb_at_pipeline_allocate() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -446,7 +402,7 @@ _rmqlb_at_pipeline_score() {
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --conf) :; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -462,7 +418,7 @@ _rmqlb_at_pipeline_what_if() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -478,7 +434,7 @@ _rmqlb_at_pipeline_size() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -495,7 +451,7 @@ _rmqlb_at_pipeline_sweep() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -512,7 +468,7 @@ _rmqlb_at_pipeline_producers() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -526,7 +482,7 @@ _rmqlb_at_pipeline_history() {
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --conf) :; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -539,7 +495,7 @@ _rmqlb_at_pipeline_report() {
         --top|--conf) :; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -559,7 +515,7 @@ _rmqlb_at_pipeline_run() {
         --latency-fault) _rmqlb_words on off; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -575,7 +531,7 @@ _rmqlb_at_pipeline_compact() {
         -w|--warehouse) _rmqlb_folders; return ;;
         --master) _rmqlb_words 'local[*]' 'spark://' 'sc://' yarn 'k8s://'; return ;;
         --log-file) _rmqlb_files; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -596,7 +552,7 @@ _rmqlb_at_context_add() {
         -s|--source|--ca-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --user|--access-key|--tls-name|--proxy|--map-address|--source-timeout|--source-retries) :; return ;;
         --secret) _rmqlb_beginnings 'file:' 'env:' 'keyring:'; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -608,7 +564,7 @@ _rmqlb_at_context_add() {
 
 _rmqlb_at_context_list() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -617,7 +573,7 @@ _rmqlb_at_context_list() {
 
 _rmqlb_at_context_use() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -629,7 +585,7 @@ _rmqlb_at_context_use() {
 
 _rmqlb_at_context_show() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -641,7 +597,7 @@ _rmqlb_at_context_show() {
 
 _rmqlb_at_context_remove() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words contexts context; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
@@ -665,43 +621,34 @@ _rmqlb_at_config_show() {
         -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name) :; return ;;
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words settings; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --origin --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --help --help-all
 }
 
 _rmqlb_at_schema() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words schemas keys; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
         -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
-        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/topic-plan' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/group-size' 'rmqlb/sweep-failures' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/key-queues' 'rmqlb/receive' 'rmqlb/change' 'rmqlb/record' 'rmqlb/record-line' 'rmqlb/record-snapshots' 'rmqlb/taken-snapshot' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
+        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/topic-plan' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/group-size' 'rmqlb/sweep-failures' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/key-queues' 'rmqlb/receive' 'rmqlb/change' 'rmqlb/record' 'rmqlb/record-line' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
     esac
 }
 
 _rmqlb_at_explain() {
     case $prev in
-        -o|--output) _rmqlb_words table plain json yaml csv tsv markdown; return ;;
+        -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words explanations; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
         -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
         *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-no-consumer selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners pull-consumers broker-rebalance mixed-strategies split-consumer-view broker-silent broker-gone consumer-gone broker-unreachable-from-consumer stale-connections subscription-mismatch mixed-sdks assumed-sdk assumed-pop-share assignment-mismatch assignments-not-asked broker-strategy request-modes-unknown frozen-consumer blocked-consumer clock-ahead consume-failing hot-queue flow-control pull-stopped head-blocked lock-lost dropped-but-consuming slow-consumer lag-growing lag-stalled offset-rewound more-consumers-than-queues idle-by-strategy surprising-order mismatch strategy-differs assumed-strategy matches-nothing owners-not-planned starts-later group-left-out group-not-seen no-pager starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed await-limited invisible-limited longer-than-invisible queues-beyond-100 arrivals-ended not-in-version assumed-latency sdk-not-simulated unpredictable-sdk one-sdk assumed-limits assumed-rate assumed-producers producers-left-out new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed late-snapshots uneven-lag imbalanced flapping usage strategy-option-unused given-twice no-source unknown-source password-in-url hosts-over-http no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid zones-invalid unknown-zone too-many-cases empty-zone in-no-zone which-group which-topic unknown-strategy unknown-sdk strategy-not-in-sdk custom-code two-of-one-time custom-raised custom-answer unknown-figure unknown-broker unknown-cluster nothing-changes step-not-known static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-limits too-many-sizes rate-unknown consume-time-unknown contradicting-changes cannot-write no-warehouse warehouse-busy folder-not-shared needs-extra needs-java not-a-result not-of-this data topic-not-found not-earlier group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown message-type-unknown searched-in-part no-readable-queue no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer deadline connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
-    esac
-}
-
-_rmqlb_at_help() {
-    case $prev in
-    esac
-    case $cur in
-        -*) _rmqlb_words --help --help-all ;;
-        *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check pipeline context config schema explain help ;;
     esac
 }
 
@@ -761,7 +708,6 @@ _rmqlb() {
             'config/show') path='config show' ;;
             '/schema') path=schema ;;
             '/explain') path=explain ;;
-            '/help') path=help ;;
         esac
     done
     case $path in
@@ -807,7 +753,6 @@ _rmqlb() {
         'config show') _rmqlb_at_config_show ;;
         schema) _rmqlb_at_schema ;;
         explain) _rmqlb_at_explain ;;
-        help) _rmqlb_at_help ;;
     esac
 }
 

@@ -37,7 +37,6 @@ def no_settings(monkeypatch: pytest.MonkeyPatch, empty_home: Path) -> None:
     for name in list(os.environ):
         if name.startswith("RMQLB_") or name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("RMQLB_NO_CACHE", "1")  # no names of tests in anybody's completion
     caches = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     monkeypatch.setenv("XDG_CACHE_HOME", caches)  # what others make once is not made anew
     monkeypatch.setenv("HOME", str(empty_home))

@@ -41,7 +41,7 @@ BASIC = {
     "context-use": "context use staging",
     "context-show": "context show staging",
     "context-remove": "context remove staging",
-    "config-show": "config show --source-timeout 9s --origin",
+    "config-show": "config show --source-timeout 9s",
     "schema": "schema",
     "explain": "explain no-master",
     # Without damaged files: how large a gzip file is, zlib decides.

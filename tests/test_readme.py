@@ -48,9 +48,13 @@ HELD_BY = {
         "tests/cli/test_record.py",
         "def test_it_ends_when_the_group_has_changed",
     ),
+    "rmqlb fetch-routes -s rocketmq://10.0.0.1:9876 --every": (
+        "tests/cli/test_fetch_routes.py",
+        "def test_snapshots_at_an_interval",
+    ),
     "rmqlb pipeline run -w warehouse snapshots": (
-        "tests/cli/test_record.py",
-        "def test_the_pipeline_finds_the_snapshots",
+        "tests/cli/test_fetch_routes.py",
+        "def test_snapshots_at_an_interval",
     ),
     "rmqlb show-groups -s rocketmq://HOST:9876 --proxy": (
         "tests/cli/test_proxy.py",

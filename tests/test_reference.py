@@ -1,14 +1,19 @@
-"""The reference: text comes out as it went in, pages lead to one another, and the site leaves out what is no page."""
+"""The site's reference: every command and result has a page, links lead to pages, and text comes out as it went in."""
 
 from __future__ import annotations
 
+import posixpath
+import re
 from types import SimpleNamespace
 
 import pytest
 
-from tools.docs_site import on_page_markdown
+from rmqlb.cli.results import RESULTS
+from tools.docs_site import contents, on_page_markdown
+from tools.manual.files import reference_pages
 from tools.manual.markdown import as_markdown, file_of, row
 from tools.manual.roff import Marked, Page, bold, escaped, italic
+from tools.manual.tree import command_tree
 
 
 def page_of(text: str) -> Page:
@@ -58,8 +63,37 @@ def test_a_bar_in_a_cell_does_not_end_it() -> None:
         ("how-to/a.md", "[policy](../../examples/policy.yaml)", "policy (`examples/policy.yaml`)"),
         ("how-to/a.md", "[output](../output.md#json)", "[output](../output.md#json)"),
         ("index.md", "[site](https://192.0.2.1/x)", "[site](https://192.0.2.1/x)"),
+        ("index.md", "[manual](../man/man1/rmqlb.1)", "[manual](reference/rmqlb.md)"),
+        ("how-to/a.md", "[config(5)](../../man/man5/rmqlb-config.5)", "[config(5)](../reference/config.md)"),
     ],
 )
-def test_a_link_that_leaves_the_site_names_its_file(place: str, link: str, shown: str) -> None:
+def test_a_link_that_leaves_the_site_leads_to_the_reference_or_names_its_file(
+    place: str, link: str, shown: str
+) -> None:
     page = SimpleNamespace(file=SimpleNamespace(src_uri=place))
     assert on_page_markdown(link, page=page, config=None, files=None) == shown
+
+
+def test_every_command_and_every_result_has_a_page_that_the_index_leads_to() -> None:
+    pages = reference_pages()
+    commands = {f"reference/{file_of(command.page, 1)}" for command in command_tree().all()}
+    results = {f"reference/json/{result.name.removeprefix('rmqlb/')}.md" for result in RESULTS}
+    assert commands | results < pages.keys()
+    found: set[str] = set()
+    left = ["reference/index.md"]
+    while left:
+        page = left.pop()
+        found.add(page)
+        links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", pages[page])
+        left += {posixpath.normpath(posixpath.join(posixpath.dirname(page), link)) for link in links} - found
+    assert found == pages.keys()
+
+
+def test_the_contents_have_the_folder_of_results_at_the_end() -> None:
+    pages = ["reference/rmqlb-x.md", "reference/json/plan.md", "reference/codes.md", "reference/index.md"]
+    assert contents(pages, "reference") == [
+        "reference/index.md",
+        "reference/codes.md",
+        "reference/rmqlb-x.md",
+        {"JSON": ["reference/json/plan.md"]},
+    ]

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = Path(rmqlb.__file__).parent
 GOLDEN = ROOT / "tests" / "golden"
 TREE = command_tree()
-SINGLE = [command for command in TREE.all() if not command.commands and command.name != "help"]
+SINGLE = [command for command in TREE.all() if not command.commands]
 """Those with a result to print."""
 COMPLETIONS = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "completions").iterdir())]
 

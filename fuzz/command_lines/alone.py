@@ -120,7 +120,7 @@ def lines_fit_their_schema(case: Case, ran: Ran) -> Iterator[str]:
 
 def text_is_harmless(case: Case, ran: Ran) -> Iterator[str]:
     """No control, direction or invisible character stands raw on stdout or stderr."""
-    usual = "\t\n" if case.format == "tsv" else "\r\n" if case.format == "csv" else "\n"
+    usual = "\r\n" if case.format == "csv" else "\n"
     for where, text in (("stdout", ran.stdout), ("stderr", ran.stderr)):
         bare = _uncoloured(case, text).translate(dict.fromkeys(map(ord, usual)))
         if visible(bare) != bare:
@@ -128,10 +128,10 @@ def text_is_harmless(case: Case, ran: Ran) -> Iterator[str]:
 
 
 def cells_are_no_formulas(case: Case, ran: Ran) -> Iterator[str]:
-    """No cell of CSV or TSV is run by a spreadsheet."""
+    """No cell of CSV is run by a spreadsheet."""
     if not _is_table_for_programs(case):
         return
-    for row in read_table(case.format, ran.stdout):
+    for row in read_table(ran.stdout):
         for cell in row:
             if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell):
                 yield f"a cell is a formula: {cell[:100]!r}"
@@ -148,9 +148,9 @@ def tables_are_as_wide_as_the_terminal(case: Case, ran: Ran) -> Iterator[str]:
 
 
 def tables_of_a_row_have_its_columns(case: Case, ran: Ran) -> Iterator[str]:
-    """Every row of CSV and TSV has as many cells as the head."""
+    """Every row of CSV has as many cells as the head."""
     if _is_table_for_programs(case):
-        rows = read_table(case.format, ran.stdout)
+        rows = read_table(ran.stdout)
         if len({len(row) for row in rows}) > 1:
             yield "rows differ in their number of cells"
 
@@ -213,18 +213,18 @@ def read_as(form: str, text: str) -> Any:
         return read_metrics(text)
     if form == "junit":
         return ET.fromstring(text)
-    if form in ("csv", "tsv"):
-        return read_table(form, text)
+    if form == "csv":
+        return read_table(text)
     return text
 
 
-def read_table(form: str, text: str) -> list[list[str]]:
-    """The rows of CSV or TSV, the head first."""
-    return list(csv.reader(io.StringIO(text, newline=""), delimiter="," if form == "csv" else "\t", strict=True))
+def read_table(text: str) -> list[list[str]]:
+    """The rows of CSV, the head first."""
+    return list(csv.reader(io.StringIO(text, newline=""), strict=True))
 
 
 def _is_table_for_programs(case: Case) -> bool:
-    return case.format in ("csv", "tsv") and not case.is_page and not _is_picture(case)
+    return case.format == "csv" and not case.is_page and not _is_picture(case)
 
 
 def _is_picture(case: Case) -> bool:

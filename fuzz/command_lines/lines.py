@@ -16,8 +16,8 @@ from tools.manual.values import value_of
 Piece = tuple[str, ...]
 """Words of the command line that belong together."""
 
-ASIDE = frozenset({"pipeline", "help"})
-"""Commands that are not run here: they start Spark and have tests of their own, or print no result."""
+ASIDE = frozenset({"pipeline"})
+"""Commands that are not run here: they start Spark and have tests of their own."""
 _OFTEN = {
     "plan-rebalance": 6,
     "simulate-rebalance": 5,

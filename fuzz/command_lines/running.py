@@ -118,7 +118,7 @@ def _settings(folder: Path, columns: int) -> Mapping[str, str | None]:
     """Nothing of this machine's user is read, and nothing of it changed."""
     mine = {name: None for name in os.environ if name.startswith("RMQLB_")}
     home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "config"), "XDG_CACHE_HOME": str(folder / "cache")}
-    return {**mine, **home, "RMQLB_NO_CACHE": "1", "COLUMNS": str(columns), "TZ": "UTC"}
+    return {**mine, **home, "COLUMNS": str(columns), "TZ": "UTC"}
 
 
 @contextmanager

@@ -131,7 +131,7 @@ def _wants_json(arguments: list[str]) -> bool:
         elif option.startswith("--output=") or (option.startswith("-o") and not option.startswith("--")):
             wanted = option.removeprefix("--output=").removeprefix("-o")
     if wanted is None:
-        from rmqlb.cli.settings.configuration import configured_output
+        from rmqlb.cli.settings import configured_output
 
         wanted = configured_output()
     return wanted == "json"

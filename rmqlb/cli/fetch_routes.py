@@ -1,6 +1,10 @@
 """`rmqlb fetch-routes`."""
 
+import os
+import time
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,10 +16,11 @@ from rmqlb.cli.common.output_files import write_whole
 from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, EndpointError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.words import counted
+from rmqlb.verbs import amounts
 from rmqlb.verbs.fetch_routes import fetch_source
 
 if TYPE_CHECKING:
@@ -45,7 +50,10 @@ def fetch_routes(
     ] = None,
     system: Annotated[bool, about_option("--system", help="RocketMQ's own topics and groups too.")] = False,
     evidence: Evidence = False,
-    to: Annotated[str | None, Option(metavar="FILE", help="Write to this file, atomically, instead of stdout.")] = None,
+    to: Annotated[
+        str | None, Option(metavar="PATH", help="Write to this file; with --every to this directory.")
+    ] = None,
+    every: Annotated[str | None, Option(metavar="TIME", help="Fetch again at this interval until Ctrl-C.")] = None,
     redact: Annotated[
         bool,
         Option(
@@ -69,7 +77,12 @@ def fetch_routes(
 
       rmqlb fetch-routes -s examples/cluster.json --redact
 
+      rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --every 5m --to snapshots
+
       rmqlb fetch-routes -s examples/cluster.json -o jsonl
+
+    With --every each snapshot becomes a file in a folder of its date, for rmqlb pipeline. When a fetch fails after the
+    first one, rmqlb reports it and tries again.
 
     Under --redact the numbers, times and client versions stay; stack traces do not. CONSISTENT_HASH hashes names, so
     it assigns queues to other consumers then; every other strategy assigns each queue to the same one.
@@ -80,6 +93,10 @@ def fetch_routes(
     _check(output, redact=redact, redact_map=redact_map)
     terminal = Terminal("fetch-routes", output, more_formats=("jsonl",))
     everything = Everything(tuple(topic or ()), tuple(group or ()), system)
+    if every is not None:
+        folder = None if redact else to
+        _fetch_repeatedly(Reader(source, terminal), everything, every, folder, terminal, evidence=evidence)
+        return
     reader = Reader(source, terminal, stages=True)
     with terminal.progress(verb="renaming") as progress:
         meta, names = fetch_source(reader, everything, evidence=evidence, redact=redact, progress=progress)
@@ -113,6 +130,50 @@ def _write(meta: "Meta", to: str | None, terminal: Terminal) -> None:
     write_whole(to, text, "--to")
     written = f"{counted(len(snapshot.routes), 'topic')} and {counted(len(snapshot.groups), 'group')}"
     terminal.say(f"snapshot of {written} written to {to}")
+
+
+def _fetch_repeatedly(
+    reader: Reader, everything: Everything, every: str, folder: str | None, terminal: Terminal, *, evidence: bool
+) -> None:
+    """Write a snapshot to the directory at each interval, until Ctrl-C or SIGTERM."""
+    from rmqlb.cli.common.watch import LEAST_S, heeding_an_end
+
+    every_s = amounts.duration_us(every, "--every") / 1e6
+    if not reader.live or folder in (None, "-") or terminal.format != "json" or every_s < LEAST_S:
+        hint = "it needs a running cluster, at least 1s, the directory --to, -o json and no --redact"
+        raise UsageError("--every does not go with these options", hint=hint)
+    written = 0
+    with heeding_an_end(), suppress(KeyboardInterrupt):
+        while True:
+            began = time.monotonic()
+            try:
+                meta, _ = fetch_source(reader, everything, evidence=evidence, redact=False, spaced=True)
+                _write_into(folder or "", meta)
+                written += 1
+            except (DataError, EndpointError) as error:
+                if not written:
+                    raise
+                terminal.say(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}: the fetch failed: {error.message}")
+            terminal.repeating = True
+            time.sleep(max(began + every_s - time.monotonic(), LEAST_S))
+    terminal.say(f"{counted(written, 'snapshot')} written to {folder}")
+
+
+def _write_into(folder: str, meta: "Meta") -> None:
+    """Write the snapshot to a file named by its time."""
+    import gzip
+
+    from rmqlb.cli.common.snapshot_text import snapshot_text
+    from rmqlb.sources.atomic_file import new_file
+
+    text, at = snapshot_text(meta.snapshot, meta.findings, "fetch-routes"), datetime.now(UTC)
+    path = os.path.join(folder, f"date={at:%Y-%m-%d}", f"{at:%H%M%S.%f}Z.json.gz")
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with new_file(path) as file:
+            file.write(gzip.compress(text.encode(), mtime=0))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--to {folder}: {getattr(error, 'strerror', None) or error}", code="cannot-write") from None
 
 
 def _write_map(names: "Renaming", path: str) -> None:

@@ -33,7 +33,6 @@ COMMANDS = (
     "config",
     "schema",
     "explain",
-    "help",
 )
 
 app = grouped("rmqlb", "rmqlb.cli", COMMANDS)

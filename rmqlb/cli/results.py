@@ -146,19 +146,6 @@ RESULTS = (
         "model.recording.RecordLine",
         "whole",
     ),
-    Result(
-        "rmqlb/record-snapshots",
-        ("record",),
-        "snapshots that --to wrote to a directory",
-        "model.recording.TakenSnapshots",
-    ),
-    Result(
-        "rmqlb/taken-snapshot",
-        ("record",),
-        "one of them, or a look that failed, a line of -o jsonl",
-        "model.recording.TakenSnapshot",
-        "whole",
-    ),
     Result("rmqlb/check", ("check",), "a policy's limits and what came of each", "model.check_result.CheckResult"),
     Result(
         "rmqlb/pipeline",

@@ -1,9 +1,7 @@
 """What is configured: settings, contexts, and where a secret is; never the secret itself.
 
 A setting comes from the first of these layers that has it: flag, environment, the context in force (its endpoint's
-values only), project file, user file, default. A project file belongs to whoever wrote the repository it lies in: it
-chooses among the user's contexts and how results look, and it cannot say where to connect, who logs in, or how much is
-read.
+values only), user file, default.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from rmqlb.errors import UsageError
 
 Value = str | int | bool | tuple[str, ...]
 Kind = Literal["text", "count", "amount", "path", "texts"]
-Layer = Literal["flag", "environment", "context", "project file", "user file", "default"]
+Layer = Literal["flag", "environment", "context", "user file", "default"]
 
 COLORS = ("auto", "always", "never")
 PLACES = "is: file:PATH, env:NAME or keyring:SERVICE/USER"  # where a secret may be; a sentence ends with it
@@ -33,15 +31,14 @@ class Key(Struct, frozen=True):
     # text; count (a whole number); amount (a text or a number: a duration, a size); path
     # (absolute, or from ~/ on); texts (a list)
     kind: Kind = "text"
-    in_project: bool = False  # a project file may set it
 
 
 SETTINGS = (
-    Key("context", in_project=True),
-    Key("output", in_project=True),
-    Key("color", in_project=True),
-    Key("source-timeout", "amount", in_project=True),
-    Key("source-retries", "count", in_project=True),
+    Key("context"),
+    Key("output"),
+    Key("color"),
+    Key("source-timeout", "amount"),
+    Key("source-retries", "count"),
     Key("max-size", "amount"),
 )
 """The keys of a user file, beside `contexts`."""
@@ -93,20 +90,12 @@ class Context(Struct, frozen=True):
 
 
 class ConfigFile(Struct, frozen=True):
-    """What one file says."""
+    """What the user's file says."""
 
     path: str | None = None
-    # key → value; those of a project file are of the keys that it may set
     values: Mapping[str, Written] = field(default_factory=dict)
-    # name → context, in the file's order; a project file has none
+    # name → context, in the file's order
     contexts: Mapping[str, Context] = field(default_factory=dict)
-
-
-class Configuration(Struct, frozen=True):
-    """Both files."""
-
-    user: ConfigFile = ConfigFile()
-    project: ConfigFile = ConfigFile()
 
 
 class Setting(Struct, frozen=True):
@@ -116,7 +105,6 @@ class Setting(Struct, frozen=True):
     value: Value | None
     layer: Layer = "default"
     origin: str = ""  # the option, the variable or the place in a file, in words; empty for a default
-    place: Place | None = None
 
 
 class ActiveContext(Struct, frozen=True):
@@ -126,8 +114,6 @@ class ActiveContext(Struct, frozen=True):
     source: str
     # where its secret is, or None when it has none or when the secret is of another account than the one that is used
     secret: Written | None = None
-    # a project file chose it; credentials in the environment were meant for something else then
-    by_project: bool = False
 
 
 class SecretPlace(Struct, frozen=True):

@@ -346,39 +346,3 @@ class RecordLine(Struct, frozen=True, rename="camel"):
     state: KnownState | None = None
     owners: tuple[str, ...] | None = None
     reason: str | None = None
-
-
-class TakenSnapshot(Struct, frozen=True, rename="camel"):
-    """A look at a cluster that was written to a file, or failed.
-
-    Attributes:
-        at: when it was taken, ISO-8601 in UTC.
-        file: the file, below the directory; null when the look failed.
-        topics: topics in it.
-        groups: groups in it.
-        unread: parts that could not be read.
-        error: why it failed; null when it did not.
-    """
-
-    at: str
-    file: str | None
-    topics: int = 0
-    groups: int = 0
-    unread: int = 0
-    error: str | None = None
-
-
-class TakenSnapshots(Struct, frozen=True, rename="camel"):
-    """Snapshots that were written to a directory.
-
-    Attributes:
-        directory: where they are.
-        written: how many were written this time.
-        failed: how many looks failed this time.
-        snapshots: look by look.
-    """
-
-    directory: str
-    written: int
-    failed: int
-    snapshots: tuple[TakenSnapshot, ...]

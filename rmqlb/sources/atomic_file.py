@@ -17,9 +17,9 @@ _ABANDONED_S = 3600.0
 """A writer adds to its file within seconds; after this time without a change, the writer was killed."""
 
 
-def replace_file(path: str, text: str, *, mode: int | None = None, durable: bool = True) -> None:
+def replace_file(path: str, text: str, *, mode: int | None = None) -> None:
     """Put a text in a file's place, as `new_file` does; ValueError when the path holds what no path can."""
-    with new_file(path, mode=mode, durable=durable) as file:
+    with new_file(path, mode=mode) as file:
         file.write(text.encode())
 
 

@@ -58,10 +58,16 @@ def fetch_routes(
 
 
 def fetch_source(
-    source: Reader, everything: Everything, *, evidence: bool, redact: bool, progress: Progress = no_progress
+    source: Reader,
+    everything: Everything,
+    *,
+    evidence: bool,
+    redact: bool,
+    spaced: bool = False,
+    progress: Progress = no_progress,
 ) -> tuple[Meta, Renaming | None]:
     """The wanted parts of the source, and which name became which under `redact` (raises RmqlbError)."""
-    snapshot = source.fetch(Wanted(everything=everything, evidence=evidence))
+    snapshot = source.fetch(Wanted(everything=everything, evidence=evidence, spaced=spaced))
     snapshot, in_vain = _wanted(snapshot, everything, redact=redact)
     names: Renaming | None = None
     if redact:

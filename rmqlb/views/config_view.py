@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rmqlb.model.configuration import ENDPOINT, ConfigFile, Configuration, Context, Layer, Setting, Value
+from rmqlb.model.configuration import ENDPOINT, ConfigFile, Context, Layer, Setting, Value
 from rmqlb.model.words import counted
 from rmqlb.views.report import Cell, Column, Report, Section, rows_of
 
@@ -90,20 +90,16 @@ class SettingEntry(Struct, frozen=True):
     """A setting as a command would use it.
 
     Attributes:
-        key: as in a file.
+        key: as in the file.
         value: null is nothing; of a secret only that it is set, or where it is.
         layer: what set it.
-        origin: the option, the variable or the place in a file, in words; null for a default.
-        path: the file that it is written in, if it is.
-        line: and where in it, from 1.
+        origin: the option, the variable or the place in the file, in words; null for a default.
     """
 
     key: str
     value: Value | None
     layer: Layer
     origin: str | None
-    path: str | None
-    line: int | None
 
 
 class Settings(Struct, frozen=True, rename="camel"):
@@ -111,12 +107,10 @@ class Settings(Struct, frozen=True, rename="camel"):
 
     Attributes:
         user_file: the user's file; null when there is none.
-        project_file: the project's file; null when there is none.
         settings: one by one.
     """
 
     user_file: str | None
-    project_file: str | None
     settings: tuple[SettingEntry, ...]
 
 
@@ -156,19 +150,19 @@ def context_report(context: Context, active: str | None) -> Report:
     )
 
 
-def config_report(settings: Sequence[Setting], configuration: Configuration, *, origin: bool) -> Report:
-    """Every setting, and what set it: `origin` shows that to people; machines are always told."""
+def config_report(settings: Sequence[Setting], config: ConfigFile) -> Report:
+    """Every setting, and what set it."""
     columns = (
         Column("setting", "key"),
         Column("value", "value", of=lambda setting: _cell(setting.value)),
-        Column("layer", "layer", shown=origin),
-        Column("set by", "origin", shown=origin, of=_origin),
+        Column("layer", "layer"),
+        Column("set by", "origin", of=_origin),
     )
-    user, project = configuration.user.path, configuration.project.path
+    entries = tuple(SettingEntry(each.key, each.value, each.layer, each.origin or None) for each in settings)
     return Report(
         "rmqlb/config",
-        Settings(user, project, tuple(map(_setting, settings))),
-        (_source_fact(settings), f"  user file: {user or 'none'}", f"  project file: {project or 'none'}"),
+        Settings(config.path, entries),
+        (_source_fact(settings), f"  user file: {config.path or 'none'}"),
         (Section("settings", "settings", columns, rows_of(columns, settings)),),
     )
 
@@ -188,12 +182,6 @@ def _entry(context: Context, active: str | None) -> ContextEntry:
             value = context.values[key.name].value
             fields[key.name.replace("-", "_")] = str(value) if key.kind == "amount" else value
     return ContextEntry(name=context.name, active=context.name == active, line=context.place.line, **fields)
-
-
-def _setting(setting: Setting) -> SettingEntry:
-    place = setting.place
-    path, line = (None, None) if place is None else (place.path, place.line)
-    return SettingEntry(setting.key, setting.value, setting.layer, setting.origin or None, path, line)
 
 
 def _origin(setting: Setting) -> str | None:

@@ -38,7 +38,7 @@ BETWEEN = " · "
 Cell = str | int | float | tuple[str, ...] | None
 NOT_THERE: Cell = ("-",)
 """In a column of client ids: of something that does not exist, and so has no owner that could be known."""
-FORMATS = ("table", "plain", "json", "yaml", "csv", "tsv", "markdown")
+FORMATS = ("table", "plain", "json", "yaml", "csv", "markdown")
 SCREENS = ("table", "markdown")
 """The formats that a person reads from the top; plain is looked at too, but scripts read it."""
 Audience = Literal["all", "screen", "scripts"]

@@ -60,7 +60,7 @@ def _facts(rollout: Rollout) -> tuple[str, ...]:
         return (f"{group}, {what}: no way was tried",)
     harmless, costs = changes and not rollout.misassigned, list(_costs(best))
     part = "" if best.restarts >= len(best.order) else f" (in {best.restarts} of {len(best.order)} restarts)"
-    stages = (len(best.order) - 1) // best.at_once
+    stages = (len(best.order) - 1) // max(best.at_once, 1)
     none = "no mixed stage" if len(rollout.stages) in (0, stages) else f"none of the first {len(rollout.stages)} stages"
     return (
         f"{group}, {what}: {_verdict(rollout, best, changes=changes)}{part}",

@@ -12,7 +12,7 @@ from .run import run
 
 
 class Desk:
-    """A home folder with configuration, and a project to work in.
+    """A home folder with configuration, and a folder to work in.
 
     Args:
         folder: a folder of the test's own.
@@ -23,8 +23,7 @@ class Desk:
         self.home = folder / "home"
         self.user_file = self.home / ".config" / "rmqlb" / "config.yaml"
         self.project = folder / "project"
-        self.project_file = self.project / ".rmqlb.yaml"
-        (self.project / ".git").mkdir(parents=True)
+        self.project.mkdir()
         self.home.mkdir()
         monkeypatch.setenv("HOME", str(self.home))
         monkeypatch.setenv("XDG_CONFIG_HOME", str(self.home / ".config"))
@@ -35,10 +34,6 @@ class Desk:
         self.user_file.parent.mkdir(parents=True, exist_ok=True)
         self.user_file.write_text(text)
         self.user_file.chmod(mode)
-
-    def in_project(self, text: str) -> None:
-        """Write the project file."""
-        self.project_file.write_text(text)
 
     def secret(self, text: str, mode: int = 0o600) -> str:
         """A file with a secret: its path."""

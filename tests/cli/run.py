@@ -61,9 +61,9 @@ def error_of(stderr: str) -> Failed:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of a process: this one's, without settings of rmqlb but the one that spares the cache of names."""
+    """The environment of a process: this one's, without settings of rmqlb."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RMQLB_")}
-    return kept | {"RMQLB_NO_CACHE": "1"} | dict(more or {})
+    return kept | dict(more or {})
 
 
 def command(*args: str | bytes) -> list[str | bytes]:

@@ -87,12 +87,11 @@ def program(folder: Path) -> Path:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Of a shell at home in the folder, whose cache is `cache/` and whose configuration is `config/` there."""
+    """Of a shell at home in the folder, whose configuration is `config/` there."""
     return {
         **os.environ,
         "PATH": f"{program(folder)}:{os.environ['PATH']}",
         "HOME": str(folder),
-        "XDG_CACHE_HOME": str(folder / "cache"),
         "XDG_CONFIG_HOME": str(folder / "config"),
         "LC_ALL": "C.UTF-8",
         "TERM": "dumb",

@@ -270,12 +270,6 @@ SPELLING = [
         "-o jsonl --section queues", USAGE, "--section chooses tables, and -o jsonl shows none", "leave one of them out"
     ),
     Bad("pipeline genrate x", USAGE, "no such command 'genrate'", "did you mean generate?"),
-    Bad(
-        "help pipeline rum",
-        USAGE,
-        "no such command 'pipeline rum'",
-        "did you mean pipeline run or pipeline or pipeline score?",
-    ),
     Bad("frobnicate", USAGE, "no such command 'frobnicate'", "see rmqlb --help"),
     Bad(
         "fetch-routes -s EXAMPLE --group ordersvc",
@@ -722,9 +716,9 @@ RECORD = [
             f"record -s rocketmq://127.0.0.1:1 {groups}",
             USAGE,
             "which group?",
-            "name one with --group; with --to snapshots of several are written",
+            "name one with --group",
         )
-        for groups in ("", "-g a -g b", "-g order-*")
+        for groups in ("", "-g order-*")
     ),
     Bad(
         "record -s rocketmq://127.0.0.1:1 -g g --every 900ms",
@@ -751,24 +745,35 @@ RECORD = [
         "write 2026-11-01T12:00:00Z",
     ),
     Bad(
-        "record -s rocketmq://127.0.0.1:1 -g g --evidence",
+        "fetch-routes -s EXAMPLE --every 1m --to {}/new",
         USAGE,
-        "--evidence goes with --to",
-        "a recording has owners alone; fetch-routes writes one snapshot",
+        "--every does not go with these options",
+        "it needs a running cluster, at least 1s, the directory --to, -o json and no --redact",
     ),
     Bad(
-        "record -s rocketmq://127.0.0.1:1 --to {}/new --svg -",
+        "fetch-routes -s rocketmq://127.0.0.1:1 --every 1m",
         USAGE,
-        "--to writes snapshots, and --svg is of a recording",
-        "leave one of them out",
+        "--every does not go with these options",
+        "it needs a running cluster, at least 1s, the directory --to, -o json and no --redact",
     ),
     Bad(
-        "record -s rocketmq://127.0.0.1:1 --to {}/new --until converged",
+        "fetch-routes -s rocketmq://127.0.0.1:1 --every 999ms --to {}/new",
         USAGE,
-        "--until converged is of one group; --to writes snapshots of several",
-        "give --for 24h",
+        "--every does not go with these options",
+        "it needs a running cluster, at least 1s, the directory --to, -o json and no --redact",
     ),
-    Bad("record -s rocketmq://127.0.0.1:1 --to {}/empty", USAGE, "--to {}/empty: File exists"),
+    Bad(
+        "fetch-routes -s rocketmq://127.0.0.1:1 --every 1m --to {}/new --redact",
+        USAGE,
+        "--every does not go with these options",
+        "it needs a running cluster, at least 1s, the directory --to, -o json and no --redact",
+    ),
+    Bad(
+        "fetch-routes -s rocketmq://127.0.0.1:1 --every 1m --to {}/new -o yaml",
+        USAGE,
+        "--every does not go with these options",
+        "it needs a running cluster, at least 1s, the directory --to, -o json and no --redact",
+    ),
     Bad(
         "record --replay {}/other.json",
         USAGE,

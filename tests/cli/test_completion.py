@@ -1,8 +1,7 @@
-"""Completion in the real shells: everything of the command tree, names from the cache, and nothing is ever run."""
+"""Completion in the real shells: everything of the command tree, and names of contexts."""
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 from pathlib import Path
 
@@ -25,7 +24,6 @@ HOSTILE = (
     "Evil';touch${IFS}canary;'",
     'Evil";touch${IFS}canary;"',
 )
-PLAIN = "OrderEvents"
 
 each_shell = pytest.mark.parametrize("shell", SHELLS)
 
@@ -42,10 +40,7 @@ def quoted(shell: str, words: set[str]) -> set[str]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A working directory with two sources in the cache, one of them hostile, and two contexts."""
-    (tmp_path / "cache" / "rmqlb").mkdir(parents=True)
-    names = [("topic", "a", PLAIN), *(("topic", "b", name) for name in HOSTILE), ("group", "a", "order-svc")]
-    (tmp_path / "cache" / "rmqlb" / "names").write_text("".join("\t".join(line) + "\n" for line in names))
+    """A home with two contexts."""
     (tmp_path / "config" / "rmqlb").mkdir(parents=True)
     contexts = "contexts:\n  prod: {source: http://h}\n  staging: {source: http://h}\n"
     (tmp_path / "config" / "rmqlb" / "config.yaml").write_text(contexts)
@@ -105,8 +100,8 @@ def test_values_are_offered_by_how_they_begin(shell: str, home: Path) -> None:
         "rmqlb plan-rebalance --add ": set(),
         "rmqlb context use ": {"prod", "staging"},
         "rmqlb show-route --context p": {"prod"},
-        "rmqlb show-owners -g ": {"order-svc"},
-        "rmqlb show-owners --topic Ord": {PLAIN},
+        "rmqlb show-owners -g ": set(),
+        "rmqlb show-owners --topic Ord": set(),
     }
     assert dict(zip(cases, offered(shell, list(cases), home), strict=True)) == cases
 
@@ -127,7 +122,6 @@ def test_a_value_behind_an_equals_sign_is_offered(shell: str, home: Path) -> Non
         ("pipeline run --only cluster=con", None),
         ("pipeline run --master spark:", None),
         ("show-route --map-address a:", None),
-        ("show-route --topic=Ord", f"show-route --topic={PLAIN} "),
         ("fetch-routes --to=con", "fetch-routes --to=config/"),
     ],
 )
@@ -151,23 +145,6 @@ def test_an_event_begins_with_a_verb(shell: str, home: Path) -> None:
 
 
 @each_shell
-def test_without_a_cache_no_name_is_offered(shell: str, tmp_path: Path) -> None:
-    assert offered(shell, ["rmqlb show-route -t ", "rmqlb show-owners -g "], tmp_path) == [set(), set()]
-
-
-@each_shell
-def test_a_cache_that_is_named_by_no_absolute_path_is_the_one_at_home(shell: str, home: Path) -> None:
-    """As for rmqlb, which writes it; the working directory may be somebody else's."""
-    (home / ".cache").mkdir()
-    (home / "cache" / "rmqlb").rename(home / ".cache" / "rmqlb")
-    (home / "cache" / "rmqlb").mkdir()
-    (home / "cache" / "rmqlb" / "names").write_text("topic\ta\tAnother\n")
-    lines = ["rmqlb show-owners -g ", "rmqlb show-route -t Another"]
-    for named in ("cache", ""):
-        assert offered(shell, lines, home, {"XDG_CACHE_HOME": named}) == [{"order-svc"}, set()]
-
-
-@each_shell
 def test_files_are_offered_where_a_file_goes(shell: str, home: Path) -> None:
     (home / "cluster.json").touch()
     if shell == "bash":
@@ -175,64 +152,23 @@ def test_files_are_offered_where_a_file_goes(shell: str, home: Path) -> None:
         return  # readline adds them by itself: compopt -o default
     answer, folders = offered(shell, ["rmqlb show-route -s clus", "rmqlb pipeline score -w c"], home)
     assert answer == {"cluster.json"}
-    assert {name.rstrip("/") for name in folders} == {"cache", "config"}
+    assert {name.rstrip("/") for name in folders} == {"config"}
 
 
 @each_shell
-def test_hostile_names_are_offered_and_nothing_of_them_is_run(shell: str, home: Path) -> None:
-    lines = ["rmqlb show-route -t ", "rmqlb show-route -t E", "rmqlb show-route --topic=Ev"]
-    everything, some, _ = offered(shell, lines, home)
-    assert everything == quoted(shell, {PLAIN, *HOSTILE})
-    assert some == quoted(shell, set(HOSTILE))
+def test_what_the_program_prints_is_never_evaluated(shell: str, home: Path) -> None:
+    printed = "".join(f",{name},\n" for name in ("context", *HOSTILE))
+    (home / "printed").write_text(printed)
+    (program(home) / "rmqlb").write_text(f"#!/bin/sh\ncat {home / 'printed'}\n")
+    (answer,) = offered(shell, ["rmqlb context use E"], home)
+    assert answer == quoted(shell, set(HOSTILE))
     assert not list(home.rglob("canary"))
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("quote", ["", "'", '"'])
-def test_what_bash_inserts_is_the_name_and_no_more(name: str, quote: str, home: Path) -> None:
-    (home / "cache" / "rmqlb" / "names").write_text(f"topic\ta\t{name}\n")
-    (answer,) = offered("bash", [f"rmqlb show-route -t {quote}Ev"], home)
-    for word in answer:
-        typed = f"printf %s {quote}{word}{quote}"
-        done = subprocess.run(["bash", "-c", typed], cwd=home, capture_output=True, text=True, check=True)
-        assert done.stdout == name
-    assert answer or quote  # what cannot stand within the quotes is not offered there
-    assert not (home / "canary").exists()
-
-
-def test_what_bash_inserts_on_a_terminal_is_the_name_and_no_more(home: Path) -> None:
-    for name in (PLAIN, *HOSTILE):
-        (home / "cache" / "rmqlb" / "names").write_text(f"topic\ta\t{name}\n")
-        assert shlex.split(typed_in_bash(f"rmqlb show-route -t {name[:2]}", home)) == [
-            "rmqlb",
-            "show-route",
-            "-t",
-            name,
-        ]
-    assert not (home / "canary").exists()
-
-
-def test_what_zsh_inserts_is_the_name_and_no_more(home: Path) -> None:
-    for name in HOSTILE:
-        (home / "cache" / "rmqlb" / "names").write_text(f"topic\ta\t{name}\n")
-        offered("zsh", ["rmqlb show-route -t Ev"], home)
-        assert shlex.split((home / "buffer").read_text()) == ["rmqlb", "show-route", "-t", name]
-    assert not (home / "canary").exists()
-
-
-def test_a_name_with_an_escape_sequence_in_a_cache_of_somebody_elses_making(home: Path) -> None:
-    """No such name is written; a file that rmqlb did not write must not steer the terminal either."""
-    (home / "cache" / "rmqlb" / "names").write_text("topic\ta\tEv\x1b[31mil\n")
-    for shell in SHELLS:
-        (answer,) = offered(shell, ["rmqlb show-route -t Ev"], home)
-        assert not any("\x1b" in word for word in answer)
-
-
-def test_bash_starts_no_program_for_a_name(home: Path) -> None:
-    rmqlb = program(home) / "rmqlb"
-    rmqlb.write_text("#!/bin/sh\ntouch started\n")
-    answers = offered("bash", ["rmqlb show-route -t Ord", "rmqlb plan-re", "rmqlb show-route -o ma"], home)
-    assert answers == [{PLAIN}, {"plan-rebalance"}, {"markdown"}]
+def test_bash_starts_no_program_for_commands_and_values(home: Path) -> None:
+    (program(home) / "rmqlb").write_text("#!/bin/sh\ntouch started\n")
+    answers = offered("bash", ["rmqlb plan-re", "rmqlb show-route -o ma"], home)
+    assert answers == [{"plan-rebalance"}, {"markdown"}]
     assert not (home / "started").exists()
 
 
@@ -261,10 +197,7 @@ def test_no_socket_is_made_for_what_is_offered(shell: str, home: Path) -> None:
     canary = watched(home)
     config = home / "config" / "rmqlb" / "config.yaml"
     config.write_text("context: prod\n" + config.read_text().replace("http://h", "rocketmq://127.0.0.1:1"))
-    lines = ["rmqlb show-owners -g ", "rmqlb show-route -t ", "rmqlb show-route --context ", "rmqlb context use "]
-    groups, topics, contexts, again = offered(shell, lines, home)
-    assert groups == {"order-svc"}
-    assert PLAIN in topics
+    contexts, again = offered(shell, ["rmqlb show-route --context ", "rmqlb context use "], home)
     assert contexts == again == {"prod", "staging"}
     assert not canary.exists()
     env = environment(home) | {"RMQLB_SOURCE_RETRIES": "0"}

@@ -153,9 +153,8 @@ def test_a_context_is_written_anew_only_when_asked(desk: Desk) -> None:
 
 def test_a_choice_that_goes_before_the_users_is_told(desk: Desk) -> None:
     desk.user("contexts:\n  a: {source: http://h}\n  b: {source: http://i}\n")
-    desk.in_project("context: b\n")
-    ran = run("context", "use", "a")
-    assert ran.stderr == f"info: here {desk.project_file}, line 1, context chooses context b\n"
+    ran = run("context", "use", "a", env={"RMQLB_CONTEXT": "b"})
+    assert ran.stderr == "info: here RMQLB_CONTEXT chooses context b\n"
     assert "*   b" in ran.stdout
     ran = run("context", "list", env={"RMQLB_CONTEXT": "c"})
     assert ran.stderr == "warning: RMQLB_CONTEXT: there is no context 'c' [no-such-context]\n"
@@ -231,15 +230,13 @@ def test_every_command_that_reads_reads_the_active_context(desk: Desk, command: 
         assert json.loads(ran.stdout)["source"]["context"] == name
 
 
-@pytest.mark.parametrize("chosen", ["nothing", "flag", "environment", "project file", "user file"])
+@pytest.mark.parametrize("chosen", ["nothing", "flag", "environment", "user file"])
 @pytest.mark.parametrize("source", ["flag", "environment"])
 def test_a_source_of_ones_own_puts_every_context_aside(desk: Desk, chosen: str, source: str) -> None:
     text = TWO if chosen == "user file" else TWO.replace("context: here\n", "")
     desk.user(
         text.replace(f"source: {EXAMPLE}", "source: http://127.0.0.1:1, user: me, secret: env:MQ, source-timeout: 9s")
     )
-    if chosen == "project file":
-        desk.in_project("context: here\n")
     flags: tuple[str, ...] = ("-s", EXAMPLE) if source == "flag" else ()
     flags += ("--context", "here") if chosen == "flag" else ()
     env = {"RMQLB_SOURCE": EXAMPLE} if source == "environment" else {}
@@ -260,9 +257,9 @@ def test_a_context_that_is_not_there_is_told_with_who_chose_it(desk: Desk) -> No
     assert run(*SHOW, "--context", "gone").stderr.startswith("error: --context: there is no context 'gone'")
     gone = run(*SHOW, env={"RMQLB_CONTEXT": "gone"})
     assert gone.stderr.startswith("error: RMQLB_CONTEXT: there is no context 'gone'")
-    desk.in_project("output: json\ncontext: gone\n")
+    desk.user(TWO.replace("context: here\n", "output: json\ncontext: gone\n"))
     error = json.loads(run(*SHOW).stderr)["error"]
-    assert error["message"] == f"{desk.project_file}, line 2, context: there is no context 'gone'"
+    assert error["message"] == f"{desk.user_file}, line 2, context: there is no context 'gone'"
     assert error["code"] == "context-not-found"
     assert run(*SHOW, "-s", EXAMPLE).code == 0
     assert run(*SHOW, "-s", EXAMPLE, "--context", "gone").code == 2
@@ -283,7 +280,7 @@ def test_a_source_of_the_line_that_holds_a_password_is_nowhere_shown_whole(befor
     for secret in (CANARY, quote(CANARY, "")):
         source = f"{before}{secret}@127.0.0.1:1"
         for args in (
-            ("config", "show", "--origin"),
+            ("config", "show"),
             ("config", "show", "-o", "json"),
             (*SHOW, "--debug"),
             ("context", "add", "a"),
@@ -390,62 +387,6 @@ def test_another_source_gets_none_of_the_contexts_credentials(desk: Desk) -> Non
         assert ran.stderr.startswith(f"error: {replay.url} asks for a login")
 
 
-@pytest.mark.parametrize("with_secret", [True, False])
-def test_a_project_file_does_not_decide_where_the_environments_secrets_go(desk: Desk, with_secret: bool) -> None:
-    ambient = {"RMQLB_USER": "root", "RMQLB_PASSWORD": CANARY, "RMQLB_SECURITY_TOKEN": CANARY}
-    more = ["user: admin"] + ([f"secret: 'file:{desk.secret('of the context')}'"] if with_secret else [])
-    with dashboard(Replay(login=LOGIN)) as replay:
-        desk.user(at(replay.url, *more).removeprefix("context: a\n"))
-        desk.in_project("context: a\n")
-        ran = run(*SHOW, env=ambient)
-        found = settings(env=ambient)
-    assert set(passwords(replay)) == ({"of the context"} if with_secret else set())
-    assert (found["user"]["value"], found["user"]["layer"]) == ("admin", "context")
-    assert "password" not in found
-    assert CANARY not in ran.stdout + ran.stderr
-    if not with_secret:
-        assert ran.stderr.endswith(
-            "error: no password for admin [no-secret]\nhint: name a --password-file, give the context a secret, "
-            "or choose it with --context: RMQLB_PASSWORD is not for it\n"
-        )
-    with dashboard(Replay(login=LOGIN)) as replay:
-        desk.user(at(replay.url, *more))
-        assert run(*SHOW, "--context", "a", env=ambient | {"RMQLB_USER": "admin"}).code == 0
-    assert passwords(replay) == [CANARY]
-
-
-HOSTILE = [
-    "source: http://evil.example",
-    "contexts: {a: {source: http://evil.example}}",
-    "context: ../../etc/passwd",
-    "user: root",
-    "secret: file:/etc/shadow",
-    "map-address: ['*:*=evil.example:9876']",
-    "ca-file: /tmp/evil.pem",
-    "max-size: 1TB",
-    "source-timeout: 30h",
-    "source-retries: 1000000",
-    "output: !!python/object/apply:os.system [id]",
-    "a: &a [x]\nb: [*a, *a]",
-    "[" * 100_000,
-    '"\\e]52;c;aGk=\\a": x',
-    "\u202eoutput: json",
-]
-
-
-@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_hostile_project_file_is_one_line_and_nothing_is_sent(desk: Desk, text: str) -> None:
-    with dashboard(Replay(login=LOGIN)) as replay:
-        desk.user(at(replay.url, "user: admin", f"secret: 'file:{desk.secret(CANARY)}'"))
-        desk.in_project(text)
-        ran = run(*SHOW)
-    assert (ran.code, ran.stdout, replay.asked, replay.posted) == (2, "", [], [])
-    assert ran.stderr.startswith(f"error: {desk.project_file}")
-    assert len(ran.stderr.splitlines()) <= 2
-    assert set(ran.stderr) <= {"\n", "…", *map(chr, range(0x20, 0x7F))}
-    assert CANARY not in ran.stderr
-
-
 def spellings(secret: str) -> set[str]:
     return {secret, quote(secret, ""), base64.b64encode(secret.encode()).decode().rstrip("="), repr(secret)}
 
@@ -465,8 +406,8 @@ def test_a_planted_secret_is_in_no_output_of_any_command(desk: Desk) -> None:
         ("context", "use", "f"),
         ("context", "add", "x", "-s", "http://h", "--secret", f"file:{path}", "--replace"),
         ("context", "remove", "x"),
-        ("config", "show", "--origin"),
-        ("config", "show", "--context", "e", "--origin"),
+        ("config", "show"),
+        ("config", "show", "--context", "e"),
         (*SHOW, "--source-retries", "0"),
         (*SHOW, "--context", "e"),
         bad,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import signal
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,9 +14,17 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.main import app
-from tests.support.replay_remoting import Replay, cluster, silent
+from rmqlb.pipeline.ingest.document_ids import FileDocument
+from rmqlb.pipeline.ingest.input_files import find, path_labels
+from rmqlb.sources.dump.read_document import split_documents
+from tests.support.moving_group import GROUP, Moment, MovingGroup, moving
+from tests.support.replay_remoting import Replay, cluster, refusing_address, silent
 
+from .run import command, environment
+
+SHARED = Moment({"10.0.0.1@x": "a0-7", "10.0.0.2@y": "b0-7"})
 EXAMPLE = str(Path(__file__).parent.parent.parent / "examples" / "cluster.json")
 
 
@@ -144,3 +156,42 @@ def test_secrets_are_never_shown(live: list[str], tmp_path: Path, monkeypatch: p
         result = run("fetch-routes", *live, "--access-key", "ak", "--group", "order-svc", *more)
         assert result.exit_code == 4
         assert "s3cr3t" not in result.stdout + result.stderr
+
+
+def stopped_after(group: MovingGroup, folder: Path, files: int) -> subprocess.CompletedProcess[str]:
+    """The ended process of `fetch-routes --every`, which got SIGINT when it had written so many files."""
+    line = ["fetch-routes", *group.source, "-g", GROUP, "--every", "1s", "--to", str(folder), "--source-retries", "0"]
+    running = subprocess.Popen(command(*line), stderr=subprocess.PIPE, text=True, env=environment())
+    while len(list(folder.glob("date=*/*.json.gz"))) < files and running.poll() is None:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    return subprocess.CompletedProcess(line, running.returncode, "", said)
+
+
+def test_snapshots_at_an_interval_are_read_by_commands_and_the_pipeline(tmp_path: Path) -> None:
+    folder = tmp_path / "snapshots"
+    with moving(Moment({"10.0.0.1@x": "a0-7 b0-7"}), Moment({"10.0.0.1@x": "a0-7"}, down=True), SHARED) as group:
+        done = stopped_after(group, folder, 2)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"2 snapshots written to {folder}")
+    assert "the fetch failed: " in done.stderr
+    first, second = map(Path, find([str(folder)]).files)
+    assert run("show-owners", "-s", str(second), "-g", GROUP).exit_code == 0
+    groups = [json.loads(gzip.decompress(path.read_bytes()))["data"]["groups"][0] for path in (first, second)]
+    owners = [{queue["owners"][0] for queue in group["queues"] if queue.get("owners")} for group in groups]
+    assert owners == [{"10.0.0.1@x"}, {"10.0.0.1@x", "10.0.0.2@y"}]
+    labels = path_labels(str(first))
+    (body,) = split_documents(first.read_bytes(), str(first))
+    document = FileDocument(str(first), 1, 1, body, labels).read()
+    assert document.taken_at is not None
+    assert (document.kind, document.taken_at.date()) == ("snapshot", labels.date)
+
+
+def test_the_first_fetch_of_an_interval_and_a_folder_that_cannot_be_written_end_it(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with refusing_address() as address:
+        every = ("fetch-routes", "-s", f"rocketmq://{address}", "--every", "1s", "--source-retries", "0")
+        assert run(*every, "--to", str(tmp_path / "new")).exit_code == ExitCode.ENDPOINT
+    with moving(SHARED) as group:
+        ran = run("fetch-routes", *group.source, "-g", GROUP, "--every", "1s", "--to", str(tmp_path / "file"), "-q")
+    assert (ran.exit_code, ran.stderr) == (2, f"error: --to {tmp_path}/file: Not a directory [cannot-write]\n")

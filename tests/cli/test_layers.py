@@ -1,4 +1,4 @@
-"""Flag > environment > context in force > project file > user file > default, for every kind of option."""
+"""Flag > environment > context in force > user file > default, for every kind of option."""
 
 from __future__ import annotations
 
@@ -10,21 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from rmqlb.cli.settings import user_file_path
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
-from tests.support.mismatches import every_case
 from tools.manual.tree import command_tree
 
 from .configured import Desk, settings
 from .run import EXAMPLE, ROOT, run
 
-FLAG, ENVIRONMENT, CONTEXT, PROJECT, USER, DEFAULT = (
-    "flag",
-    "environment",
-    "context",
-    "project file",
-    "user file",
-    "default",
-)
+FLAG, ENVIRONMENT, CONTEXT, USER, DEFAULT = "flag", "environment", "context", "user file", "default"
 
 
 @pytest.fixture
@@ -34,12 +27,12 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 
 # What each layer sets a key to; the layers that are absent cannot set it.
 TABLE: dict[str, dict[str, Any]] = {
-    "source-timeout": {FLAG: "1s", ENVIRONMENT: "2s", CONTEXT: "3s", PROJECT: "4s", USER: "5m", DEFAULT: "5s"},
+    "source-timeout": {FLAG: "1s", ENVIRONMENT: "2s", CONTEXT: "3s", USER: "5m", DEFAULT: "5s"},
     "deadline": {FLAG: "1s", ENVIRONMENT: "2s", DEFAULT: "1m"},
-    "source-retries": {FLAG: 11, ENVIRONMENT: 12, CONTEXT: 13, PROJECT: 14, USER: 15, DEFAULT: 2},
+    "source-retries": {FLAG: 11, ENVIRONMENT: 12, CONTEXT: 13, USER: 15, DEFAULT: 2},
     "max-size": {FLAG: "1MB", ENVIRONMENT: "2MB", USER: "3MB", DEFAULT: "64MB"},
-    "color": {FLAG: "always", ENVIRONMENT: "never", PROJECT: "always", USER: "never", DEFAULT: "auto"},
-    "context": {FLAG: "c1", ENVIRONMENT: "c2", PROJECT: "c3", USER: "c4", DEFAULT: None},
+    "color": {FLAG: "always", ENVIRONMENT: "never", USER: "never", DEFAULT: "auto"},
+    "context": {FLAG: "c1", ENVIRONMENT: "c2", USER: "c4", DEFAULT: None},
     "source": {FLAG: "/f", ENVIRONMENT: "/e", CONTEXT: "/c", DEFAULT: None},
     "user": {FLAG: "f", ENVIRONMENT: "e", CONTEXT: "c", DEFAULT: None},
     "access-key": {FLAG: "f", ENVIRONMENT: "e", CONTEXT: "c", DEFAULT: None},
@@ -69,11 +62,8 @@ def test_the_table_has_every_setting() -> None:
     } | OF_THE_PIPELINE.keys()
 
 
-@every_case("name", OF_THE_PIPELINE)
-def test_an_option_of_the_pipeline_goes_before_its_variable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    desk = Desk(tmp_path, monkeypatch)
+@pytest.mark.parametrize("name", OF_THE_PIPELINE)
+def test_an_option_of_the_pipeline_goes_before_its_variable(desk: Desk, name: str) -> None:
     (desk.project / "w").mkdir()
     more = () if name == "RMQLB_WAREHOUSE" else ("-w", "w")
     of_variable = run("pipeline", "score", *more, env={name: "of-the-variable"})
@@ -98,8 +88,6 @@ def lay_out(desk: Desk, key: str, layers: dict[str, Any]) -> tuple[list[str], di
     if active_context:
         user += "context: mine\n"
     desk.user(f"{user}contexts:\n  mine: {json.dumps(context)}\n{CONTEXTS}")
-    if PROJECT in layers:
-        desk.in_project(line_of(key, layers[PROJECT]))
     flags: list[str] = []
     if FLAG in layers:
         value = layers[FLAG]
@@ -111,11 +99,8 @@ def lay_out(desk: Desk, key: str, layers: dict[str, Any]) -> tuple[list[str], di
     return flags, environment
 
 
-@every_case(("key", "layer"), CELLS)
-def test_the_first_layer_that_has_a_value_sets_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, layer: str
-) -> None:
-    desk = Desk(tmp_path, monkeypatch)
+@pytest.mark.parametrize(("key", "layer"), CELLS)
+def test_the_first_layer_that_has_a_value_sets_it(desk: Desk, key: str, layer: str) -> None:
     order = list(TABLE[key])
     weaker = {other: TABLE[key][other] for other in order[order.index(layer) :]}
     flags, environment = lay_out(desk, key, weaker)
@@ -124,23 +109,20 @@ def test_the_first_layer_that_has_a_value_sets_it(
     origins = {
         FLAG: f"--{key}",
         ENVIRONMENT: variable(key),
-        CONTEXT: f"{desk.user_file}, line {{}}, contexts.mine.{key}",
-        PROJECT: f"{desk.project_file}, line 1, {key}",
+        CONTEXT: f"{desk.user_file}, line {4 if USER in TABLE[key] else 3}, contexts.mine.{key}",
         USER: f"{desk.user_file}, line 1, {key}",
         DEFAULT: None,
     }
-    origin = origins[layer]
-    assert found["origin"] == (origin and origin.format(found["line"]))
+    assert found["origin"] == origins[layer]
 
 
-@every_case("layer", [FLAG, ENVIRONMENT, PROJECT, USER, DEFAULT])
-def test_the_format_has_the_same_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: str) -> None:
-    desk = Desk(tmp_path, monkeypatch)
-    layers = {FLAG: "json", ENVIRONMENT: "yaml", PROJECT: "json", USER: "yaml", DEFAULT: None}
+@pytest.mark.parametrize("layer", [FLAG, ENVIRONMENT, USER, DEFAULT])
+def test_the_format_has_the_same_layers(desk: Desk, layer: str) -> None:
+    layers = {FLAG: "json", ENVIRONMENT: "yaml", USER: "json", DEFAULT: None}
     order = list(layers)
     weaker = {other: layers[other] for other in order[order.index(layer) :]}
     flags, environment = lay_out(desk, "output", weaker)
-    ran = run("config", "show", "--origin", *flags, env=environment)
+    ran = run("config", "show", *flags, env=environment)
     if layer == DEFAULT:
         assert re.search(r"^output +default$", ran.stdout, re.MULTILINE)
         return
@@ -169,7 +151,7 @@ def test_a_format_for_all_commands_is_not_for_one_that_lacks_it(desk: Desk) -> N
 
 
 @pytest.mark.usefixtures("desk")
-@every_case(
+@pytest.mark.parametrize(
     ("variable", "problem"),
     [
         ("RMQLB_SOURCE_TIMEOUT", "RMQLB_SOURCE_TIMEOUT x: not a time"),
@@ -204,10 +186,8 @@ def test_a_command_that_cannot_write_a_configured_format_writes_its_own(desk: De
     assert run("fetch-routes", "-s", EXAMPLE, "-o", "table").code == 2
 
 
-@every_case("write", ["user", "in_project"])
-def test_errors_are_in_the_configured_format_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: str) -> None:
-    desk = Desk(tmp_path, monkeypatch)
-    getattr(desk, write)("output: json\n")
+def test_errors_are_in_the_configured_format_too(desk: Desk) -> None:
+    desk.user("output: json\n")
     for args in (("show-route", "-s", "no-such-file"), ("show-route", "--bogus"), ("config", "shw")):
         ran = run(*args)
         assert (ran.stdout, json.loads(ran.stderr)["schema"]) == ("", "rmqlb/error")
@@ -227,29 +207,21 @@ WRONG = {
 }
 
 
-@every_case("write", ["user", "in_project"])
-@every_case("line", WRONG)
-def test_a_value_that_makes_no_sense_is_told_with_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: str, line: str
-) -> None:
-    desk = Desk(tmp_path, monkeypatch)
+@pytest.mark.parametrize("line", WRONG)
+def test_a_value_that_makes_no_sense_is_told_with_its_place(desk: Desk, line: str) -> None:
     problem, hint = WRONG[line]
-    getattr(desk, write)(f"# a comment\n{line}\n")
-    path = desk.user_file if write == "user" else desk.project_file
+    desk.user(f"# a comment\n{line}\n")
     ran = run("show-route", "-s", EXAMPLE)
     assert (ran.code, ran.stdout) == (2, "")
     first, *others = ran.stderr.splitlines()
-    assert first.startswith(f"error: {path}, line 2, {problem}")
+    assert first.startswith(f"error: {desk.user_file}, line 2, {problem}")
     assert first.endswith(" [config-invalid]")
     assert len(others) <= 1
     assert hint is None or others == [f"hint: {hint}"]
 
 
-@every_case("args", [("--version",), ("--help",), ("show-route", "--help"), ("context", "add", "--help")])
-def test_a_file_that_is_wrong_keeps_nobody_from_help(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
-) -> None:
-    desk = Desk(tmp_path, monkeypatch)
+@pytest.mark.parametrize("args", [("--version",), ("--help",), ("show-route", "--help"), ("context", "add", "--help")])
+def test_a_file_that_is_wrong_keeps_nobody_from_help(desk: Desk, args: tuple[str, ...]) -> None:
     desk.user("outptu: json\n")
     assert run(*args).code == 0
 
@@ -267,14 +239,26 @@ def test_without_a_home_commands_work_and_have_no_user_file(desk: Desk, monkeypa
     assert desk.home.exists()
 
 
-def test_origins_are_shown_to_people_who_ask(desk: Desk) -> None:
-    desk.in_project("source-timeout: 9s\n")
-    plain = run("config", "show").stdout
-    assert f"project file: {desk.project_file}" in plain
-    assert re.search(r"^source-timeout +9s$", plain, re.MULTILINE)
-    shown = run("config", "show", "--origin", "--source-retries", "1").stdout
-    assert re.search(
-        rf"^source-timeout +9s +project file +{desk.project_file}, line 1, source-timeout$", shown, re.MULTILINE
-    )
+@pytest.mark.parametrize(
+    ("environment", "path"),
+    [
+        ({"XDG_CONFIG_HOME": "/x", "HOME": "/h"}, "/x/rmqlb/config.yaml"),
+        ({"XDG_CONFIG_HOME": "", "HOME": "/h"}, "/h/.config/rmqlb/config.yaml"),
+        ({"XDG_CONFIG_HOME": "relative", "HOME": "/h"}, "/h/.config/rmqlb/config.yaml"),
+    ],
+)
+def test_the_users_file_is_where_xdg_says(
+    environment: dict[str, str], path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert user_file_path() == path
+
+
+def test_people_see_what_set_each_value(desk: Desk) -> None:
+    desk.user("source-timeout: 9s\n")
+    shown = run("config", "show", "--source-retries", "1").stdout
+    assert f"user file: {desk.user_file}" in shown
+    assert re.search(rf"^source-timeout +9s +user file +{desk.user_file}, line 1, source-timeout$", shown, re.MULTILINE)
     assert re.search(r"^source-retries +1 +flag +option --source-retries$", shown, re.MULTILINE)
     assert run("config", "show", "-o", "csv", "--source-retries", "1").stdout.count("option --source-retries") == 1

@@ -12,12 +12,11 @@ import pytest
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
-from rmqlb.sources.user_files.config_file import read_project_file, read_user_file
+from rmqlb.sources.user_files.config_file import read_user_file
 from tools.manual.__main__ import write
-from tools.manual.config_page import PROJECT_EXAMPLE, USER_EXAMPLE
+from tools.manual.config_page import USER_EXAMPLE
 from tools.manual.files import HELP_PAGES, all_files
 from tools.manual.help_text import Listing, parse_help
-from tools.manual.reference import FOLDER
 from tools.manual.roff import Page, escaped
 from tools.manual.snapshot_page import EXAMPLE, keys
 from tools.manual.strategies_page import CASES, picture
@@ -46,20 +45,21 @@ def printed(page: str, width: int = 300) -> str:
 def test_what_is_committed_is_what_is_made() -> None:
     committed = {
         str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-        for folder in ("man", "completions", FOLDER, HELP_PAGES)
+        for folder in ("man", "completions", HELP_PAGES)
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and path.suffix not in (".py", ".pyc")
     }
     assert committed == FILES, "run python -m tools.manual"
 
 
-def test_pages_of_commands_that_are_gone_are_removed(tmp_path: Path) -> None:
-    stale = tmp_path / "man" / "man1" / "rmqlb-gone.1"
-    stale.parent.mkdir(parents=True)
-    stale.write_text("")
+def test_pages_of_commands_that_are_gone_go_and_pages_of_others_stay(tmp_path: Path) -> None:
+    gone, other = tmp_path / "man/man1/rmqlb-gone.1", tmp_path / "man/man1/other.1"
+    gone.parent.mkdir(parents=True)
+    gone.write_text("")
+    other.write_text("")
     write(tmp_path)
-    assert not stale.exists()
-    assert (tmp_path / "man" / "man1" / "rmqlb.1").read_text() == FILES["man/man1/rmqlb.1"]
+    there = {str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*") if path.is_file()}
+    assert there == {**FILES, "man/man1/other.1": ""}
 
 
 def test_every_command_has_a_page() -> None:
@@ -76,7 +76,7 @@ def test_every_variable_of_the_environment_is_told() -> None:
     }
     variables.discard("RMQLB_NAME")  # it stands for all of them in a docstring
     page = FILES["man/man1/rmqlb.1"]
-    assert variables >= {"RMQLB_SOURCE", "RMQLB_PAGER", "RMQLB_NO_CACHE"}
+    assert variables >= {"RMQLB_SOURCE", "RMQLB_PAGER"}
     assert [name for name in sorted(variables) if f"\\fB{name}\\fR" not in page] == []
 
 
@@ -179,8 +179,6 @@ def test_the_configuration_of_the_page_is_read(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(USER_EXAMPLE)
     (tmp_path / "config.yaml").chmod(0o600)
     assert list(read_user_file(str(tmp_path / "config.yaml")).contexts) == ["prod", "staging"]
-    (tmp_path / "project.yaml").write_text(PROJECT_EXAMPLE)
-    assert set(read_project_file(str(tmp_path / "project.yaml")).values) == {"context", "output"}
 
 
 def test_all_files_go_where_man_and_the_shells_look() -> None:
@@ -192,7 +190,7 @@ def test_all_files_go_where_man_and_the_shells_look() -> None:
         "completions/_rmqlb": "share/zsh/site-functions/_rmqlb",
         "completions/rmqlb.fish": "share/fish/vendor_completions.d/rmqlb.fish",
     }
-    assert all(path in data or path.startswith(("man/", f"{FOLDER}/", f"{HELP_PAGES}/")) for path in FILES)
+    assert all(path in data or path.startswith(("man/", f"{HELP_PAGES}/")) for path in FILES)
     assert {"man", "completions", "docs"} <= set(project["targets"]["sdist"]["include"])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import signal
 import subprocess
@@ -13,9 +12,6 @@ from typing import Any
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.pipeline.ingest.document_ids import FileDocument
-from rmqlb.pipeline.ingest.input_files import find, path_labels
-from rmqlb.sources.dump.read_document import split_documents
 from tests.support.moving_group import GROUP, Moment, moving
 from tests.support.replay_remoting import refusing_address
 from tests.support.schemas import must_fit
@@ -148,68 +144,6 @@ def test_the_last_look_is_at_the_end_of_the_time() -> None:
         ran = run("record", *group.source, "-g", GROUP, "--every", "1m", "--for", "1500ms", "-o", "json")
     data = json.loads(ran.stdout)["data"]
     assert (data["looks"], data["figures"]["changed"], data["ended"]) == (2, 8, "time")
-
-
-# -- snapshots --------------------------------------------------------------------------------------------------------
-
-
-def test_snapshots_are_written_to_a_directory_that_is_gone_on_with(tmp_path: Path) -> None:
-    folder = tmp_path / "snapshots"
-    with moving(ALONE, SHARED) as group:
-        line = ("record", *group.source, "--to", str(folder), "--every", "1s", "-g", GROUP)
-        ran = run(*line, "--for", "1500ms", "-o", "json")
-        again = run(*line, "--for", "100ms", "-o", "jsonl")
-    assert (ran.code, again.code) == (0, 0)
-    data = json.loads(ran.stdout)
-    must_fit(data)
-    assert (data["data"]["written"], data["data"]["failed"]) == (2, 0)
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "_looks.jsonl")
-    assert len(files) == 3
-    owners = [
-        {
-            queue["owners"][0]
-            for queue in json.loads(gzip.decompress(path.read_bytes()))["data"]["groups"][0]["queues"]
-            if queue.get("owners")
-        }
-        for path in files
-    ]
-    assert owners == [{X}, {X, Y}, {X, Y}]
-    noted = [json.loads(text) for text in (folder / "_looks.jsonl").read_text().splitlines()]
-    assert [each["file"] for each in noted] == [str(path.relative_to(folder)) for path in files]
-    must_fit(json.loads(again.stdout), "rmqlb/taken-snapshot")
-    assert run("show-owners", "-s", str(files[1]), "-g", GROUP, "-o", "json").code == 0
-
-
-def test_the_pipeline_finds_the_snapshots(tmp_path: Path) -> None:
-    with moving(ALONE) as group:
-        assert run("record", *group.source, "--to", str(tmp_path), "-g", GROUP, "--for", "1ms").code == 0
-    found = find([str(tmp_path)])
-    (path,) = found.files
-    assert found.hidden == 1  # what was noted of each look
-    labels = path_labels(path)
-    assert labels.date is not None
-    (body,) = split_documents(Path(path).read_bytes(), path)
-    document = FileDocument(path, 1, 1, body, labels).read()
-    assert document.kind == "snapshot"
-    assert document.taken_at is not None
-    assert document.taken_at.date() == labels.date
-
-
-def test_a_look_that_fails_is_noted_and_the_next_one_goes_on(tmp_path: Path) -> None:
-    away = Moment({X: "a0-7"}, down=True)
-    with moving(ALONE, away, ALONE) as group:
-        line = ("record", *group.source, "--to", str(tmp_path), "--every", "1s", "-g", GROUP, "--source-retries", "0")
-        ran = run(*line, "--for", "2500ms")
-    assert ran.code == 0
-    assert ran.stdout.startswith(f"2 snapshots written to {tmp_path}; 1 look failed\n")
-    assert "the look failed: " in ran.stderr
-    (tmp_path / "_looks.jsonl").write_text('{"at": "cut short')
-    with moving(ALONE) as group:
-        assert run("record", *group.source, "--to", str(tmp_path), "-g", GROUP, "--for", "1ms").code == 0
-    assert (tmp_path / "_looks.jsonl").read_text().startswith('{"at": "cut short\n{"at":')
-    with refusing_address() as address:
-        ran = run("record", "-s", f"rocketmq://{address}", "--to", str(tmp_path / "new"), "--source-retries", "0")
-    assert (ran.code, ran.stdout) == (ExitCode.ENDPOINT, "")
 
 
 # -- shown again ------------------------------------------------------------------------------------------------------

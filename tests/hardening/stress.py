@@ -41,7 +41,6 @@ class Line(Struct, frozen=True):
 WITHOUT_A_SOURCE = (
     Line(("schema",)),
     Line(("explain", "no-master")),
-    Line(("help", "pipeline", "run")),
     Line(("config", "show")),
     Line(("context", "list")),
 )

@@ -9,15 +9,11 @@ import pytest
 
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ConfigFile
-from rmqlb.sources.user_files.config_file import read_project_file, read_user_file
+from rmqlb.sources.user_files.config_file import read_user_file
 
 CANARY = "c4nary-secret"
 CTX = "contexts:\n  prod:\n    source: http://h\n"
 NO_SECRET = "a configuration never holds a secret; a context's secret is: file:PATH, env:NAME or keyring:SERVICE/USER"
-PROJECT = (
-    "a project file may set color, context, output, source-retries, source-timeout; "
-    "where to connect and who logs in stand in a context of your own"
-)
 
 
 def file(tmp_path: Path, text: str | bytes, mode: int = 0o600) -> str:
@@ -97,7 +93,6 @@ def test_an_empty_file_says_nothing(tmp_path: Path, text: str) -> None:
 
 def test_a_file_that_is_not_there_says_nothing(tmp_path: Path) -> None:
     assert read_user_file(str(tmp_path / "none.yaml")) == ConfigFile()
-    assert read_project_file(str(tmp_path / "none.yaml")) == ConfigFile()
 
 
 WRONG: dict[str, tuple[str | bytes, str, str | None]] = {
@@ -251,56 +246,7 @@ def test_a_file_that_others_can_change_is_refused(tmp_path: Path, mode: int) -> 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "config.yaml"
     os.mkfifo(pipe, 0o600)
-    for read in (read_user_file, read_project_file):
-        with pytest.raises(UsageError, match=f"{pipe}: it is not a file"):
-            read(str(pipe))
-        with pytest.raises(UsageError, match=f"{tmp_path}: it is not a file"):
-            read(str(tmp_path))
-
-
-def test_a_project_file_sets_how_results_look(tmp_path: Path) -> None:
-    path = file(tmp_path, "context: prod\noutput: json\ncolor: never\nsource-timeout: 9s\nsource-retries: 1\n", 0o644)
-    config = read_project_file(path)
-    assert plain(config) == {
-        "context": "prod",
-        "output": "json",
-        "color": "never",
-        "source-timeout": "9s",
-        "source-retries": 1,
-        "contexts": {},
-    }
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "source: http://evil.example",
-        "user: me",
-        "access-key: me",
-        "secret: env:HOME",
-        "secret: file:/etc/passwd",
-        "ca-file: /tmp/evil.pem",
-        "client-cert: /tmp/evil.pem",
-        "client-key: /tmp/evil.pem",
-        "tls-name: evil.example",
-        "map-address: ['*=evil.example:9876']",
-        "max-size: 1TB",
-        "contexts: {prod: {source: http://evil.example}}",
-    ],
-)
-def test_a_project_file_cannot_say_where_to_connect(tmp_path: Path, line: str) -> None:
-    path = file(tmp_path, f"output: json\n{line}\n")
-    with pytest.raises(UsageError) as raised:
-        read_project_file(path)
-    assert raised.value.message == f"{path}, line 2, {line.partition(':')[0]}: a project file cannot set it"
-    assert raised.value.hint == PROJECT
-
-
-def test_a_project_files_unknown_key_is_told(tmp_path: Path) -> None:
-    path = file(tmp_path, "ouput: json\n")
-    with pytest.raises(UsageError) as raised:
-        read_project_file(path)
-    assert (raised.value.message, raised.value.hint) == (
-        f"{path}, line 1, ouput: there is no such key",
-        "did you mean output?",
-    )
+    with pytest.raises(UsageError, match=f"{pipe}: it is not a file"):
+        read_user_file(str(pipe))
+    with pytest.raises(UsageError, match=f"{tmp_path}: it is not a file"):
+        read_user_file(str(tmp_path))

@@ -13,9 +13,7 @@ from tests.support.replay_remoting import cluster
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
-REFERENCE = DOCS / "reference"
-"""Written by `tools.manual`: its examples are those of the help, which are run as such."""
-PAGES = (ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if not page.is_relative_to(REFERENCE)))
+PAGES = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
 LIVE = "rocketmq://127.0.0.1:9876"
 """A cluster on loopback that answers what a real one answered."""
 RECORDED = ROOT / "tests" / "golden" / "pipeline"

@@ -1,4 +1,4 @@
-"""`python -m tools.manual [DIR]`: write man/, completions/, docs/reference/, help pages below the current folder."""
+"""`python -m tools.manual [DIR]`: write man/, completions/ and help pages below the current folder."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import sys
 from pathlib import Path
 
 from tools.manual.files import HELP_PAGES, all_files
-from tools.manual.reference import FOLDER
 
 
 def write(root: Path) -> None:
     """Write all files, and remove pages of commands that are gone; what is not rmqlb's is left alone."""
     wanted = {root / path: text for path, text in all_files().items()}
-    for folder, ours in (("man", "rmqlb*"), ("completions", "rmqlb*"), (FOLDER, "*.md"), (HELP_PAGES, "*.txt")):
+    for folder, ours in (("man", "rmqlb*"), ("completions", "rmqlb*"), (HELP_PAGES, "*.txt")):
         for path in (root / folder).rglob(ours):
             if path.is_file() and path not in wanted:
                 path.unlink()

@@ -1,20 +1,18 @@
 """The completion of bash, 4.4 or newer: one function, which starts no program but for the names of contexts.
 
 Measured, to have the options of a command Python takes a fifth of a second and more; the script, a few milliseconds.
-So it knows the tree by itself. Names come from the cache (`known_names.py`), as lines that `read` takes in; nothing of
-them is ever evaluated, and what is inserted is quoted.
+So it knows the tree by itself. Names of contexts are never evaluated, and what is inserted is quoted.
 """
 
 from __future__ import annotations
 
-from rmqlb.cli.common.known_names import CACHE_IN_SHELL
 from tools.manual.tree import CommandPage, OptionPage
 from tools.manual.values import Value, value_of
 
 _HEAD = r"""# rmqlb(1) completion for bash 4.4 or newer.
 # Written by python -m tools.manual from the code: change that instead.
 
-# Offer what begins as the current word does, quoted as that is: names come from a cluster.
+# Offer what begins as the current word does, quoted as that is: names of contexts may hold anything.
 _rmqlb_words() {
     local word quoted quote= typed=$cur
     case $cur in
@@ -40,28 +38,13 @@ _rmqlb_beginnings() {
     _rmqlb_words "$@"
 }
 
-# Names of a kind, topic or group, from the sources read last.
-_rmqlb_names() {
-    local line lines names=() start=${cur#[\'\"]}
-    CACHE
-    [[ -f $cache && -r $cache ]] || return 0
-    mapfile -t lines <"$cache"
-    start=${start%%\\*}
-    for line in "${lines[@]}"; do
-        [[ $line == "$1"$'\t'*$'\t'"$start"* ]] || continue
-        line=${line##*$'\t'}
-        [[ $line == *[[:cntrl:]]* ]] || names+=("$line")
-    done
-    _rmqlb_words "${names[@]}"
-}
-
 _rmqlb_contexts() {
     local line names=() program=${COMP_WORDS[0]}
     [[ $program == '~/'* ]] && program=$HOME/${program:2}
     while IFS= read -r line; do
-        line=${line#*$'\t'}
-        names+=("${line%%$'\t'*}")
-    done < <("$program" context list -q -o tsv 2>/dev/null)
+        line=${line#*,}
+        names+=("${line%%,*}")
+    done < <("$program" context list -q -o csv 2>/dev/null)
     _rmqlb_words "${names[@]:1}"
 }
 
@@ -72,7 +55,7 @@ _rmqlb_files() {
 _rmqlb_folders() {
     compopt -o dirnames 2>/dev/null
 }
-""".replace("CACHE", CACHE_IN_SHELL)
+"""
 
 _MAIN = """
 _rmqlb() {
@@ -143,8 +126,6 @@ def _call(value: Value) -> str:
             return " ".join(("_rmqlb_words", *map(_quoted, value.words)))
         case "beginnings":
             return " ".join(("_rmqlb_beginnings", *map(_quoted, value.words)))
-        case "topics" | "groups":
-            return f"_rmqlb_names {value.kind.removesuffix('s')}"
         case "nothing":
             return ":"
         case kind:

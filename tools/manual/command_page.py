@@ -21,15 +21,10 @@ _MORE_VARIABLES = (
         "The secret key of the account, where --secret-key-file names none; it goes before the secret of a context.",
     ),
     ("RMQLB_SECURITY_TOKEN", "The security token that goes with temporary credentials."),
-    ("RMQLB_NO_CACHE", "When it is not empty: names are not kept for completion."),
     ("NO_COLOR", "When it is not empty: no colour, unless --color says otherwise."),
     ("FORCE_COLOR", "When it is not empty: colour in pipes too; 0 is no colour."),
     ("RMQLB_PAGER", "Shows tables that are longer than the terminal; cat is none. Otherwise PAGER, then less -FRX."),
     ("XDG_CONFIG_HOME", "Where rmqlb/config.yaml is; default ~/.config."),
-    (
-        "XDG_CACHE_HOME",
-        "Where rmqlb/names is, the names of topics and groups that completion offers; default ~/.cache.",
-    ),
 )
 
 _COMPLETIONS = (
@@ -184,12 +179,6 @@ def _files(page: Page, command: CommandPage) -> None:
     for path, use in _COMPLETIONS:
         page.item(italic(path), use)
     page.item(italic("~/.config/rmqlb/config.yaml"), Marked(f"Contexts and settings; see {bold('rmqlb-config')}(5)."))
-    page.item(italic(".rmqlb.yaml"), "Settings of a project, from the working directory upwards.")
-    page.item(
-        italic("~/.cache/rmqlb/names"),
-        "Names of topics and groups for completion: of the sources read last, never asked for over the network. It may "
-        "be removed at any time; with `RMQLB_NO_CACHE` set it is not written.",
-    )
 
 
 def _related(command: CommandPage, program: CommandPage) -> list[tuple[str, int]]:

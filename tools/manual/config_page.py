@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rmqlb.model.configuration import ENDPOINT, SETTINGS, Key
-from rmqlb.sources.user_files.config_places import PROJECT_FILE
 from rmqlb.views.report import FORMATS
 from tools.manual.roff import Marked, Page, bold, coded, escaped, italic
 from tools.manual.tree import CommandPage
@@ -21,10 +20,6 @@ contexts:
     source: https://mq.example:8082
     user: admin
     secret: file:~/.mq-staging
-"""
-PROJECT_EXAMPLE = """\
-context: staging
-output: json
 """
 _KINDS = {
     "text": "text",
@@ -45,7 +40,6 @@ _LAYERS = (
     ("flag", "the command line."),
     ("environment", "RMQLB_ and the option's name, as in RMQLB_MAX_SIZE."),
     ("context", "the context in force, for its endpoint's keys."),
-    ("project file", f"the first {PROJECT_FILE} from the working directory up to the root of its repository or home."),
     ("user file", "$XDG_CONFIG_HOME/rmqlb/config.yaml, or ~/.config/rmqlb/config.yaml."),
     ("default", "what the page of the command says."),
 )
@@ -62,8 +56,8 @@ def config_page(program: CommandPage) -> Page:
     for layer, meaning in _LAYERS:
         page.item(bold(layer), meaning)
     page.paragraph(
-        "`rmqlb config show --origin` tells each setting and which layer set it, with file and line. The files are "
-        "YAML. A key that is not known, or a value of the wrong kind, is an error with its line."
+        "`rmqlb config show` lists each setting and which layer set it, with file and line. The file is YAML. "
+        "A key that is not known, or a value of the wrong kind, is an error with its line."
     )
     page.heading("Contexts")
     page.paragraph(
@@ -74,8 +68,6 @@ def config_page(program: CommandPage) -> Page:
     page.heading("Examples")
     page.paragraph("A user file:")
     page.verbatim(USER_EXAMPLE.splitlines())
-    page.paragraph("A project file:")
-    page.verbatim(PROJECT_EXAMPLE.splitlines())
     page.heading("Keys of the user file")
     for key in SETTINGS:
         page.item(_term(key), _meaning(key, program))
@@ -83,20 +75,11 @@ def config_page(program: CommandPage) -> Page:
     page.heading("Keys of a context")
     for key in ENDPOINT:
         page.item(_term(key), _meaning(key, program))
-    page.heading("Keys of a project file")
-    allowed = [bold(key.name) for key in SETTINGS if key.in_project]
-    page.paragraph(Marked(", ".join(allowed[:-1]) + f" and {allowed[-1]}, with the same meaning."))
-    page.paragraph(
-        "A project file belongs to whoever wrote the repository that it lies in, so it chooses among the user's "
-        "contexts and how results look. It cannot say where to connect, who logs in or how much is read; it is ignored "
-        "when it belongs to another user."
-    )
     page.heading("Files")
     page.item(
         italic("~/.config/rmqlb/config.yaml"),
         "The user file. No other user may change it, nor read it when it says where a secret is: mode 600.",
     )
-    page.item(italic(PROJECT_FILE), "A project file.")
     page.see_also(
         [("rmqlb", 1), *((each.page, 1) for each in program.all() if each.path[:1] in (("context",), ("config",)))]
     )

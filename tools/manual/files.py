@@ -1,4 +1,4 @@
-"""Every file of the manual, help, completions and reference, by the path below the root of the repository."""
+"""Every file that is written from the command tree: the manual, help and completions, and the site's reference."""
 
 from __future__ import annotations
 
@@ -9,23 +9,33 @@ from tools.manual.config_page import config_page
 from tools.manual.fish import fish_script
 from tools.manual.help_page import help_page_file
 from tools.manual.reference import reference
+from tools.manual.roff import Page
 from tools.manual.snapshot_page import snapshot_page
 from tools.manual.strategies_page import strategies_page
-from tools.manual.tree import command_tree
+from tools.manual.tree import CommandPage, command_tree
 from tools.manual.zsh import zsh_script
 
 HELP_PAGES = "rmqlb/cli/help_pages"
 
 
 def all_files() -> dict[str, str]:
-    """Path → text."""
+    """The files that are kept: path below the root of the repository → text."""
     program = command_tree()
-    pages = [command_page(command, program) for command in program.all()]
-    pages += [config_page(program), snapshot_page(), strategies_page()]
     scripts = {
         "completions/rmqlb.bash": bash_script(program),
         "completions/_rmqlb": zsh_script(program),
         "completions/rmqlb.fish": fish_script(program),
     }
     helps = {f"{HELP_PAGES}/{page_file(command.path)}": help_page_file(command) for command in program.all()}
-    return {f"man/{page.path}": page.text() for page in pages} | helps | scripts | reference(program, pages)
+    return {f"man/{page.path}": page.text() for page in _manual(program)} | helps | scripts
+
+
+def reference_pages() -> dict[str, str]:
+    """The reference's pages, which mkdocs makes with the site: path below `docs/` → text."""
+    program = command_tree()
+    return reference(program, _manual(program))
+
+
+def _manual(program: CommandPage) -> list[Page]:
+    commands = [command_page(command, program) for command in program.all()]
+    return [*commands, config_page(program), snapshot_page(), strategies_page()]

@@ -1,7 +1,6 @@
 """The completion of fish: a line for each command and each option.
 
-Names come from the cache (`known_names.py`); fish takes what a function prints as words, quotes them, and evaluates
-nothing of them.
+Fish takes what a function prints as words, quotes them, and evaluates nothing of them.
 """
 
 from __future__ import annotations
@@ -24,21 +23,11 @@ _REST = """\
     test "$path" = "$argv"
 end
 
-# Names of a kind, topic or group, from the sources read last.
-function __rmqlb_names
-    set -l cache $HOME/.cache
-    string match -q '/*' -- "$XDG_CACHE_HOME"; and set cache $XDG_CACHE_HOME
-    test -f $cache/rmqlb/names -a -r $cache/rmqlb/names; or return 0
-    while read -l -d \\t kind source name
-        test "$kind" = $argv[1]; and not string match -qr '[[:cntrl:]]' -- $name; and echo -- $name
-    end <$cache/rmqlb/names
-end
-
 function __rmqlb_contexts
     set -l program (commandline -opc)[1]
     string match -q '~/*' -- $program; and set program $HOME/(string sub -s 3 -- $program)
     command -q $program; or return 0
-    $program context list -q -o tsv 2>/dev/null | tail -n +2 | cut -f 2
+    $program context list -q -o csv 2>/dev/null | tail -n +2 | cut -d , -f 2
 end
 
 complete -c rmqlb -f
@@ -82,8 +71,6 @@ def _offer(value: Value) -> str:
             return "-F"
         case "folders":
             return "-f -a '(__fish_complete_directories)'"
-        case "topics" | "groups":
-            return f"-f -a '(__rmqlb_names {value.kind.removesuffix('s')})'"
         case "contexts":
             return "-f -a '(__rmqlb_contexts)'"
         case _:

@@ -1,4 +1,4 @@
-"""A page of the manual as Markdown, for `docs/reference/`: the same text in the other form.
+"""A page of the manual as Markdown, for the site's reference: the same text in the other form.
 
 Rule of this file: it reads what `roff.py` writes, and nothing else; a macro that it does not know is an error.
 """

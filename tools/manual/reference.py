@@ -1,4 +1,4 @@
-"""`docs/reference/`: every command, result, code and file format, as pages of the site, from what the program knows."""
+"""The site's reference: every command, result, code and file format as a page, from what the program knows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from tools.manual.roff import Page
 from tools.manual.tables_page import tables_page
 from tools.manual.tree import CommandPage
 
-FOLDER = "docs/reference"
-# At the end, for the site takes the title of a page from its first line.
-_NOTE = "<!-- Written by python -m tools.manual from the code: change that instead. -->\n"
+FOLDER = "reference"
 _KINDS = {"exit": "Exit codes", "error": "Errors"}
 
 
 def reference(program: CommandPage, pages: Sequence[Page]) -> dict[str, str]:
-    """Path → text.
+    """Path below `docs/` → text.
 
     Args:
         program: the command tree.
@@ -32,7 +30,7 @@ def reference(program: CommandPage, pages: Sequence[Page]) -> dict[str, str]:
     found["json/index.md"] = _results()
     found["codes.md"] = _codes()
     found["tables.md"] = tables_page()
-    return {f"{FOLDER}/{path}": f"{text}\n{_NOTE}" for path, text in found.items()}
+    return {f"{FOLDER}/{path}": text for path, text in found.items()}
 
 
 def _index(program: CommandPage, pages: Sequence[Page]) -> str:

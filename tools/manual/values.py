@@ -14,7 +14,6 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.cli.common.sections import sections_of
-from rmqlb.cli.main import COMMANDS
 from rmqlb.cli.pipeline.options import LOSS_LIMITS
 from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate.rules import NAMES
@@ -43,9 +42,9 @@ from tools.manual.tree import CommandPage, OptionPage
 class Value(Struct, frozen=True):
     """What is offered."""
 
-    # words (one of them is all), beginnings (more follows without a blank), files, folders, nothing, or names that the
-    # shell looks up: of topics, groups, contexts
-    kind: Literal["words", "beginnings", "files", "folders", "topics", "groups", "contexts", "nothing"]
+    # words (one of them is all), beginnings (more follows without a blank), files, folders, nothing, or the names of
+    # contexts, which the shell looks up
+    kind: Literal["words", "beginnings", "files", "folders", "contexts", "nothing"]
     words: tuple[str, ...] = ()  # of words and beginnings
 
 
@@ -79,7 +78,6 @@ _BY_METAVAR: Mapping[str, Value] = {
     "STRATEGY": Value("words", NAMES),
     "SEVERITY": Value("words", SEVERITIES),
     "COMMAND": Value("words", tuple(name for name in known_names() if " " not in name)),
-    "COMMAND…": Value("words", COMMANDS),
     "SDK[@VERSION]": Value("words", CLIENTS),
     "CODE": Value("words", tuple(explanations())),
     "STRATEGY|all": Value("words", (*NAMES, "all")),
@@ -92,9 +90,7 @@ _BY_METAVAR: Mapping[str, Value] = {
     "TYPE": Value("words", MESSAGE_TYPES),
     "DIR": Value("folders"),
     "DIR|URI": Value("folders"),
-    "GROUP": Value("groups"),
-    "TOPIC": Value("topics"),
-    **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE", "URL|FILE|-", "PATH…"), Value("files")),
+    **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE", "URL|FILE|-", "PATH", "PATH…"), Value("files")),
 }
 _BY_NAME: Mapping[str, Value] = {
     "--context": Value("contexts"),
@@ -103,9 +99,9 @@ _BY_NAME: Mapping[str, Value] = {
     "--remove-broker": NOTHING,
     "--remove-master": NOTHING,
     "--drain-broker": NOTHING,
-    "--topic": Value("topics"),
-    "--group": Value("groups"),
-    "--orderly": Value("groups"),
+    "--topic": NOTHING,
+    "--group": NOTHING,
+    "--orderly": NOTHING,
 }
 """Of options whose metavar stands for several things."""
 _CONTEXT_COMMANDS = ("context use", "context show", "context remove")
@@ -128,6 +124,8 @@ ONLY_THE_USER_KNOWS = frozenset(
             "SHARE",
             "N..M",
             "CLUSTER",
+            "GROUP",
+            "TOPIC",
         ),
         *(
             "ID,ID,…",

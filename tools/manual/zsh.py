@@ -1,50 +1,27 @@
 """The completion of zsh: one function a command, in the words of `_arguments`.
 
-Names come from the cache (`known_names.py`) and go to `compadd` as words, which quotes them; they are never evaluated.
+Names of contexts go to `compadd` as words, which quotes them; they are never evaluated.
 """
 
 from __future__ import annotations
 
-from rmqlb.cli.common.known_names import CACHE_IN_SHELL
 from tools.manual.tree import CommandPage, OptionPage
 from tools.manual.values import Value, value_of
 
 _HEAD = r"""#compdef rmqlb
 # rmqlb(1) completion for zsh. Written by python -m tools.manual from the code: change that instead.
 
-# Names of a kind, topic or group, from the sources read last.
-_rmqlb_names() {
-    local kind=$1 line
-    CACHE
-    local -a names
-    shift
-    [[ -f $cache && -r $cache ]] || return 1
-    while IFS= read -r line; do
-        [[ $line == $kind$'\t'* ]] && names+=("${line##*$'\t'}")
-    done <$cache
-    names=("${(@)names:#*[[:cntrl:]]*}")
-    compadd "$@" -a names
-}
-
-_rmqlb_topics() {
-    _rmqlb_names topic "$@"
-}
-
-_rmqlb_groups() {
-    _rmqlb_names group "$@"
-}
-
 _rmqlb_contexts() {
     local line
     local -a names columns
-    for line in "${(@f)$(_call_program contexts ${(q)_rmqlb_program} context list -q -o tsv 2>/dev/null)}"; do
-        columns=("${(@ps:\t:)line}")
+    for line in "${(@f)$(_call_program contexts ${(q)_rmqlb_program} context list -q -o csv 2>/dev/null)}"; do
+        columns=("${(@s:,:)line}")
         names+=("$columns[2]")
     done
     names[1]=()
     compadd "$@" -a names
 }
-""".replace("CACHE", CACHE_IN_SHELL)
+"""
 
 
 def zsh_script(program: CommandPage) -> str:

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from rmqlb.cli.click import get_current_context
 from rmqlb.cli.common.options import SourceOptions
-from rmqlb.cli.settings.configuration import context_named, read_configuration
-from rmqlb.cli.settings.layers import resolve_options
+from rmqlb.cli.settings import context_named, read_configuration, resolve_options
 from rmqlb.errors import DataError
 from rmqlb.model.configuration import Setting
 from rmqlb.model.snapshot import suggestion
@@ -23,7 +22,7 @@ def named_source(text: str, options: SourceOptions) -> SourceOptions:
     """
     if ":" in text or text in ("", "-") or os.path.exists(text):
         return replace(options, source=text)
-    contexts = read_configuration().user.contexts
+    contexts = read_configuration().contexts
     if text not in contexts:
         hint = suggestion("contexts", text, contexts) if contexts else "a source is a URL, a file, or - for stdin"
         raise DataError(f"{text}: there is no such file, and no context of this name", hint=hint, code="cannot-read")
@@ -31,7 +30,7 @@ def named_source(text: str, options: SourceOptions) -> SourceOptions:
     settled = resolve_options(line, chosen=Setting("context", text, "flag", text))
     own = {name: each.value for name, each in settled.settings.items() if name in SourceOptions.__struct_fields__}
     lists = {name: own.pop(name) for name in ("proxy", "map_address")}
-    source = context_named(text, settled.configuration.user).text("source")
+    source = context_named(text, settled.config).text("source")
     return replace(
         options,
         **own,

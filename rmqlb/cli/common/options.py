@@ -14,8 +14,7 @@ from msgspec import Struct
 from typer import Option
 
 from rmqlb.cli.click import get_current_context
-from rmqlb.cli.settings.configuration import MOST_RETRIES
-from rmqlb.cli.settings.layers import resolve_options
+from rmqlb.cli.settings import MOST_RETRIES, resolve_options
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
 
@@ -209,14 +208,14 @@ class OutputOptions(Struct, frozen=True):
             "--output",
             metavar="FORMAT",
             envvar="RMQLB_OUTPUT",
-            help="table, plain, json, yaml, csv, tsv, markdown; some jsonl, prometheus; default: table, piped plain.",
+            help="table, plain, json, yaml, csv, markdown; some jsonl, prometheus; default: table, piped plain.",
         ),
     ] = None
     section: Annotated[
         list[str] | None,
         output_option(
             metavar="NAME",
-            help="Only this table of the result; repeatable. csv and tsv show one, by default the first.",
+            help="Only this table of the result; repeatable. csv shows one, by default the first.",
         ),
     ] = None
     all: Annotated[bool, output_option("--all", help="Every table and every row, on a screen too.")] = False

@@ -1,4 +1,4 @@
-"""The snapshot that a command works on: its source, opened, asked, and remembered for completion."""
+"""The snapshot that a command works on: its source, opened and asked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common.known_names import remember
 from rmqlb.cli.common.options import GroupOptions, SourceOptions
 from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
 from rmqlb.cli.common.terminal import Terminal
@@ -57,8 +56,6 @@ class Reader:
             self._terminal.head(self._options.ignored_context_note)
         with self._terminal.progress(stages=self._stages) as shown:
             snapshot = source.fetch(wanted, shown)
-        if not self._terminal.repeating:
-            remember(snapshot, self._text, wanted.everything)
         return snapshot if context is None else replace(snapshot, context=context.name)
 
     def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
@@ -110,7 +107,7 @@ def access(options: SourceOptions, terminal: Terminal) -> Access:
         max_bytes=amounts.byte_count(options.max_size, "--max-size"),
         access_key=options.access_key,
         secret_key=asked_secret_key,
-        security_token=security_token(options),
+        security_token=security_token(),
         client_cert=options.client_cert,
         client_key=options.client_key,
         tls_name=options.tls_name,

@@ -1,8 +1,4 @@
-"""Passwords and secret keys, asked for when they are needed: a file, the environment, the context, a prompt.
-
-A context that a project file chose gets its own secret and what the command line names: what stands in the environment
-was meant for something that the user chose.
-"""
+"""Passwords and secret keys, asked for when they are needed: a file, the environment, the context, a prompt."""
 
 from __future__ import annotations
 
@@ -25,13 +21,9 @@ def secret_key(options: SourceOptions) -> str:
     return _secret("secret key", options, options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY")
 
 
-def security_token(options: SourceOptions) -> str | None:
+def security_token() -> str | None:
     """The token of a temporary account, or None."""
-    return os.environ.get("RMQLB_SECURITY_TOKEN") or None if _environment_counts(options) else None
-
-
-def _environment_counts(options: SourceOptions) -> bool:
-    return options.active_context is None or not options.active_context.by_project
+    return os.environ.get("RMQLB_SECURITY_TOKEN") or None
 
 
 def _secret(what: str, options: SourceOptions, path: str | None, option: str, variable: str) -> str:
@@ -40,7 +32,7 @@ def _secret(what: str, options: SourceOptions, path: str | None, option: str, va
 
     if path is not None:
         return secret_in_file(path, f"{option} {path}")
-    if os.environ.get(variable) and _environment_counts(options):
+    if os.environ.get(variable):
         return os.environ[variable]
     context = options.active_context
     if context is not None and context.secret is not None:
@@ -50,7 +42,4 @@ def _secret(what: str, options: SourceOptions, path: str | None, option: str, va
         from getpass import getpass
 
         return getpass(visible(f"{what[:1].upper()}{what[1:]}: "), stream=sys.stderr)
-    hint = f"set {variable} or name a {option}"
-    if not _environment_counts(options):
-        hint = f"name a {option}, give the context a secret, or choose it with --context: {variable} is not for it"
-    raise UsageError(f"no {what}", hint=hint, code="no-secret")
+    raise UsageError(f"no {what}", hint=f"set {variable} or name a {option}", code="no-secret")

@@ -31,10 +31,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         *("waits", "brokers", "failures", "crashes", "quantiles", "queues", "closed-forms", "totals"),
         "messages",
     ),
-    "record": (
-        *("differences", "timeline", "consumers", "changes", "queues", "intervals", "comparison", "summary"),
-        "snapshots",
-    ),
+    "record": ("differences", "timeline", "consumers", "changes", "queues", "intervals", "comparison", "summary"),
     "select-queue": ("moved", "keys", "pairs", "sdks"),
     "check": ("failed", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"),
     "pipeline generate": ("fleet", "faults", "damaged"),

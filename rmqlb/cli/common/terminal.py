@@ -12,7 +12,7 @@ from msgspec import Struct
 from rmqlb.cli.common.colour import has_colour
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.progress import Progress
-from rmqlb.cli.settings.configuration import check_value
+from rmqlb.cli.settings import check_value
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Finding
@@ -150,10 +150,10 @@ class Terminal:
             from rmqlb.views.metrics.of_report import metrics_of
 
             return as_prometheus(metrics_of(report, self._command, snapshot, findings))
-        if self.format in ("csv", "tsv"):
+        if self.format == "csv":
             from rmqlb.views.formats.machine import as_csv
 
-            return as_csv(report.table, "," if self.format == "csv" else "\t")
+            return as_csv(report.table)
         from rmqlb.views.formats.people import as_plain
 
         return as_plain(report, is_markdown=self.format == "markdown")

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
     from rmqlb.views.row_changes import ChangeLine
 
+LEAST_S = 1.0
+"""A consumer is asked for its queues at most once per second: it answers on the threads that its brokers need."""
+
 _ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 _HOME, _END_OF_LINE, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
@@ -60,6 +63,20 @@ def wait_for_next(seconds: float) -> None:
     closed.register(descriptor, 0)
     if closed.poll(seconds * 1000):
         raise BrokenPipeError
+
+
+@contextmanager
+def heeding_an_end() -> Iterator[None]:
+    """SIGTERM ends it as Ctrl-C does: with what was seen so far."""
+
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of handlers
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def watch(

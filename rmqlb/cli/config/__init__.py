@@ -11,8 +11,8 @@ app = grouped("config", "rmqlb.cli.config", COMMANDS)
 
 @app.callback()
 def config() -> None:
-    """Look at the settings, and at the files and variables they come from.
+    """Look at the settings, and at the file and variables they come from.
 
-    A setting comes from the first that has it: flag, environment (RMQLB_…), the context in force, the project's
-    .rmqlb.yaml, $XDG_CONFIG_HOME/rmqlb/config.yaml (else ~/.config/rmqlb/config.yaml), default.
+    A setting comes from the first that has it: flag, environment (RMQLB_…), the context in force,
+    $XDG_CONFIG_HOME/rmqlb/config.yaml (else ~/.config/rmqlb/config.yaml), default.
     """

@@ -1,15 +1,11 @@
 """`rmqlb config show`."""
 
 import os
-from typing import Annotated
-
-from typer import Option
 
 from rmqlb.cli.click import get_current_context
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.settings.configuration import check_value
-from rmqlb.cli.settings.layers import resolve_options
+from rmqlb.cli.settings import check_value, resolve_options
 from rmqlb.model.configuration import ActiveContext, Setting
 from rmqlb.model.finding import info
 from rmqlb.model.snapshot import ClusterSnapshot
@@ -19,19 +15,13 @@ _IS_SET = "(set)"
 
 
 @command
-def show(
-    source: SourceOptions,
-    output: OutputOptions,
-    origin: Annotated[
-        bool, Option("--origin", help="Say what set each value: option, variable, file and line.")
-    ] = False,
-) -> None:
-    """Show each setting as a command would use it here; of a secret only that it is set, or where it is.
+def show(source: SourceOptions, output: OutputOptions) -> None:
+    """Show each setting as a command would use it, and what set it; of a secret only that it is set, or where it is.
 
     Examples:
-      rmqlb config show --origin
+      rmqlb config show
 
-      rmqlb config show --context prod --source-timeout 10s --origin -o json
+      rmqlb config show --context prod --source-timeout 10s -o json
 
     Exit codes: 0 done, 2 usage.
     """
@@ -44,9 +34,9 @@ def show(
             check_value(setting.key, setting.value, setting.origin)
     settings = sorted(map(_as_shown, settled.settings.values()), key=lambda setting: setting.key != "context")
     settings += _secrets(source.active_context)
-    report = config_report(settings, settled.configuration, origin=origin)
+    report = config_report(settings, settled.config)
     active = source.active_context
-    path = settled.configuration.user.path or ""
+    path = settled.config.path or ""
     snapshot = ClusterSnapshot("configuration", path, context=active.name if active else None)
     note = settled.ignored_context_note
     terminal.show(report, snapshot, () if note is None else (info(note),))
@@ -66,12 +56,7 @@ def _as_shown(setting: Setting) -> Setting:
 def _secrets(context: ActiveContext | None) -> list[Setting]:
     found = []
     if context is not None and context.secret is not None:
-        place = context.secret.place
-        found.append(Setting("secret", context.secret.value, "context", str(place), place))
-    if context is None or not context.by_project:
-        found += [
-            Setting(key, _IS_SET, "environment", variable)
-            for key, variable in _SECRETS.items()
-            if os.environ.get(variable)
-        ]
-    return found
+        found.append(Setting("secret", context.secret.value, "context", str(context.secret.place)))
+    return found + [
+        Setting(key, _IS_SET, "environment", variable) for key, variable in _SECRETS.items() if os.environ.get(variable)
+    ]

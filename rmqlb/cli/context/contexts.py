@@ -8,10 +8,16 @@ from msgspec import Struct
 
 from rmqlb.cli.common.options import panel
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.settings.configuration import MOST_RETRIES, check_file, check_value, read_configuration, user_file_path
-from rmqlb.cli.settings.layers import chosen_context
+from rmqlb.cli.settings import (
+    MOST_RETRIES,
+    check_file,
+    check_value,
+    chosen_context,
+    read_configuration,
+    user_file_path,
+)
 from rmqlb.errors import UsageError
-from rmqlb.model.configuration import ENDPOINT, ConfigFile, Configuration, Value
+from rmqlb.model.configuration import ENDPOINT, ConfigFile, Value
 from rmqlb.model.finding import Finding, info
 from rmqlb.model.snapshot import ClusterSnapshot
 
@@ -122,15 +128,15 @@ def show_contexts(terminal: Terminal, done: str | None = None) -> None:
     from rmqlb.views.config_view import contexts_report
 
     path = user_file_path()
-    configuration = read_configuration()
-    active, findings = active_context(configuration)
-    report = contexts_report(path, configuration.user, active, done)
+    config = read_configuration()
+    active, findings = active_context(config)
+    report = contexts_report(path, config, active, done)
     terminal.show(report, ClusterSnapshot("configuration", path), findings)
 
 
-def active_context(configuration: Configuration) -> tuple[str | None, list[Finding]]:
+def active_context(config: ConfigFile) -> tuple[str | None, list[Finding]]:
     """The context that commands use here, and what is worth saying of the choice."""
-    chosen, config = chosen_context(configuration), configuration.user
+    chosen = chosen_context(config)
     if chosen is None:
         return None, []
     name = str(chosen.value)

@@ -7,7 +7,7 @@ from typer import Argument
 from rmqlb.cli.common.options import OutputOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.context.contexts import change_contexts
-from rmqlb.cli.settings.configuration import context_named
+from rmqlb.cli.settings import context_named
 from rmqlb.model.configuration import ConfigFile
 
 

@@ -7,7 +7,7 @@ from typer import Argument
 from rmqlb.cli.common.options import OutputOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.context.contexts import active_context
-from rmqlb.cli.settings.configuration import context_named, read_configuration, user_file_path
+from rmqlb.cli.settings import context_named, read_configuration, user_file_path
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import ClusterSnapshot
 
@@ -33,11 +33,11 @@ def show(
 
     terminal = Terminal("context show", output)
     path = user_file_path()
-    configuration = read_configuration()
-    active, findings = active_context(configuration)
+    config = read_configuration()
+    active, findings = active_context(config)
     if name is None and active is None:
         raise UsageError(
             "no context is active", hint="name one, or choose it with rmqlb context use", code="which-context"
         )
-    context = context_named(name or active or "", configuration.user)
+    context = context_named(name or active or "", config)
     terminal.show(context_report(context, active), ClusterSnapshot("configuration", path), findings)

@@ -7,7 +7,7 @@ from typer import Argument, Option
 from rmqlb.cli.common.options import OutputOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.context.contexts import change_contexts
-from rmqlb.cli.settings.configuration import context_named
+from rmqlb.cli.settings import context_named
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ConfigFile
 
@@ -21,7 +21,7 @@ def use(
 ) -> None:
     """Make a context the active one: it is read by every command that is given no source.
 
-    --context, RMQLB_CONTEXT and a project's .rmqlb.yaml go before it.
+    --context and RMQLB_CONTEXT go before it.
 
     Examples:
       rmqlb context use --none

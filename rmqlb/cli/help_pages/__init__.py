@@ -39,12 +39,6 @@ def help_page(path: Sequence[str], *, everything: bool = False) -> str | None:
     return _HEADING.sub("\x1b[1m\\1\x1b[0m", text) if has_colour("auto") else text
 
 
-def commands() -> list[str]:
-    """All commands as typed, of which there are pages."""
-    names = (name.removesuffix(".txt").replace(".", " ") for name in os.listdir(_FOLDER) if name.endswith(".txt"))
-    return sorted(name for name in names if name != PROGRAM)
-
-
 def quick_answer(arguments: Sequence[str]) -> str | None:
     """What a line prints that asks for help or the version and nothing else; None of another one, which is parsed."""
     if not arguments:
@@ -54,4 +48,4 @@ def quick_answer(arguments: Sequence[str]) -> str | None:
         return f"{PROGRAM} {__version__}\n"
     if last in ("-h", "--help", "--help-all"):
         return help_page(path, everything=last == "--help-all")
-    return help_page(arguments[1:]) if arguments[0] == "help" else None
+    return None

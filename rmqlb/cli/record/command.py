@@ -2,7 +2,7 @@
 
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.record.options import DirectoryOptions, PredictionOptions, RecordedOptions, WatchedOptions
+from rmqlb.cli.record.options import PredictionOptions, RecordedOptions, WatchedOptions
 
 
 @command
@@ -10,7 +10,6 @@ def record(
     *,
     source: SourceOptions,
     watched: WatchedOptions,
-    directory: DirectoryOptions,
     shown: RecordedOptions,
     strategy_options: StrategyOptions,
     output: OutputOptions,
@@ -24,8 +23,6 @@ def record(
       rmqlb record --replay examples/recording.json
 
       rmqlb record --replay examples/recording.json --section changes --fail-on 'unassigned>0'
-
-      rmqlb record -s rocketmq://127.0.0.1:9876 --every 5m --for 24h --to snapshots
 
     It looks every second. A change lies between the request of the last look that showed the former owner and the last
     answer of the first look that shows the new one; of a gap the longest and the shortest possible length are shown.
@@ -45,4 +42,4 @@ def record(
     from rmqlb.cli.record.run import run
 
     terminal = Terminal("record", output, more_formats=("jsonl",))
-    run(source, watched, directory, shown, strategy_options, prediction, terminal)
+    run(source, watched, shown, strategy_options, prediction, terminal)

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.common.watch import wait_for_next
-from rmqlb.cli.record.looking import LEAST_S, Schedule, heeding_an_end, now_ms
+from rmqlb.cli.common.watch import LEAST_S, heeding_an_end, wait_for_next
+from rmqlb.cli.record.looking import Schedule, now_ms
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import member_findings
 from rmqlb.engine.group import Given, Group, gaps

@@ -1,24 +1,18 @@
-"""Looking again and again: the clock, the waits between looks, and what ends them."""
+"""Looking again and again: the clock, and the waits between looks."""
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from types import FrameType
 
 from msgspec import Struct
 
 from rmqlb.cli.common.options import SourceOptions
+from rmqlb.cli.common.watch import LEAST_S
 from rmqlb.cli.record.options import WatchedOptions
 from rmqlb.errors import UsageError
 from rmqlb.sources.source_text import is_live
 from rmqlb.verbs import amounts
 
-LEAST_S = 1.0
-"""A consumer is asked for its queues at most once per second: it answers on the threads that its brokers need."""
 CONVERGED = "converged"
 
 
@@ -47,14 +41,14 @@ class Schedule(Struct, frozen=True):
         return max(look_began + self.every_s - time.monotonic(), LEAST_S)
 
 
-def schedule(options: WatchedOptions, every: str, for_: str) -> Schedule:
-    """The schedule that the options ask for, with these defaults (raises UsageError)."""
-    text = options.every or every
+def schedule(options: WatchedOptions) -> Schedule:
+    """The schedule that the options ask for (raises UsageError)."""
+    text = options.every or "1s"
     every_s = amounts.duration_us(text, "--every") / 1e6
     if every_s < LEAST_S:
         hint = "a consumer answers on the threads that its brokers need, and is asked once per second at most"
         raise UsageError(f"--every {text}: shorter than 1s", hint=hint)
-    for_s = amounts.duration_us(options.for_ or for_, "--for") / 1e6
+    for_s = amounts.duration_us(options.for_ or "10m", "--for") / 1e6
     until, at_ms = options.until, None
     if until is not None and until != CONVERGED:
         if "T" in until:
@@ -85,22 +79,3 @@ def now_ms(*, up: bool = False) -> int:
     """Milliseconds since 1970, rounded down, or up."""
     ns = time.time_ns()
     return -(-ns // 1_000_000) if up else ns // 1_000_000
-
-
-def now_text() -> str:
-    """This moment as ISO 8601, in whole seconds."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-@contextmanager
-def heeding_an_end() -> Iterator[None]:
-    """SIGTERM ends it as Ctrl-C does: with what was seen so far."""
-
-    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signature of handlers
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -14,17 +14,14 @@ _replay_option = panel("Replay")
 class WatchedOptions(Struct, frozen=True):
     """What is watched, how often and for how long."""
 
-    group: Annotated[
-        list[str] | None,
-        Option("-g", "--group", metavar="GROUP", help="The consumer group; with --to also several, or as 'pay-*'."),
-    ] = None
+    group: Annotated[str | None, Option("-g", "--group", metavar="GROUP", help="The consumer group.")] = None
     topic: Annotated[
         list[str] | None,
         Option("-t", "--topic", metavar="TOPIC", help="Only this topic; repeatable; default: the group's topics."),
     ] = None
     every: Annotated[
         str | None,
-        about_option(metavar="TIME", help="Time between two looks, 1s at the least; default 1s, with --to 5m."),
+        about_option(metavar="TIME", help="Time between two looks, 1s at the least; default 1s."),
     ] = None
     until: Annotated[
         str | None,
@@ -36,7 +33,7 @@ class WatchedOptions(Struct, frozen=True):
     ] = None
     for_: Annotated[
         str | None,
-        about_option("--for", metavar="TIME", help="End after it whatever happens; default 10m, with --to 24h."),
+        about_option("--for", metavar="TIME", help="End after it whatever happens; default 10m."),
     ] = None
     event_at: Annotated[
         str | None,
@@ -75,15 +72,3 @@ class PredictionOptions(Struct, frozen=True):
         str | None,
         _replay_option(metavar="FILE|-", help="Show a recording again that -o json wrote, instead of a live group."),
     ] = None
-
-
-class DirectoryOptions(Struct, frozen=True):
-    """Where snapshots go, and what is in them."""
-
-    to: Annotated[
-        str | None,
-        Option(metavar="DIR", help="Write a snapshot of each look to this directory, for rmqlb pipeline."),
-    ] = None
-    evidence: Annotated[
-        bool, Option("--evidence", help="With --to: what consumers say of each queue too, for a diagnosis.")
-    ] = False

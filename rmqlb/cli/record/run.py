@@ -12,7 +12,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.record.files import expected, recorded
 from rmqlb.cli.record.group import GroupRecorder, Watched
 from rmqlb.cli.record.looking import must_be_live, schedule
-from rmqlb.cli.record.options import DirectoryOptions, PredictionOptions, RecordedOptions, WatchedOptions
+from rmqlb.cli.record.options import PredictionOptions, RecordedOptions, WatchedOptions
 from rmqlb.engine.fail_on_figures.of_recording import RECORDING_FIGURES, must_be_askable, try_on_recording
 from rmqlb.engine.record.compare import Expected, compared
 from rmqlb.engine.record.follow import lines_of
@@ -31,7 +31,6 @@ LEAVE_OUT = "leave one of them out"
 def run(
     source: SourceOptions,
     watched: WatchedOptions,
-    directory: DirectoryOptions,
     shown: RecordedOptions,
     strategies: StrategyOptions,
     prediction: PredictionOptions,
@@ -43,16 +42,6 @@ def run(
     must_be_askable(asked, is_compared=bool(prediction.against))
     event_at = None if watched.event_at is None else amounts.moment_ms(watched.event_at, "--event-at")
     tolerance_ms = amounts.whole_ms(prediction.tolerance, "--tolerance")
-    if directory.to is not None:
-        from rmqlb.cli.record.snapshots import write_snapshots
-
-        _must_be_alone(shown, prediction)
-        write_snapshots(source, watched, directory, terminal)
-        return
-    if directory.evidence:
-        raise UsageError(
-            "--evidence goes with --to", hint="a recording has owners alone; fetch-routes writes one snapshot"
-        )
     if prediction.replay is not None:
         _must_be_shown_again(watched, strategies)
         if prediction.replay == "-" and "-" in (prediction.against or ()):
@@ -72,18 +61,6 @@ def run(
     judge(judged.conditions, terminal)
 
 
-def _must_be_alone(shown: RecordedOptions, prediction: PredictionOptions) -> None:
-    given = {
-        "--replay": prediction.replay,
-        "--against": prediction.against,
-        "--fail-on": shown.fail_on,
-        shown.named or "": shown.named,
-    }
-    for option, value in given.items():
-        if value:
-            raise UsageError(f"--to writes snapshots, and {option} is of a recording", hint=LEAVE_OUT)
-
-
 def _must_be_shown_again(watched: WatchedOptions, strategies: StrategyOptions) -> None:
     given = {
         "--group": watched.group,
@@ -99,11 +76,9 @@ def _must_be_shown_again(watched: WatchedOptions, strategies: StrategyOptions) -
 
 
 def _name(watched: WatchedOptions) -> str:
-    names = list(dict.fromkeys(watched.group or ()))
-    if len(names) != 1 or is_pattern(names[0]):
-        hint = "name one with --group; with --to snapshots of several are written"
-        raise UsageError("which group?", hint=hint, code="which-group")
-    return names[0]
+    if not watched.group or is_pattern(watched.group):
+        raise UsageError("which group?", hint="name one with --group", code="which-group")
+    return watched.group
 
 
 def _recorder(
@@ -112,7 +87,7 @@ def _recorder(
     must_be_live(source)
     reader = Reader(source, terminal)
     name, topics = _name(watched), tuple(dict.fromkeys(watched.topic or ()))
-    when = schedule(watched, "1s", "10m")
+    when = schedule(watched)
     strategies = Strategies(given.strategy_option)
     strategies.must_apply(reported=True)
     settings = strategies.settings_for(topics, name)

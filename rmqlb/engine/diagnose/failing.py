@@ -175,4 +175,5 @@ def _consequence(evidence: GroupEvidence, consumers: list[ConsumerReports]) -> s
     fails = f"{ids} fail{'s' * alone} to consume most of {'its' if alone else 'their'} messages"
     if all(consumer.now.orderly for consumer in consumers):
         return f"{fails}; each queue waits for its first message, which the listener gets again and again."
-    return f"{fails}; brokers deliver them again, and put them into {dead_letter_topic(evidence.group.group)} after the last try."
+    topic = dead_letter_topic(evidence.group.group)
+    return f"{fails}; brokers deliver them again, and put them into {topic} after the last try."

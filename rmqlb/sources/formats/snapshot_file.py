@@ -203,7 +203,7 @@ def _group_out(group: ConsumerGroup) -> dict[str, Any]:
         _sparse(_plain(report), "consumeTimestamp", "startedAt", "popTopics", "evidence")
         for _, report in sorted(group.reports.items())
     ]
-    return _sparse(data, "requestModes", "consumeTps", "pollingNum", "popShareQueueNums", "proxies")
+    return _sparse(data, "requestModes", "consumeTps", "pollingNum", "deadLetters", "popShareQueueNums", "proxies")
 
 
 def _unread_out(part: Unread) -> dict[str, Any]:

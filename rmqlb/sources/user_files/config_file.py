@@ -1,4 +1,4 @@
-"""Configuration files, read: keys known, types right, each value with its line; no message repeats a value."""
+"""The user's configuration file, read: known keys, right types, each value with its line; values are never repeated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from rmqlb.sources.formats.yaml_text import lines_of, read_yaml
 _LONGEST = 256 * 1024
 _CONTEXTS = "contexts"
 _SECRETS = ("password", "secret-key", "secretkey", "passwd", "token", "password-file", "secret-key-file")
-_PROJECT_HINT = "a project file may set {}; where to connect and who logs in stand in a context of your own"
 _WORDS = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "a mapping"}
 _EXPECTED: dict[str, tuple[str, tuple[type, ...]]] = {
     "text": ("a text", (str,)),
@@ -71,23 +70,6 @@ def read_user_file(path: str) -> ConfigFile:
             code="config-not-private",
         )
     return ConfigFile(path, values, contexts)
-
-
-@_errors_of_configuration()
-def read_project_file(path: str) -> ConfigFile:
-    """What a project file says; UsageError when it cannot be read, or sets what a project file must not."""
-    text, _ = _read(path)
-    if text is None:
-        return ConfigFile()
-    document, lines = _parse(text, path)
-    allowed = tuple(key for key in SETTINGS if key.in_project)
-    known = {key.name for key in allowed}
-    others = {key.name for key in (*SETTINGS, *ENDPOINT)} | {_CONTEXTS}
-    hint = _PROJECT_HINT.format(", ".join(sorted(known)))
-    for name in document:
-        if name in others - known:
-            raise UsageError(f"{Place(path, _line(lines, name), name)}: a project file cannot set it", hint=hint)
-    return ConfigFile(path, _values(document, allowed, (), lines, path))
 
 
 def require_text(text: str, where: str) -> str:

@@ -1,4 +1,4 @@
-"""The formats for machines: JSON and YAML of the envelope, CSV and TSV of one section."""
+"""The formats for machines: JSON and YAML of the envelope, CSV of one section."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ def as_yaml(value: Value) -> str:
     return safe_yaml(dumped)
 
 
-def as_csv(section: Section, delimiter: str = ",") -> str:
-    """One section after RFC 4180 (or tab-separated); owners are separated by spaces, unknown is an empty cell."""
+def as_csv(section: Section) -> str:
+    """One section after RFC 4180; owners are separated by spaces, unknown is an empty cell."""
     import csv
     import io
 
     out = io.StringIO()
-    writer = csv.writer(out, delimiter=delimiter, lineterminator="\r\n" if delimiter == "," else "\n")
+    writer = csv.writer(out)
     writer.writerow(column.key for column in section.columns)
     writer.writerows([_plain(cell) for cell in row] for row in section.rows)
     return out.getvalue()

@@ -1,0 +1,308 @@
+"""What sets an option: flag > environment > context in force > the user's file > default.
+
+Click knows the first two and the last (`Context.get_parameter_source`); what came from neither the line nor the
+environment is looked up here. An option and its key in the file are one by the environment variable: `RMQLB_MAX_SIZE`
+is `max-size`.
+
+Rules of a context:
+- A source of the line or of the environment puts it aside, whole: nothing of it is sent anywhere else.
+- Its secret belongs to its account: another account on the line or in the environment goes without it.
+- A user in the source's URL is of the source's layer: the stronger one of it and of `user` logs in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, cast, get_args
+
+from msgspec import Struct
+
+from rmqlb.cli import click
+from rmqlb.errors import RmqlbError, UsageError
+from rmqlb.model.configuration import (
+    COLORS,
+    ActiveContext,
+    ConfigFile,
+    Context,
+    Layer,
+    Setting,
+    Value,
+    check_context_name,
+    secret_place,
+)
+from rmqlb.model.snapshot import suggestion
+from rmqlb.verbs import amounts
+from rmqlb.views.report import FORMATS
+
+MOST_RETRIES = 20
+"""Of a read, after passing faults."""
+_PREFIX = "RMQLB_"
+_PATHS = ("ca-file", "client-cert", "client-key")
+_ACCOUNTS = ("user", "access-key")
+_LAYERS: tuple[Layer, ...] = get_args(Layer)
+_TEXTS = ("color", "source-timeout", "deadline", "max-size", "proxy", "map-address")
+"""Those whose texts only commands read, and then take for an option's."""
+_GIVEN: tuple[Layer, ...] = ("flag", "environment")
+
+
+class ResolvedOptions(Struct, frozen=True):
+    """The options of a command line, each with the layer that set it."""
+
+    # parameter of the command → what it is; only those that have an environment variable
+    settings: Mapping[str, Setting]
+    active_context: ActiveContext | None
+    # the line to say when a source replaces a context that was chosen on the command line or in the environment; or
+    # None
+    ignored_context_note: str | None
+    config: ConfigFile
+
+    def values(self, line: click.Context) -> dict[str, Any]:
+        """Parameter → value, of those that are not what click takes them for."""
+        return {
+            name: list(setting.value) if isinstance(setting.value, tuple) else setting.value
+            for name, setting in self.settings.items()
+            if setting.value != _value(line, name)
+        }
+
+
+def resolve_options(
+    line: click.Context, formats: tuple[str, ...] | None = None, chosen: Setting | None = None
+) -> ResolvedOptions:
+    """What the options are, after all layers.
+
+    Args:
+        formats: the only ones that the command can write: the file or a variable, which are for all commands, may ask
+            for another, a flag may not.
+        chosen: the context, where it is named otherwise than with an option.
+    """
+    config = read_configuration()
+    names = {key: name for parameter in line.command.params if (key := _key(parameter)) and (name := parameter.name)}
+    given = {key: _given(line, key, name) for key, name in names.items()}
+    if chosen is None and "context" in names:
+        chosen = given["context"] or _of_file("context", None, config)
+    source = given.get("source")
+    context = _context(chosen, source, config)
+    for key in _TEXTS:
+        setting = given.get(key)
+        if setting is not None and setting.layer == "environment" and setting.value is not None:
+            check_value(key, setting.value, setting.origin)
+    settings = {}
+    for key, name in names.items():
+        layers = (given.get(key), _of_file(key, context, config), Setting(key, _default(line, name)))
+        settings[name] = next(setting for setting in layers if setting is not None and _is_for(formats, setting))
+    if {"source", "user"} <= names.keys():
+        settings |= _one_user(names["source"], names["user"], settings)
+    active_context = None if context is None else _active_context(context, given)
+    return ResolvedOptions(settings, active_context, _ignored_context_note(chosen, source), config)
+
+
+def _is_for(formats: tuple[str, ...] | None, setting: Setting) -> bool:
+    """Whether the setting is for this command; a format that others have and it has not is for them, unless typed."""
+    other = setting.key == "output" and setting.layer != "flag" and setting.value in FORMATS
+    return formats is None or not other or setting.value in formats
+
+
+def _one_user(source: str, user: str, settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """The source and the user, of whom the URL may name another one: the stronger layer's counts."""
+    url, other = settings[source], settings[user]
+    if "@" not in str(url.value or ""):
+        return {}
+    from rmqlb.sources.source_text import user_in, without_user
+
+    named = user_in(str(url.value or ""))
+    if named is None:
+        return {}
+    in_url = Setting("user", named, url.layer, url.origin)
+    if other.value in (None, named) or _LAYERS.index(url.layer) < _LAYERS.index(other.layer):
+        return {user: in_url}
+    if url.layer == other.layer:
+        raise UsageError(f"{other.origin}: {url.origin} names another user", hint="name one of them only")
+    return {source: Setting("source", without_user(str(url.value)), url.layer, url.origin)}
+
+
+def chosen_context(config: ConfigFile) -> Setting | None:
+    """The context that a command without `--context` uses here, by the environment or the file; None is none."""
+    variable = _PREFIX + "CONTEXT"
+    if os.environ.get(variable):
+        return Setting("context", os.environ[variable], "environment", variable)
+    return _of_file("context", None, config)
+
+
+def _context(chosen: Setting | None, source: Setting | None, config: ConfigFile) -> Context | None:
+    """The context to read; a name on the line is looked up even when a source goes before it."""
+    if chosen is None or (source is not None and chosen.layer != "flag"):
+        return None
+    context = context_named(str(chosen.value), config, chosen.origin)
+    return context if source is None else None
+
+
+def _ignored_context_note(chosen: Setting | None, source: Setting | None) -> str | None:
+    """Nothing is said of a context that stands in a file, or in the environment while the line names a source."""
+    if chosen is None or source is None or chosen.layer not in _GIVEN:
+        return None
+    if _GIVEN.index(chosen.layer) > _GIVEN.index(source.layer):
+        return None
+    return f"context {chosen.value} is not used: {source.origin} names the source"
+
+
+def _active_context(context: Context, given: Mapping[str, Setting | None]) -> ActiveContext:
+    from rmqlb.sources.source_text import user_in
+
+    own_user = context.text("user") or user_in(context.text("source") or "")
+    own = {"user": own_user, "access-key": context.text("access-key")}
+    accounts = [(setting.value, own[key]) for key in _ACCOUNTS if (setting := given.get(key)) is not None]
+    is_other = any(name is not None and given_name != name for given_name, name in accounts)
+    secret = None if is_other else context.values.get("secret")
+    return ActiveContext(context.name, context.text("source") or "", secret)
+
+
+def _key(parameter: click.Parameter) -> str | None:
+    variable = parameter.envvar
+    if not isinstance(variable, str) or not variable.startswith(_PREFIX):
+        return None
+    return variable.removeprefix(_PREFIX).lower().replace("_", "-")
+
+
+def _given(line: click.Context, key: str, name: str) -> Setting | None:
+    match line.get_parameter_source(name):
+        case click.ParameterSource.COMMANDLINE:
+            return Setting(key, _value(line, name), "flag", max(_parameter(line, name).opts, key=len))
+        case click.ParameterSource.ENVIRONMENT:
+            return Setting(key, _value(line, name), "environment", _PREFIX + key.upper().replace("-", "_"))
+    return None
+
+
+def _default(line: click.Context, name: str) -> Value | None:
+    """Of what the environment says and must not count, the default is not that."""
+    if line.get_parameter_source(name) is click.ParameterSource.DEFAULT:
+        return _value(line, name)
+    return cast("Value | None", _parameter(line, name).get_default(line))
+
+
+def _parameter(line: click.Context, name: str) -> click.Parameter:
+    return next(parameter for parameter in line.command.params if parameter.name == name)
+
+
+def _value(line: click.Context, name: str) -> Value | None:
+    value = line.params.get(name)
+    return tuple(value) or None if isinstance(value, list | tuple) else value
+
+
+def _of_file(key: str, context: Context | None, config: ConfigFile) -> Setting | None:
+    """The key as the context has it, or the user's file."""
+    layer: Layer = "user file" if context is None or key not in context.values else "context"
+    written = (config if context is None or layer == "user file" else context).values.get(key)
+    if written is None:
+        return None
+    value = os.path.expanduser(str(written.value)) if key in _PATHS else written.value
+    return Setting(key, value, layer, str(written.place))
+
+
+def user_file_path() -> str:
+    """The path of the user's file, there or not (raises UsageError when nothing says where it would be)."""
+    path = _user_file()
+    if path is None:
+        raise UsageError(
+            "there is no place for a configuration: neither XDG_CONFIG_HOME nor HOME is an absolute path",
+            hint="set HOME, or XDG_CONFIG_HOME to the folder that holds rmqlb/config.yaml",
+            code="no-home",
+        )
+    return path
+
+
+def _user_file() -> str | None:
+    """As the XDG base directory specification has it: a variable that is no absolute path counts as not set."""
+    for variable, below in (("XDG_CONFIG_HOME", ""), ("HOME", ".config")):
+        folder = os.environ.get(variable, "")
+        if os.path.isabs(folder):
+            return os.path.join(folder, below, "rmqlb", "config.yaml")
+    return None
+
+
+def read_configuration() -> ConfigFile:
+    """The user's file, read and checked; an empty one when there is none."""
+    path = _user_file()
+    if path is None or not os.path.lexists(path):
+        return ConfigFile()
+    from rmqlb.sources.user_files.config_file import read_user_file
+
+    found = read_user_file(path)
+    check_file(found)
+    return found
+
+
+def check_file(config: ConfigFile) -> None:
+    """Every value of a file makes sense."""
+    try:
+        for values in (config.values, *(context.values for context in config.contexts.values())):
+            for key, written in values.items():
+                check_value(key, written.value, str(written.place))
+    except UsageError as error:
+        from rmqlb.sources.user_files.config_file import of_configuration
+
+        raise of_configuration(error) from None
+
+
+def check_value(key: str, value: Value, where: str) -> None:
+    """The value of a key makes sense; `where` says for messages who has it: an option, or a place in a file."""
+    match key:
+        case "context":
+            check_context_name(str(value), where)
+        case "output" if value not in FORMATS:
+            raise UsageError(f"{where}: unknown format {value}", hint=suggestion("formats", str(value), FORMATS))
+        case "color" if value not in COLORS:
+            raise UsageError(f"{where} {value}: neither auto, always nor never")
+        case "source-timeout" | "deadline":
+            amounts.seconds(str(value), where)
+        case "max-size":
+            amounts.byte_count(str(value), where)
+        case "source-retries" if not isinstance(value, int) or not 0 <= value <= MOST_RETRIES:
+            raise UsageError(f"{where} {value}: not a number from 0 to {MOST_RETRIES}")
+        case "secret":
+            _check_secret(str(value), where)
+        case "source":
+            from rmqlb.sources.source_text import check_source
+
+            check_source(str(value), where)
+        case "proxy" | "map-address":
+            _check_addresses(key, value if isinstance(value, tuple) else (), where)
+
+
+def _check_secret(value: str, where: str) -> None:
+    place = secret_place(value, where)
+    if place.kind == "file" and not (os.path.isabs(place.name) or place.name.startswith("~/")):
+        raise UsageError(f"{where}: a secret's file has an absolute path, or one that begins with ~/")
+
+
+def _check_addresses(key: str, texts: tuple[str, ...], where: str) -> None:
+    if key == "proxy":
+        from rmqlb.sources.native.proxies import proxy_address
+
+        for text in texts:
+            proxy_address(text, where)
+        return
+    from rmqlb.sources.native.address_map import parse_address_map
+
+    try:
+        parse_address_map(texts)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error.problem}", hint=error.hint) from None
+
+
+def context_named(name: str, config: ConfigFile, where: str | None = None) -> Context:
+    """The context of a name."""
+    if name not in config.contexts:
+        problem = f"there is no context {name[:80]!r}"
+        hint = suggestion("contexts", name, config.contexts) if config.contexts else "rmqlb context add makes one"
+        raise UsageError(f"{where}: {problem}" if where else problem, hint=hint, code="context-not-found")
+    return config.contexts[name]
+
+
+def configured_output() -> str | None:
+    """The format that the file asks for, for errors that are older than any option; None when it cannot be read."""
+    try:
+        written = read_configuration().values.get("output")
+    except (RmqlbError, OSError):
+        return None
+    return None if written is None else str(written.value)
