@@ -13,6 +13,7 @@ import pytest
 
 import rmqlb
 from rmqlb.cli.main import COMMANDS
+from tests.support.mismatches import every_case
 
 ROOT = Path(rmqlb.__file__).parent
 EVERYWHERE = {"errors", "decoding"}
@@ -165,7 +166,7 @@ def test_the_public_names_are_these() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", sorted(set(rmqlb.__all__) - {"__version__"}))
+@every_case("name", sorted(set(rmqlb.__all__) - {"__version__"}))
 def test_every_public_name_is_there_and_documented(name: str) -> None:
     assert getattr(rmqlb, name).__doc__
 

@@ -32,6 +32,7 @@ from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.model.send_scenario import NEWEST
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
+from tests.support.mismatches import every_case
 
 
 def test_equal_seeds_give_equal_bytes() -> None:
@@ -65,7 +66,7 @@ def test_the_commands_measured_ask_for_what_is_in_the_file() -> None:
     assert (group_name(500), topic_name(501)) == (memory.GROUP, memory.TOPIC)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@every_case("size", SIZES)
 def test_groups_have_the_size_asked_for_and_stand_in_clients_order(size: tuple[int, int]) -> None:
     group = Group.of(*size)
     assert (len(group.queues), len(set(group.client_ids))) == size
@@ -74,7 +75,7 @@ def test_groups_have_the_size_asked_for_and_stand_in_clients_order(size: tuple[i
     assert allocate("AVG", queues, client_ids) == allocate("AVG", group.queues, group.client_ids, presorted=True)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@every_case("strategy", STRATEGIES)
 def test_the_groups_give_every_strategy_all_it_can_hand_out(strategy: str) -> None:
     group = Group.of(64, 16)
     handed = [queue for share in allocate(strategy, *group.shuffled(), **group.settings()).values() for queue in share]
@@ -191,8 +192,8 @@ def test_traces_are_measured_in_processes_of_their_own() -> None:
     assert set(section.ratios) <= set(sending.HOLDS)
 
 
-@pytest.mark.parametrize("kind", [producer.WINDOWS_OF_TIME, producer.WINDOWS_OF_MESSAGES])
-@pytest.mark.parametrize("latency_fault", [False, True])
+@every_case("kind", [producer.WINDOWS_OF_TIME, producer.WINDOWS_OF_MESSAGES])
+@every_case("latency_fault", [False, True])
 def test_the_windows_come_and_go(kind: str, latency_fault: bool) -> None:
     scenario = producer.windows(kind, 10_000, latency_fault=latency_fault)
     report = simulate_send(producer.made_route(), scenario, trace=False)

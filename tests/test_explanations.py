@@ -14,6 +14,7 @@ from rmqlb.views.explanations import Explanation, explanation_report, explanatio
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml, envelope
 from rmqlb.views.formats.people import as_markdown, as_plain
 from tests.support.codes import used_codes
+from tests.support.mismatches import every_case
 from tests.support.schemas import must_fit
 
 USED = list(used_codes())
@@ -116,7 +117,7 @@ def test_a_code_means_one_exit_code() -> None:
     assert all(one.exit_code is None for one in CATALOGUE.values() if one.kind == "finding")
 
 
-@pytest.mark.parametrize("code", CATALOGUE)
+@every_case("code", CATALOGUE)
 def test_an_explanation_is_whole_sentences_in_a_line(code: str) -> None:
     one = CATALOGUE[code]
     assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)*" if one.kind != "exit" else r"\d+", code)
@@ -125,7 +126,7 @@ def test_an_explanation_is_whole_sentences_in_a_line(code: str) -> None:
         assert "  " not in text
 
 
-@pytest.mark.parametrize("code", CATALOGUE)
+@every_case("code", CATALOGUE)
 def test_every_code_renders_in_every_format(code: str) -> None:
     one = CATALOGUE[code]
     told = explanation_report((code,), CATALOGUE, for_people=True).only(())
@@ -138,7 +139,7 @@ def test_every_code_renders_in_every_format(code: str) -> None:
     assert one.means in as_yaml(value)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("kind", "code"),
     [
         (UsageError, "usage"),

@@ -24,6 +24,7 @@ from rmqlb.engine.overview.consumers import consumers_of
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
+from tests.support.mismatches import every_case
 
 MORE = 2.35
 """From 2n to 4n as much comes as twice from n to 2n, and a little for how the queues fall; of a square it is 4."""
@@ -53,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("command", "dimension", "size"), OF_COMMANDS)
+@every_case(("command", "dimension", "size"), OF_COMMANDS)
 def test_twice_as_much_takes_a_command_twice_the_calls(command: str, dimension: str, size: Size, folder: Path) -> None:
     assert command in COMMANDS
     assert grows_in_proportion(lambda size: calls(command, write(size, folder))[0], size, dimension)
@@ -119,8 +120,8 @@ def compared(size: Size) -> int:
     return bytecodes(lambda: compare_snapshots(before, more))
 
 
-@pytest.mark.parametrize("dimension", SIDES)
-@pytest.mark.parametrize("work", [shown, planned, at_a_glance, simulated, compared])
+@every_case("dimension", SIDES)
+@every_case("work", [shown, planned, at_a_glance, simulated, compared])
 def test_twice_as_much_takes_twice_the_instructions(work: Callable[[Size], int], dimension: str) -> None:
     assert grows_in_proportion(work, SIDES[dimension], dimension)
 

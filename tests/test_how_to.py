@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
+from tests.support.mismatches import every_case
 from tests.support.pages import DOCS, transcripts
 
 ANSWERS = {
@@ -29,7 +28,7 @@ ANSWERS = {
 """Page → what the first lines of its first commands say, in whichever words."""
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@every_case("name", ANSWERS)
 def test_the_first_line_of_the_first_commands_is_the_answer(name: str) -> None:
     first = [shown.partition("\n")[0] for _, shown in transcripts(DOCS / "how-to" / f"{name}.md")]
     assert len(ANSWERS[name]) <= 2

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-import pytest
-
 from rmqlb.views.metrics.catalogue import METRICS
+from tests.support.mismatches import every_case
 from tests.support.pages import DOCS, ROOT, blocks
 
 PAGE = DOCS / "how-to" / "prometheus.md"
@@ -34,7 +33,7 @@ def labels_used(expression: str) -> set[str]:
     return matched | summed | {*re.findall(r"^label_values\(.*, (\w+)\)$", expression)}
 
 
-@pytest.mark.parametrize("expression", [*expressions()])
+@every_case("expression", [*expressions()])
 def test_an_expression_names_metrics_that_exist_and_their_labels(expression: str) -> None:
     names = re.findall(r"rocketmq_lb_\w+", expression)
     labels = set.intersection(*({*BY_NAME[name].labels} for name in names[1:] or names))
@@ -44,7 +43,7 @@ def test_an_expression_names_metrics_that_exist_and_their_labels(expression: str
     assert words <= {*names, *labels, *_FUNCTIONS}
 
 
-@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+@every_case("panel", PANELS, ids=lambda panel: panel["title"])
 def test_a_panel_shows_labels_of_its_metric(panel: dict[str, Any]) -> None:
     for target in panel["targets"]:
         name = re.findall(r"rocketmq_lb_\w+", target["expr"])[0]

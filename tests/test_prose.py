@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import rmqlb
+from tests.support.mismatches import every_case
 
 PACKAGE = Path(rmqlb.__file__).parent
 PROSE = frozenset({"message", "problem", "hint", "reason", "what"})
@@ -124,7 +125,7 @@ def test_prose_that_is_read_on_purpose_is_still_read(name: str) -> None:
     assert prose_read((PACKAGE / name).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
+@every_case(
     "line",
     [
         "topic = part.what[len(words) + 1 :] if part.what.startswith(words) else None",
@@ -142,7 +143,7 @@ def test_prose_that_is_read_is_found(line: str) -> None:
     assert prose_read(line)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "line",
     [
         "print(error.message, error.hint or '')",

@@ -19,6 +19,7 @@ from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
 from rmqlb.views.report import FORMATS
+from tests.support.mismatches import every_case
 from tests.support.pages import DOCS, PAGES, ROOT, Terminal, as_typed, blocks, commands, languages, name_of
 from tools.manual.tree import command_tree
 from tools.manual.values import value_of
@@ -138,7 +139,7 @@ def test_the_snapshots_written_by_hand_are_read(page: Path, tmp_path: Path) -> N
         assert len(snapshot.route("Payments").subscribe_queues()) == 8
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@every_case("page", PAGES, ids=name_of)
 def test_every_command_of_a_page_is_run_somewhere(page: Path) -> None:
     assert languages(page) <= LANGUAGES
     lines = [line for block in blocks(page, "sh") for line in block.replace("\\\n", "").splitlines()]
@@ -147,7 +148,7 @@ def test_every_command_of_a_page_is_run_somewhere(page: Path) -> None:
     assert not [block for block in (*blocks(page, "text"), *blocks(page, "")) if "rmqlb " in block]
 
 
-@pytest.mark.parametrize("beginning", HELD_BY)
+@every_case("beginning", HELD_BY)
 def test_what_runs_a_command_elsewhere_is_there(beginning: str) -> None:
     file, text = HELD_BY[beginning]
     assert text in (ROOT / file).read_text(encoding="utf-8")
@@ -166,7 +167,7 @@ TREE = command_tree()
 OPTIONS = {name for command in TREE.all() for each in command.options for name in (*each.names, *each.negations)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@every_case("page", PAGES, ids=name_of)
 def test_every_option_that_a_page_names_is_one(page: Path) -> None:
     named = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", page.read_text(encoding="utf-8")))
     assert named - OPTIONS - OF_OTHERS == set()

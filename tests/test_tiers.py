@@ -113,10 +113,13 @@ def test_no_file_needs_more_than_its_tier_has() -> None:
     assert missing == {}, "write these below their imports"
 
 
-def test_only_files_of_a_tier_are_slow_so_that_ci_runs_each_test_somewhere() -> None:
-    slow = [path for path in TEST_FILES if "mark.slow" in path.read_text(encoding="utf-8")]
-    assert slow
-    assert [path for path in slow if path != Path(__file__) and conftest.tier_of(path) is None] == []
+def test_ci_runs_the_slow_tests_of_each_tier() -> None:
+    slow = ("mark.slow", "first_by_default(")
+    files = [path for path in TEST_FILES if any(word in path.read_text(encoding="utf-8") for word in slow)]
+    lines = (ROOT / ".ci" / "full").read_text(encoding="utf-8").splitlines()
+    for tier in {conftest.tier_of(path) for path in files if path != Path(__file__)}:
+        chosen = f"-m '{tier} and slow'" if tier else "-m slow"
+        assert any(line.partition("pytest -q ")[2].startswith(chosen) for line in lines), chosen
 
 
 def test_what_tests_share_has_no_examples_because_they_would_not_run() -> None:

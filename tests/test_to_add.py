@@ -33,6 +33,7 @@ from rmqlb.verbs.strategy_options import KEYS
 from rmqlb.views.report import FORMATS
 from tests.cli.test_bad_input import ALL
 from tests.support import replay_dashboard, replay_remoting
+from tests.support.mismatches import every_case
 from tools.manual.tree import CommandPage, command_tree
 
 ROOT = Path(__file__).parent.parent
@@ -96,7 +97,7 @@ def test_a_key_says_the_strategies_that_look_at_it() -> None:
     assert asked | set(WITHOUT_SETTINGS) == set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_case("name", NAMES)
 def test_every_strategy_is_told_of(name: str) -> None:
     assert re.search(rf"^\| {name}\b", page("explanation/strategies.md"), re.MULTILINE), (
         "docs/explanation/strategies.md: a row"
@@ -201,7 +202,7 @@ def test_every_kind_of_source_has_a_server_whose_recorded_answers_are_read_and_w
 # -- a view -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@every_case("name", FORMATS)
 def test_every_format_is_told_of(name: str) -> None:
     assert re.search(rf"\b{name}\b", option("--output")), "rmqlb/cli/common/options.py: the help of --output"
     assert f"`{name}`" in page("output.md"), "docs/output.md: Formats"
@@ -219,7 +220,7 @@ def test_every_file_that_browsers_open_is_opened_by_one() -> None:
 # -- a command --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", TREE.commands, ids=lambda command: command.name)
+@every_case("command", TREE.commands, ids=lambda command: command.name)
 def test_every_command_has_bad_input_of_its_own_and_a_line_in_the_changelog(command: CommandPage) -> None:
     assert [bad for bad in ALL if bad.line.split()[0] == command.name], "tests/cli/test_bad_input.py: a line of ALL"
     assert f"rmqlb {command.name}" in CHANGELOG, "a line in CHANGELOG.md"

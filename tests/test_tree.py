@@ -13,11 +13,10 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import rmqlb
 from rmqlb.cli.results import result_of
 from rmqlb.version import __version__
+from tests.support.mismatches import every_case
 from tools.manual.roff import escaped
 from tools.manual.tree import CommandPage, command_tree
 from tools.manual.values import value_of
@@ -30,7 +29,7 @@ SINGLE = [command for command in TREE.all() if not command.commands]
 """Those with a result to print."""
 COMPLETIONS = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "completions").iterdir())]
 
-each_single_command = pytest.mark.parametrize("command", SINGLE, ids=lambda command: command.typed)
+each_single_command = every_case("command", SINGLE, ids=lambda command: command.typed)
 
 
 def recorded() -> dict[str, set[str]]:

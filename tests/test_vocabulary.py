@@ -10,10 +10,9 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
-import pytest
-
 from rmqlb.cli.results import RESULTS
 from rmqlb.views.json_schema import json_schema
+from tests.support.mismatches import every_case
 from tests.support.pages import ROOT
 
 NOT_WORDS: Mapping[str, str] = {
@@ -108,7 +107,7 @@ def _found(place: str, lines: Iterator[tuple[int, str]]) -> Iterator[str]:
             yield f"{place}:{number}: {word}: {line.strip()[:100]}"
 
 
-@pytest.mark.parametrize("glob", _GLOBS)
+@every_case("glob", _GLOBS)
 def test_what_is_written_for_people_has_only_our_words(glob: str) -> None:
     paths = sorted(path for path in ROOT.glob(glob) if path.is_file())
     assert paths
@@ -132,7 +131,7 @@ def test_keys_of_json_are_our_words() -> None:
     assert {key: words for key in keys if (words := wrong_words(key_words(key)))} == {}
 
 
-@pytest.mark.parametrize(
+@every_case(
     "planted",
     [
         "3 members own a queue", "owner seen", "4 queues (nobody)", "the queues are dealt out", "likewise afterwards",
@@ -156,7 +155,7 @@ def test_what_is_right_is_passed() -> None:
     assert not list(sentences('"""Nobody."""\nkind = "members"\n'))
 
 
-@pytest.mark.parametrize("right", RIGHT)
+@every_case("right", RIGHT)
 def test_each_exception_is_needed(right: str) -> None:
     """An exception that no text needs any more goes."""
     texts = (path.read_text("utf-8") for glob in _GLOBS for path in sorted(ROOT.glob(glob)) if path.is_file())

@@ -14,6 +14,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.views.explanations import explanations
+from tests.support.mismatches import every_case
 from tests.test_golden import BASIC, CONTEXTS
 from tools.manual.tree import CommandPage, OptionPage, command_tree
 from tools.manual.values import value_of
@@ -161,7 +162,7 @@ def must_be_told(stderr: str, code: int | None, *names: str) -> None:
     assert any(name.lower() in error.message.lower() for name in names), error.message
 
 
-@pytest.mark.parametrize(("command", "option"), CASES, ids=lambda page: getattr(page, "typed", None) or str(page.names))
+@every_case(("command", "option"), CASES, ids=lambda page: getattr(page, "typed", None) or str(page.names))
 @pytest.mark.usefixtures("place")
 def test_a_value_that_makes_no_sense_is_told(command: CommandPage, option: OptionPage) -> None:
     wrong = nonsense_for(command, option)
@@ -171,7 +172,7 @@ def test_a_value_that_makes_no_sense_is_told(command: CommandPage, option: Optio
     must_be_told(ran.stderr, ran.code, wrong, *option.names)
 
 
-@pytest.mark.parametrize("command", list(command_tree().all())[1:], ids=lambda command: command.typed)
+@every_case("command", list(command_tree().all())[1:], ids=lambda command: command.typed)
 def test_a_command_almost_right_is_suggested(command: CommandPage) -> None:
     *above, name = command.path
     ran = run(*above, f"{name[:-1]}{name[-1] * 2}", "--help")
@@ -202,7 +203,7 @@ def wordy() -> Iterator[tuple[CommandPage, OptionPage, str]]:
             yield command, option, max(words, key=len)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("command", "option", "word"),
     list(wordy()),
     ids=lambda each: getattr(each, "typed", None) or str(getattr(each, "names", each)),
@@ -227,7 +228,7 @@ NAMES = {
 """Kind of names → one that there is, and one almost like it."""
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("command", "option"),
     [(command, option) for command, option in CASES if value_of(command, option).kind in NAMES],
     ids=lambda page: getattr(page, "typed", None) or str(page.names),
@@ -235,7 +236,7 @@ NAMES = {
 def test_a_name_almost_right_is_suggested(
     command: CommandPage, option: OptionPage, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (place / "rmqlb").mkdir()
+    (place / "rmqlb").mkdir(exist_ok=True)
     (place / "rmqlb" / "config.yaml").write_text(CONTEXTS)
     (place / "rmqlb" / "config.yaml").chmod(0o600)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(place))
@@ -245,7 +246,7 @@ def test_a_name_almost_right_is_suggested(
     assert f"did you mean {right}?" == error_of(ran.stderr).hint
 
 
-@pytest.mark.parametrize("command", SINGLE, ids=lambda command: command.typed)
+@every_case("command", SINGLE, ids=lambda command: command.typed)
 @pytest.mark.usefixtures("place")
 def test_an_option_that_is_not_there_is_told_and_one_almost_right_is_suggested(command: CommandPage) -> None:
     for option in command.options:
@@ -257,7 +258,7 @@ def test_an_option_that_is_not_there_is_told_and_one_almost_right_is_suggested(c
         assert name in (error.hint or ""), name
 
 
-@pytest.mark.parametrize("command", [each for each in SINGLE if needs(each)], ids=lambda command: command.typed)
+@every_case("command", [each for each in SINGLE if needs(each)], ids=lambda command: command.typed)
 @pytest.mark.usefixtures("place")
 def test_what_a_command_needs_and_does_not_get_is_told(command: CommandPage) -> None:
     ran = run(*command.path)
@@ -267,12 +268,17 @@ def test_what_a_command_needs_and_does_not_get_is_told(command: CommandPage) -> 
     assert error.hint
 
 
-@pytest.mark.parametrize("command", READING, ids=lambda command: command.typed)
-@pytest.mark.parametrize(
-    "content", [None, b"", b"\xff\xfe", b"{", b"- a", b"[" * 100_000], ids=lambda text: repr(text)[:9]
+NO_SOURCES = (b"\xff\xfe", b"", b"{", b"- a", b"[" * 100_000, None)
+"""What a file holds that is no source; the last is not there at all."""
+
+
+@every_case(
+    ("command", "content"),
+    [*((READING[0], content) for content in NO_SOURCES), *((command, b"{") for command in READING[1:])],
+    ids=lambda value: getattr(value, "typed", repr(value)[:9]),
 )
-def test_a_source_that_cannot_be_read_is_told(command: CommandPage, content: bytes | None, place: Path) -> None:
-    path = place / "source"
+def test_a_source_that_cannot_be_read_is_told(command: CommandPage, content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "source"
     if content is not None:
         path.write_bytes(content)
     source = next(option for option in command.options if "--source" in option.names)

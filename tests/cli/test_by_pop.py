@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from tests.support.mismatches import every_case
+
 from .run import error_of, run
 from .test_broadcasting import snapshot
 
@@ -60,7 +62,7 @@ def planned(*more: str) -> str:
 NONE_MOVES = "consumes by POP, no consumer owns a queue and none moves"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("change", "verdict"),
     [
         (

@@ -21,6 +21,7 @@ from rmqlb.model.diagnosis import CODES
 from rmqlb.model.policy import LIMITS
 from rmqlb.views.formats.text import visible
 from rmqlb.views.report import FORMATS as COMMON
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import cluster
 
 from .run import EXAMPLE, ROOT, run, start
@@ -46,7 +47,7 @@ BROKEN = rules("groups: '*', limits: {minConsumers: 4}")
 NOTHING = rules("groups: 'none-*', limits: {idle: 0}")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("policy", "code", "outcome", "said"),
     [
         (PASSED, ExitCode.OK, "passed", ""),
@@ -131,7 +132,7 @@ def test_the_built_in_policy_finds_what_show_groups_calls_an_error() -> None:
     assert grave == {one["group"] for one in groups if one["status"] == "error"}
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
+@every_case("fmt", FORMATS)
 def test_the_exit_code_is_the_same_in_every_format(fmt: str) -> None:
     assert run(*BASE, "-o", fmt).code == ExitCode.CONDITION
     assert run("check", "-p", "-", "-s", EXAMPLE, "-o", fmt, stdin=PASSED).code == ExitCode.OK
@@ -169,7 +170,7 @@ def test_an_expired_waiver_is_a_warning_and_waives_no_more() -> None:
     )
 
 
-@pytest.mark.parametrize("section", ["failed", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"])
+@every_case("section", ["failed", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"])
 def test_every_table_can_be_asked_for_whatever_is_in_it(section: str) -> None:
     for policy in (PASSED, BROKEN, NOTHING):
         ran = run("check", "-p", "-", "-s", EXAMPLE, "-o", "csv", "--section", section, stdin=policy)
@@ -182,7 +183,7 @@ def test_numbers_are_numbers_in_csv() -> None:
     assert (row["name"], row["limit"], row["value"], row["bound"]) == ("bill-svc", "movedOnConsumerLoss", "1.0", "0.8")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("args", "code", "error", "hint"),
     [
         (["-p", "none.yaml"], ExitCode.USAGE, "--policy none.yaml: No such file or directory", None),
@@ -234,7 +235,7 @@ def snapshot(name: str) -> str:
     return json.dumps({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
+@every_case("fmt", FORMATS)
 def test_hostile_names_reach_no_format_raw(fmt: str, tmp_path: Path) -> None:
     limits = {"group": {"duplicateOwners": 0, "duplicateClientIds": 0, "lag": 0, "idle": 0}, "topic": {"minBrokers": 2}}
     policy = {
@@ -255,7 +256,7 @@ def test_hostile_names_reach_no_format_raw(fmt: str, tmp_path: Path) -> None:
         assert {one["name"] for one in json.loads(ran.stdout)["data"]["failed"]} == {EVIL}
 
 
-@pytest.mark.parametrize("columns", [20, 60, 80, 200])
+@every_case("columns", [20, 60, 80, 200])
 def test_tables_fit_their_terminal(columns: int) -> None:
     ran = run(*BASE, "-o", "table", env={"COLUMNS": str(columns)})
     assert ran.code == ExitCode.CONDITION

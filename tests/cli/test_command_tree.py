@@ -13,6 +13,7 @@ import pytest
 from rmqlb.cli.common.sections import SECTIONS
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.views.report import FORMATS
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import cluster
 from tests.test_golden import BASIC
 from tools.manual.tree import CommandPage, command_tree
@@ -29,8 +30,8 @@ BEFORE = {"config": ("context",)}
 """Group of commands → those whose examples its own take as done."""
 LIVE = "rocketmq://127.0.0.1:9876"
 
-each_command = pytest.mark.parametrize("command", ALL, ids=lambda command: command.typed)
-each_single_command = pytest.mark.parametrize("command", SINGLE, ids=lambda command: command.typed)
+each_command = every_case("command", ALL, ids=lambda command: command.typed)
+each_single_command = every_case("command", SINGLE, ids=lambda command: command.typed)
 
 
 @each_command
@@ -156,7 +157,7 @@ def test_what_only_the_user_knows_is_a_metavar_of_some_command() -> None:
 EVERY_FORMAT = (*FORMATS, "jsonl", "junit", "sarif", "prometheus")
 
 
-@pytest.mark.parametrize("name", [name for name in (*BASIC, "check", "fetch-routes") if name in FAMILIES])
+@every_case("name", [name for name in (*BASIC, "check", "fetch-routes") if name in FAMILIES])
 def test_the_formats_offered_are_those_that_the_command_takes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The format is looked at before the source is."""
     monkeypatch.chdir(ROOT)
@@ -201,7 +202,7 @@ def test_the_sections_offered_are_those_that_views_make() -> None:
     )
 
 
-@pytest.mark.parametrize("name", [name for name in BASIC if name in SECTIONS])
+@every_case("name", [name for name in BASIC if name in SECTIONS])
 def test_the_sections_of_a_result_are_those_of_its_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hint for a table that the result does not have lists those that there are, eight at the most."""
     offered = SECTIONS[name]
@@ -213,7 +214,7 @@ def test_the_sections_of_a_result_are_those_of_its_command(name: str, monkeypatc
     assert set(listed) <= set(offered)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("old", "new"), [("--timeout", "--source-timeout"), ("--retries", "--source-retries"), ("--no-color", "--color")]
 )
 def test_an_old_spelling_is_refused_with_the_new_one(old: str, new: str) -> None:

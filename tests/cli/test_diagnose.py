@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from rmqlb.engine.diagnose.rules import RULES
+from tests.support.mismatches import every_case
 from tests.support.schemas import must_fit
 
 from .run import EXAMPLE, ROOT, Ran, run
@@ -156,7 +156,7 @@ def test_a_group_that_could_not_be_read_is_unknown_with_the_reason(tmp_path: Pat
     assert set(groups) == {"audit-svc", "bill-svc", "order-svc"}
 
 
-@pytest.mark.parametrize("columns", [30, 60, 80, 100, 120])
+@every_case("columns", [30, 60, 80, 100, 120])
 def test_a_screen_is_no_wider_than_its_terminal(columns: int) -> None:
     for groups in (("-g", "dup-svc"), ("--all-groups",)):
         ran = diagnose(*groups, "-o", "table", env={"COLUMNS": str(columns)})

@@ -12,19 +12,20 @@ import yaml
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.views.explanations import explanations
 from rmqlb.views.report import FORMATS
+from tests.support.mismatches import every_case
 
 from .run import EXAMPLE, SKEWED, run
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
-@pytest.mark.parametrize("code", ["mismatch", "topic-not-found", "4"])
+@every_case("fmt", FORMATS)
+@every_case("code", ["mismatch", "topic-not-found", "4"])
 def test_a_code_is_explained_in_every_format(code: str, fmt: str) -> None:
     ran = run("explain", code, "-o", fmt)
     assert (ran.code, ran.stderr) == (0, "")
     assert " ".join(explanations()[code].todo.split()[:3]) in ran.stdout
 
 
-@pytest.mark.parametrize("fmt", FORMATS)
+@every_case("fmt", FORMATS)
 def test_without_a_code_all_are_listed(fmt: str) -> None:
     ran = run("explain", "-o", fmt)
     assert (ran.code, ran.stderr) == (0, "")

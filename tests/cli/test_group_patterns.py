@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rmqlb.remoting.codes import RequestCode
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import cluster
 
 from .run import EXAMPLE, ROOT, error_of, run
@@ -15,7 +16,7 @@ from .run import EXAMPLE, ROOT, error_of, run
 FAULTS = ("-s", str(ROOT / "examples" / "four-groups.yaml"))
 SOURCE = ("-s", EXAMPLE)
 PLAN, SHOW = ("plan-rebalance", "--add", "1"), ("show-owners", "--strategy", "AVG")
-each_command = pytest.mark.parametrize("command", [PLAN, SHOW], ids=lambda command: command[0])
+each_command = every_case("command", [PLAN, SHOW], ids=lambda command: command[0])
 
 
 @each_command

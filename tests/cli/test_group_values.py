@@ -21,6 +21,7 @@ from rmqlb.verbs.group_simulation.parse_events import VERBS
 from rmqlb.verbs.strategies import Strategies
 from rmqlb.verbs.strategy_options import zones
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 A, B, C, V6 = "10.0.0.5@7#100", "192.0.2.2@a", "192.0.2.2@b", "[fe80::1]@9#77"
 IDS = (C, A, V6, B)
@@ -44,7 +45,7 @@ def findings(*texts: str) -> list[str]:
     return [finding.code for finding in events(texts, IDS, [ORDERS])[1]]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "kind", "at_us", "subject"),
     [
         ("join 10.0.0.9@x#1@30s", "join", 30 * S, "10.0.0.9@x#1"),
@@ -116,8 +117,8 @@ def test_brokers_go_for_a_while_and_new_ones_come() -> None:
     assert findings("broker-up c@1s", "broker-down broker-a@1s", "broker-up broker-a@2s") == ["new-broker"]
 
 
-@pytest.mark.parametrize("more", ["", ", with slaves"])
-@pytest.mark.parametrize("name", ["broker-b", "broker-*"])
+@every_case("more", ["", ", with slaves"])
+@every_case("name", ["broker-b", "broker-*"])
 def test_a_brokers_restart_is_that_it_is_down_for_a_while(name: str, more: str) -> None:
     restart, told = events([f"restart-broker {name}@30s, down 1m{more}"], IDS, [ORDERS])
     window, told_of_it = events([f"broker-down {name}@30s-1m30s{more}"], IDS, [ORDERS])
@@ -182,7 +183,7 @@ def test_a_lost_broker_of_a_static_topic_is_told_because_the_picture_cannot_show
     assert (told("broker-down c@1s"), told("leave #0@1s")) == ([], [])
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "topic", "broker", "reads", "writes"),
     [
         ("route-change 12@1s", "Orders", None, 12, 12),
@@ -237,7 +238,7 @@ def test_a_strategy_change_takes_everybody_in_turn() -> None:
     ]
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@every_case("verb", VERBS)
 def test_the_examples_in_hints_are_right(verb: str) -> None:
     text = VERBS[verb].example.split(" or ")[0].replace("TIME", "30s").replace("'", "").split(", TOPIC")[0]
     before = ["broker-down broker-a@1s"] if verb == "broker-up" else []
@@ -293,7 +294,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "error", "hint"), MISTAKES, ids=[text for text, _, _ in MISTAKES])
+@every_case(("text", "error", "hint"), MISTAKES, ids=[text for text, _, _ in MISTAKES])
 def test_a_mistake_names_the_event_and_shows_a_right_one(text: str, error: str, hint: str) -> None:
     with pytest.raises(UsageError) as raised:
         in_order(events([text], IDS, [ORDERS])[0], IDS, [ORDERS])
@@ -362,7 +363,7 @@ def test_timers_are_named_as_the_table_says() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("texts", "error", "hint"),
     [
         (["rebalance-wiat=10s"], "there is no timer rebalance-wiat", "did you mean rebalance-wait"),
@@ -391,7 +392,7 @@ def test_rates_are_of_a_topic_or_of_each() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("texts", "error"),
     [
         (["Order=5"], "topic Order is not simulated"),
@@ -423,7 +424,7 @@ def test_a_rollouts_ids_change_as_processes_name_themselves() -> None:
     assert rollout_values.ids_afterwards((A,), (A, "10.0.0.5@7#101"), "NEW") == ({A: "10.0.0.5@7#102"}, ())
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("call", "error"),
     [
         (lambda: rollout_values.pauses_in("10s,,30s"), "something is missing"),

@@ -9,6 +9,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import cluster
 
 from .run import EXAMPLE, Ran, error_of, run
@@ -18,9 +19,7 @@ ROUTE = {
     "brokerDatas": [{"brokerName": "a", "brokerAddrs": {"0": "10.0.0.1:10911"}}],
 }
 PLAN, SHOW = ("plan-rebalance", "--add", "1"), ("show-owners",)
-each_command = pytest.mark.parametrize(
-    "command", [PLAN, SHOW, ("simulate-rebalance", "--event", "join z@10s")], ids=" ".join
-)
+each_command = every_case("command", [PLAN, SHOW, ("simulate-rebalance", "--event", "join z@10s")], ids=" ".join)
 
 
 def snapshot(routes: tuple[str, ...], **group: Any) -> str:

@@ -9,7 +9,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
@@ -19,6 +18,7 @@ from rmqlb.views.formats.machine import as_json_lines, envelope
 from rmqlb.views.report import Report
 from tests.cli.run import EXAMPLE, ROOT, command, environment, run
 from tests.sources.strategies import SNAPSHOTS
+from tests.support.mismatches import every_case
 
 OWNERS = ("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--explain")
 PLAN = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "192.0.2.2@inst3")
@@ -68,7 +68,7 @@ def test_a_snapshot_has_a_line_for_the_whole_and_for_each_topic_and_group() -> N
     assert all(len(part["data"]["topics"]) + len(part["data"]["groups"]) == 1 for part in parts[1:])
 
 
-@pytest.mark.parametrize("group", ["order-svc", "bill-svc", "audit-svc"])
+@every_case("group", ["order-svc", "bill-svc", "audit-svc"])
 def test_a_snapshot_by_lines_plans_as_the_snapshot_does(group: str) -> None:
     piped = run("fetch-routes", "-s", EXAMPLE, "-o", "jsonl").stdout
     arguments = ("--group", group, "--remove-broker", "broker-b", "-o", "csv")

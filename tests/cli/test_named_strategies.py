@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
+from tests.support.mismatches import every_case
 
 from .run import EXAMPLE, run
 
@@ -17,7 +17,7 @@ def mismatches(*strategies: str) -> list[str]:
     return [each["message"] for each in json.loads(ran.stdout)["findings"] if each["code"] == "mismatch"]
 
 
-@pytest.mark.parametrize("strategies", [("AVG",), ("AVG", "AVG_BY_CIRCLE"), ("AVG_BY_CIRCLE", "AVG")])
+@every_case("strategies", [("AVG",), ("AVG", "AVG_BY_CIRCLE"), ("AVG_BY_CIRCLE", "AVG")])
 def test_observed_owners_of_a_third_strategy_are_a_mismatch_with_the_one_that_is_closest(
     strategies: tuple[str, ...],
 ) -> None:
@@ -26,6 +26,6 @@ def test_observed_owners_of_a_third_strategy_are_a_mismatch_with_the_one_that_is
     assert message.startswith(f"observed owners of {number} of 16 queues differ from what {closest} predicts; first ")
 
 
-@pytest.mark.parametrize("strategies", [("CONSISTENT_HASH",), ("AVG", "CONSISTENT_HASH"), ()])
+@every_case("strategies", [("CONSISTENT_HASH",), ("AVG", "CONSISTENT_HASH"), ()])
 def test_observed_owners_of_one_of_the_strategies_shown_are_no_mismatch(strategies: tuple[str, ...]) -> None:
     assert mismatches(*strategies) == []

@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from tests.support.mismatches import first_by_default
+
 from .run import EXAMPLE, ROOT, command, environment
 from .terminals import OnTerminal
 from .test_command_tree import SINGLE
@@ -52,7 +54,7 @@ def on_terminals(arguments: list[str]) -> dict[int, tuple[int, str]]:
     return {int(width): (code, _STYLES.sub("", text)) for width, (code, text) in json.loads(done.stdout).items()}
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: arguments[0])
+@pytest.mark.parametrize("arguments", first_by_default(COMMANDS), ids=lambda arguments: arguments[0])
 def test_a_command_ends_on_every_narrow_terminal(arguments: list[str]) -> None:
     codes = {width: code for width, (code, _) in on_terminals(arguments).items()}
     assert codes == dict.fromkeys(WIDTHS, 3 if arguments[0] == "check" else 0)

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.run import EXAMPLE, start
 from tests.cli.terminals import CTRL_C, OnTerminal
+from tests.support.mismatches import every_case
 
 LONG = ("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--all")
 SHORT = ("show-route", "-s", EXAMPLE, "--topic", "Skewed", "--section", "brokers")
@@ -82,7 +83,7 @@ def test_our_own_variable_goes_before_the_common_one(kept: Path) -> None:
         kept.unlink()
 
 
-@pytest.mark.parametrize("none", ["", "cat", " "])
+@every_case("none", ["", "cat", " "])
 def test_no_pager_may_be_wanted(none: str) -> None:
     with OnTerminal(*LONG, "-q", env={"RMQLB_PAGER": none}, lines=20) as terminal:
         assert terminal.end() == 0

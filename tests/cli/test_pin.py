@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, SKEWED, error_of, run
+from tests.support.mismatches import every_case
 
 ON = ("--consumers", "10.0.0.1@1,10.0.0.2@1,10.0.0.3@1")
 SKEWED_ON = ("-s", SKEWED, "--topic", "Skewed", *ON)
@@ -94,7 +93,7 @@ def test_a_group_over_time_is_pinned_too() -> None:
     assert "pin-over-all" in findings
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("args", "message"),
     [
         (("--strategy", "PIN", "--strategy-option", "pin=Skewed"), "--strategy-option pin=Skewed: expected TOPIC=HOST or TOPIC=HOST,HOST"),

@@ -14,6 +14,7 @@ import pytest
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.views.formats.signs import encodable
 from tests.cli.run import EXAMPLE, ROOT, SKEWED, command, environment, start
+from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard, silent
 
 PLAN = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "1")
@@ -30,7 +31,7 @@ def shell(line: str, **env: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("fmt", ["json", "csv", "plain", "table"])
+@every_case("fmt", ["json", "csv", "plain", "table"])
 def test_a_reader_that_has_seen_enough_ends_it_quietly(fmt: str, tmp_path: Path) -> None:
     (tmp_path / "wide.json").write_bytes(WIDE_ROUTE)
     done = shell(
@@ -47,7 +48,7 @@ def test_rows_that_would_take_hours_end_with_their_reader() -> None:
     assert (json.loads(first)["message"], code, done.stderr) == (1, "0", "")
 
 
-@pytest.mark.parametrize(
+@every_case(
     "line",
     [
         f"show-owners -s {EXAMPLE} -g order-svc",
@@ -68,7 +69,7 @@ def test_a_dump_may_come_through_a_pipe() -> None:
     assert (piped.code, piped.stdout) == (0, start("show-route", "-s", SKEWED, "--topic", "Skewed", "-o", "csv").stdout)
 
 
-@pytest.mark.parametrize("fmt", ["json", "yaml", "jsonl"])
+@every_case("fmt", ["json", "yaml", "jsonl"])
 def test_what_one_command_fetches_the_next_one_plans_with(fmt: str) -> None:
     changes = "--group order-svc --remove-broker broker-b -o json"
     piped = shell(f"rmqlb fetch-routes -s {EXAMPLE} -o {fmt} | rmqlb plan-rebalance -s - {changes}")

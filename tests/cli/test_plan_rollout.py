@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, Failed, error_of, instead, run
 from tests.cli.test_simulate_rebalance import I0, I1, I2, snapshot
+from tests.support.mismatches import every_case
 
 BASE = ("plan-rollout", "-s", EXAMPLE, "--group", "order-svc", "--trials", "3")
 SHORT = ("--pause", "20s", "--down", "5s")
@@ -119,7 +118,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("args", "error", "hint"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
+@every_case(("args", "error", "hint"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
 def test_a_mistake_is_one_clear_line(args: tuple[str, ...], error: str, hint: str) -> None:
     ran = run(*instead(BASE, *args))
     assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")

@@ -12,6 +12,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.policy import GROUP
+from tests.support.mismatches import every_case
 from tests.support.openmetrics import Labels, Metrics, read_metrics
 
 from .run import EXAMPLE, ROOT, SKEWED, error_of, run
@@ -131,7 +132,7 @@ def test_owners_that_nobody_observed_are_no_zeros() -> None:
     assert found.keys() == UNDER.keys() - {"strategy_mismatches"} | ({"findings"} & found.keys())
 
 
-@pytest.mark.parametrize("kept", [0, 1, 3])
+@every_case("kept", [0, 1, 3])
 def test_what_is_withheld_has_no_sample_and_changes_no_other_one(kept: int) -> None:
     """Of four queues so many and one more keep their owners and offsets."""
     whole = json.loads(Path(EXAMPLE).read_text(encoding="utf-8"))

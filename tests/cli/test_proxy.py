@@ -12,6 +12,7 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
 from tests.cli.run import error_of, run
 from tests.cli.test_unowned import MEMBERS, POLICY, POLLING, ROUTE, RUNNING, STATS, at, known, route_of, serving
+from tests.support.mismatches import every_case
 from tests.support.replay_proxy import captured, grpc_port, proxy_replay
 from tests.support.replay_remoting import Answer, Replay, refusing_address, remoting, success
 
@@ -188,7 +189,7 @@ def test_a_proxy_is_asked_nothing_but_who_is_online(brokers: tuple[Replay, ...],
     assert {request.code for request in proxy.requests} == {RequestCode.GET_CONSUMER_CONNECTION_LIST}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("given", "problem"),
     [
         ("p/q", "'p/q' is not the address of a Proxy"),

@@ -12,6 +12,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, run
+from tests.support.mismatches import every_case
 
 RUNNING_INFO = Path(__file__).parent.parent / "data" / "dashboard" / "running-order-svc-inst0.json"
 FETCH = ("fetch-routes", "-s", EXAMPLE, "--redact")
@@ -102,7 +103,7 @@ def test_the_map_is_for_the_user_alone_and_leads_back(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("arguments", "problem"),
     [
         (("--redact-map", "x"), "--redact-map without --redact"),

@@ -12,6 +12,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, run
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import cluster
 from tests.support.schemas import problems
 
@@ -152,7 +153,7 @@ def test_a_condition_is_met_when_any_group_meets_it_and_that_group_is_named() ->
     ]
 
 
-@pytest.mark.parametrize("columns", [80, 100, 120])
+@every_case("columns", [80, 100, 120])
 def test_the_first_screen_says_what_it_does_to_everything(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     text = run(*SOURCE, "-g", "*", *RESTART, "-o", "table").stdout

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.mismatches import every_case
+
 from .run import error_of, run
 
 GROUP = ("-s", "examples/cluster.json", "--group", "order-svc")
@@ -92,8 +94,8 @@ def test_a_cpp_group_shows_avg_and_is_refused_another() -> None:
         assert (ran.code, error_of(ran.stderr).code) == (2, "strategy-not-in-sdk")
 
 
-@pytest.mark.parametrize("command", ["show-owners", "plan-rebalance", "simulate-rebalance", "plan-rollout"])
-@pytest.mark.parametrize(
+@every_case("command", ["show-owners", "plan-rebalance", "simulate-rebalance", "plan-rollout"])
+@every_case(
     ("given", "code"),
     [
         (("rust",), "unknown-sdk"),
@@ -113,7 +115,7 @@ def test_what_is_wrong_is_told_before_anything_is_read(command: str, given: tupl
     assert error.message.startswith("--sdk ")
 
 
-@pytest.mark.parametrize("command", ["show-owners", "plan-rebalance", "simulate-rebalance", "plan-rollout"])
+@every_case("command", ["show-owners", "plan-rebalance", "simulate-rebalance", "plan-rollout"])
 def test_a_consumer_that_never_is_in_the_group_is_refused(command: str) -> None:
     more = ("--for", "1s") if command == "simulate-rebalance" else ()
     ran = run(command, *GROUP, "--sdk", "nobody@1=go", "-q", *more)

@@ -16,6 +16,7 @@ from rmqlb.errors import DataError
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 from .run import EXAMPLE, run
 
@@ -141,7 +142,7 @@ def test_a_version_that_was_not_read_is_named_as_assumed() -> None:
     assert asked("--sdk", "go-grpc@5.1.3")["sdks"][0]["assumed"] is True
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("more", "first"),
     [
         (("--sdk", "go"), "Skewed, 1 key on 7 queues: go uses 1 queue, at most 1 key in one"),

@@ -11,6 +11,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import cluster
 
 from .run import EXAMPLE, error_of, run
@@ -20,7 +21,7 @@ PLAN, SHOW = ("plan-rebalance", "--add", "1"), ("show-owners", "--strategy", "AV
 BOTH = ("-g", "order-svc", "-g", "bill-svc")
 GROUPS = ("order-svc", "bill-svc")
 SIMULATE = ("simulate-rebalance", "--event", "leave #0@10s")
-each_command = pytest.mark.parametrize("command", [PLAN, SHOW, SIMULATE], ids=lambda command: command[0])
+each_command = every_case("command", [PLAN, SHOW, SIMULATE], ids=lambda command: command[0])
 
 
 def result(*args: str) -> dict[str, Any]:
@@ -124,7 +125,7 @@ def test_a_group_whose_name_a_sentence_has_by_chance_is_named_all_the_same() -> 
     assert [line.split(":")[1] for line in named] == [" group order-svc", " group up"]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("args", "code", "message"),
     [
         (("-g", "order-svc", "-g", "nobody"), "group-not-found", "nobody"),

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from rmqlb.cli.simulate_rebalance import simulate_rebalance
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.verbs.group_simulation.parse_events import VERBS
 from tests.cli.run import EXAMPLE, SKEWED, instead, run
+from tests.support.mismatches import every_case
 
 BASE = ("simulate-rebalance", "-s", EXAMPLE, "--group", "order-svc")
 I0, I1, I2 = (f"192.0.2.2@inst{number}" for number in range(3))
@@ -111,7 +111,7 @@ def test_explain_lists_the_steps() -> None:
     assert ran.stdout.count("\n") == len(steps) + 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("args", "key", "value"),
     [
         (("--orderly",), "orderly", True),
@@ -284,19 +284,6 @@ def test_a_picture_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     assert ran.stderr.startswith(f"error: --svg {tmp_path}/none/p.svg: No such file or directory")
 
 
-HOSTILE = "b\x1b[2J\u202e\x9b31m"
-
-
-@pytest.mark.parametrize("fmt", ["plain", "table", "json", "yaml", "csv", "markdown"])
-def test_hostile_names_reach_nobody_raw(fmt: str, tmp_path: Path) -> None:
-    text = snapshot(clientIds=[HOSTILE, "y@1"])
-    path = tmp_path / "p.html"
-    args = ("--event", "leave b*@10s", "--event", f"join {HOSTILE}x@5s", "--explain", "--html", str(path), "-o", fmt)
-    ran = run("simulate-rebalance", "-s", "-", *args, stdin=text)
-    assert (ran.code, bool(ran.stdout)) == (0, True)
-    assert not set("\x1b\x9b\u202e") & set(ran.stdout + ran.stderr + path.read_text(encoding="utf-8"))
-
-
 MISTAKES = [
     ((), 2, "nothing happens to the group", "--event 'join 1@30s'"),
     (("--event", "leave 192.0.2.2@inst9@30s"), 2, "it is not in the group then", "did you mean"),
@@ -337,7 +324,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("args", "code", "error", "hint"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
+@every_case(("args", "code", "error", "hint"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
 def test_a_mistake_is_one_clear_line(args: tuple[str, ...], code: int, error: str, hint: str) -> None:
     ran = run(*instead(BASE, *args))
     assert (ran.code, ran.stdout) == (code, "")

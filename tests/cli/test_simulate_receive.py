@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, run
+from tests.support.mismatches import every_case
 
 BASE = ("simulate-receive", "-s", EXAMPLE, "--topic", "OrderEvents")
 GIVEN = ("simulate-receive", "--broker", "a:8", "--broker", "b:8")
@@ -111,7 +110,7 @@ def test_trials_put_many_simulations_together() -> None:
     assert found["trials"]["wait"]["maxMs"] >= found["wait"]["maxMs"]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("condition", "met"),
     [
         ("wait-max>1s", True),
@@ -166,7 +165,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("args", BAD)
+@every_case("args", BAD)
 def test_a_mistake_is_one_clear_line(args: str) -> None:
     ran = run(*BASE, *args.split())
     assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")

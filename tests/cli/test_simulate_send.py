@@ -10,6 +10,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, SKEWED, run, start
+from tests.support.mismatches import every_case
 
 BASE = ("simulate-send", "-s", EXAMPLE, "--topic", "OrderEvents")
 ATTEMPT = {"message", "attempt", "thread", "atMs", "brokerName", "queueId", "outcome", "tookMs"}
@@ -89,7 +90,7 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
     assert "seed 7" in run(*args[:-1], "plain").stdout
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("fail", "count", "kind"),
     [
         ("broker-b", 1, "refused"),
@@ -162,7 +163,7 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@every_case("name", LOSSES)
 def test_traced_jsonl_says_what_the_application_gets_as_json_does(name: str) -> None:
     whole = data(*LOSSES[name], "--trace")
     lines = [json.loads(line) for line in run(*BASE, *LOSSES[name], "--trace", "-o", "jsonl", "-q").stdout.splitlines()]
@@ -197,7 +198,7 @@ def test_every_message_lost_is_reported_and_no_failure() -> None:
     assert "warning: every one of the 600 messages is lost [all-lost]" in ran.stderr
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("args", "messages", "seconds", "rate"),
     [
         (("--fail", "broker-b"), 600, 60, 10),
@@ -245,7 +246,7 @@ def test_only_a_line_feed_or_a_carriage_return_ends_a_key() -> None:
     assert {hot["key"] for hot in json.loads(ran.stdout)["data"]["keys"]["hottest"]} == set(keys)
 
 
-@pytest.mark.parametrize(("key", "kind"), [("1_0", "int"), ("2147483648", "int"), ("1_0", "long"), ("1.0", "long")])
+@every_case(("key", "kind"), [("1_0", "int"), ("2147483648", "int"), ("1_0", "long"), ("1.0", "long")])
 def test_a_number_that_java_does_not_read_is_no_key(key: str, kind: str) -> None:
     ran = run(*BASE, "--selector", "hash", "--keys", "-", "--key-type", kind, stdin=key)
     assert (
@@ -358,7 +359,7 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("args", "code", "error", "hint"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
+@every_case(("args", "code", "error", "hint"), MISTAKES, ids=[" ".join(m[0]) for m in MISTAKES])
 def test_a_mistake_is_one_clear_line(args: tuple[str, ...], code: int, error: str, hint: str) -> None:
     ran = run(*BASE, *args)
     assert (ran.code, ran.stdout) == (code, "")
@@ -498,7 +499,7 @@ def test_a_share_of_nothing_is_no_success(fmt: str) -> None:
 HOSTILE = "b\x1b[2J\u202e\x9b31m"
 
 
-@pytest.mark.parametrize("fmt", ["plain", "table", "json", "jsonl", "yaml", "csv", "markdown"])
+@every_case("fmt", ["plain", "table", "json", "jsonl", "yaml", "csv", "markdown"])
 def test_hostile_broker_names_and_keys_reach_nobody_raw(fmt: str, tmp_path: Path) -> None:
     topic = json.dumps(
         {
@@ -517,7 +518,7 @@ def test_hostile_broker_names_and_keys_reach_nobody_raw(fmt: str, tmp_path: Path
         assert json.loads(ran.stdout.splitlines()[0])["brokerName"] == HOSTILE
 
 
-@pytest.mark.parametrize("fmt", ["plain", "markdown", "table"])
+@every_case("fmt", ["plain", "markdown", "table"])
 def test_the_strips_of_the_time_line_are_of_one_length(fmt: str) -> None:
     ran = run(*BASE, "--fail", "broker-b@45s-1m30s", "--rate", "100", "--for", "2m", "--section", "timeline", "-o", fmt)
     strips = [

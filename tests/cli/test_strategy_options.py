@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from rmqlb.verbs.strategy_options import KEYS
+from tests.support.mismatches import every_case
 
 from .run import error_of, run
 
@@ -35,7 +34,7 @@ def test_the_ring_has_as_many_entries_as_are_given() -> None:
     assert owners() != owners(*given("virtual-nodes=1"))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("texts", "message", "hint"),
     [
         (("virtual-node=1",), "virtual-node=1: there is no key virtual-node", "did you mean virtual-nodes?"),
@@ -74,7 +73,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("key", KEYS)
+@every_case("key", KEYS)
 def test_a_key_that_no_strategy_looks_at_is_refused(key: str) -> None:
     own = KEYS[key].strategies
     option = f"--strategy-option {key}={VALUES[key]}"
@@ -93,7 +92,7 @@ def test_a_key_that_no_strategy_looks_at_is_refused(key: str) -> None:
         assert (hint, code) == (f"leave it out, or name {own[0]} as the strategy", "strategy-option-unused")
 
 
-@pytest.mark.parametrize(
+@every_case(
     "line",
     [
         (*PLAN, "--strategy", "PIN", *given("inner=CONSISTENT_HASH", "virtual-nodes=3", "host=192.0.2.2")),
@@ -117,7 +116,7 @@ def test_a_key_counts_for_strategies_inside_afterwards_and_of_those_that_consume
     assert run(*line, "-o", "json").code == 0
 
 
-@pytest.mark.parametrize("command", ["show-groups", "show-consumers", "check", "diff", "plan-rebalance"])
+@every_case("command", ["show-groups", "show-consumers", "check", "diff", "plan-rebalance"])
 def test_no_consumer_reports_a_pin(command: str) -> None:
     here = ("-s", "examples/cluster.json")
     line = {

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-import pytest
 from msgspec.structs import replace
 
 from rmqlb.cli.common.snapshot_text import snapshot_text
 from rmqlb.cli.exit_codes import ExitCode
 from tests.engine.sweep.clusters import broker, cluster, consumers, route
+from tests.support.mismatches import every_case
 
 from .run import EXAMPLE, error_of, run
 
@@ -131,7 +131,7 @@ def test_the_built_in_policy_is_printed_to_edit(tmp_path: Path) -> None:
     assert data("-p", str(policy))["cases"] == data()["cases"]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("condition", "code"),
     [
         ("counterexamples>0", 3),
@@ -163,7 +163,7 @@ def test_a_page_has_all_tables_and_fetches_nothing(tmp_path: Path) -> None:
     ET.fromstring(re.sub(r"<!DOCTYPE html>|<meta[^>]*>", "", text))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "problem"),
     [
         ("- a\n", "it names no zone"),

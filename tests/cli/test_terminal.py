@@ -12,6 +12,7 @@ from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump.source import DumpSource
 from rmqlb.views.formats.text import width
 from tests.cli.run import EXAMPLE, run
+from tests.support.mismatches import every_case
 
 SHOW = ("show-route", "--topic", "Skewed")
 
@@ -84,7 +85,7 @@ def test_a_dump_says_that_it_is_read(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().err.startswith("\rreading examples/cluster.json")
 
 
-@pytest.mark.parametrize("name", ["x" * 300, "\u8a02\u55ae" * 100, "\x1b" * 100])
+@every_case("name", ["x" * 300, "\u8a02\u55ae" * 100, "\x1b" * 100])
 def test_a_line_of_progress_fits_the_terminal_with_its_count(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("live") as progress:
         progress(name, 3, 9)

@@ -15,6 +15,7 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from tests.cli.run import error_of, run
+from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard as serving_dashboard
 from tests.support.replay_dashboard import failure
@@ -279,8 +280,8 @@ def test_check_judges_only_what_is_pulled(pop: tuple[Replay, ...], tmp_path: Pat
     assert ran.code == 0, ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("command", GROUP_COMMANDS[1:])
-@pytest.mark.parametrize("more", [(), ("-t", "GrpcT")])
+@every_case("command", GROUP_COMMANDS[1:])
+@every_case("more", [(), ("-t", "GrpcT")])
 def test_a_group_behind_a_proxy_is_not_called_offline(command: str, more: tuple[str, ...], tmp_path: Path) -> None:
     path = str(tmp_path / "cluster.json")
     for brokers in serving(grpc_group(2)):
@@ -318,7 +319,7 @@ def test_offsets_and_lag_of_a_group_behind_a_proxy_are_shown(tmp_path: Path) -> 
         )
 
 
-@pytest.mark.parametrize("command", ["show-owners", "plan-rebalance", "plan-rollout"])
+@every_case("command", ["show-owners", "plan-rebalance", "plan-rollout"])
 def test_a_group_that_nobody_consumes_says_so_and_not_that_there_is_no_route(command: str) -> None:
     for brokers in serving(grpc_group(0)):
         ran = run(*told(command, *at(brokers), "-g", "grpc-svc"))

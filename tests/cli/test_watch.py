@@ -24,6 +24,7 @@ from rmqlb.views.report import Report, Rows
 from tests.cli.run import EXAMPLE, command, run, start
 from tests.cli.terminals import CTRL_C, OnTerminal
 from tests.cli.test_pipe_and_signals import shell
+from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard
 from tests.support.schemas import must_fit
 
@@ -141,7 +142,7 @@ def test_hostile_names_are_escaped_in_a_line(capsys: pytest.CaptureFixture[str])
     assert "\u202e" not in out
 
 
-@pytest.mark.parametrize(
+@every_case(
     "line",
     ["show-route --topic Skewed", "show-owners -g bill-svc", "plan-rebalance -g bill-svc --add 192.0.2.2@inst9"],
 )

@@ -46,6 +46,7 @@ from rmqlb.engine.arguments import require, shown
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Selector
 from tests.support.builders import queues, route
+from tests.support.mismatches import every_case
 
 AB = route(a=2, b=2)
 TWO = Members(("x@1", "y@1"), "AVG")
@@ -120,7 +121,7 @@ WRONG: list[tuple[str, Callable[[], object], str, str | None]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "message", "hint"), [each[1:] for each in WRONG], ids=[each[0] for each in WRONG])
+@every_case(("call", "message", "hint"), [each[1:] for each in WRONG], ids=[each[0] for each in WRONG])
 def test_what_cannot_be_is_refused_by_name(call: Callable[[], object], message: str, hint: str | None) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         call()
@@ -165,7 +166,7 @@ def test_lists_and_sets_of_any_make_are_taken() -> None:
     require(settings_, Settings, "Settings")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("value", "text"),
     [
         ("a" * 99, "'" + "a" * 60 + "…'"),

@@ -17,11 +17,12 @@ from rmqlb.model.evenness import QueuesPerConsumer, Spread
 from rmqlb.model.group import QueueState
 from rmqlb.model.plan import ObservedOwners, Summary
 from tests.support.builders import queues, route, side
+from tests.support.mismatches import every_case
 
 SUMMARY = plan_rebalance("g", side("a b", route(x=4)), side("a b c d e", route(x=4))).summary
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value", "met"),
     [
         ("idle>0", 1, True),
@@ -43,7 +44,7 @@ def test_a_condition_looks_at_its_figure(text: str, value: float | None, met: bo
     assert (tried.value, tried.met) == (value, met)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value", "met"),
     [
         ("moved>2", 3, True),
@@ -85,7 +86,7 @@ EACH_OTHER = Summary(
 """Figures of which no two are alike; they are of no group."""
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "value", "share"),
     [
         ("moved", 11, 10),  # of the 110 queues that are there before and afterwards
@@ -122,7 +123,7 @@ DIFFERENCES = DiffSummary(50, 5, 2, 3, 40, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 1
 """Figures of which no two are alike, in the order of their fields; they are of no two snapshots."""
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "value", "share"),
     [
         ("groups-changed", 5, 10),
@@ -185,7 +186,7 @@ OBSERVED = [("a", "a b"), ("a", ""), ("b", "a"), ("b", "b")]
 """Predicted and observed owners of four queues."""
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value", "met"),
     [
         ("mismatches>0", 3, True),
@@ -213,9 +214,7 @@ def test_what_the_last_bit_of_a_fraction_says_meets_no_condition() -> None:
     assert seven.try_on(2**63 - 1).value == 2**63 - 1
 
 
-@pytest.mark.parametrize(
-    "text", ["", "idle", "idle>", "idle>x", ">0", "idle>-1", "idle>1e9999%", "imbalance>5%", "idel>0"]
-)
+@every_case("text", ["", "idle", "idle>", "idle>x", ">0", "idle>-1", "idle>1e9999%", "imbalance>5%", "idel>0"])
 def test_what_is_not_a_condition_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_condition(text, PLAN_FIGURES)

@@ -25,6 +25,7 @@ from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, Topi
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
 from rmqlb.sources.formats.snapshot_file import to_document
 from tests.hardening.hostile import SNAPSHOTS, as_text, snapshot
+from tests.support.mismatches import every_case
 
 HERE = Seen("/home/me/cluster.json")
 PART = st.text(st.sampled_from("ab0A.-~é\uffee\U0001f600"), min_size=1, max_size=3)
@@ -165,7 +166,7 @@ def test_consistent_hash_gives_other_owners_and_the_snapshot_says_so() -> None:
     assert "CONSISTENT_HASH hashes names and does not" in NOTE
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("conf", "expected"),
     [
         ("b:2;a:1", "broker-2:2;broker-1:1"),
@@ -190,7 +191,7 @@ def test_an_order_configuration_counts_on_and_is_as_malformed_as_before(conf: st
         assert [queue.queue_id for queue in new.publish_queues()] == queues
 
 
-@pytest.mark.parametrize("scopes", [["__global__"], ["__global__", "a", "z"], ["q", "b"], ["__global__", "secret"]])
+@every_case("scopes", [["__global__"], ["__global__", "a", "z"], ["q", "b"], ["__global__", "secret"]])
 def test_static_topics_keep_the_order_of_their_logical_brokers(scopes: list[str]) -> None:
     mapping = {f"b{n}": TopicQueueMappingInfo("T", scope, n + 1, f"b{n}", 1, {0: 0}) for n, scope in enumerate(scopes)}
     old = msgspec.structs.replace(route_of(["b0"]), topic_queue_mapping_by_broker=mapping)
@@ -212,7 +213,7 @@ def test_rocketmqs_own_names_stay_with_the_names_in_them_renamed() -> None:
     assert names.topics["rmq_sys_REVIVE_LOG_east"].startswith("rmq_sys_topic-")
 
 
-@pytest.mark.parametrize("kind", SNAPSHOTS)
+@every_case("kind", SNAPSHOTS)
 def test_no_text_of_a_snapshot_is_left(kind: str) -> None:
     from rmqlb.sources.dump.read_document import read_document
 
@@ -227,7 +228,7 @@ def test_no_text_of_a_snapshot_is_left(kind: str) -> None:
         assert json.dumps(text) not in written
 
 
-@pytest.mark.parametrize(
+@every_case(
     "kind",
     [
         *(RouteSighting, TopicRouteData, QueueData, BrokerData, TopicQueueMappingInfo, MessageQueue),

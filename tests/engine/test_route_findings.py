@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.route_findings import route_findings, sighting_findings
@@ -10,6 +9,7 @@ from rmqlb.model.group import Seen
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 
 def codes(data: TopicRouteData) -> list[str]:
@@ -63,7 +63,7 @@ def test_a_single_queue_is_no_span() -> None:
 ORDER = "topic T has an order config: producers take their queues from it, whatever brokers say"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("data", "order", "expected"),
     [
         (QueueData("a", 4, 4, 4), "a:4;z:1", ["is not writable: sends to it fail", ORDER]),

@@ -14,6 +14,7 @@ from rmqlb.pipeline.synthetic.generate import generate
 from rmqlb.pipeline.synthetic.shape import FleetShape
 from tests.generate.faults import FAULTS, put_faults
 from tests.generate.reading import good, moves_of
+from tests.support.mismatches import every_case
 
 SHAPE = FleetShape(seed=3, groups=120, topics=40, days=2, churn=0)
 Seen = tuple[ClusterSnapshot, ConsumerGroup]
@@ -54,7 +55,7 @@ SHOWS: dict[Fault, Callable[[ClusterSnapshot, ConsumerGroup], bool]] = {
 }
 
 
-@pytest.mark.parametrize("fault", SHOWS, ids=str)
+@every_case("fault", SHOWS, ids=str)
 def test_a_fault_shows_every_night(fault: Fault, nights: list[list[ClusterSnapshot]]) -> None:
     ill = [
         (snapshot, snapshot.groups[group.name])

@@ -25,6 +25,7 @@ from rmqlb.pipeline.synthetic.shape import FleetShape
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.report import Report
 from tests.generate.reading import files, good, moves_of, read
+from tests.support.mismatches import every_case
 
 FEW = FleetShape(seed=7, groups=60, topics=24, days=4, odd_names=0.5, churn=0.5, faults=0.5)
 
@@ -242,7 +243,7 @@ def test_other_clients_are_seen_as_brokers_tell_of_them(tmp_path: Path) -> None:
     assert kinds == {"JAVA": 40, **dict.fromkeys(("GO+JAVA", "GO", "CPP", "pop", "grpc"), 8)}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("values", "problem"),
     [
         ({"clusters": 5, "topics": 4, "groups": 9}, "4 topics in 5 clusters"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from msgspec.structs import replace
 
 from fuzz.command_lines.alone import ALONE
@@ -16,6 +15,7 @@ from fuzz.command_lines.sums import SUMS
 from fuzz.command_lines.trying import try_afresh
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, run
+from tests.support.mismatches import every_case
 
 from . import walk
 
@@ -49,7 +49,7 @@ def data_of(command: str) -> Any:
     return json.loads(ran.stdout)["data"]
 
 
-@pytest.mark.parametrize("command", FIGURES)
+@every_case("command", FIGURES)
 def test_every_figure_is_held_against_the_json(command: str) -> None:
     """One that has another name there needs a line in fuzz/command_lines/figures.py."""
     found = {name.partition("[")[0] for name, _ in figure_places(command, data_of(command))}
@@ -61,7 +61,7 @@ def test_equal_numbers_are_equal_cases() -> None:
     assert len({make_case(5, number).words for number in range(50)}) > 45
 
 
-@pytest.mark.parametrize("number", range(12))
+@every_case("number", range(12))
 def test_a_few_cases_hold(number: int) -> None:
     found, lines = try_afresh(make_case(1, number))
     assert [(each.case.words, each.check, each.said) for each in found] == []
@@ -87,7 +87,7 @@ def test_what_is_right_passes() -> None:
     assert said(Ran(RIGHT.stdout, RIGHT.stderr, 0)) == set()
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("ran", "form", "check"),
     [
         (Ran("", "", 1, "Traceback …"), "json", "nothing_escapes"),
@@ -116,7 +116,7 @@ def test_what_is_wrong_is_noticed(ran: Ran, form: str, check: str) -> None:
     assert check in found
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("command", "part", "names"),
     [
         ("plan-rebalance", "summary", ("moved", "newlyAssigned", "added")),

@@ -18,6 +18,7 @@ from tests.cli.run import EXAMPLE, ROOT, command, environment, run
 from tests.hardening import torture, walk
 from tests.hardening.torture import CALLING, MARK, OLD, WRITING, Outcome
 from tests.support.figures import FIGURES
+from tests.support.mismatches import every_case, first_by_default
 
 
 def tortured(folder: Path, what: str, name: str) -> list[Outcome]:
@@ -34,7 +35,7 @@ def tortured(folder: Path, what: str, name: str) -> list[Outcome]:
 ON_THE_DISK = {"full disk": "No space left on device", "failing disk": "Input/output error"}
 
 
-@pytest.mark.parametrize("name", WRITING)
+@pytest.mark.parametrize("name", first_by_default(WRITING))
 def test_a_step_that_fails_leaves_the_old_file(name: str, tmp_path: Path) -> None:
     outcomes = tortured(tmp_path, "writes", name)
     assert {outcome.fault for outcome in outcomes} == {"kill -9", "Ctrl-C", *ON_THE_DISK}
@@ -52,7 +53,7 @@ def test_a_step_that_fails_leaves_the_old_file(name: str, tmp_path: Path) -> Non
             assert {line.rpartition(": ")[2] for line in lines} == {f"{ON_THE_DISK[fault]} [cannot-write]"}
 
 
-@pytest.mark.parametrize("name", CALLING)
+@pytest.mark.parametrize("name", first_by_default(CALLING))
 def test_an_interrupt_at_any_point_ends_with_130(name: str, tmp_path: Path) -> None:
     outcomes = tortured(tmp_path, "calls", name)
     assert {outcome.code for outcome in outcomes} == {ExitCode.INTERRUPTED, MARK}
@@ -73,8 +74,8 @@ BAD_TARGETS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", BAD_TARGETS)
-@pytest.mark.parametrize("name", WHERE_IT_IS_TOLD)
+@every_case("what", BAD_TARGETS)
+@every_case("name", WHERE_IT_IS_TOLD)
 def test_a_target_that_cannot_be_is_one_line(name: str, what: str, tmp_path: Path) -> None:
     done = run(*writing(name, BAD_TARGETS[what].format(tmp_path)))
     assert done.code == ExitCode.USAGE
@@ -82,7 +83,7 @@ def test_a_target_that_cannot_be_is_one_line(name: str, what: str, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", WHERE_IT_IS_TOLD)
+@every_case("name", WHERE_IT_IS_TOLD)
 def test_a_device_is_written_to_and_stays_one(name: str) -> None:
     assert run(*writing(name, "/dev/null")).code == 0
     assert not os.path.isfile("/dev/null")
@@ -137,7 +138,7 @@ def test_a_disk_with_little_room_keeps_the_old_file(tmp_path: Path) -> None:
     assert [(path, path.read_text()) for path in tmp_path.iterdir()] == [(target, OLD)]
 
 
-@pytest.mark.parametrize("name", walk.READING)
+@pytest.mark.parametrize("name", first_by_default(walk.READING))
 def test_a_process_without_home_locale_terminal_and_stdin_works(name: str, tmp_path: Path) -> None:
     of = (
         ("--topic", "Skewed") if name in walk.ON_A_TOPIC else ("--group", "bill-svc") if name in walk.ON_A_GROUP else ()

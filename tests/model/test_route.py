@@ -7,6 +7,7 @@ import pytest
 from rmqlb import DataError, MessageQueue, TopicRouteData, parse_route
 from rmqlb.model.route import TopicQueueMappingInfo
 from tests.support.builders import route, short
+from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
 VECTORS = list(vectors("publish"))
@@ -30,13 +31,13 @@ def test_producers_need_a_master_and_consumers_do_not() -> None:
     assert short(route(masters=False, a=1).subscribe_queues()) == ["a0"]
 
 
-@pytest.mark.parametrize(("perm", "publish", "subscribe"), [(6, 1, 1), (4, 0, 1), (2, 1, 0), (0, 0, 0), (7, 1, 1)])
+@every_case(("perm", "publish", "subscribe"), [(6, 1, 1), (4, 0, 1), (2, 1, 0), (0, 0, 0), (7, 1, 1)])
 def test_permission_bits_decide_who_sees_the_queues(perm: int, publish: int, subscribe: int) -> None:
     data = route(perm=perm, a=1)
     assert (len(data.publish_queues()), len(data.subscribe_queues())) == (publish, subscribe)
 
 
-@pytest.mark.parametrize("conf", ["a", "a:", "a:x", "a:1;;b:1", "a: 1", "a:99999999999", "a:1_0", "a:\U0001d7ce"])
+@every_case("conf", ["a", "a:", "a:x", "a:1;;b:1", "a: 1", "a:99999999999", "a:1_0", "a:\U0001d7ce"])
 def test_a_malformed_order_config_is_an_error_as_it_is_for_clients(conf: str) -> None:
     with pytest.raises(DataError, match="order config of topic T is malformed"):
         TopicRouteData("T", (), (), conf).publish_queues()

@@ -13,6 +13,7 @@ from rmqlb.errors import DataError
 from rmqlb.pipeline.ingest import document_ids as ids
 from rmqlb.pipeline.ingest.input_files import PathLabels
 from rmqlb.sources.dump.read_document import Document, read_document
+from tests.support.mismatches import every_case
 
 ROOT = Path(__file__).parents[2]
 HERE = PathLabels("/d")
@@ -36,7 +37,7 @@ def test_a_day_in_the_future_is_refused_and_tomorrow_of_another_time_zone_is_not
     assert timedelta(0) <= ids.last_day() - datetime.now(UTC).date() <= timedelta(1)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("body", "reason"),
     [
         (b"", "x.json is empty; expected a snapshot, a route or a Dashboard response"),
@@ -90,7 +91,7 @@ def test_a_name_in_the_path_takes_nothing_away_from_a_snapshot() -> None:
     assert (len(found.snapshot.routes), len(found.snapshot.groups)) == (2, 3)
 
 
-@pytest.mark.parametrize("name", ["a\0b", "x" * 201, "é" * 34, "__HIVE_DEFAULT_PARTITION__"])
+@every_case("name", ["a\0b", "x" * 201, "é" * 34, "__HIVE_DEFAULT_PARTITION__"])
 def test_a_cluster_that_no_folder_can_be_called_is_refused(name: str) -> None:
     with pytest.raises(DataError, match="cannot be that of a folder"):
         ids.check_cluster(name)

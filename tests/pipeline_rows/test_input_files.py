@@ -10,6 +10,7 @@ import pytest
 from rmqlb.errors import DataError
 from rmqlb.pipeline.ingest.input_files import PathLabels, find, path_labels
 from tests.cli.run import run
+from tests.support.mismatches import every_case
 
 
 def touch(root: Path, *names: str) -> None:
@@ -19,7 +20,7 @@ def touch(root: Path, *names: str) -> None:
         path.write_bytes(b"{}")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("path", "told"),
     [
         ("/d/x.json", PathLabels("/d")),
@@ -46,7 +47,7 @@ def test_a_folder_is_read_with_all_below_it_but_what_is_hidden(tmp_path: Path) -
     assert (found.hidden, found.sizes, found.urls) == (4, (2, 2, 2), ())
 
 
-@pytest.mark.parametrize("name", ["_h.json", ".h", "snapshot-2026-11-21T02:02:07.json", "[a]*.json", "a b%20ü.json"])
+@every_case("name", ["_h.json", ".h", "snapshot-2026-11-21T02:02:07.json", "[a]*.json", "a b%20ü.json"])
 def test_a_file_that_is_named_is_read_whatever_its_name(tmp_path: Path, name: str) -> None:
     touch(tmp_path, name)
     assert find([str(tmp_path / name)]).files == (str(tmp_path / name),)
@@ -69,7 +70,7 @@ def test_urls_are_left_to_spark(tmp_path: Path) -> None:
     assert (len(found.files), found.urls) == (1, ("s3a://bucket/dumps/*",))
 
 
-@pytest.mark.parametrize("given", ["missing.json", "empty", "*.nothing"])
+@every_case("given", ["missing.json", "empty", "*.nothing"])
 def test_an_input_that_stands_for_no_file_is_an_error(tmp_path: Path, given: str) -> None:
     (tmp_path / "empty").mkdir()
     touch(tmp_path, "good.json")

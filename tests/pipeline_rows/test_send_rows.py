@@ -34,6 +34,7 @@ from rmqlb.pipeline.producers.send_rows import (
 from tests.engine.send.scenarios import BROKERS, scenarios
 from tests.pipeline_rows.send_shapes import shape, static_route, told_of
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
 TIMEOUT = Reaction("timeout", "timeout")
@@ -120,8 +121,8 @@ def test_a_row_is_what_simulate_trials_says() -> None:
 SELECTORS = (None, Selector("random"), Selector("machine-room"), Selector("hash", (5, -7, 3)))
 
 
-@pytest.mark.parametrize("version", ["4.9.7", "5.1.0", "5.5.0"])
-@pytest.mark.parametrize("selector", SELECTORS, ids=str)
+@every_case("version", ["4.9.7", "5.1.0", "5.5.0"])
+@every_case("selector", SELECTORS, ids=str)
 def test_the_name_of_a_topic_plays_no_part(version: str, selector: Selector | None) -> None:
     kind = SendShape((QueueRun("a", 3), QueueRun("b", 5)), ("c",))
     load = replace(SHORT, client_version=version, selector=selector, latency_fault=True, threads=2)
@@ -153,8 +154,8 @@ def test_a_topic_on_one_broker_loses_everything_from_its_death_on() -> None:
     assert (row["lostShare"], row["losingTrials"]) == (0.75, 1)
 
 
-@pytest.mark.parametrize("brokers", [{"a": 4}, {"a": 4, "b": 2}], ids="-".join)
-@pytest.mark.parametrize("kind", ["refused", "timeout"])
+@every_case("brokers", [{"a": 4}, {"a": 4, "b": 2}], ids="-".join)
+@every_case("kind", ["refused", "timeout"])
 def test_a_row_counts_what_simulate_send_counts(kind: str, brokers: dict[str, Any]) -> None:
     topic = route("Payments", **brokers)
     dies = DIES if kind == "refused" else Failure("*", TIMEOUT, DIES.start, notices_us=120_000_000)
@@ -232,8 +233,8 @@ UNSENDABLE = {
 }
 
 
-@pytest.mark.parametrize("name", UNSENDABLE)
-@pytest.mark.parametrize("in_turn", [True, False])
+@every_case("name", UNSENDABLE)
+@every_case("in_turn", [True, False])
 def test_a_topic_that_cannot_be_sent_to_is_one_row_without_trials(name: str, in_turn: bool) -> None:
     text = written(UNSENDABLE[name])
     schedule = SendSchedule(in_turn=in_turn)
@@ -288,7 +289,7 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@every_case("name", BAD)
 def test_a_schedule_that_cannot_be_simulated_for_all_topics_is_refused(name: str) -> None:
     of_schedule, of_scenario, words = BAD[name]
     with pytest.raises(UsageError, match=words):

@@ -12,6 +12,7 @@ from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.exchange import Exchange
 from rmqlb.remoting.frame import FrameDecoder
 from rmqlb.remoting.requests import get_broker_cluster_info, get_route_info_by_topic
+from tests.support.mismatches import every_case
 
 # Signatures written by AclClientRPCHook of 4.9.7 and 5.5.0.
 VECTORS = [
@@ -36,7 +37,7 @@ VECTORS = [
 SECRET, TOKEN = "canary-secret-4711", "canary-token-4712"
 
 
-@pytest.mark.parametrize(("credentials", "command", "signature"), VECTORS)
+@every_case(("credentials", "command", "signature"), VECTORS)
 def test_signatures_are_those_of_java(credentials: Credentials, command: RemotingCommand, signature: str) -> None:
     signed = sign(command, credentials)
     assert signed.ext_fields["Signature"] == signature

@@ -11,6 +11,7 @@ from rmqlb.errors import ProtocolError
 from rmqlb.remoting.binary_header import decode_binary_header, encode_binary_header
 from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
+from tests.support.mismatches import every_case
 
 from .strategies import BINARY_COMMANDS
 from .vectors import BINARY_FRAMES
@@ -28,7 +29,7 @@ def fields(*parts: bytes) -> bytes:
     return FIXED + NONE + int32(len(data)) + data
 
 
-@pytest.mark.parametrize("name", BINARY_FRAMES)
+@every_case("name", BINARY_FRAMES)
 def test_frames_are_those_that_java_writes(name: str) -> None:
     command, expected = BINARY_FRAMES[name]
     binary = replace(command, serialize_type=SerializeType.ROCKETMQ)
@@ -53,7 +54,7 @@ def test_texts_of_length_0_are_no_remark_and_empty_fields() -> None:
     assert command.ext_fields == {"k": "", "": ""}
 
 
-@pytest.mark.parametrize("name", BINARY_FRAMES)
+@every_case("name", BINARY_FRAMES)
 def test_a_header_cut_anywhere_is_refused(name: str) -> None:
     header = BINARY_FRAMES[name][1][8:]
     header = header[: len(header) - len(BINARY_FRAMES[name][0].body or b"")]
@@ -62,7 +63,7 @@ def test_a_header_cut_anywhere_is_refused(name: str) -> None:
             decode_binary_header(header[:cut], None)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("header", "message"),
     [
         (FIXED + int32(-1) + NONE, "header has 4 bytes left where -1 are announced"),
@@ -88,7 +89,7 @@ def test_a_length_that_leads_astray_is_refused(header: bytes, message: str) -> N
     assert caught.value.message == message
 
 
-@pytest.mark.parametrize(
+@every_case(
     "command",
     [
         RemotingCommand(code=2**15),

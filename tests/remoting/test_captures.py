@@ -12,11 +12,12 @@ from rmqlb.remoting.codes import ResponseCode
 from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
 from tests.support.figures import FIGURES
+from tests.support.mismatches import every_case
 
 from .vectors import CAPTURES, DATA, Capture, capture
 
 JSON_CAPTURES = [one for one in CAPTURES if one.serialize_type is SerializeType.JSON]
-each_capture = pytest.mark.parametrize("one", CAPTURES, ids=lambda one: one.name)
+each_capture = every_case("one", CAPTURES, ids=lambda one: one.name)
 
 
 def decode(data: bytes) -> list[RemotingCommand]:
@@ -45,7 +46,7 @@ def test_a_capture_is_one_response_with_the_code_and_body_of_the_manifest(one: C
     assert command.serialize_type is one.serialize_type
 
 
-@pytest.mark.parametrize("one", JSON_CAPTURES, ids=lambda one: one.name)
+@every_case("one", JSON_CAPTURES, ids=lambda one: one.name)
 def test_a_capture_says_what_its_json_header_says(one: Capture) -> None:
     (command,) = decode(one.frame)
     header = json.loads(one.frame[8 : len(one.frame) - one.body_bytes])

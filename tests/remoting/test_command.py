@@ -7,9 +7,10 @@ from dataclasses import FrozenInstanceError, replace
 import pytest
 
 from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
+from tests.support.mismatches import every_case
 
 
-@pytest.mark.parametrize(("flag", "is_response"), [(0, False), (1, True), (2, False), (-1, True)])
+@every_case(("flag", "is_response"), [(0, False), (1, True), (2, False), (-1, True)])
 def test_the_lowest_bit_of_flag_tells_a_response(*, flag: int, is_response: bool) -> None:
     assert RemotingCommand(code=0, flag=flag).is_response == is_response
 

@@ -14,6 +14,7 @@ from rmqlb.errors import ProtocolError, UsageError
 from rmqlb.remoting.command import RemotingCommand, SerializeType
 from rmqlb.remoting.frame import MAX_FRAME, MAX_HEADER, FrameDecoder, encode_frame
 from tests.support.figures import FIGURES
+from tests.support.mismatches import every_case
 
 from .strategies import COMMANDS, pieces
 from .vectors import CAPTURES, JSON_FRAMES, ROUTE, Capture, frame
@@ -41,7 +42,7 @@ def events(stream: list[bytes], max_frame: int = MAX_FRAME) -> list[RemotingComm
     return seen
 
 
-@pytest.mark.parametrize("name", JSON_FRAMES)
+@every_case("name", JSON_FRAMES)
 def test_frames_are_those_that_java_writes(name: str) -> None:
     command, expected = JSON_FRAMES[name]
     assert encode_frame(command) == expected
@@ -88,7 +89,7 @@ def test_any_header_gives_a_command_or_a_protocol_error(header: bytes, body: byt
     assert len(events([frame(header, body, serialize_type)])) == 1
 
 
-@pytest.mark.parametrize("total", [-(2**31), -1, 0, 1, 3, MAX_FRAME - 3, 2**31 - 1])
+@every_case("total", [-(2**31), -1, 0, 1, 3, MAX_FRAME - 3, 2**31 - 1])
 def test_a_frame_length_out_of_bounds_is_refused_when_its_fourth_byte_arrives(total: int) -> None:
     decoder = FrameDecoder()
     assert decoder.feed(int32(total)[:3]) == []
@@ -117,7 +118,7 @@ def test_a_header_longer_than_ours_is_refused_when_its_length_arrives() -> None:
         FrameDecoder().feed(int32(MAX_FRAME - 4) + int32(MAX_HEADER + 1))
 
 
-@pytest.mark.parametrize("serialize_type", [2, 3, 127, 128, 255])
+@every_case("serialize_type", [2, 3, 127, 128, 255])
 def test_an_unknown_serialize_type_is_refused(serialize_type: int) -> None:
     with pytest.raises(ProtocolError, match=f"serialize type {serialize_type} is neither 0"):
         FrameDecoder().feed(frame(HEADER, serialize_type=serialize_type))
@@ -221,8 +222,8 @@ def test_many_small_frames_leave_nothing_behind() -> None:
     decoder.close()
 
 
-@pytest.mark.parametrize("name", ["code", "version", "opaque", "flag"])
-@pytest.mark.parametrize("serialize_type", SerializeType)
+@every_case("name", ["code", "version", "opaque", "flag"])
+@every_case("serialize_type", SerializeType)
 def test_a_number_beyond_32_bits_is_not_encoded(name: str, serialize_type: SerializeType) -> None:
     numbers = {"code": 0} | {name: 2**31}
     with pytest.raises(ValueError, match="does not fit"):

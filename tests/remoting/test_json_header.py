@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from rmqlb.errors import ProtocolError
 from rmqlb.remoting.command import LanguageCode, RemotingCommand
 from rmqlb.remoting.json_header import decode_json_header, encode_json_header
+from tests.support.mismatches import every_case
 
 LEAST = '"code":1,"flag":1,"opaque":7'
 
@@ -38,7 +39,7 @@ def test_unknown_keys_are_skipped() -> None:
     assert decode(LEAST, '"suspended":false', '"extra":{"y":[1,{"z":null}]}') == decode(LEAST)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("member", "language"),
     [
         ('"language":"CPP"', LanguageCode.CPP),
@@ -53,7 +54,7 @@ def test_an_unknown_language_is_other_and_a_missing_one_java(member: str, langua
 
 
 # The texts on the right are what RemotingCommand.decode of 4.9.7 and 5.5.0 gave.
-@pytest.mark.parametrize(
+@every_case(
     ("value", "text"),
     [
         ('"31"', "31"),
@@ -75,12 +76,12 @@ def test_an_ext_field_that_is_null_is_left_out() -> None:
     assert decode(LEAST, '"extFields":{"k":null,"l":"1"}').ext_fields == {"l": "1"}
 
 
-@pytest.mark.parametrize("value", ["{}", '{"x":1}', "[]", '[1,"z"]'])
+@every_case("value", ["{}", '{"x":1}', "[]", '[1,"z"]'])
 def test_an_ext_field_that_is_no_scalar_is_refused(value: str) -> None:
     assert refusal(f'{{{LEAST},"extFields":{{"k":{value}}}}}') == "header's value in extFields is not text"
 
 
-@pytest.mark.parametrize("name", ["code", "flag", "opaque"])
+@every_case("name", ["code", "flag", "opaque"])
 def test_a_missing_number_is_refused(name: str) -> None:
     members = {"code": 0, "flag": 1, "opaque": 1}
     assert refusal(json.dumps(members | {name: None})) == f"header's {name} is missing"
@@ -88,8 +89,8 @@ def test_a_missing_number_is_refused(name: str) -> None:
     assert refusal(json.dumps(members)) == f"header's {name} is missing"
 
 
-@pytest.mark.parametrize("value", ["2147483648", "-2147483649", "1.0", "1e0", '"1"', "true", "[1]", "{}", "9" * 5000])
-@pytest.mark.parametrize("name", ["code", "flag", "opaque", "version"])
+@every_case("value", ["2147483648", "-2147483649", "1.0", "1e0", '"1"', "true", "[1]", "{}", "9" * 5000])
+@every_case("name", ["code", "flag", "opaque", "version"])
 def test_a_number_that_is_no_java_int_is_refused(name: str, value: str) -> None:
     members = {"code": "0", "flag": "1", "opaque": "1"} | {name: value}
     header = ",".join(f'"{key}":{text}' for key, text in members.items())
@@ -100,7 +101,7 @@ def test_the_bounds_of_javas_int_are_read() -> None:
     assert decode('"code":-2147483648', '"flag":2147483647', '"opaque":-0').code == -(2**31)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("header", "message"),
     [
         (b"", "header is not JSON: Expecting value at character 0"),

@@ -6,6 +6,7 @@ import pytest
 
 from rmqlb.errors import ProtocolError
 from rmqlb.remoting.version import HIGHER_VERSION, V5_5_0, version_text
+from tests.support.mismatches import every_case
 
 # What MQVersion.getVersionDesc of 4.9.7 and 5.5.0 printed, the edges of every run of releases among them.
 KNOWN = {
@@ -43,7 +44,7 @@ KNOWN = {
 }
 
 
-@pytest.mark.parametrize(("ordinal", "text"), KNOWN.items())
+@every_case(("ordinal", "text"), KNOWN.items())
 def test_ordinals_have_the_names_that_rocketmq_prints(ordinal: int, text: str) -> None:
     assert version_text(ordinal) == text
 
@@ -61,7 +62,7 @@ def test_releases_since_4_0_0_follow_the_formula() -> None:
                 assert version_text(ordinal + 1) == f"V{major}_{minor}_{patch}"
 
 
-@pytest.mark.parametrize("ordinal", [612, 613, 32767, 2**31 - 1])
+@every_case("ordinal", [612, 613, 32767, 2**31 - 1])
 def test_everything_above_the_enum_is_a_higher_version(ordinal: int) -> None:
     assert version_text(ordinal) == "HIGHER_VERSION"
 

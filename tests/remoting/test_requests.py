@@ -15,6 +15,7 @@ from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import LanguageCode, RemotingCommand
 from rmqlb.remoting.exchange import Exchange, RequestNotAllowedError
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
+from tests.support.mismatches import every_case
 
 from .strategies import INT32
 from .vectors import CAPTURES
@@ -107,7 +108,7 @@ def test_every_constructor_is_listed_here() -> None:
     assert constructors().keys() == REQUESTS.keys()
 
 
-@pytest.mark.parametrize("name", REQUESTS)
+@every_case("name", REQUESTS)
 def test_a_request_has_its_code_and_fields_and_may_be_sent(name: str) -> None:
     command, code, fields = REQUESTS[name]
     assert command.code == code
@@ -117,7 +118,7 @@ def test_a_request_has_its_code_and_fields_and_may_be_sent(name: str) -> None:
     assert FrameDecoder().feed(Exchange().send(command)) == [command]
 
 
-@pytest.mark.parametrize("name", REQUESTS)
+@every_case("name", REQUESTS)
 def test_a_docstring_names_the_code(name: str) -> None:
     code = re.match(r"Code (\d+)[:,]", constructors()[name].__doc__ or "")
     assert code
@@ -156,7 +157,7 @@ def test_the_allow_list_is_what_it_was() -> None:
     assert sorted(READ_ONLY) == [14, 29, 30, 31, 105, 106, 201, 203, 206, 208, 307, 351, 400, 402, 200055]
 
 
-@pytest.mark.parametrize("code", [*WRITES, 26, 319, 0, -105, 9999])
+@every_case("code", [*WRITES, 26, 319, 0, -105, 9999])
 def test_a_code_off_the_list_is_not_sent(code: int) -> None:
     exchange = Exchange()
     with pytest.raises(RequestNotAllowedError, match=f"code {code} is not on the read-only list"):
@@ -173,7 +174,7 @@ def test_nothing_is_sent_but_what_is_on_the_list(code: int) -> None:
         assert code in READ_ONLY
 
 
-@pytest.mark.parametrize("flag", [1, 2, 3, 4, -1])
+@every_case("flag", [1, 2, 3, 4, -1])
 def test_a_response_or_a_one_way_request_is_not_sent(flag: int) -> None:
     with pytest.raises(RequestNotAllowedError, match=f"flag {flag}"):
         Exchange().send(RemotingCommand(code=105, flag=flag))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from rmqlb.errors import UsageError
 from rmqlb.sources.native.address_map import AddressMap, parse_address_map
+from tests.support.mismatches import every_case
 
 ADDRESS = "10.0.0.7:10911"
 
@@ -18,7 +19,7 @@ def mapped(address: str, *rules: str) -> str:
     return parse_address_map(rules).apply(address)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("rule", "address", "expected"),
     [
         ("10.0.0.7:10911=127.0.0.1:20911", ADDRESS, "127.0.0.1:20911"),
@@ -53,7 +54,7 @@ def test_the_first_rule_that_matches_counts_and_its_result_is_not_mapped_again()
     assert mapped(ADDRESS, *rules) == "first:10911"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("rule", "problem"),
     [
         ("10.0.0.7:10911", "is not FROM=TO"),

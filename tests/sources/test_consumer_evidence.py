@@ -20,6 +20,7 @@ from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.consumer_evidence import consumer_evidence
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views.formats.machine import as_json
+from tests.support.mismatches import every_case
 
 from .captures import DATA, dashboard_body, dashboard_data, queue
 from .strategies import SNAPSHOTS
@@ -143,7 +144,7 @@ def test_a_queue_that_was_dropped_and_is_not_gone_is_there() -> None:
     assert (evidence(mqTable={T0: {"droped": True}}).queues or ())[0].dropped is True
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("properties", "limits", "orderly"),
     [
         ({}, PullLimits(), None),
@@ -159,7 +160,7 @@ def test_properties_that_are_absent_or_odd_are_unknown(
     assert (found.limits, found.orderly) == (limits, orderly)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("subscription", "taken"),
     [
         ({"subString": "*", "expressionType": "TAG"}, "*"),
@@ -173,7 +174,7 @@ def test_what_a_consumer_takes_of_a_topic(subscription: dict[str, str], taken: s
     assert list((evidence(subscriptionSet=items).filters or {}).items()) == [("T", taken), ("U", "*")]
 
 
-@pytest.mark.parametrize("odd", [{}, {"subString": 1}, {"subString": "a", "expressionType": 2}, {"subString": None}])
+@every_case("odd", [{}, {"subString": 1}, {"subString": "a", "expressionType": 2}, {"subString": None}])
 def test_what_it_takes_is_unknown_when_it_is_not_reported_of_some_topic(odd: dict[str, object]) -> None:
     assert evidence(subscriptionSet=[{"topic": "U", "subString": "*"}, {"topic": "T", **odd}]).filters is None
     assert evidence().filters is None
@@ -184,25 +185,25 @@ def test_a_table_that_is_not_there_is_unknown_and_one_without_entries_is_empty()
     assert evidence(mqTable={}, statusTable={}) == ConsumerEvidence(queues=(), statuses={})
 
 
-@pytest.mark.parametrize("wrong", ["5", 1.5, None, [], {}, True, 2**63, 10**40, -(2**63) - 1])
-@pytest.mark.parametrize("name", [name for name in FIGURES if name not in {"droped", "locked"}])
+@every_case("wrong", ["5", 1.5, None, [], {}, True, 2**63, 10**40, -(2**63) - 1])
+@every_case("name", [name for name in FIGURES if name not in {"droped", "locked"}])
 def test_what_is_no_whole_number_is_unknown(name: str, wrong: object) -> None:
     assert evidence(mqTable={T0: {name: wrong}}).queues == (ProcessQueue(MessageQueue("T", "a", 0)),)
 
 
-@pytest.mark.parametrize("wrong", ["true", 1, 0, None, []])
-@pytest.mark.parametrize("name", ["droped", "locked"])
+@every_case("wrong", ["true", 1, 0, None, []])
+@every_case("name", ["droped", "locked"])
 def test_what_is_neither_true_nor_false_is_unknown(name: str, wrong: object) -> None:
     assert evidence(mqTable={T0: {name: wrong}}).queues == (ProcessQueue(MessageQueue("T", "a", 0)),)
 
 
-@pytest.mark.parametrize("wrong", ["5", None, [], True, float("nan"), float("inf"), 10**400])
-@pytest.mark.parametrize("name", ["consumeRT", "consumeOKTPS", "consumeFailedTPS", "pullTPS"])
+@every_case("wrong", ["5", None, [], True, float("nan"), float("inf"), 10**400])
+@every_case("name", ["consumeRT", "consumeOKTPS", "consumeFailedTPS", "pullTPS"])
 def test_what_is_no_finite_rate_is_unknown(name: str, wrong: object) -> None:
     assert evidence(statusTable={"T": {name: wrong}}).statuses == {"T": ConsumeStatus()}
 
 
-@pytest.mark.parametrize("wrong", ["x", 1, [], True])
+@every_case("wrong", ["x", 1, [], True])
 def test_rates_that_are_no_table_are_unknown(wrong: object) -> None:
     assert evidence(statusTable=wrong).statuses is None
     assert evidence(statusTable={"T": wrong}).statuses == {"T": ConsumeStatus()}
@@ -247,7 +248,7 @@ def test_only_the_consume_threads_of_the_group_are_kept_by_their_numbers() -> No
     ]
 
 
-@pytest.mark.parametrize("group", ["other", "other_group_1", "unheard-of"])
+@every_case("group", ["other", "other_group_1", "unheard-of"])
 def test_a_group_that_no_thread_names_gets_all_consume_threads(group: str) -> None:
     assert len(stacks(JSTACK, group) or ()) == 3
 
@@ -263,12 +264,12 @@ def test_a_thread_with_a_long_name_has_no_blank_behind_it() -> None:
     assert stacks(text, "g" * 120) == (f"{name} RUNNABLE\na.B.c(B.java:1)",)
 
 
-@pytest.mark.parametrize("text", [None, "", 5, []])
+@every_case("text", [None, "", 5, []])
 def test_no_stack_traces_are_unknown(text: object) -> None:
     assert stacks(text) is None
 
 
-@pytest.mark.parametrize("text", ["java.lang.SecurityException: no", "\n\n", "main TID: 1 STATE: RUNNABLE\nmain x\n"])
+@every_case("text", ["java.lang.SecurityException: no", "\n\n", "main TID: 1 STATE: RUNNABLE\nmain x\n"])
 def test_no_consume_thread_is_none_of_them(text: str) -> None:
     assert stacks(text) == ()
 
@@ -303,7 +304,7 @@ def test_a_snapshot_file_is_read_without_evidence_where_it_is_not_wanted(snapsho
     assert '"evidence"' not in as_json(to_document(found)["groups"])
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("broken", "said"),
     [
         ({"queues": [{"cached": 1}]}, "queue"),

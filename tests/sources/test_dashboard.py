@@ -16,6 +16,7 @@ from rmqlb.model.route import BrokerData, QueueData
 from rmqlb.model.snapshot import Unread, Wanted
 from rmqlb.sources.dashboard.http import HttpSettings
 from rmqlb.sources.dashboard.source import READ_PATHS, DashboardReads
+from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Handler, Replay, dashboard, envelope, failure
 
 from .captures import queue
@@ -175,7 +176,7 @@ def test_evidence_is_read_where_it_is_wanted() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "is_silence"),
     [
         ("CODE: 207  DESC: consumer <g> <x> Timeout: RemotingTimeoutException", True),
@@ -293,7 +294,7 @@ def test_an_unknown_group_gets_a_did_you_mean() -> None:
     assert (error.message, error.hint) == (f"group order-sv is not known at {replay.url}", "did you mean order-svc?")
 
 
-@pytest.mark.parametrize(("group", "members"), [("audit-svc", 5), ("bill-svc", 4), ("order-svc", 3)])
+@every_case(("group", "members"), [("audit-svc", 5), ("bill-svc", 4), ("order-svc", 3)])
 def test_every_captured_group_can_be_read(group: str, members: int) -> None:
     with dashboard() as replay:
         assert len(fetch(replay, Wanted(group=group)).group(group).client_ids or ()) == members

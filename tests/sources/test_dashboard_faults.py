@@ -11,6 +11,7 @@ import pytest
 
 from rmqlb.errors import EndpointError, ProtocolError
 from rmqlb.model.snapshot import Everything, Wanted
+from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import (
     Fault,
     Replay,
@@ -126,7 +127,7 @@ LASTING: dict[str, tuple[Fault, type[EndpointError], str]] = {
 QUICK: dict[str, Any] = {"timeout": 0.3, "retries": 0, "max_bytes": MB}
 
 
-@pytest.mark.parametrize("name", [*PASSING, *LASTING])
+@every_case("name", [*PASSING, *LASTING])
 def test_a_fault_is_one_line_that_says_what_happened_and_where(name: str) -> None:
     fault, kind, reason = (PASSING | LASTING)[name]
     with dashboard(Replay(faults={"*": fault})) as replay:
@@ -152,7 +153,7 @@ def test_a_name_that_does_not_resolve_is_told() -> None:
     assert error.message.startswith("GET http://nowhere.invalid:8082/topic/route.query: cannot connect: ")
 
 
-@pytest.mark.parametrize("host", ["a" * 70 + ".example", "..", ".a", "xn--"])
+@every_case("host", ["a" * 70 + ".example", "..", ".a", "xn--"])
 def test_a_name_that_no_host_can_have_is_one_line(host: str) -> None:
     error = error_of(f"http://{host}", SKEWED)
     assert isinstance(error, EndpointError)
@@ -165,7 +166,7 @@ def test_a_body_as_fast_as_the_wire_still_has_a_deadline() -> None:
     assert error.message.endswith(NOT_IN_TIME)
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "x-gzip", "GZIP", "deflate", "identity"])
+@every_case("encoding", ["gzip", "x-gzip", "GZIP", "deflate", "identity"])
 def test_a_body_packed_without_being_asked_is_unpacked(encoding: str) -> None:
     body = envelope({"queueDatas": [{"brokerName": "a"}]})
     packed = {"identity": body, "deflate": deflate(body)}.get(encoding, gzip.compress(body))
@@ -183,7 +184,7 @@ def test_a_field_of_another_type_is_told_with_its_path() -> None:
 # -- tried again --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(PASSING.keys() - {"silent", "a header that drips", "a body that drips"}))
+@every_case("name", sorted(PASSING.keys() - {"silent", "a header that drips", "a body that drips"}))
 def test_after_a_passing_fault_a_read_is_tried_again(name: str) -> None:
     replay = Replay()
     replay.faults[ROUTE] = once(PASSING[name][0], ROUTE)
@@ -200,14 +201,14 @@ def test_after_an_answer_that_did_not_come_a_read_is_tried_again() -> None:
     assert len(replay.asked) == 2
 
 
-@pytest.mark.parametrize("name", sorted(LASTING.keys() - {"endless", "a bomb"}))
+@every_case("name", sorted(LASTING.keys() - {"endless", "a bomb"}))
 def test_a_lasting_fault_is_not_tried_again(name: str) -> None:
     with dashboard(Replay(faults={"*": LASTING[name][0]})) as replay:
         error_of(replay.url, SKEWED, retries=5)
     assert len(replay.asked) == 1
 
 
-@pytest.mark.parametrize("retries", [0, 1, 4])
+@every_case("retries", [0, 1, 4])
 def test_a_read_is_tried_again_so_often_and_no_more(retries: int) -> None:
     with dashboard(Replay(faults={"*": giving(b"", 503)})) as replay:
         error_of(replay.url, SKEWED, retries=retries)
@@ -221,7 +222,7 @@ def test_waits_double_and_are_shaken() -> None:
     assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 2.5]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("asked", "waited"), [("1", 1.0), ("1000000000", 5.0), ("-1", 0.0), ("soon", 0.0), ("²", 0.0), ("9" * 400, 5.0)]
 )
 def test_a_server_may_ask_for_a_wait_but_not_for_a_long_one(asked: str, waited: float) -> None:
@@ -235,7 +236,7 @@ def test_a_server_may_ask_for_a_wait_but_not_for_a_long_one(asked: str, waited: 
 # -- redirects ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@every_case("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(status: int) -> None:
     with dashboard() as other:
         target = f"{other.url}{ROUTE}?topic=Skewed"
@@ -247,7 +248,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
     assert len(replay.asked) == 1
 
 
-@pytest.mark.parametrize("target", ["file:///etc/passwd", "//elsewhere", "", "/topic/route.query", "x" * 5000])
+@every_case("target", ["file:///etc/passwd", "//elsewhere", "", "/topic/route.query", "x" * 5000])
 def test_a_redirect_to_anywhere_is_told_in_one_line(target: str) -> None:
     with dashboard(Replay(faults={"*": giving(b"", 302, {"Location": target})})) as replay:
         message = error_of(replay.url, SKEWED, **QUICK).message

@@ -14,6 +14,7 @@ from rmqlb.errors import EndpointError, RmqlbError, UsageError
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dashboard.login import Credentials
 from rmqlb.sources.opening import Access, open_source
+from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard, envelope, failure, giving, reset, silent
 
 from .dashboards import ROUTE, error_of, source
@@ -93,7 +94,7 @@ def test_without_credentials_the_error_says_how_to_give_them() -> None:
     assert replay.posted == []
 
 
-@pytest.mark.parametrize(("name", "token"), [("X-XSRF-TOKEN", "tökén"), ("X-Ü", "t"), ("X\r\nY: z", "t")])
+@every_case(("name", "token"), [("X-XSRF-TOKEN", "tökén"), ("X-Ü", "t"), ("X\r\nY: z", "t")])
 def test_a_token_that_no_header_can_carry_ends_in_one_line(name: str, token: str) -> None:
     replay = new()
     replay.faults[CSRF] = giving(envelope({"headerName": name, "token": token}))
@@ -154,9 +155,7 @@ def test_a_login_is_never_sent_again_after_a_fault(fault: Callable[..., None]) -
     assert len(replay.posted) == 1
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"[]", b'{"data":[]}', b'{"data":{"headerName":1,"token":2}}', b"{" * 5000, envelope("x")]
-)
+@every_case("body", [b"", b"[]", b'{"data":[]}', b'{"data":{"headerName":1,"token":2}}', b"{" * 5000, envelope("x")])
 def test_a_csrf_token_of_another_shape_is_done_without(body: bytes) -> None:
     replay = old(faults={CSRF: giving(body)})
     with dashboard(replay):
@@ -221,7 +220,7 @@ def test_the_user_of_the_url_is_in_no_place_where_something_was_seen() -> None:
     assert snapshot.routes["Skewed"].seen.where == replay.url + ROUTE
 
 
-@pytest.mark.parametrize(
+@every_case(
     "url", ["http://admin:s3cret@host", "https://:s3cret@host/x", "http://a:s3cret@host:99999", "http://a:s3cret@[x"]
 )
 def test_a_password_in_the_url_is_refused_and_not_echoed(url: str) -> None:

@@ -11,6 +11,7 @@ import trustme
 
 from rmqlb.errors import EndpointError, UsageError
 from rmqlb.model.snapshot import Wanted
+from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard
 
 from .dashboards import error_of, source
@@ -106,7 +107,7 @@ def test_a_ca_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert caught.value.message == f"cannot read the CA file {path}: No such file or directory"
 
 
-@pytest.mark.parametrize(
+@every_case(
     "content",
     [b"", b"not a certificate", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", bytes(range(256))],
 )

@@ -14,6 +14,7 @@ from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, Topi
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.loose_json import ObjectKey
+from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
 from .captures import DASHBOARD, MQADMIN, dashboard_body, dashboard_data, queue
@@ -37,9 +38,7 @@ def problem(document: object, topic: str = "T") -> str:
 # -- captures -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", sorted({path.stem for path in DASHBOARD.glob("*.json")} - FAILURES - {"manifest", "nsaddr"})
-)
+@every_case("name", sorted({path.stem for path in DASHBOARD.glob("*.json")} - FAILURES - {"manifest", "nsaddr"}))
 def test_every_captured_answer_opens(name: str) -> None:
     assert dashboard_data(name)
 
@@ -93,7 +92,7 @@ def test_connections_are_sorted_by_id() -> None:
     assert from_documents.group_of(document.subscription_table or ()) == "order-svc"
 
 
-@pytest.mark.parametrize(("group", "members"), [("audit-svc", 5), ("bill-svc", 4), ("order-svc", 3)])
+@every_case(("group", "members"), [("audit-svc", 5), ("bill-svc", 4), ("order-svc", 3)])
 def test_every_captured_group_has_its_members(group: str, members: int) -> None:
     found = from_documents.connections(convert(f"connection-{group}", docs.ConnectionsDocument))
     assert [connection.client_id for connection in found] == [f"192.0.2.2@inst{i}" for i in range(members)]
@@ -108,7 +107,7 @@ def test_two_processes_with_one_id_are_two_connections() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("told", "version"),
     [
         ({"version": 513}, "V5_5_0"),
@@ -180,7 +179,7 @@ def test_groups_are_counted() -> None:
     assert {group.count for group in groups} == {0}
 
 
-@pytest.mark.parametrize("name", sorted(FAILURES))
+@every_case("name", sorted(FAILURES))
 def test_an_error_in_the_envelope_is_told_in_one_line(name: str) -> None:
     with pytest.raises(DocumentError) as caught:
         dashboard_data(name)
@@ -189,7 +188,7 @@ def test_an_error_in_the_envelope_is_told_in_one_line(name: str) -> None:
     assert "Exception" not in caught.value.message
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "line"),
     [
         ("org.apache.X: CODE: 17  DESC: none\nSee more", "org.apache.X: CODE: 17  DESC: none"),
@@ -206,7 +205,7 @@ def test_java_error_texts_lose_their_class_and_their_trace(text: str | None, lin
 # -- vectors ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("vector", PUBLISH, ids=[str(vector["id"]) for vector in PUBLISH])
+@every_case("vector", PUBLISH, ids=[str(vector["id"]) for vector in PUBLISH])
 def test_queue_lists_are_those_of_rocketmqs_own_classes(vector: dict[str, Any]) -> None:
     route = from_documents.parse_route(vector["routeText"], vector["topic"])
     assert [[q.topic, q.broker_name, q.queue_id] for q in route.publish_queues()] == vector["expected"]
@@ -264,7 +263,7 @@ def test_a_static_topic_keeps_its_mapping_and_names_itself() -> None:
     assert from_documents.route_topic(docs.convert(document, docs.RouteDocument, "x")) == "t"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("document", "message"),
     [
         ('{"queueDatas":[{"brokerName":1}]}', "Expected str, got int at $.queueDatas[0].brokerName"),
@@ -296,7 +295,7 @@ def test_a_field_of_another_type_is_named_by_its_path(document: str, message: st
     assert problem(document) == f"route of T: {message}"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("document", "message"),
     [
         ("", "expected one document, found 0"),
@@ -323,7 +322,7 @@ def with_many(**fields: object) -> dict[str, object]:
     return {"queueDatas": [{"brokerName": name, **data} for name in "abc"]}
 
 
-@pytest.mark.parametrize(
+@every_case(
     "document",
     [
         with_many(readQueueNums=100_000),
@@ -371,7 +370,7 @@ def test_a_name_with_commas_and_brackets_stays_whole() -> None:
     assert from_documents.queue_key(text, "x") == MessageQueue("T, brokerName=x]", "b [c]\n", -1)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "key",
     [
         "MessageQueue [topic=T, brokerName=a]",
@@ -390,7 +389,7 @@ def test_what_is_no_queue_is_refused_as_a_key(key: object) -> None:
 # -- clients ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("properties", "expected"),
     [
         ({"clientIP": "10.0.0.1", "instanceName": "7"}, "10.0.0.1@7"),
@@ -408,14 +407,14 @@ def test_a_clients_id_is_put_together_as_clients_do(properties: dict[str, str | 
     assert from_documents.client_id(properties) == expected
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("topics", "group"), [(["T", "%RETRY%g"], "g"), (["T"], None), ([], None), (["%RETRY%g", "%RETRY%h"], None)]
 )
 def test_a_group_is_named_by_its_one_retry_topic(topics: list[str], group: str | None) -> None:
     assert from_documents.group_of(topics) == group
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("properties", "strategy", "rebalance"),
     [
         ({"allocateMessageQueueStrategy": "a.b.AllocateX@1f", "clientRebalance": "false"}, "AllocateX", False),

@@ -16,6 +16,7 @@ from rmqlb.model.group import Connection, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources.dump.source import DumpSource
+from tests.support.mismatches import every_case
 
 from .captures import DATA, MQADMIN, dashboard_body, dashboard_path, mqadmin_text, queue
 
@@ -168,7 +169,7 @@ def test_the_size_of_a_group_does_not_tell_its_members() -> None:
     assert read(dashboard_path("group-order-svc")).group("order-svc").client_ids is None
 
 
-@pytest.mark.parametrize("name", BESIDE_THE_POINT)
+@every_case("name", BESIDE_THE_POINT)
 def test_an_answer_about_something_else_is_noted(name: str) -> None:
     snapshot = read(dashboard_path(name))
     assert (snapshot.routes, snapshot.groups) == ({}, {})
@@ -176,7 +177,7 @@ def test_an_answer_about_something_else_is_noted(name: str) -> None:
     assert snapshot.notes
 
 
-@pytest.mark.parametrize("name", ["connection-missing", "route-missing", "connection-order-svc-without-address"])
+@every_case("name", ["connection-missing", "route-missing", "connection-order-svc-without-address"])
 def test_a_saved_error_is_told(name: str) -> None:
     assert problem(dashboard_path(name)).startswith(": the Dashboard answered an error: C")
 
@@ -368,7 +369,7 @@ def test_what_cannot_be_read_says_why_and_where(body: bytes, message: str, writt
     assert problem(written(body)) == message
 
 
-@pytest.mark.parametrize(
+@every_case(
     "name",
     [
         "5.5.0-topicList",
@@ -383,7 +384,7 @@ def test_what_other_mqadmin_commands_print_is_refused(name: str) -> None:
     assert "\n" not in problem(str(MQADMIN / f"{name}.txt"))
 
 
-@pytest.mark.parametrize("command", ["consumerConnection-order-svc", "consumerProgress-order-svc", "clusterList"])
+@every_case("command", ["consumerConnection-order-svc", "consumerProgress-order-svc", "clusterList"])
 def test_a_table_of_another_mqadmin_command_is_told_as_such(command: str) -> None:
     """As YAML, which it nearly is, its error was one of a parser's about line 6."""
     with pytest.raises(DocumentError) as raised:

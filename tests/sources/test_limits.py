@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rmqlb.errors import DocumentError
 from rmqlb.sources.formats.limits import collect, inflate, too_large
+from tests.support.mismatches import every_case
 
 LIMIT = 1024 * 1024
 
@@ -59,9 +60,7 @@ def test_what_unpacks_to_the_limit_is_read_and_a_byte_more_is_not() -> None:
     assert problem(gzip.compress(bytes(LIMIT + 1))) == "dump.gz: larger than 1 MB"
 
 
-@pytest.mark.parametrize(
-    ("limit", "words"), [(1 << 31, "2 GB"), (64 << 20, "64 MB"), (1500, "1.465 KB"), (7, "7 bytes")]
-)
+@every_case(("limit", "words"), [(1 << 31, "2 GB"), (64 << 20, "64 MB"), (1500, "1.465 KB"), (7, "7 bytes")])
 def test_the_limit_is_told_in_fitting_words(limit: int, words: str) -> None:
     assert too_large("dump", limit).message == f"dump: larger than {words}"
 
@@ -77,7 +76,7 @@ def test_a_bomb_is_never_unpacked() -> None:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("cut", [1, 5, 12, -9, -1])
+@every_case("cut", [1, 5, 12, -9, -1])
 def test_a_packed_body_cut_short_says_so(cut: int) -> None:
     assert problem(gzip.compress(b"hello " * 50)[:cut]) == "dump.gz: the compressed data is cut short"
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rmqlb.errors import DocumentError
 from rmqlb.sources.formats.limits import MAX_DEPTH
 from rmqlb.sources.formats.loose_json import MAX_DIGITS, LooseReader, ObjectKey, read_loose
+from tests.support.mismatches import every_case
 
 FRAMES = Path(__file__).parent.parent / "data" / "remoting"
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -78,7 +79,7 @@ def test_an_object_as_a_key_keeps_its_fields() -> None:
     assert value == {ObjectKey((("brokerName", "broker-a"), ("queueId", 0), ("topic", "T"))): {"brokerOffset": 10}}
 
 
-@pytest.mark.parametrize("text", ['{{"a":[1]}:2}', '{{"a":{}}:2}', '{{{"a":1}:2}:3}'])
+@every_case("text", ['{{"a":[1]}:2}', '{{"a":{}}:2}', '{{{"a":1}:2}:3}'])
 def test_an_object_as_a_key_holds_plain_values_only(text: str) -> None:
     assert problem(text) == "dump, line 1, column 2: an object as a key may only hold plain values"
 
@@ -87,7 +88,7 @@ def test_a_key_may_be_empty() -> None:
     assert read('{"":1}') == {"": 1}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value"),
     [
         ("1L", 1),
@@ -130,7 +131,7 @@ def test_no_text_holds_no_documents(text: str) -> None:
     assert read_loose(text, "dump") == ([], [])
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "message"),
     [
         ('{"a":\n  tru}', "line 2, column 3: 'tru' is not a value"),
@@ -160,14 +161,12 @@ def test_a_document_cut_anywhere_is_refused() -> None:
         assert problem(document[:cut]).startswith("dump, line 1, column ")
 
 
-@pytest.mark.parametrize(
-    "text", ["{", '{"a"', '{"a":', '{"a":1', '{"a":1,', "[", "[1", '["x', "Set[", "{'a", "{0", "{{"]
-)
+@every_case("text", ["{", '{"a"', '{"a":', '{"a":1', '{"a":1,', "[", "[1", '["x', "Set[", "{'a", "{0", "{{"])
 def test_a_truncated_document_says_where_it_ends(text: str) -> None:
     assert problem(text) == f"dump, line 1, column {len(text) + 1}: the text ends too early"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("start", "inner", "end"),
     [("[", "1", "]"), ('{"a":', "1", "}"), ("{0:[", "1", "]}"), ("Set[", "", "]"), ('[{"a":', "{}", "}]")],
 )
@@ -188,7 +187,7 @@ def test_a_number_may_be_as_long_as_python_reads() -> None:
     assert problem("9" * (MAX_DIGITS + 1)).endswith("a number of more than 4300 digits")
 
 
-@pytest.mark.parametrize("name", ["5.5.0-b0-consume-stats-order-svc", "5.5.0-b0-running-info", "5.5.0-cluster"])
+@every_case("name", ["5.5.0-b0-consume-stats-order-svc", "5.5.0-b0-running-info", "5.5.0-cluster"])
 def test_bodies_of_real_brokers_are_read(name: str) -> None:
     reader = LooseReader(frame_body(name), name)
     [document] = reader.documents()

@@ -8,6 +8,7 @@ from rmqlb.errors import DocumentError
 from rmqlb.model.route import TopicRouteData
 from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.mqadmin_text import failed_command, read_table, without_noise
+from tests.support.mismatches import every_case
 
 from .captures import MQADMIN, mqadmin_text
 
@@ -47,14 +48,14 @@ def test_there_are_tables_of_both_versions() -> None:
     assert {name.partition("-")[0] for name in TABLES} == {"4.9.7", "5.5.0"}
 
 
-@pytest.mark.parametrize("name", TABLES)
+@every_case("name", TABLES)
 def test_the_table_and_the_json_of_one_route_agree(name: str) -> None:
     from_json = from_documents.parse_route(mqadmin_text(name.removesuffix("-list")), "T")
     assert by_name(table(mqadmin_text(name))) == by_name(from_json)
     assert from_json.subscribe_queues()
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "read", "write", "brokers"),
     [
         ("4.9.7-topicRoute-Skewed", 6, 4, 1),
@@ -79,7 +80,7 @@ def test_a_slave_is_in_the_table_beside_its_master() -> None:
     assert sorted(broker.broker_addrs) == [0, 1]
 
 
-@pytest.mark.parametrize("name", ["5.5.0-topicRoute-Skewed", "5.5.0-topicRoute-Skewed-list", "4.9.7-topicRoute-Skewed"])
+@every_case("name", ["5.5.0-topicRoute-Skewed", "5.5.0-topicRoute-Skewed-list", "4.9.7-topicRoute-Skewed"])
 def test_the_noise_of_a_jvm_is_passed_over(name: str) -> None:
     text = mqadmin_text(name)
     assert without_noise(NOISE + text).lstrip() == text
@@ -146,7 +147,7 @@ def test_a_topic_without_brokers_has_an_empty_table() -> None:
     assert table(HEADER + "-----\nTotal:  0  0  0\n") == TopicRouteData("T", (), ())
 
 
-@pytest.mark.parametrize("addrs", ["x=10.0.0.1:1", "10.0.0.1:1", "0=a:1, -1=b:1", "²=a:1"])
+@every_case("addrs", ["x=10.0.0.1:1", "10.0.0.1:1", "0=a:1, -1=b:1", "²=a:1"])
 def test_an_address_without_a_broker_id_is_refused(addrs: str) -> None:
     message = problem(HEADER + f"c a {{{addrs}}} 8 8 6\n---\n")
     assert message.startswith("table, line 2: ")

@@ -27,6 +27,7 @@ from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.native.wire import WireSettings
 from rmqlb.sources.snapshot_reader import AT_ONCE
 from rmqlb.sources.source import Refused
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import (
     Answer,
     Fault,
@@ -317,7 +318,7 @@ def test_the_versions_that_brokers_tell_are_those_that_a_simulation_follows(brok
     assert client_version(snapshot.group("order-svc"))[0] == "4.9.7"
 
 
-@pytest.mark.parametrize("answered", [b" ", b"\n", b"{}{}"])
+@every_case("answered", [b" ", b"\n", b"{}{}"])
 def test_a_body_that_is_not_one_document_is_refused(answered: bytes) -> None:
     with remoting(Replay()) as server, closing(reads([server.address])) as source:
         server.answers[ROUTE, "topic=OrderEvents"] = success(answered)
@@ -341,7 +342,7 @@ _4 = "org.apache.rocketmq.acl.common.AclException: "
 _5 = "org.apache.rocketmq.auth."
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("code", "said", "hint"),
     [
         (1, f"{_4}Check signature failed for accessKey=reader", SECRET_KEY_HINT),

@@ -14,6 +14,7 @@ from rmqlb.errors import DocumentError
 from rmqlb.sources.formats.documents import decode, parse_documents
 from rmqlb.sources.formats.loose_json import read_loose
 from rmqlb.sources.formats.yaml_text import read_yaml
+from tests.support.mismatches import every_case
 
 REFUSED = object()
 
@@ -64,14 +65,14 @@ SAME = {
 }
 
 
-@pytest.mark.parametrize("name", SAME)
-@pytest.mark.parametrize("read", [strict, loose, yaml])
+@every_case("name", SAME)
+@every_case("read", [strict, loose, yaml])
 def test_every_reader_gives_the_same(read: Callable[[str], object], name: str) -> None:
     text, expected = SAME[name]
     assert result(read, text) == expected
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "text", "in_json", "in_yaml"),
     [
         ("NaN is no JSON, and a text in YAML", "[NaN]", REFUSED, ["NaN"]),
@@ -98,7 +99,7 @@ def test_minus_zero_keeps_its_sign_as_a_fraction() -> None:
         assert math.copysign(1, found[0]) == -1
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "latin-1"])
+@every_case("encoding", ["utf-16", "utf-16-le", "utf-32", "latin-1"])
 def test_only_utf_8_is_text(encoding: str) -> None:
     with pytest.raises(DocumentError, match=r"UTF-8|line 1, column 1"):
         parse_documents('{"topic": "é"}'.encode(encoding), "x")
@@ -109,16 +110,16 @@ def test_a_byte_order_mark_is_passed_over() -> None:
     assert read_yaml("\ufeffa: 1", "x") == {"a": 1}
 
 
-@pytest.mark.parametrize("depth", [10, 256])
-@pytest.mark.parametrize("read", [strict, loose, yaml])
+@every_case("depth", [10, 256])
+@every_case("read", [strict, loose, yaml])
 def test_every_reader_goes_256_deep(read: Callable[[str], object], depth: int) -> None:
     assert result(read, "[" * depth + "]" * depth) is not REFUSED
     assert result(read, '{"a":' * depth + "1" + "}" * depth) is not REFUSED
 
 
-@pytest.mark.parametrize("depth", [257, 900, 100_000, 1_000_000])
-@pytest.mark.parametrize("read", [strict, loose, yaml])
-@pytest.mark.parametrize("kind", ["[]", "{}"])
+@every_case("depth", [257, 900, 100_000, 1_000_000])
+@every_case("read", [strict, loose, yaml])
+@every_case("kind", ["[]", "{}"])
 def test_no_reader_goes_deeper(read: Callable[[str], object], depth: int, kind: str) -> None:
     text = "[" * depth + "]" * depth if kind == "[]" else '{"a":' * depth + "1" + "}" * depth
     with pytest.raises(DocumentError, match=r"nested deeper than 256|more than 500000 values in what"):

@@ -12,6 +12,7 @@ from rmqlb.sources.dump.source import DumpSource
 from rmqlb.sources.live import LiveSource
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.opening import Access, open_source
+from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as HttpReplay
 from tests.support.replay_dashboard import dashboard, giving
 from tests.support.replay_remoting import remoting
@@ -25,12 +26,12 @@ def endpoint(text: str, access: Access = PLAIN) -> str:
     return source.reads.endpoint
 
 
-@pytest.mark.parametrize("text", ["cluster.json", "-", "C:\\dump", "rocketmq:9876"])
+@every_case("text", ["cluster.json", "-", "C:\\dump", "rocketmq:9876"])
 def test_what_is_no_url_is_a_dump(text: str) -> None:
     assert isinstance(open_source(text, PLAIN), DumpSource)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "shown"),
     [
         ("rocketmq://a:9876", "rocketmq://a:9876"),
@@ -46,7 +47,7 @@ def test_urls_are_shown_whole_and_without_a_user(text: str, shown: str) -> None:
     assert endpoint(text, Access(password=lambda _: "x")) == shown
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "words"),
     [
         ("", "the source is empty"),
@@ -108,7 +109,7 @@ def test_hosts_that_plain_http_names_get_no_signed_request() -> None:
         assert endpoint(f"rocketmq://{server.address}", access) in (raised.value.hint or "")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("body", "status"),
     [
         (b"", 200),

@@ -21,6 +21,7 @@ from rmqlb.remoting.codes import RequestCode
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.live import LiveSource
 from rmqlb.sources.pace import Deadline, Pace
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Replay, Turn, cluster
 
 from .test_nameserver import NOW, reads
@@ -92,7 +93,7 @@ def test_without_a_wish_for_pauses_there_are_none() -> None:
             assert time.slept == []
 
 
-@pytest.mark.parametrize(("left", "is_in_time"), [(10.0, True), (0.6, True), (0.5, False), (0.1, False), (0.0, False)])
+@every_case(("left", "is_in_time"), [(10.0, True), (0.6, True), (0.5, False), (0.1, False), (0.0, False)])
 def test_a_turn_that_would_come_after_the_deadline_is_refused_at_once(left: float, is_in_time: bool) -> None:
     time, asked = FakeTime(), list[str]()
     pace = time.pace()

@@ -16,6 +16,7 @@ from rmqlb.model.policy import LIMITS, Limit, Policy, Rule, Waiver
 from rmqlb.sources.formats.yaml_text import read_yaml
 from rmqlb.sources.user_files import policy_file
 from rmqlb.sources.user_files.policy_file import parse_policy, read_policy
+from tests.support.mismatches import every_case
 
 ROOT = Path(__file__).parent.parent.parent
 FULL = """\
@@ -171,7 +172,7 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "problem", "hint"), BAD, ids=lambda value: repr(value)[:60])
+@every_case(("text", "problem", "hint"), BAD, ids=lambda value: repr(value)[:60])
 def test_a_mistake_is_one_line_that_says_where(text: str, problem: str, hint: str | None, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         read(text, tmp_path)

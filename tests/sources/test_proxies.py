@@ -19,6 +19,7 @@ from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.proxies import Proxies, proxy_address
 from rmqlb.sources.native.wire import WireSettings
 from rmqlb.sources.opening import Access, open_source
+from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard, failure
 from tests.support.replay_proxy import captured, grpc_port, proxy_replay
@@ -168,7 +169,7 @@ def test_it_is_reached_as_brokers_are(proxy: Replay) -> None:
     assert proxy.requests[-1].ext_fields["AccessKey"] == "reader"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("given", "address"),
     [
         ("proxy", "proxy:8080"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from rmqlb.errors import DataError
 from rmqlb.sources.dump.read_document import merge, read_document, split_documents
+from tests.support.mismatches import every_case
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +24,7 @@ def snapshot(taken_at: str | None = "2026-11-21T02:02:07Z", **data: Any) -> byte
     return json.dumps(value).encode()
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("body", "documents"),
     [
         (b"", [b""]),
@@ -83,7 +84,7 @@ def test_a_document_beyond_the_bound_is_refused_and_what_is_no_snapshot_has_half
         read_document(body, "x.json", limit=10 if size == 10 else len(body))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("body", "taken_at"),
     [
         (snapshot("2026-11-21T02:02:07Z"), datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)),

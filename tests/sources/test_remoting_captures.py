@@ -7,14 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.remoting.codes import RequestCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.frame import FrameDecoder
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
+from tests.support.mismatches import every_case
 
 FOLDER = Path(__file__).parent.parent / "data" / "remoting"
 ENTRIES: list[dict[str, Any]] = json.loads((FOLDER / "manifest.json").read_text(encoding="utf-8"))
@@ -80,7 +79,7 @@ MEANINGS: dict[int, Callable[[dict[str, Any]], None]] = {
 }
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["file"])
+@every_case("entry", ENTRIES, ids=lambda entry: entry["file"])
 def test_every_answer_that_a_source_asks_for_means_something(entry: dict[str, Any]) -> None:
     command = frame(entry)
     assert command.code == entry["responseCode"]

@@ -11,6 +11,7 @@ import pytest
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import SecretPlace, secret_place
 from rmqlb.sources.user_files.secrets import read_secret
+from tests.support.mismatches import every_case
 
 CANARY = "c4nary-secret"
 WHERE = "config.yaml, line 4, contexts.prod.secret"
@@ -29,7 +30,7 @@ def problem(text: str, environment: dict[str, str] | None = None) -> tuple[str, 
     return raised.value.message.removeprefix(f"{WHERE}: "), raised.value.hint
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "kind", "name"),
     [
         ("file:/run/secret", "file", "/run/secret"),
@@ -44,7 +45,7 @@ def test_places(text: str, kind: str, name: str) -> None:
     assert (place.kind, place.name, str(place)) == (kind, name, text)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [CANARY, f"pass:{CANARY}", "file:", "env:", f"env:{CANARY}", "keyring:rmqlb", "keyring:/me", "keyring:a/", ""],
 )

@@ -16,6 +16,7 @@ from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.native.wire import WireSettings
 from rmqlb.sources.pace import Deadline, Pace
 from rmqlb.sources.silence import SilentServers
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Replay, Turn, cluster, remoting, silent, success
 
 from .test_nameserver import NOW, body, reads
@@ -86,7 +87,7 @@ def test_no_request_begins_or_lasts_beyond_the_deadline() -> None:
     assert len(mute.requests) == 1
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("code", "request_code", "is_silent"),
     [
         ("no-answer", RequestCode.GET_CONSUMER_CONNECTION_LIST, True),

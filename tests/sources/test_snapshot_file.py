@@ -20,6 +20,7 @@ from rmqlb.sources.dump.source import DumpSource
 from rmqlb.sources.formats.snapshot_file import heading, read_body, to_document
 from rmqlb.views.formats.machine import as_json, as_yaml, envelope
 from rmqlb.views.report import Report
+from tests.support.mismatches import every_case
 
 from .strategies import SNAPSHOTS
 
@@ -95,7 +96,7 @@ def test_the_example_holds_three_groups_with_their_members() -> None:
 # -- versions -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", ["3.0", "3", "10.3"])
+@every_case("version", ["3.0", "3", "10.3"])
 def test_a_newer_major_version_is_refused(version: str) -> None:
     error = problem(snapshot_text({}, version))
     assert error.message == f"stdin: snapshot format {version} is newer than this program reads (2.0)"
@@ -106,13 +107,13 @@ def test_a_newer_major_version_is_refused_before_its_fields_are_looked_at() -> N
     assert "newer" in problem(snapshot_text({"topics": "another shape"}, "3.0")).message
 
 
-@pytest.mark.parametrize("version", ["2.0", "2.7", "2", "1.0", "1.7", "1.0.1", "0.9"])
+@every_case("version", ["2.0", "2.7", "2", "1.0", "1.7", "1.0.1", "0.9"])
 def test_an_older_or_newer_minor_version_is_read_without_its_new_keys(version: str) -> None:
     text = snapshot_text({"groups": [{"group": "g", "mood": "good"}], "weather": []}, version, extra={"a": [1]})
     assert list(read(text).groups) == ["g"]
 
 
-@pytest.mark.parametrize("version", ["", "x", "²", "1x", "-1", "9" * 5000, None, True, [1]])
+@every_case("version", ["", "x", "²", "1x", "-1", "9" * 5000, None, True, [1]])
 def test_a_version_that_is_none_is_refused(version: object) -> None:
     error = problem(snapshot_text({}, version))
     assert error.message.startswith("stdin: the snapshot's formatVersion is ")
@@ -124,9 +125,7 @@ def test_the_version_may_be_a_number_in_yaml() -> None:
     assert read("schema: rmqlb/snapshot\nformatVersion: 1.0\ndata: {groups: [{group: g}]}").group("g").views is None
 
 
-@pytest.mark.parametrize(
-    "text", ["schema: rmqlb/snapshot", '{"schema": "rmqlb/snapshot"}', "schema: rmqlb/snapshot\ndata: {}"]
-)
+@every_case("text", ["schema: rmqlb/snapshot", '{"schema": "rmqlb/snapshot"}', "schema: rmqlb/snapshot\ndata: {}"])
 def test_a_snapshot_without_a_version_is_refused(text: str) -> None:
     assert "formatVersion is 'None'" in problem(text).message
 
@@ -172,13 +171,13 @@ def test_a_time_without_a_zone_is_utc() -> None:
     assert found.group("g").seen.at == datetime(2026, 11, 1, 2, tzinfo=UTC)
 
 
-@pytest.mark.parametrize("kind", UNREAD_WORDS)
+@every_case("kind", UNREAD_WORDS)
 def test_what_was_not_read_is_known_by_its_words_where_they_are_all_there_is(kind: UnreadKind) -> None:
     part = Unread(kind, "order svc", "timed out", "b-0" if "{detail}" in UNREAD_WORDS[kind] else None)
     assert read(snapshot_text({"unread": [{"what": part.what, "reason": "timed out"}]})).unread == (part,)
 
 
-@pytest.mark.parametrize("part", [{}, {"kind": "group"}, {"name": "g"}])
+@every_case("part", [{}, {"kind": "group"}, {"name": "g"}])
 def test_a_part_that_was_not_read_has_a_kind_and_a_name(part: dict[str, str]) -> None:
     found = problem(snapshot_text({"unread": [{**part, "reason": "timed out"}]}))
     assert "has a kind and a name" in found.message
@@ -260,7 +259,7 @@ def test_a_topic_that_is_not_there_gets_a_did_you_mean() -> None:
 # -- what is wrong ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("data", "message"),
     [
         ({"topics": [{"topic": "T"}]}, "Object missing required field route at $.data.topics[0]"),
@@ -296,9 +295,7 @@ def test_the_data_of_a_snapshot_must_be_there() -> None:
     assert problem(text).message == "stdin: Object missing required field data"
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{", b'{"schema":"other"}', b'{"schema":["rmqlb/snapshot"]}', b"\xff", b"[" * 10**6]
-)
+@every_case("body", [b"", b"[]", b"{", b'{"schema":"other"}', b'{"schema":["rmqlb/snapshot"]}', b"\xff", b"[" * 10**6])
 def test_other_bodies_are_not_taken_for_snapshots(body: bytes) -> None:
     assert heading(body) is None
 

@@ -17,6 +17,7 @@ from rmqlb.remoting.command import RemotingCommand, SerializeType
 from rmqlb.remoting.exchange import RequestNotAllowedError
 from rmqlb.sources.native.wire import RemotingClient, parse_address
 from tests.remoting.vectors import CAPTURES, Capture
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import (
     Answer,
     Replay,
@@ -38,8 +39,8 @@ def replays() -> list[Replay]:
     return [Replay(), Replay(broker="b1"), Replay(version="4.9.7")]
 
 
-@pytest.mark.parametrize("serialize_type", SerializeType)
-@pytest.mark.parametrize("replay", replays(), ids=lambda replay: f"{replay.version}-{replay.broker}")
+@every_case("serialize_type", SerializeType)
+@every_case("replay", replays(), ids=lambda replay: f"{replay.version}-{replay.broker}")
 def test_every_captured_answer_comes_as_it_was_captured(replay: Replay, serialize_type: SerializeType) -> None:
     replay = Replay(replay.version, replay.broker, serialize_type=serialize_type)
     asked = [one for one in CAPTURES if one.name.startswith(replay.version) and is_for(one, replay)]
@@ -59,7 +60,7 @@ def is_for(one: Capture, replay: Replay) -> bool:
     )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("request_", "code", "remark"),
     [
         (requests.get_route_info_by_topic("Nope"), ResponseCode.TOPIC_NOT_EXIST, "No topic route info in name server"),
@@ -190,7 +191,7 @@ def test_closing_ends_a_call_that_is_under_way() -> None:
 # -- what leaves --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("code", [10, 17, 40, 215, 9999])
+@every_case("code", [10, 17, 40, 215, 9999])
 def test_nothing_but_reads_is_sent(code: int) -> None:
     with talking(replay := Replay()) as opened:
         with pytest.raises(RequestNotAllowedError):
@@ -227,7 +228,7 @@ def test_every_request_is_signed(credentials: Credentials) -> None:
     assert all(request.ext_fields["AccessKey"] == "rocketmq2" for request in replay.requests)
 
 
-@pytest.mark.parametrize("credentials", [None, Credentials("rocketmq2", "another"), Credentials("other", "12345678")])
+@every_case("credentials", [None, Credentials("rocketmq2", "another"), Credentials("other", "12345678")])
 def test_a_wrong_signature_is_the_callers_answer(credentials: Credentials | None) -> None:
     replay = Replay(credentials=Credentials("rocketmq2", "12345678"))
     with talking(replay, replace(SETTINGS, credentials=credentials)) as opened:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from rmqlb.errors import UsageError
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.wire import parse_address
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Replay, cluster
 
 from .wires import MEMBERS, ROUTE, SETTINGS, answer_body, client, failure, problem, talking
@@ -28,7 +29,7 @@ def test_names_and_ip_addresses_are_reached(host: str) -> None:
         assert opened.call(f"{host}:{parse_address(replay.address)[1]}", ROUTE).code == 0
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "default_port", "expected"),
     [
         ("127.0.0.1:9876", None, ("127.0.0.1", 9876)),
@@ -53,7 +54,7 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("text", MALFORMED)
+@every_case("text", MALFORMED)
 def test_what_is_no_address_is_refused_in_one_line(text: str) -> None:
     for default_port in (9876, None):
         with pytest.raises(UsageError, match="is not the address of a server") as caught:
@@ -68,7 +69,7 @@ def test_an_address_without_a_port_needs_a_default() -> None:
         parse_address("host")
 
 
-@pytest.mark.parametrize("text", [*MALFORMED, "host"])
+@every_case("text", [*MALFORMED, "host"])
 def test_a_broker_address_that_is_none_is_the_far_sides_fault(text: str) -> None:
     with client() as opened:
         error = failure(opened, text)

@@ -22,6 +22,7 @@ from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.native.sockets import Deadline, TimedSocket
 from rmqlb.sources.native.wire import WireSettings, parse_address
 from tests.support import replay_remoting as server
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Fault, Replay, Turn, remoting
 
 from .wires import MEMBERS, ROUTE, SETTINGS, answer_body, client, failure, problem, talking
@@ -64,8 +65,8 @@ def test_a_fault_that_may_pass_is_asked_again_on_fresh_connections(
     assert slept == [0.1, 0.2]
 
 
-@pytest.mark.parametrize(("fault", "_"), PASSING)
-def test_a_fault_that_has_passed_is_not_heard_of(fault: Fault, _: str) -> None:
+@every_case("fault", [fault for fault, _ in PASSING])
+def test_a_fault_that_has_passed_is_not_heard_of(fault: Fault) -> None:
     with talking(replay := Replay(), replace(SETTINGS, retries=1)) as opened:
         for _again in range(2):
             replay.faults["*"] = server.once(fault, "*")
@@ -110,7 +111,7 @@ ENDLESS = [
 ]
 
 
-@pytest.mark.parametrize("fault", ENDLESS)
+@every_case("fault", ENDLESS)
 def test_what_does_not_end_is_given_up_and_not_asked_again(fault: Fault) -> None:
     with talking(replay := Replay(faults={"*": fault}), SOON) as opened:
         error = failure(opened, replay.address)
@@ -188,7 +189,7 @@ def test_a_connection_that_never_stands_is_given_up() -> None:
 # -- not the protocol ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("fault", "expected"),
     [
         (server.with_length(lambda _: -1), "frame length -1 is not between 4 and 16777212"),
@@ -246,7 +247,7 @@ def test_a_request_of_the_servers_own_is_passed_over() -> None:
         assert (opened.calls, replay.connections) == (2, 1)
 
 
-@pytest.mark.parametrize("code", [1, 2, 3, 16, 17, 206, 3001, -1000])
+@every_case("code", [1, 2, 3, 16, 17, 206, 3001, -1000])
 def test_an_error_with_any_remark_is_given_back_as_it_is(code: int) -> None:
     remark = "CODE: 1  DESC: no\nFor more information, visit \x1b[2J\u202e"
     with talking(replay := Replay(faults={"*": server.refusing(code, remark)})) as opened:

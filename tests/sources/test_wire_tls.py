@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from rmqlb.errors import UsageError
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.wire import RemotingClient, WireSettings, tls_context
+from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Replay, remoting
 
 from .wires import ROUTE, SETTINGS, answer_body, client, failure, problem
@@ -113,8 +114,8 @@ def test_a_client_certificate_is_shown(files: Files) -> None:
         assert opened.call(replay.address, ROUTE).code == 0
 
 
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-@pytest.mark.parametrize("foreign", [False, True])
+@every_case("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@every_case("foreign", [False, True])
 def test_without_the_right_client_certificate_tls_fails(files: Files, version: ssl.TLSVersion, foreign: bool) -> None:
     context = tls_context(files.ca, files.foreign_cert if foreign else None)
     context.maximum_version = version
@@ -145,7 +146,7 @@ def test_certificates_and_names_are_always_verified(files: Files) -> None:
 Arguments = Callable[[Files, str], Sequence[str | None]]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("arguments", "message"),
     [
         (lambda _, path: (path + ".no",), "cannot read the CA file {}.no: No such file or directory"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rmqlb.errors import DocumentError
 from rmqlb.sources.formats import yaml_text
 from rmqlb.sources.formats.yaml_text import lines_of, read_yaml
+from tests.support.mismatches import every_case
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 10))
 
@@ -43,7 +44,7 @@ def test_an_anchor_that_stands_twice_is_refused_before_lines_are_looked_for() ->
     assert problem("a: &x 1\nb: &x 2") == "dump.yaml, line 2: the anchor 'x' stands twice"
 
 
-@pytest.mark.parametrize(
+@every_case(
     "text",
     [
         "a: !!python/object/apply:os.system ['id']",
@@ -74,7 +75,7 @@ def test_a_quoted_merge_key_is_a_text() -> None:
     assert read_yaml('"<<": 1', "dump.yaml") == {"<<": 1}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "place"),
     [
         ("a: 1\nb: 2\na: 3", "line 3, column 1: the key 'a'"),
@@ -88,7 +89,7 @@ def test_a_key_that_stands_twice_is_refused(text: str, place: str) -> None:
     assert problem(text) == f"dump.yaml, {place} stands twice"
 
 
-@pytest.mark.parametrize("number", [2**61 - 1, 1 - 2**61, 10**40])
+@every_case("number", [2**61 - 1, 1 - 2**61, 10**40])
 def test_a_number_that_shares_its_hash_with_others_is_no_key(number: int) -> None:
     assert problem(f"{number}: 1") == "dump.yaml, line 1, column 1: a number too large for a key"
     assert read_yaml(f"a: {number}", "dump.yaml") == {"a": number}
@@ -99,7 +100,7 @@ def test_a_number_and_its_text_are_two_keys() -> None:
     assert read_yaml("0: a\n'0': b", "dump.yaml") == {0: "a", "0": "b"}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value"),
     [
         ("no", "no"),
@@ -138,12 +139,12 @@ def test_only_plain_kinds_of_values_are_recognised(text: str, value: object) -> 
     assert type(read["a"]) is type(value)
 
 
-@pytest.mark.parametrize("text", ["[" * 300, "a: " + "{" * 300, "- " * 300, "? " * 300])
+@every_case("text", ["[" * 300, "a: " + "{" * 300, "- " * 300, "? " * 300])
 def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
     assert problem(text) == "dump.yaml, line 1: nested deeper than 256"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "message"),
     [
         ("a: [1, 2", "line 2, column 1: did not find expected ',' or ']'"),
@@ -213,7 +214,7 @@ def test_what_the_library_writes_is_read_as_the_library_reads_it(value: object, 
     assert read_yaml(text, "dump.yaml") == yaml.load(text, Loader=_Plain)
 
 
-@pytest.mark.parametrize("text", ["a: \0", "a: \x1b[31m", "\ud800"])
+@every_case("text", ["a: \0", "a: \x1b[31m", "\ud800"])
 def test_control_characters_are_refused(text: str) -> None:
     assert "\n" not in problem(text)
 

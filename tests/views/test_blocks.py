@@ -5,10 +5,9 @@ from __future__ import annotations
 import shlex
 import subprocess
 
-import pytest
-
 from rmqlb.views.formats.blocks import command_lines
 from rmqlb.views.formats.text import width as columns
+from tests.support.mismatches import every_case
 
 COMMAND = shlex.join(
     [
@@ -18,8 +17,8 @@ COMMAND = shlex.join(
 )
 
 
-@pytest.mark.parametrize("indent", [0, 9])
-@pytest.mark.parametrize("width", [18, 30, 80, 110, 500])
+@every_case("indent", [0, 9])
+@every_case("width", [18, 30, 80, 110, 500])
 def test_a_command_of_several_lines_is_the_same_to_a_shell(width: int, indent: int) -> None:
     first, *others = command_lines(COMMAND, width, indent)
     assert max(map(columns, (" " * indent + first, *others))) <= width

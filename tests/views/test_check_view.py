@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
 from rmqlb.engine.check.check import check_policy
 from rmqlb.model.check_result import check_result
 from rmqlb.model.finding import SEVERITIES, Severity
@@ -13,6 +11,7 @@ from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
 from rmqlb.views.check.view import check_report
 from rmqlb.views.report import Report
 from tests.engine.check.clusters import DAY, cluster, members
+from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
 UNEVEN = cluster(members("x y", owners="x x x x"), members("x", name="h"))
@@ -32,7 +31,7 @@ def shown(*rules: Rule, waivers: Sequence[Waiver] = (), fail_from: Severity = "e
 WAIVED = Waiver("known", DAY, group="g")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("report", "facts", "grave"),
     [
         (shown(rule("r", idle=1)), ("all 2 limits passed", "  2 passed; 1 rule of p.yaml on 2026-06-15"), "inOrder"),
@@ -60,7 +59,7 @@ def test_a_screen_has_what_decides_and_says_how_to_see_the_rest() -> None:
     assert "✗" not in in_order
 
 
-@pytest.mark.parametrize("severity", SEVERITIES)
+@every_case("severity", SEVERITIES)
 def test_what_could_not_be_judged_is_on_a_screen_where_it_decides(severity: Severity) -> None:
     report = shown(rule("r", severity, idle=0), unknown=True)
     assert ("incomplete" in on_a_terminal(report, 100).replace("more: incomplete", "")) == (severity == "error")

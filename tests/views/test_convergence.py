@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.plan.rebalance import plan_rebalance
 from rmqlb.model.plan import Convergence
 from rmqlb.views.plan.headline import facts
 from tests.support.builders import route, side
+from tests.support.mismatches import every_case
 
 ALL = Convergence(
     trials=5,
@@ -25,7 +25,7 @@ NONE = replace(
 )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("found", "line"),
     [
         (ALL, "converges in about 1.1 s (max 1.1 s over 5 simulations) · longest gap 1.0 s · longest overlap 56 ms"),

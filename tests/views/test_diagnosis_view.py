@@ -7,7 +7,6 @@ import io
 import json
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -38,6 +37,7 @@ from rmqlb.views.formats.text import width as columns
 from rmqlb.views.report import Report
 from rmqlb.views.row_changes import row_changes
 from tests.support.any_value import any_of
+from tests.support.mismatches import every_case
 from tests.support.schemas import must_fit
 from tests.views.shown import on_a_terminal
 
@@ -110,7 +110,7 @@ def test_several_causes_are_all_named() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("code", "said"),
     [
         ("blocked-consumer", "the listeners of x, y are blocked; 4 of 12 queues wait"),
@@ -258,24 +258,6 @@ def test_a_watch_sees_findings_come_and_go_but_not_their_figures_change() -> Non
     assert seen == [("added", "lock-lost", "findings"), ("removed", "lock-lost", "unknown")]
 
 
-HOSTILE = "\x1b]0;x\x07\u202e|`<b>[/red]{who}{values}\n=1"
-
-
-def test_hostile_names_are_harmless_in_every_format() -> None:
-    queue = MessageQueue(HOSTILE, HOSTILE, 0)
-    evil = finding(
-        group=HOSTILE, consumers=(HOSTILE,), queues=(queue,), evidence=(evidence(HOSTILE, HOSTILE, source=HOSTILE),)
-    )
-    found = replace(diagnosis(evil, unknown=(Undecided("lock-lost", HOSTILE, HOSTILE),)), group=HOSTILE)
-    for report in (diagnosis_report(found), diagnoses_report(of_several([found, found]))):
-        for text in (
-            *(on_a_terminal(report, width) for width in (20, 80)),
-            *(as_plain(report), as_markdown(report), as_csv(report.table), _json(report), _yaml(report)),
-        ):
-            assert not set(text) & {"\x1b", "\x07", "\u202e"}
-    assert "<b>" not in as_markdown(diagnosis_report(found)).replace("\\<b>", "")
-
-
 def _json(report: Report) -> str:
     return as_json(envelope(report, "diagnose", ClusterSnapshot("dump", "x"), ()))
 
@@ -329,9 +311,7 @@ def test_looks_are_said_with_their_number_span_and_places() -> None:
     assert diagnosis_report(diagnosis(looks=())).facts[-1].startswith("  2 consumers (3 processes)")
 
 
-@pytest.mark.parametrize(
-    ("lag", "at_least", "said"), [(7, 7, "lag 7"), (None, 1500, "lag 1,500+"), (None, None, "12 queues")]
-)
+@every_case(("lag", "at_least", "said"), [(7, 7, "lag 7"), (None, 1500, "lag 1,500+"), (None, None, "12 queues")])
 def test_lag_that_is_known_in_part_is_at_least_so_much(lag: int | None, at_least: int | None, said: str) -> None:
     counts = replace(COUNTS, lag=lag, lag_at_least=at_least)
     assert diagnosis_report(diagnosis(counts=counts)).facts[1].endswith(said)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 import yaml
 from msgspec.structs import replace
 
@@ -22,6 +21,7 @@ from rmqlb.views.group.view import group_report
 from rmqlb.views.report import Report
 from tests.support.builders import route
 from tests.support.group_builders import simulated
+from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
 EVIL = "e\x1b]0;x\x07\x1b[31m\u202evil|=[/red]"
@@ -113,7 +113,7 @@ def test_an_unknown_rate_makes_the_sum_unknown() -> None:
     assert "how many messages are redelivered is unknown without --rate" in shown(OUTAGE, unknown).facts[1]
 
 
-@pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])
+@every_case("width", [20, 40, 60, 80, 100, 200])
 def test_tables_fit_their_terminal(width: int) -> None:
     report = shown(CALM, GAP, OUTAGE, STAYS, sends=producers()).only((), screen=True)
     assert max(map(len, on_a_terminal(report, width).splitlines())) <= width

@@ -6,7 +6,6 @@ import re
 from itertools import pairwise
 from string import ascii_letters
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from rmqlb.views.report import Section
 from tests.support.builders import queues
 from tests.support.group_builders import interval as spell
 from tests.support.group_builders import measured, simulated, timeline
+from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
 BADNESS = {"one": 0, "gone": 1, "outage": 2, "unassigned": 3, "duplicate-owners": 4}
@@ -58,7 +58,7 @@ def test_blanks_at_the_ends_survive_every_table() -> None:
     assert re.search(r"`\\\|( +)aa+( +)\\\|`", as_markdown(report))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("strip", "shown"),
     [("a!aa", "!"), ("a aa", " "), ("a! a", "!"), (" .aa", " "), ("a.aa", "."), ("aaab", "b"), ("aa  ", " ")],
 )
@@ -217,8 +217,8 @@ def test_broadcasting_counts_its_readers_and_shows_the_fewest_of_a_slice() -> No
     assert [(one.state, len(one.owners)) for one in coarse.slices] == [("unassigned", 0), ("one", 1), ("gone", 0)]
 
 
-@pytest.mark.parametrize("width", [12, 20, 31, 40, 60, 80, 133, 250])
-@pytest.mark.parametrize("broker", ["b", "broker-with-a-rather-long-name", "经纪人" * 5])
+@every_case("width", [12, 20, 31, 40, 60, 80, 133, 250])
+@every_case("broker", ["b", "broker-with-a-rather-long-name", "经纪人" * 5])
 def test_the_picture_fits_its_terminal_and_uses_it(width: int, broker: str) -> None:
     report = group_report(simulated({f"{broker} 0": "aa  bbbb!b" * 20, f"{broker} 10": "b" * 200}))
     text = on_a_terminal(report, width, "timeline")
@@ -245,7 +245,7 @@ def test_an_outage_has_a_mark_of_its_own() -> None:
     assert "#" not in as_plain(group_report(simulated({"broker-a 0": "aa  bb"})).only(("timeline",)))
 
 
-@pytest.mark.parametrize(("strip", "shown"), [("a#a", "#"), ("#.a", "#"), ("# a", " "), ("#!a", "!")])
+@every_case(("strip", "shown"), [("a#a", "#"), ("#.a", "#"), ("# a", " "), ("#!a", "!")])
 def test_an_outage_is_worse_than_gone_and_less_bad_than_a_gap(strip: str, shown: str) -> None:
     report = simulated({"broker-a 0": f"{strip}{'a' * 60}"})
     assert strip_of(drawn(report, 25))[0] == shown

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Any
 from xml.etree.ElementTree import Element, fromstring
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from rmqlb.views.formats.sarif import as_sarif
 from rmqlb.views.formats.text import visible
 from tests.engine.check.clusters import DAY, cluster, members
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 TAKEN = datetime(2026, 6, 15, 8, 30, tzinfo=UTC)
 EVIL = "e\x1b]0;x\x07\x00\u202e\ud800\ufffe\uffff<&\"']]>\r\n"
@@ -170,7 +170,7 @@ def test_an_expired_waiver_is_a_notification() -> None:
     assert told["descriptor"] == {"id": "expired-waiver"}
 
 
-@pytest.mark.parametrize("name", [EVIL, "x" * 10_000, "]]>", "&amp;", "\ufeff", "名前"])
+@every_case("name", [EVIL, "x" * 10_000, "]]>", "&amp;", "\ufeff", "名前"])
 def test_hostile_names_spoil_neither(name: str) -> None:
     of = report(name)
     suites = list(junit(of))

@@ -12,6 +12,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.views.formats.people import as_markdown, as_plain, print_tables
 from rmqlb.views.report import Column, Report, Section
 from tests.cli.run import ROOT, run, start
+from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
 LONG = "a sentence that goes on and on about what was found, why it matters and what to do about it in the end"
@@ -75,15 +76,13 @@ i placeholder-ids    a sentence that goes on and on about what was found, why it
 }
 
 
-@pytest.mark.parametrize("width", SCREENS)
+@every_case("width", SCREENS)
 def test_findings_follow_the_facts_the_worst_first_with_sign_and_code(width: int) -> None:
     text = on_a_terminal(REPORT.told(FINDINGS), width)
     assert "".join(f"{line.rstrip()}\n" for line in text.splitlines()) == SCREENS[width]
 
 
-@pytest.mark.parametrize(
-    ("findings", "code"), [(FINDINGS, "1;31"), (FINDINGS[:3], "33"), (FINDINGS[:2], "1"), ((), "1")]
-)
+@every_case(("findings", "code"), [(FINDINGS, "1;31"), (FINDINGS[:3], "33"), (FINDINGS[:2], "1"), ((), "1")])
 def test_the_first_line_is_as_grave_as_the_worst_finding(findings: tuple[Finding, ...], code: str) -> None:
     assert in_colour(REPORT.told(findings)).startswith(f"\x1b[{code}morders: 1 of 4 queues unassigned\x1b[0m\n")
 
@@ -95,7 +94,7 @@ def test_a_finding_does_not_make_a_verdict_better() -> None:
     assert report.told(FINDINGS[2:3]).grave == "warning"
 
 
-@pytest.mark.parametrize("width", range(20, 40))
+@every_case("width", range(20, 40))
 def test_a_number_stays_with_its_unit(width: int) -> None:
     text = on_a_terminal(Report("rmqlb/test", {}, ("it converges in about 1.1 s, at most 56 ms later",), ()), width)
     assert " ".join(text.split()) == "it converges in about 1.1 s, at most 56 ms later"

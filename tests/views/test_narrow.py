@@ -11,6 +11,7 @@ from rmqlb.views.group.view import group_report
 from rmqlb.views.report import Column, Report, Section
 from tests.cli.run import EXAMPLE
 from tests.cli.terminals import OnTerminal
+from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
 
@@ -28,7 +29,7 @@ def test_a_table_that_is_too_wide_has_a_part_for_each_topic() -> None:
     assert [line for line in wide if line.startswith("owners")] == ["owners"]
 
 
-@pytest.mark.parametrize("columns", [60, 80, 100])
+@every_case("columns", [60, 80, 100])
 def test_the_strips_of_a_timeline_are_whole(columns: int) -> None:
     send = ("simulate-send", "-t", "OrderEvents", "--fail", "broker-b@45s-1m20s", "--rate", "10", "--for", "2m")
     shown = lines(columns, *send, "--section", "timeline")
@@ -65,7 +66,7 @@ BRIEF = Section(
 )
 
 
-@pytest.mark.parametrize("width", range(20, 133))
+@every_case("width", range(20, 133))
 def test_of_rows_that_are_left_out_none_is_shown_and_of_the_others_each_once(width: int) -> None:
     shown = on_a_terminal(Report("rmqlb/x", {}, (), (BRIEF,), {"192.0.2.1@1-with-a-long-name": "#0"}), width)
     words = shown.split()
@@ -104,7 +105,7 @@ def restarted() -> Report:
     return group_report(simulate_group("order-svc", Members(ids, "AVG"), routes, scenario))
 
 
-@pytest.mark.parametrize("width", range(40, 133, 4))
+@every_case("width", range(40, 133, 4))
 def test_a_simulation_of_several_topics_fits_any_terminal(width: int, restarted: Report) -> None:
     shown = on_a_terminal(restarted, width)
     assert max(map(len, shown.splitlines())) <= width

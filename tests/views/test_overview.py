@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
@@ -18,6 +17,7 @@ from rmqlb.views.overview.groups import groups_report
 from rmqlb.views.report import Report, Rows
 from rmqlb.views.row_changes import row_changes
 from tests.engine.check.clusters import cluster, members
+from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
 FINE = members("x y", name="fine", owners="x x y y", lag={0: 1_500, 1: 0, 2: 0, 3: 0})
@@ -53,7 +53,7 @@ def test_columns_leave_the_least_important_first() -> None:
     assert head(report, 60) == "group consumers queues lag worst finding"
 
 
-@pytest.mark.parametrize("width", [30, 60, 80, 120])
+@every_case("width", [30, 60, 80, 120])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     long = members("x x", name="g" * 70, owners="x x - -")
     assert max(map(len, on_a_terminal(shown(FINE, BAD, long), width).splitlines())) <= width
@@ -69,7 +69,7 @@ def test_lag_that_is_known_in_part_is_at_least_so_much() -> None:
     assert ["1,500" in line for line in lines if "fine" in line] == [True]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("group", "text"),
     [
         (FINE, "fine, 2 consumers: lag 1,500, all of it on x; in order, 4 queues"),
@@ -124,11 +124,3 @@ def test_a_group_that_is_looked_at_again_with_the_same_findings_has_not_changed(
     assert list(row_changes("", first, later)) == []
     worse = replace(BAD, queues={**BAD.queues, **{q: replace(s, owners=frozenset()) for q, s in BAD.queues.items()}})
     assert [each.change for each in row_changes("", first, rows(at, worse))] == ["changed"]
-
-
-def test_hostile_names_are_made_visible() -> None:
-    evil = members("x\x1b[31m x\x1b[31m", name="g\x1b]0;t\x07\u202e", owners="- - - -")
-    for width in (40, 200):
-        drawn = on_a_terminal(shown(evil), width)
-        assert "\x1b" not in drawn
-        assert "\u202e" not in drawn

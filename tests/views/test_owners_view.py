@@ -7,13 +7,13 @@ import re
 from pathlib import Path
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmqlb.model.owners import OwnersReport
 from rmqlb.views.owners.view import owners_report
 from tests.cli.run import EXAMPLE, ROOT, run
+from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
 
@@ -100,7 +100,7 @@ def test_a_screen_has_a_line_per_owner_what_is_bad_first() -> None:
     assert "\n3 queues whose observed owner AVG does not predict" in shown
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("owners", "grave"),
     [
         (("a", "a", "b", "b"), "inOrder"),
@@ -159,7 +159,7 @@ def test_the_lines_add_up_to_the_queues(owners: list[str]) -> None:
     assert report.grave == "error" or not bad
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 120])
+@every_case("width", [60, 80, 100, 120])
 def test_hostile_names_and_narrow_screens(width: int) -> None:
     hostile = snapshot("a", "", "b", "a b").replace('"T"', '"T\\u001b[2J|*"')
     data = json.loads(run("show-owners", "-s", "-", "-o", "json", stdin=hostile).stdout)["data"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from rich.color import Color
 from rich.console import Console
 
@@ -12,6 +11,7 @@ from rmqlb.views.formats.palette import COLOURS, owner_style, owner_styles
 from rmqlb.views.formats.people import print_tables
 from rmqlb.views.group.view import group_report
 from tests.support.group_builders import simulated
+from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
 STRIPS = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!bb", "broker-a 2": "cc###ccc"}
@@ -69,7 +69,7 @@ def test_the_letters_in_the_list_of_consumers_have_the_same_colours() -> None:
         assert f"\x1b[{strips[letter]}m{letter}\x1b[0m" in painted("standard", "consumers")
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@every_case("width", [60, 80, 120])
 def test_without_colour_the_same_letters_are_there(width: int) -> None:
     text = on_a_terminal(group_report(simulated(STRIPS)), width, "timeline")
     assert "letter = owner, blank = gap, ! = overlap" in " ".join(text.split())

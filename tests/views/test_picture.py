@@ -6,7 +6,6 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from rmqlb.views.group.view import group_report
 from rmqlb.views.report import Report
 from tests.support.builders import queues
 from tests.support.group_builders import interval, measured, simulated, takeover, timeline, trials
+from tests.support.mismatches import every_case
 
 SVG = "{http://www.w3.org/2000/svg}"
 TWO = {"broker-a 0": "aaa  bbb", "broker-a 1": "bbb!!!.."}
@@ -200,7 +200,7 @@ def hostile(name: str) -> GroupReport:
     )
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every_case("name", HOSTILE)
 def test_hostile_names_are_text_in_the_picture(name: str) -> None:
     text = svg_picture(hostile(name))
     assert visible(text.replace("\n", "")) == text.replace("\n", "")
@@ -213,7 +213,7 @@ def test_hostile_names_are_text_in_the_picture(name: str) -> None:
     assert any(f"{told} {told} 0: no owner" in title for title in texts(root, "title"))
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@every_case("name", HOSTILE)
 def test_hostile_names_are_text_on_the_page(name: str) -> None:
     text = html_page(hostile(name))
     assert visible(text.replace("\n", "")) == text.replace("\n", "")

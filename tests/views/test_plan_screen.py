@@ -7,7 +7,6 @@ import re
 import shlex
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -22,10 +21,10 @@ from rmqlb.views.formats.people import as_plain
 from rmqlb.views.plan.view import plan_report
 from tests.cli.run import EXAMPLE, run
 from tests.support.builders import route, side
+from tests.support.mismatches import every_case
 from tests.support.states import seen
 from tests.views.shown import on_a_terminal
 
-HOSTILE = "x\x1b[2J|*\u202e=1+1"
 BROKERS = [f"broker-{letter}" for letter in "abcdefghijkl"]
 
 
@@ -129,7 +128,7 @@ def test_what_leaves_queues_unassigned_or_with_duplicate_owners_comes_first_in_r
     assert "a b" in flat
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("before", "after", "grave"),
     [
         (side("a b", route(x=4)), side("a", route(x=4)), ""),
@@ -164,14 +163,6 @@ def test_all_and_explain_show_every_queue() -> None:
         assert len(re.findall("(?m)^(OrderEvents|Skewed) +broker-[ab] +[0-9] ", text)) == 25, option
     assert "\nsummary" in run(*line, "--all").stdout
     assert "\nsummary" not in run(*line).stdout
-
-
-def test_hostile_names_are_harmless() -> None:
-    hostile = route(HOSTILE, x=2)
-    made = plan(Side(Members((HOSTILE, "b"), "AVG"), (hostile,)), Side(Members(("b",), "AVG"), (hostile,)))
-    for width in (60, 80, 120):
-        text = on_a_terminal(plan_report(made).only((), screen=True, everything=True), width)
-        assert not {"\x1b", "\u202e"} & set(text)
 
 
 def test_who_reports_the_strategy_is_said_and_in_the_data() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -25,6 +24,7 @@ from rmqlb.views.overview.groups import groups_report
 from rmqlb.views.owners.view import owners_report
 from tests.engine.check.clusters import cluster, members
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 from tests.support.openmetrics import Metrics, labelled, read_metrics
 
 NAMES = st.text(st.characters(exclude_categories=()), min_size=1, max_size=12) | st.text(
@@ -101,7 +101,7 @@ def test_any_names_are_read_back_and_stay_apart(names: list[str]) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["orders", "%RETRY%g", "订单", 'say "hi"', "a,b={}#", "-1", "a b", "'"])
+@every_case("name", ["orders", "%RETRY%g", "订单", 'say "hi"', "a,b={}#", "-1", "a b", "'"])
 def test_a_name_that_hides_nothing_is_its_label(name: str) -> None:
     assert label_value(name) == name
 
@@ -148,7 +148,7 @@ def owned(owners: tuple[str, ...] | None, lag: int | None) -> OwnersReport:
     return OwnersReport("g", ("T",), ("x", "y"), (queue,), (under,))
 
 
-@pytest.mark.parametrize(("owners", "number"), [((), 0), (("x",), 1), (("x", "y"), 2)])
+@every_case(("owners", "number"), [((), 0), (("x",), 1), (("x", "y"), 2)])
 def test_a_queue_has_its_number_of_owners(owners: tuple[str, ...], number: int) -> None:
     found = written(owned(owners, 7), cluster())
     labels = labelled(cluster="c", topic="T", group="g", broker="a", queue="0")

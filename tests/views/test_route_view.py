@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from rmqlb.views.report import Report
 from rmqlb.views.route_view import route_report
 from tests.support.builders import HERE, route
+from tests.support.mismatches import every_case
 
 PARTLY = TopicRouteData("T", (QueueData("a", 4, 2, 6), QueueData("b", 2, 2, 4)), route(a=1, b=1).broker_datas)
 
@@ -17,7 +16,7 @@ def report(*routes: TopicRouteData) -> Report:
     return route_report([RouteSighting(each, HERE) for each in routes])
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("found", "verdict", "grave"),
     [
         (route(a=4, b=2), "topic T: 6 readable and 6 writable queues on 2 brokers, each with a master", "inOrder"),

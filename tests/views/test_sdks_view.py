@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.cli.run import EXAMPLE, run
+from tests.support.mismatches import every_case
 
 DEAD = ("--fail", "broker-b@10s-40s", "--nameserver-notices", "never", "--rate", "10", "--for", "1m", "--compare-sdks")
 
@@ -129,7 +130,7 @@ def test_latency_fault_is_javas_alone() -> None:
     assert second.startswith("java: OrderEvents, broker-b refused from 10s to 40s: ")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "more", "first_ms"),
     [
         ("java", (), 30_000),
@@ -150,9 +151,7 @@ def test_a_version_of_java_is_one_of_its_client() -> None:
     assert (scenario["sdk"], scenario["clientVersion"], scenario["profile"]) == ("java", "4.9.7", "4.9.4 to 4.9.7")
 
 
-@pytest.mark.parametrize(
-    ("name", "rules"), [("python", "cpp 2.2.0"), ("php-grpc", "java-grpc 5.2.0"), ("php", "java 5.5.0")]
-)
+@every_case(("name", "rules"), [("python", "cpp 2.2.0"), ("php-grpc", "java-grpc 5.2.0"), ("php", "java 5.5.0")])
 def test_of_an_sdk_that_was_not_read_the_nearest_one_is_simulated(name: str, rules: str) -> None:
     ran = run("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", "--sdk", name, "-o", "plain")
     assert f"{name} was not read: its rules are taken to be those of {rules} [assumed-sdk]" in ran.stderr

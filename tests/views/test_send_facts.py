@@ -5,14 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import pytest
-
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.engine.send.trials import simulate_trials
 from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
 from rmqlb.views.send.facts import last_failed_ms, send_facts, send_gravity, send_settings
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 S = 1_000_000
 REFUSED, TIMEOUT = Reaction("refused", "refused", 0, 1000), Reaction("timeout", "timeout")
@@ -36,7 +35,7 @@ def first(*failures: Failure, **changes: Any) -> str:
     return send_facts(sent(*failures, **changes))[0]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("line", "grave", "failures", "changes"),
     [
         ("T, no broker fails: no message of 4 lost; longest send 1 ms", "inOrder", (), {}),
@@ -113,7 +112,7 @@ def test_moments_may_be_messages() -> None:
     assert first(by_number).startswith("T, b refused from message 2 to message 4: ")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("line", "failure", "changes"),
     [
         ("b: 29 attempts failed; not in the producer's list from 30.0 s on (route poll)", (REFUSED, 0, None, 0), {}),
@@ -180,7 +179,7 @@ def test_how_the_producer_is_configured_stands_last() -> None:
     assert by_hand[1].endswith("; selectors know no latency fault")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("failure", "line"),
     [
         (fails(REFUSED, 0, 5, 0), "b: refused from 0s to 5s; the NameServer drops it at once"),

@@ -6,7 +6,6 @@ import html
 import json
 import re
 
-import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -14,6 +13,7 @@ from markdown_it import MarkdownIt
 
 from rmqlb.views.formats.machine import as_json, as_yaml
 from rmqlb.views.formats.text import clip, safe_cell, safe_json, safe_markdown, visible
+from tests.support.mismatches import every_case
 
 HOSTILE = [
     "\x1b[2J", "\x1b]52;c;QQ==\x07", "\x9b31m", "\x85", "\r\n", "\b\b", "\x7f", "\u202e", "\u2066", "\u200b", "\ufeff",
@@ -21,7 +21,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@every_case("text", HOSTILE)
 def test_what_steers_a_terminal_is_shown_as_an_escape(text: str) -> None:
     shown = visible(f"a{text}b")
     assert shown.isascii()
@@ -45,7 +45,7 @@ def test_json_keeps_its_meaning_and_has_nothing_raw(text: str) -> None:
     assert visible(safe) == safe
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "\nx", "  =1", "＝1", "＋1", "－1", "＠x"])
+@every_case("cell", ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "\nx", "  =1", "＝1", "＋1", "－1", "＠x"])
 def test_cells_that_a_spreadsheet_would_run_are_quoted(cell: str) -> None:
     assert safe_cell(cell) == "'" + cell
     assert safe_cell("a" + cell) == "a" + cell
@@ -84,6 +84,6 @@ def test_half_a_surrogate_pair_is_written_as_json_all_the_same() -> None:
     assert as_json({"a": "\ud800"}) == '{\n  "a": "\\ud800"\n}\n'
 
 
-@pytest.mark.parametrize("value", [[], {}, [[]], {"a": {}}, 1.0, 5 / 3, 2**63, True, None, "é", [1, {"b": []}]])
+@every_case("value", [[], {}, [[]], {"a": {}}, 1.0, 5 / 3, 2**63, True, None, "é", [1, {"b": []}]])
 def test_json_is_laid_out_as_the_standard_library_does(value: object) -> None:
     assert as_json({"a": value}) == json.dumps({"a": value}, indent=2, ensure_ascii=False) + "\n"

@@ -12,6 +12,7 @@ from rmqlb import AllocationError, MessageQueue, UsageError, allocate, allocate_
 from rmqlb.engine.allocate.consistent_hash import ring_hash
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from tests.support.builders import queues, short
+from tests.support.mismatches import every_case
 
 ids = st.lists(st.text("abc10.@é\U0001f600￮", min_size=1, max_size=8), min_size=1, max_size=12)
 some_queues = st.lists(
@@ -108,7 +109,7 @@ def test_zones_may_be_a_pattern_or_a_function() -> None:
     assert by_pattern == by_function == {"r1-a": both[:2], "r2-a": both[2:]}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("strategy", "given", "text"),
     [
         ("CONSISTENT_HASH", {"virtual_nodes": -1}, "illegal virtualNodeCnt :-1"),
@@ -132,7 +133,7 @@ def test_errors_have_rocketmqs_text(strategy: str, given: dict[str, object], tex
     assert str(raised.value) == text
 
 
-@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM"])
+@every_case("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM"])
 def test_preconditions_are_checked_in_rocketmqs_order(strategy: str) -> None:
     def text(client_id: str, mqs: list[MessageQueue], cids: list[str]) -> str:
         with pytest.raises(AllocationError) as raised:

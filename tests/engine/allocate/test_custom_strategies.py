@@ -27,6 +27,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import assign
 from rmqlb.engine.user_functions import STRATEGY, FromFile
 from tests.support.builders import queues, route
+from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
 IDS = ("10.0.0.1@1", "10.0.0.10@1", "10.0.0.9@1")
@@ -106,12 +107,12 @@ class ByCircle:
         return queues[client_ids.index(client_id) :: len(client_ids)]
 
 
-@pytest.mark.parametrize("strategy", [ByCircle, ByCircle(), ByCircle().allocate], ids=["class", "object", "method"])
+@every_case("strategy", [ByCircle, ByCircle(), ByCircle().allocate], ids=["class", "object", "method"])
 def test_a_class_an_object_and_a_method_do_as_well(strategy: Any) -> None:
     assert allocate(strategy, queues(5), IDS) == allocate("AVG_BY_CIRCLE", queues(5), IDS)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("answer", "told"),
     [
         (lambda queues: None, "returned None"),
@@ -142,7 +143,7 @@ def test_a_queue_that_is_returned_twice_counts_once_as_in_javas_set() -> None:
     assert allocate(twice, queues(4), ["a"]) == {"a": queues(4)}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("strategy", "told"),
     [
         (lambda group: [], "<lambda> does not take 4 arguments"),

@@ -9,6 +9,7 @@ import pytest
 from rmqlb import AllocationError, MessageQueue, allocate, allocate_for
 from rmqlb.engine.allocate.sdks import SDKS
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
+from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
 VECTORS = {name: list(vectors(f"{name}-allocate")) for name in ("go", "cpp")}
@@ -54,7 +55,7 @@ def test_lists_are_sorted_as_the_client_sorts_them(sdk: str) -> None:
     assert any(vector["sortedCidAll"] != sort_client_ids(vector["cidAll"]) for vector in VECTORS[sdk])
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("sdk", "strategy"), dict.fromkeys((name, vector["strategy"]) for name, vector in ALL), ids=lambda value: value
 )
 def test_each_consumer_gets_what_its_client_gives_it(sdk: str, strategy: str) -> None:

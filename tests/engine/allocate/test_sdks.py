@@ -14,6 +14,7 @@ from rmqlb import AllocationError, MessageQueue, UsageError, allocate, allocate_
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.allocate.sdks import SDKS, sdk_named, sdk_of_connection
 from tests.support.builders import queues, short
+from tests.support.mismatches import every_case
 
 ids = st.lists(st.text("abc10.@é\U0001f600￮", min_size=1, max_size=8), min_size=1, max_size=12)
 some_queues = st.lists(
@@ -145,7 +146,7 @@ def test_presorted_lists_are_taken_by_every_library_as_they_stand(presorted: boo
     assert list(shares) == (names if presorted else sorted(names))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "name", "assumed"),
     [
         ("java", "java", False),
@@ -163,7 +164,7 @@ def test_a_version_that_was_not_read_has_the_rules_of_the_nearest(text: str, nam
     assert (guess.sdk.name, guess.assumed) == (name, assumed)
 
 
-@pytest.mark.parametrize("text", ["", "rust", "GO", "java-grpc", "go@", "go@x", "go@2", "@2.1.2"])
+@every_case("text", ["", "rust", "GO", "java-grpc", "go@", "go@x", "go@2", "@2.1.2"])
 def test_what_is_no_library_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         allocate("AVG", queues(1), ["x"], sdk=text)
@@ -171,13 +172,13 @@ def test_what_is_no_library_is_refused(text: str) -> None:
         allocate("AVG", queues(1), ["x"], sdks={"nobody": text})
 
 
-@pytest.mark.parametrize("given_", [{"sdk": 1}, {"sdks": ["go"]}, {"sdks": {"x": 1}}, {"sdks": {1: "go"}}])
+@every_case("given_", [{"sdk": 1}, {"sdks": ["go"]}, {"sdks": {"x": 1}}, {"sdks": {1: "go"}}])
 def test_libraries_of_the_wrong_type_are_refused(given_: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         allocate("AVG", queues(1), ["x"], **given_)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("language", "version", "name", "assumed"),
     [
         ("JAVA", "V5_5_0", "java", False),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from rmqlb import AllocationError, MessageQueue, allocate, allocate_for
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
+from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
 VECTORS = list(vectors("allocate"))
@@ -45,7 +44,7 @@ def test_there_are_1500_vectors_of_every_strategy() -> None:
     assert {vector["strategy"] for vector in VECTORS} == set(JAVA_CLASSES.values())
 
 
-@pytest.mark.parametrize("strategy", sorted({vector["strategy"] for vector in VECTORS}))
+@every_case("strategy", sorted({vector["strategy"] for vector in VECTORS}))
 def test_each_member_gets_what_java_gives_it(strategy: str) -> None:
     for vector in VECTORS:
         if vector["strategy"] == strategy:

@@ -13,6 +13,7 @@ from rmqlb.model.evenness import QueuesPerConsumer
 from rmqlb.model.group import QueueState
 from rmqlb.model.owners import ConsumerQueues, OwnersReport, QueueOwners, StrategyOwners
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 
 def owners(members: Members, **brokers: int) -> dict[str, str]:
@@ -146,7 +147,7 @@ def test_in_a_broadcasting_group_it_is_as_it_should_be_that_each_process_owns_ea
     assert shown.consumers == (ConsumerQueues("x", 2, None), ConsumerQueues("y", 2, None))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("strategy", "settings", "reason"),
     [
         ("AVG", Settings(), "queue 2 is in block 2..2 of consumer 1"),
@@ -184,7 +185,7 @@ def test_the_second_process_of_an_id_is_named_as_the_reason_for_a_queue_without_
         assert "the second process with the id x" in assignment.reasons[unowned[0]]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("strategy", "settings", "reason"),
     [
         ("AVG", Settings(), "consumer 1 of 2 (counted from 0), and only 1 queues"),

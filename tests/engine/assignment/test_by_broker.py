@@ -21,6 +21,7 @@ from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.message_queue import sort_queues
 from tests.engine.consume.groups import owners_at_the_end
 from tests.support.builders import queues, route, short
+from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
 POPS, QUERIES = list(vectors("pop-allocate")), list(vectors("query-assignment"))
@@ -125,14 +126,14 @@ def test_brokers_that_list_other_consumers_answer_otherwise() -> None:
     assert query_assignment(AskedBroker("broker-a", None), "AVG", "T", queues(4), ["y"]) == {"y": None}
 
 
-@pytest.mark.parametrize("strategy", ["CONSISTENT_HASH", "CONFIG", "avg", "PIN"])
+@every_case("strategy", ["CONSISTENT_HASH", "CONFIG", "avg", "PIN"])
 def test_brokers_have_two_strategies(strategy: str) -> None:
     with pytest.raises(UsageError, match="brokers have AVG and AVG_BY_CIRCLE only"):
         assign_pop(strategy, queues(1), ["x"], 1)
     assert query_assignment(AskedBroker("broker-a", ("x",)), strategy, "T", queues(1), ["x"]) == {"x": None}
 
 
-@pytest.mark.parametrize(
+@every_case(
     "wrong",
     [
         lambda: assign_pop(1, queues(1), ["x"], 1),  # type: ignore[arg-type]

@@ -28,6 +28,7 @@ from rmqlb.engine.assignment.detect import (
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, ProxyView, QueueState, Seen, is_grpc
 from tests.support.builders import HERE, group, queues, route
+from tests.support.mismatches import every_case
 
 
 def codes(seen: ConsumerGroup) -> list[str]:
@@ -39,7 +40,7 @@ def test_members_are_sorted_and_keep_their_duplicates() -> None:
     assert rebalanced_members(group("h@1@0@zz a")) == ("a", "h@1@0@zz")  # one is no gRPC client
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("seen", "words"),
     [
         (group("a", message_model="BROADCASTING"), "is BROADCASTING: every consumer reads every queue"),
@@ -162,7 +163,7 @@ def averagely_too(_: str, client_id: str, queues: list[MessageQueue], client_ids
     return queues[client_ids.index(client_id) :: len(client_ids)]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("given", "reported", "others"),
     [
         ("AVG", AVG, ""),
@@ -213,7 +214,7 @@ def test_a_class_of_the_users_own_is_not_guessed() -> None:
         detect_strategy(None, group("a b c", reports=reports), [], Members(("a", "b", "c"), "AVG"))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("java_class", "options"),
     [
         ("AllocateMessageQueueByConfig", "--strategy-option queues=FILE"),

@@ -23,6 +23,7 @@ from rmqlb.errors import DataError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, ProxyView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from tests.support.builders import group, route
+from tests.support.mismatches import every_case
 
 NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
 QUEUE = MessageQueue("T", "x", 0)
@@ -36,7 +37,7 @@ def reports(**told: tuple[bool | None, str | None]) -> dict[str, MemberReport]:
     }
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("told", "modes", "popped"),
     [
         ({"a": (True, ""), "b": (True, "")}, {"T": ("POP",)}, set()),
@@ -103,7 +104,7 @@ def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
     return replace(group(), views=(), seen=Seen("a test", NOW), queues=states, **known)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("seen", "evidence"),
     [
         (unlisted(polling_num=2), "2 receive requests of it wait there"),

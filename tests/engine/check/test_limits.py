@@ -18,6 +18,7 @@ from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from tests.support.builders import HERE, route
+from tests.support.mismatches import every_case
 
 from .clusters import AVG_CLASS, DAY, checked, cluster, members, policy
 
@@ -211,7 +212,7 @@ MEASURED = [
 ]
 
 
-@pytest.mark.parametrize("case", MEASURED, ids=lambda case: f"{case.limit}-{case.bound}-{case.verdict}")
+@every_case("case", MEASURED, ids=lambda case: f"{case.limit}-{case.bound}-{case.verdict}")
 def test_a_limit_that_can_be_measured(case: Case) -> None:
     judgement = one(case.snapshot, case.limit, case.bound)
     assert (judgement.verdict, judgement.value) == (case.verdict, case.value)
@@ -384,7 +385,7 @@ INCOMPLETE = [
 ]
 
 
-@pytest.mark.parametrize("case", INCOMPLETE, ids=lambda case: f"{case.limit}-{case.verdict}-{case.why[:40]}")
+@every_case("case", INCOMPLETE, ids=lambda case: f"{case.limit}-{case.verdict}-{case.why[:40]}")
 def test_what_is_missing_is_never_taken_for_good(case: Case) -> None:
     judgement = one(case.snapshot, case.limit, case.bound)
     assert (judgement.verdict, judgement.value) == (case.verdict, case.value)
@@ -400,8 +401,8 @@ def test_what_is_missing_is_no_reason_of_a_limit_that_holds_whatever_it_is() -> 
 DEALT = ("imbalance", "idle", "unassigned", "duplicateOwners", "movedOnConsumerLoss", "movedOnBrokerLoss", "strategies")
 
 
-@pytest.mark.parametrize("limit", DEALT)
-@pytest.mark.parametrize(
+@every_case("limit", DEALT)
+@every_case(
     ("snapshot", "why"),
     [
         (
@@ -443,7 +444,7 @@ def test_members_that_do_not_say_how_they_consume_are_taken_for_push_consumers()
     assert (judgement.verdict, judgement.basis) == ("passed", "predicted")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("strategy", "by_client", "basis"),
     [
         (AVG_CLASS, True, "predicted"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.check.check import check_policy
@@ -13,6 +12,7 @@ from rmqlb.model.finding import INFO, WARNING, Severity
 from rmqlb.model.policy import GROUP, TOPIC, About, Limit, Policy, Rule, Waiver
 from rmqlb.model.snapshot import Everything, Unread, Wanted
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 from .clusters import DAY, checked, cluster, members, policy
 
@@ -30,7 +30,7 @@ def waived(snapshot_day: date, **fields: str) -> CheckReport:
     return check_policy(UNEVEN, policy(IDLE, waivers=(waiver,)), snapshot_day)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("patterns", "exclude", "names"),
     [
         (("*",), (), ["g", "h"]),
@@ -106,7 +106,7 @@ def test_rocketmqs_own_topics_and_groups_are_left_out() -> None:
     assert verdicts(checked(snapshot, {"minConsumers": 1})) == [("g", "passed")]
 
 
-@pytest.mark.parametrize(("day", "state"), [(-1, "waived"), (0, "waived"), (1, "failed")])
+@every_case(("day", "state"), [(-1, "waived"), (0, "waived"), (1, "failed")])
 def test_a_waiver_counts_to_the_end_of_its_last_day(day: int, state: str) -> None:
     report = waived(DAY + timedelta(days=day), group="g")
     assert verdicts(report) == [("g", state), ("h", "passed")]
@@ -121,14 +121,14 @@ def test_an_expired_waiver_is_reported() -> None:
     assert [(use.state, use.waived) for use in report.waivers] == [("expired", 0)]
 
 
-@pytest.mark.parametrize("fields", [{"group": "h"}, {"group": "none"}, {"topic": "g"}, {"group": "g", "limit": "lag"}])
+@every_case("fields", [{"group": "h"}, {"group": "none"}, {"topic": "g"}, {"group": "g", "limit": "lag"}])
 def test_a_waiver_that_lets_nothing_pass_is_reported(fields: dict[str, str]) -> None:
     report = waived(DAY, **fields)
     assert [finding.code for finding in report.findings] == ["unused-waiver"]
     assert report.outcome == "failed"
 
 
-@pytest.mark.parametrize("fields", [{"group": "[g]"}, {"rule": "r"}, {"rule": "r", "group": "*", "limit": "idle"}])
+@every_case("fields", [{"group": "[g]"}, {"rule": "r"}, {"rule": "r", "group": "*", "limit": "idle"}])
 def test_a_waiver_may_name_a_rule_a_limit_and_patterns(fields: dict[str, str]) -> None:
     report = waived(DAY, **fields)
     assert report.outcome == "passed"
@@ -136,7 +136,7 @@ def test_a_waiver_may_name_a_rule_a_limit_and_patterns(fields: dict[str, str]) -
     assert [(use.state, use.waived) for use in report.waivers] == [("used", 1)]
 
 
-@pytest.mark.parametrize("fields", [{"rule": "r"}, {"rule": "r", "limit": "idle"}, {"group": "*"}])
+@every_case("fields", [{"rule": "r"}, {"rule": "r", "limit": "idle"}, {"group": "*"}])
 def test_no_waiver_covers_what_is_unknown(fields: dict[str, str]) -> None:
     waiver = Waiver("to come", DAY, **fields)
     report = check_policy(UNSEEN, policy(IDLE, waivers=(waiver,)), DAY)
@@ -156,7 +156,7 @@ def test_a_failure_goes_before_what_is_incomplete() -> None:
     assert checked(snapshot, IDLE).outcome == "failed"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("severity", "fail_from", "outcome"),
     [
         (WARNING, "error", "passed"),
@@ -175,7 +175,7 @@ def rule(about: About, *patterns: str) -> Rule:
     return Rule(f"{about}-{patterns}", about, patterns, (Limit("idle" if about == GROUP else "minBrokers", 1),))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("rules", "wanted"),
     [
         ([rule(TOPIC, "a*")], Wanted(owners=False, groups=False)),

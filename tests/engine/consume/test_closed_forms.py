@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from rmqlb.model.group_scenario import SECOND_US, Event, Timers
 from tests.engine.consume.groups import START_US, at, line, seconds, simulate
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 TRIALS = range(25)
 NEW, MIDDLE, OLD = "5.5.0", "5.1.4", "4.9.7"
@@ -66,7 +67,7 @@ def test_a_broker_finds_a_closed_connection_after_close_us_at_the_most() -> None
     assert found == {0, 1}
 
 
-@pytest.mark.parametrize(("start_us", "unread"), [(0, 1.0), (700_000, 0.3), (1_500_000, 0.0)])
+@every_case(("start_us", "unread"), [(0, 1.0), (700_000, 0.3), (1_500_000, 0.0)])
 def test_the_longer_a_process_takes_to_start_the_shorter_its_queues_are_without_owner(
     start_us: int, unread: float
 ) -> None:
@@ -101,7 +102,7 @@ def test_a_loop_that_ran_just_before_waits_until_its_second_is_over(kind: str) -
     assert ends.count(11.0) > len(ends) / 2
 
 
-@pytest.mark.parametrize(("version", "settled"), [(NEW, 1.0), (MIDDLE, 0.0), (OLD, 0.0)])
+@every_case(("version", "settled"), [(NEW, 1.0), (MIDDLE, 0.0), (OLD, 0.0)])
 def test_a_joiner_takes_its_queues_at_once_or_a_second_after_it_was_made(version: str, settled: float) -> None:
     for trial in TRIALS:
         report = simulate(
@@ -119,7 +120,7 @@ def test_a_joiner_takes_its_queues_at_once_or_a_second_after_it_was_made(version
         assert {seconds(each.reads_from_us) for each in took} == {10 + settled + first_pull}
 
 
-@pytest.mark.parametrize("version", [NEW, MIDDLE, OLD])
+@every_case("version", [NEW, MIDDLE, OLD])
 def test_a_join_that_nobody_is_told_of_takes_at_most_one_loop(version: str) -> None:
     longest = 0.0
     for trial in range(100):
@@ -160,7 +161,7 @@ def test_each_part_of_a_lost_host_follows_its_timer() -> None:
         assert 270 <= seconds(report.figures.longest_none_us) <= 303
 
 
-@pytest.mark.parametrize(("version", "retry"), [(NEW, 1.0), (MIDDLE, 0.5), (OLD, 20.0)])
+@every_case(("version", "retry"), [(NEW, 1.0), (MIDDLE, 0.5), (OLD, 20.0)])
 def test_the_lock_of_a_killed_client_holds_its_queues_back_for_up_to_a_minute(version: str, retry: float) -> None:
     """The lock was renewed at most 20 s before, and lives 60 s; then the retry of each version decides."""
     for trial in range(40):

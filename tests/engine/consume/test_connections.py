@@ -20,6 +20,7 @@ from rmqlb.model.group_scenario import SECOND_US, GroupScenario, Timers
 from rmqlb.model.route import BrokerData, TopicRouteData
 from tests.engine.consume.groups import at, seconds, simulate
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 LATENCY_US = 1000
 LATER_US = 10 * SECOND_US
@@ -57,7 +58,7 @@ def greeted(env: GroupEnvironment, client: Client, meanwhile: Callable[[], None]
     return moments
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("connected", "loss", "arrives", "after_us"),
     [
         (True, None, True, 0),
@@ -88,7 +89,7 @@ def test_a_request_takes_longer_on_a_new_connection_and_fails_late_where_a_machi
     assert (broker in client.connections.connected) == (connected or arrives)
 
 
-@pytest.mark.parametrize(("kind", "beats"), [("push", True), ("pull", False), ("lite-pull", False)])
+@every_case(("kind", "beats"), [("push", True), ("pull", False), ("lite-pull", False)])
 def test_a_push_consumer_whose_queues_have_changed_sends_a_heartbeat(kind: ConsumerType, beats: bool) -> None:
     """`RebalancePushImpl.messageQueueChanged`; not when the next rebalance changes nothing."""
     env, client = lone_client(kind=kind)
@@ -262,7 +263,7 @@ def test_messages_take_as_long_as_a_log_normal_curve_tells() -> None:
         ]
 
 
-@pytest.mark.parametrize(("version", "at_once"), [("5.5.0", True), ("5.2.0", True), ("5.1.4", False), ("4.9.8", False)])
+@every_case(("version", "at_once"), [("5.5.0", True), ("5.2.0", True), ("5.1.4", False), ("4.9.8", False)])
 def test_since_5_2_a_broker_that_is_back_hears_a_client_as_soon_as_it_connects(version: str, at_once: bool) -> None:
     """By `onChannelActive`, when c2, who owns all of b, pulls again within a second; before, by the heartbeat every 30 s."""
     soon = 0
@@ -275,9 +276,7 @@ def test_since_5_2_a_broker_that_is_back_hears_a_client_as_soon_as_it_connects(v
     assert soon == 20 if at_once else soon < 5
 
 
-@pytest.mark.parametrize(
-    ("known", "asked"), [((0, 1, 2), {0}), ((0, 2), {0}), ((1, 2), {1, 2}), ((2,), {2}), ((), set())]
-)
+@every_case(("known", "asked"), [((0, 1, 2), {0}), ((0, 2), {0}), ((1, 2), {1, 2}), ((2,), {2}), ((), set())])
 def test_a_brokers_master_is_asked_for_the_members_and_any_slave_without_one(
     known: tuple[int, ...], asked: set[int]
 ) -> None:

@@ -15,6 +15,7 @@ from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.sources.formats.documents import RunningInfoDocument, SubscriptionItem
 from rmqlb.sources.formats.from_documents import member_report
+from tests.support.mismatches import every_case
 
 from .groups import at, line, owners_at_the_end, seconds, simulate
 
@@ -104,7 +105,7 @@ def test_a_lite_pull_consumer_stores_what_it_has_committed() -> None:
     assert again(220, 220, persisted=True) == [0]
 
 
-@pytest.mark.parametrize(("kind", "again_us"), [("push", 0), ("pull", 0), ("lite-pull", 3 * SECOND_US)])
+@every_case(("kind", "again_us"), [("push", 0), ("pull", 0), ("lite-pull", 3 * SECOND_US)])
 def test_a_lite_pull_consumer_commits_every_five_seconds_of_its_life(kind: ConsumerType, again_us: int) -> None:
     """c2 starts at 0, commits at 5 and at 10 s, and leaves at 13 s: what came since 10 s comes again."""
     report = simulate("c1 c2", at("leave", "c2", 13), consumer_type=kind, all_new=True)
@@ -158,7 +159,7 @@ def test_the_warnings_name_the_first_consumer_and_count_the_others() -> None:
     assert texts(twice, "assign")[0].startswith("c1 assigns itself queues")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("properties", "subscribed", "kind"),
     [
         ({"PROP_CONSUME_TYPE": "CONSUME_PASSIVELY"}, ["T"], "push"),

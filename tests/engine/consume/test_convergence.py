@@ -15,6 +15,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Convergence, RebalancePlan
 from rmqlb.model.route import BrokerData
 from tests.support.builders import HERE, route, side
+from tests.support.mismatches import every_case
 
 LAST = "CONSUME_FROM_LAST_OFFSET"
 
@@ -90,7 +91,7 @@ def test_a_join_is_over_within_the_second_pass_of_newer_clients_and_at_once_in_o
     assert 0 < (new.longest_gap_ms or 0) <= (new.max_convergence_ms or 0)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "changes",
     [
         Changes(),
@@ -154,7 +155,7 @@ def reporting(*versions: str | None, language: str | None = "JAVA") -> ConsumerG
     return ConsumerGroup("g", HERE, views=(MemberView(connections, HERE),))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("group", "given", "version", "codes"),
     [
         (None, None, "5.5.0", []),

@@ -9,11 +9,12 @@ from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import SECOND_US, Event
 from tests.engine.consume.groups import at
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 ROUTES = (route(a=4, b=4),)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("events", "complaint"),
     [
         ([at("leave", "c9")], "leave c9: it is not in the group then"),
@@ -70,7 +71,7 @@ def test_restarts_go_down_together_and_may_come_back_under_other_names() -> None
     ]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("before", "after"),
     [
         ("10.0.0.5@1#7000000000999", "10.0.0.5@1#7000000001000"),

@@ -14,6 +14,7 @@ from rmqlb.model.group_report import GroupReport
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 from .groups import at, line, owners_at_the_end, seconds, simulate
 
@@ -66,7 +67,7 @@ def test_it_drops_what_it_had_at_once_and_has_its_share_again_a_second_later() -
             assert seconds(report.figures.settled_us) < 173
 
 
-@pytest.mark.parametrize(("version", "least"), [("5.5.0", 10), ("5.1.4", 0), ("4.9.7", 0)])
+@every_case(("version", "least"), [("5.5.0", 10), ("5.1.4", 0), ("4.9.7", 0)])
 def test_a_connection_that_it_forgets_lets_a_broker_name_it_twice_for_two_minutes(version: str, least: int) -> None:
     """Clients since 5.2.0; the share of the second one is nobody's, by turns with the broker that names it once."""
     twice = 0
@@ -172,7 +173,7 @@ def test_a_broker_that_comes_back_meanwhile_is_read_when_it_goes_on() -> None:
     assert queue.intervals[-1].state == "one"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("events", "complaint"),
     [
         ([at("freeze", "c9")], "freeze c9: it is not in the group then"),

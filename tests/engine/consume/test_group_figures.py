@@ -19,6 +19,7 @@ from rmqlb.model.group_report import GroupFigures, GroupReport
 from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.rollout import Rollout
 from tests.support.group_builders import choice, trials
+from tests.support.mismatches import every_case
 
 
 def report(**given: int | None) -> GroupReport:
@@ -65,7 +66,7 @@ def test_the_hint_names_each_figure_once() -> None:
     assert len(names) == len(set(names)) > 5
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value"),
     [
         ("convergence-ms>0", 2500),
@@ -102,7 +103,7 @@ def test_a_group_that_does_not_settle_takes_longer_than_anything() -> None:
         assert (tried.value, tried.met) == (None, met)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("field", "names"),
     [
         ("queues_with_gap_at_end", ["longest-gap-ms", "total-gap-ms"]),
@@ -127,7 +128,7 @@ def test_an_unknown_rate_leaves_the_condition_open() -> None:
     assert try_on_group_trials(parse_condition("redelivered>0", GROUP_FIGURES), trials()).met is None
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value"),
     [
         ("total-gap-ms>0", 2000),

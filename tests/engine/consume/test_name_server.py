@@ -13,12 +13,13 @@ from rmqlb.model.group_scenario import SECOND_US, Event, Timers
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from tests.engine.consume.groups import at, simulate
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 QUEUES = tuple(QueueData(name, 2, 2, 6) for name in ("a", "b"))
 ADDRESSES = tuple(BrokerData("c", name, {0: f"{name}:10911"}) for name in ("a", "b"))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("queues", "addresses", "left", "brokers"),
     [
         (QUEUES, ADDRESSES, ["b"], ("b",)),

@@ -6,21 +6,22 @@ import pytest
 
 from rmqlb.engine.consume.pull_from_where import pull_from_where, start_of
 from rmqlb.model.group import QueueState
+from tests.support.mismatches import every_case
 
 LAST = ("CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST", "CONSUME_FROM_MIN_OFFSET")
 FIRST, TIMESTAMP = "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"
 NORMAL, RETRY = "OrderEvents", "%RETRY%order-svc"
 
 
-@pytest.mark.parametrize("where", [*LAST, "CONSUME_FROM_MAX_OFFSET", FIRST, TIMESTAMP])
-@pytest.mark.parametrize("topic", [NORMAL, RETRY])
+@every_case("where", [*LAST, "CONSUME_FROM_MAX_OFFSET", FIRST, TIMESTAMP])
+@every_case("topic", [NORMAL, RETRY])
 def test_a_stored_offset_is_where_it_starts(where: str, topic: str) -> None:
     for stored in (0, 1, 10**12):
         start = pull_from_where(where, stored, topic=topic, end=5)
         assert (start.rule, start.offset) == ("stored", stored)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("where", "topic", "rule", "offset"),
     [
         *((where, NORMAL, "end", 70) for where in LAST),
@@ -56,7 +57,7 @@ def test_a_reported_zero_may_mean_that_nothing_is_stored() -> None:
     assert (empty.rule, empty.offset) == ("stored", 0)
 
 
-@pytest.mark.parametrize("stored", [-1, -2, -(2**63)])
+@every_case("stored", [-1, -2, -(2**63)])
 def test_an_offset_below_0_that_is_stored_is_none(stored: int) -> None:
     """`ConsumerManageProcessor.queryConsumerOffset` answers all of them as it answers a queue without an offset."""
     state = QueueState(broker_offset=100, consumer_offset=stored)
@@ -65,7 +66,7 @@ def test_an_offset_below_0_that_is_stored_is_none(stored: int) -> None:
     assert start_of(state, FIRST, topic=NORMAL).offset == 0
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("end", "stored", "lag"),
     [(100, 60, 40), (100, 0, 100), (100, -1, 100), (100, -2, 100), (5, 9, 0), (-1, -1, 0), (None, 3, None)],
 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-import pytest
-
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.clock import Clock, until_next_tick
@@ -23,6 +21,7 @@ from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
 from rmqlb.model.route import TopicRouteData
 from tests.engine.consume.groups import at, simulate
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 HOUR_US = 3600 * SECOND_US
 TWO_TOPICS = (route("T", a=4, b=4), route("U", b=3))
@@ -93,7 +92,7 @@ RARE_RENEWALS = Timers(lock_renewal_us=200 * SECOND_US, lock_life_us=250 * SECON
 FROZEN = (at("freeze", "y"), at("unfreeze", "y", 4_000), at("freeze", "x", 5_000), LATE)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("client_ids", "events", "more"),
     [
         ("x y z", (LATE,), {}),
@@ -142,7 +141,7 @@ def test_all_is_as_after_every_step(client_ids: str, events: tuple[Event, ...], 
     assert skipped.all_of_it() == stepped.all_of_it()
 
 
-@pytest.mark.parametrize("down", range(10, 30, 2))
+@every_case("down", range(10, 30, 2))
 def test_locks_that_a_broker_has_lost_are_waited_for(down: float) -> None:
     """It is back after half a second and knows the members at once, but their locks by the next renewal only."""
     events = at("broker-down", "b", down), at("broker-up", "b", down + 0.5)
@@ -151,19 +150,19 @@ def test_locks_that_a_broker_has_lost_are_waited_for(down: float) -> None:
     assert skipped.steps < stepped.steps
 
 
-@pytest.mark.parametrize("more", [{}, {"orderly": True}, {"broadcasting": True}, {"latency_us": 300_000}])
+@every_case("more", [{}, {"orderly": True}, {"broadcasting": True}, {"latency_us": 300_000}])
 def test_quiet_time_takes_few_steps(more: dict[str, Any]) -> None:
     skipped, stepped = both("x y z", LATE, **more)
     assert skipped.steps * 10 < stepped.steps
 
 
-@pytest.mark.parametrize("more", [{}, {"orderly": True}, {"broadcasting": True}])
+@every_case("more", [{}, {"orderly": True}, {"broadcasting": True}])
 def test_it_does_so_beside_a_frozen_member(more: dict[str, Any]) -> None:
     skipped, stepped = both("x y z", at("freeze", "y"), LATE, **more)
     assert skipped.steps * 5 < stepped.steps
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("events", "more"),
     [
         ((at("broker-loss", "b"), LATE), {"routes": (route("T", a=4), route("U", b=3))}),
@@ -236,7 +235,7 @@ class Busy:
         return [*fixed, IdleTimer(2, 2 * self.waits[2], lambda over, _: over + self.periods[2], picks=True)]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every_case("seed", range(12))
 def test_timers_of_one_member_draw_in_the_order_of_time(seed: int) -> None:
     busy = Busy(seed)
     timers, _ = go_on(busy.timers(), Ways(busy.ahead), 2000)

@@ -13,6 +13,7 @@ from rmqlb.model.group import ConsumerGroup, QueueState
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from tests.support.builders import group, queues, route
+from tests.support.mismatches import every_case
 
 EARLIER = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = EARLIER + timedelta(minutes=1)
@@ -26,7 +27,7 @@ def test_a_topics_rate_is_dealt_evenly() -> None:
     assert spread_evenly({"T": 6.0}, [route()]) == {}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("event", "more"),
     [
         (Event("route-change", 1, "T", read_queues=3, write_queues=3), [("a", 2), ("b", 1), ("b", 2)]),
@@ -63,7 +64,7 @@ def test_queues_after_one_whose_end_is_unknown_have_rates_too(
     assert observed_rates(ends(*now), ends(*then), (MINUTE, EARLIER), QUEUES, "then.json") == {QUEUES[1]: 1.0}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("now", "then", "taken", "error"),
     [
         (ends(100), ends(40), (MINUTE, None), "then.json does not report when it was taken"),

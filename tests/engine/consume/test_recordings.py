@@ -10,6 +10,7 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
+from tests.support.mismatches import every_case
 from tests.support.rebalance_comparison import (
     TOLERANCE_US,
     Change,
@@ -31,7 +32,7 @@ FEW = 100
 """Where measured times are to lie within those of the trials: the fewer, the narrower."""
 
 
-@pytest.mark.parametrize("name", [*NAMES, *FREEZES, LITE_PULL])
+@every_case("name", [*NAMES, *FREEZES, LITE_PULL])
 def test_what_java_clients_went_through_is_what_the_simulation_foretells(name: str) -> None:
     recording = saved(name)
     comparisons = compared(recording, FEW)
@@ -39,7 +40,7 @@ def test_what_java_clients_went_through_is_what_the_simulation_foretells(name: s
     assert disagreements(comparisons) == []
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "changed"),
     [
         ("5.5.0-stale-after-crash", {"version": "5.1.4"}),
@@ -58,7 +59,7 @@ def test_other_rules_foretell_something_else(name: str, changed: dict[str, objec
     assert disagreements(compared(told_otherwise, FEW))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every_case("name", NAMES)
 def test_the_first_pull_comes_as_long_after_the_take_as_in_the_recording(name: str) -> None:
     recording = saved(name)
     lived = recording.lived
@@ -190,7 +191,7 @@ def _owners(window: Window) -> set[str]:
     return {client_id for client_id, owns in balance.items() if owns}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("simulated", "agrees"),
     [
         ([f"+c{number}" for number in range(100)], True),  # every order is one of a hundred

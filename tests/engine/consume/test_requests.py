@@ -12,6 +12,7 @@ from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
 from tests.engine.consume.groups import at, line, owners_at_the_end, seconds, simulate
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 LOST = at("broker-loss", "b", 10), at("join", "c2", 12)
 """The NameServers name the lost broker until two minutes have passed, so that the one that joins asks it."""
@@ -20,7 +21,7 @@ LOST = at("broker-loss", "b", 10), at("join", "c2", 12)
 REFUSED = [f"cannot take b:{number}: no offset from broker b" for number in range(4)]
 
 
-@pytest.mark.parametrize("trial", range(10))
+@every_case("trial", range(10))
 def test_a_queue_whose_offset_is_not_told_is_not_taken(trial: int) -> None:
     """c2's half is what the lost broker has: it asks queue by queue, pass after pass, and owns nothing of it."""
     report = simulate("c1", *LOST, trial=trial, explain=True, until_us=60 * SECOND_US)
@@ -46,7 +47,7 @@ def test_a_broker_name_without_a_master_gives_no_lock_and_takes_none_back() -> N
     assert owners_at_the_end(report) == {"a0": ("c1",), "a1": ("c1",), "a2": (), "a3": ()}
 
 
-@pytest.mark.parametrize(("version", "lag", "after"), [("4.9.7", 3, 20), ("4.9.7", 0, 0), ("5.5.0", 3, 0)])
+@every_case(("version", "lag", "after"), [("4.9.7", 3, 20), ("4.9.7", 0, 0), ("5.5.0", 3, 0)])
 def test_older_clients_keep_the_lock_of_a_queue_with_cached_messages(version: str, lag: int, after: float) -> None:
     """`ProcessQueue.hasTempMessage`: `unlockDelay` gives the lock back 20 s after the queue; c2 takes a2 and a3."""
     states = {queue: QueueState(broker_offset=9, consumer_offset=9 - lag) for queue in route(a=4).subscribe_queues()}
@@ -94,7 +95,7 @@ def test_a_logical_queue_that_no_broker_serves_is_taken_after_a_question_to_the_
     assert (taken[0] < taken[1]) == (latency_us > 0), "one after the other, each after its answer"
 
 
-@pytest.mark.parametrize("version", ["5.5.0", "5.2.0", "4.9.7"])
+@every_case("version", ["5.5.0", "5.2.0", "4.9.7"])
 def test_a_topic_without_a_route_does_not_hurry_the_loop(version: str) -> None:
     """`RebalanceImpl.doRebalance` takes it for balanced: the next pass comes after 20 s, not after one."""
     nowhere = TopicRouteData("U", (), ())

@@ -15,6 +15,7 @@ from rmqlb.model.group_report import GroupReport
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
 from tests.engine.consume.groups import at, line, owners_at_the_end, seconds
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 
 def simulate(
@@ -52,7 +53,7 @@ def test_a_consumer_that_joins_rebalances_and_pulls_at_once(sdk: str) -> None:
     assert said(java, "c", "pull")[0] - said(java, "c", "take")[0] == pytest.approx(0.5, abs=0.02)
 
 
-@pytest.mark.parametrize(("sdk", "every"), [("go", 20), ("cpp", 10), ("java", 20)])
+@every_case(("sdk", "every"), [("go", 20), ("cpp", 10), ("java", 20)])
 def test_a_change_that_nobody_is_told_of_is_seen_at_the_next_interval(sdk: str, every: int) -> None:
     """New queues come with a route poll, after which each waits for its own next rebalance."""
     waits = []

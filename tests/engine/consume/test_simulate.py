@@ -28,6 +28,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
 from tests.engine.consume.groups import at, line, owners_at_the_end, seconds, simulate
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 VERSIONS = ("5.5.0", "5.3.1", "5.1.4", "4.9.7")
 STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
@@ -189,9 +190,7 @@ def test_trials_are_the_simulations_of_their_numbers() -> None:
     assert trials.converged == 20
 
 
-@pytest.mark.parametrize(
-    ("number", "median", "p95"), [(1, 1, 1), (2, 1, 2), (3, 2, 3), (20, 10, 19), (21, 11, 20), (500, 250, 475)]
-)
+@every_case(("number", "median", "p95"), [(1, 1, 1), (2, 1, 2), (3, 2, 3), (20, 10, 19), (21, 11, 20), (500, 250, 475)])
 def test_quantiles_are_the_smallest_value_that_so_many_trials_do_not_exceed(number: int, median: int, p95: int) -> None:
     """Trials that have taken 1, 2, 3, … queues."""
     one = simulate("c1").figures
@@ -237,7 +236,7 @@ def test_the_time_may_be_given() -> None:
         simulate("c1 c2", until_us=0)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("scenario", "complaint"),
     [
         *(
@@ -257,7 +256,7 @@ def test_times_and_rates_that_make_no_sense_are_refused(scenario: GroupScenario,
         simulate_group("g", Members(("c1",), "AVG"), (route(a=4),), scenario)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("timer", "more"),
     [
         ("rebalance-wait", {"client_version": "5.1.0", "latency_us": 0}),
@@ -278,7 +277,7 @@ def test_what_would_go_on_without_time_passing_is_refused(timer: str, more: dict
     assert simulate("c1 c2", at("join", "c3"), timers=shortest, until_us=20_000, **more).end_us == 20_000
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("timers", "version"),
     [
         (Timers(notify_batch_us=0), "5.5.0"),
@@ -406,7 +405,7 @@ def test_broadcasting_members_own_everything() -> None:
     assert {takeover.start.rule for each in report.timelines for takeover in each.takeovers} == {"end"}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("consume_from", "rule", "offset"),
     [
         ("CONSUME_FROM_LAST_OFFSET", "end", 120),
@@ -453,7 +452,7 @@ def test_nobody_is_told_of_members_of_a_broadcasting_group() -> None:
     assert not [step for step in report.steps if step.what == "wake"]
 
 
-@pytest.mark.parametrize("version", ["4.9.7", "5.1.4", "5.3.1"])
+@every_case("version", ["4.9.7", "5.1.4", "5.3.1"])
 def test_orderly_broadcasting_members_of_old_clients_wait_for_each_others_locks(version: str) -> None:
     """Seen with running members of 4.9.7 and 5.1.4: a lock lives for 60 s, and then one of those that wait gets it."""
     report = simulate(
@@ -465,7 +464,7 @@ def test_orderly_broadcasting_members_of_old_clients_wait_for_each_others_locks(
     assert {len(owners) for owners in owners_at_the_end(report).values()} == {3}
 
 
-@pytest.mark.parametrize("version", ["5.3.2", "5.4.0", "5.5.0"])
+@every_case("version", ["5.3.2", "5.4.0", "5.5.0"])
 def test_orderly_broadcasting_members_of_new_clients_ask_for_no_lock(version: str) -> None:
     report = simulate(
         "c1", at("join", "c2", 10), at("join", "c3", 12), broadcasting=True, orderly=True, client_version=version
@@ -530,7 +529,7 @@ def test_a_group_that_cannot_settle_says_so() -> None:
     assert report.end_us >= SECOND_US
 
 
-@pytest.mark.parametrize(("version", "least", "most"), [("5.5.0", 6, 12), ("5.2.0", 90, 200), ("4.9.7", 6, 12)])
+@every_case(("version", "least", "most"), [("5.5.0", 6, 12), ("5.2.0", 90, 200), ("4.9.7", 6, 12)])
 def test_a_topic_without_queues_leaves_members_with_what_they_have(version: str, least: int, most: int) -> None:
     """5.5.0 stops before it asks for the members; before, AVG throws, which since 5.2.0 is tried again every second."""
     gone = at("route-change", "T", 0, read_queues=0)

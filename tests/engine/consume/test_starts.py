@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from rmqlb.engine.consume.pull_from_where import start_of
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.engine.consume.starts import new_queues, start_questions, timestamps, with_starts
@@ -18,6 +16,7 @@ from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.snapshot import OffsetQuestion
 from tests.support.builders import HERE, route, side
+from tests.support.mismatches import every_case
 
 LAST, FIRST, TIMESTAMP = "CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"
 RULES = {LAST: "end", FIRST: "beginning", TIMESTAMP: "timestamp"}
@@ -36,7 +35,7 @@ def queue(queue_id: int, broker: str = "x") -> MessageQueue:
     return MessageQueue("T", broker, queue_id)
 
 
-@pytest.mark.parametrize("consume_from", [LAST, FIRST, TIMESTAMP])
+@every_case("consume_from", [LAST, FIRST, TIMESTAMP])
 def test_the_queues_of_a_new_broker_start_at_0_by_every_rule(consume_from: str) -> None:
     before = side("a b", route(x=2))
     plan = planned(before, Changes(add_brokers=(NewBroker("y", 2),)))
@@ -107,7 +106,7 @@ def report(client_id: str, text: str | None, started_at: datetime | None = None)
     return MemberReport(client_id, consume_timestamp=text, started_at=at)
 
 
-@pytest.mark.parametrize("hours", [-12, -3.5, 0, 5.75, 8, 14])
+@every_case("hours", [-12, -3.5, 0, 5.75, 8, 14])
 def test_a_text_that_the_consumer_made_for_itself_tells_its_zone(hours: float) -> None:
     """`DefaultMQPushConsumer.consumeTimestamp`: 30 minutes before the consumer was made, by its own clock."""
     made = NOON + timedelta(milliseconds=1400)
@@ -116,7 +115,7 @@ def test_a_text_that_the_consumer_made_for_itself_tells_its_zone(hours: float) -
     assert found == (ms(NOON - timedelta(minutes=30) + timedelta(seconds=1)),)
 
 
-@pytest.mark.parametrize(("late_ms", "moments"), [(0, 1), (3000, 1), (3001, 2)])
+@every_case(("late_ms", "moments"), [(0, 1), (3000, 1), (3001, 2)])
 def test_a_text_is_the_consumer_s_own_when_it_was_made_within_three_seconds(late_ms: int, moments: int) -> None:
     """Half an hour before the start, or up to three seconds earlier, as the clock of London shows it."""
     start = NOON + timedelta(milliseconds=late_ms)
@@ -130,9 +129,7 @@ def test_a_text_that_was_set_may_be_of_any_zone() -> None:
     assert timestamps(reports, ["a"]) == (ms(midnight - timedelta(hours=14)), ms(midnight + timedelta(hours=12)))
 
 
-@pytest.mark.parametrize(
-    "text", [None, "", "yesterday", "20261301000000", "2026110100000", "２０２６１１０１００００００"]
-)
+@every_case("text", [None, "", "yesterday", "20261301000000", "2026110100000", "２０２６１１０１００００００"])
 def test_a_text_that_is_no_time_tells_nothing(text: str | None) -> None:
     assert timestamps({"a": report("a", text, NOON)}, ["a"]) == ()
 

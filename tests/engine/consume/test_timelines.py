@@ -10,6 +10,7 @@ from rmqlb.engine.consume.timelines import figures, timelines
 from rmqlb.model.group_report import Interval, OwnerState, QueueTimeline
 from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.message_queue import MessageQueue
+from tests.support.mismatches import every_case
 
 QUEUE = MessageQueue("T", "a", 0)
 
@@ -78,7 +79,7 @@ def test_a_stored_offset_is_there_after_half_of_a_round_trip(taken_at: int, agai
     assert [takeover.again for takeover in line.takeovers] == [again]
 
 
-@pytest.mark.parametrize(("since", "again"), [(0, [0, 30]), (-1, [0]), (-500, [0])])
+@every_case(("since", "again"), [(0, [0, 30]), (-1, [0]), (-500, [0])])
 def test_where_an_owner_from_before_the_start_began_is_not_known(since: int, again: list[int]) -> None:
     """One that came at 0 began there, and its 30 come again; of one from before only what it stored is known."""
     first = hold("c1", since, 30, persisted=False)

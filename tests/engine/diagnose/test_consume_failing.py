@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -16,6 +15,7 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from tests.engine.diagnose.consuming import Reporting, earlier, watched
 from tests.engine.diagnose.running import diagnosed, grave
 from tests.engine.diagnose.watched_faults import FAILS, PAIR, Looks
+from tests.support.mismatches import every_case
 
 RETRY = MessageQueue("%RETRY%g", "a", 0)
 
@@ -74,7 +74,7 @@ def test_the_growth_of_the_retry_topic_is_evidence_where_it_is_known() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("rates", "answer"),
     [
         ([(0, 83)] * 3, "error"),
@@ -92,7 +92,7 @@ def test_from_which_share_of_failures_on(rates: list[tuple[float, float]], answe
     assert found == answer
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("retries", "answer"),
     [((0, 30), "error"), ((0, 0), "error"), ((30, 0), "in order")],  # the last ones fail once and are consumed then
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.diagnose.lags import QueueLag
@@ -42,6 +41,7 @@ from tests.engine.diagnose.watched_faults import (
     of,
 )
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 OF_REPORTS = (
     *("blocked-consumer", "head-blocked", "pull-stopped", "lock-lost"),
@@ -150,7 +150,7 @@ def test_consumers_that_do_not_report_are_named() -> None:
     assert "y did not report them" in reason(one_silent, "blocked-consumer")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("field", "code", "text"),
     [
         ("cached", "blocked-consumer", "x does not report how many messages it has pulled"),

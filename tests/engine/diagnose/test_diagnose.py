@@ -19,6 +19,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, Everything, Unread, Wanted
 from rmqlb.sources.dump.source import DumpSource
 from tests.engine.diagnose.running import Process, diagnosed, grave, running
 from tests.support.builders import route, short
+from tests.support.mismatches import every_case
 
 SECOND_TOPIC = (route(a=4, b=4), route("U", a=4, b=4))
 BOTH = ("T", "U")
@@ -45,7 +46,7 @@ def finding(found: Diagnosis, code: str) -> GroupFinding:
     return one
 
 
-@pytest.mark.parametrize("code", FAULTS)
+@every_case("code", FAULTS)
 def test_a_fault_is_named_first_and_alone(code: str) -> None:
     found = diagnosed(FAULTS[code])
     assert grave(found) == [code]
@@ -53,7 +54,7 @@ def test_a_fault_is_named_first_and_alone(code: str) -> None:
     assert found.outcome == "found"
 
 
-@pytest.mark.parametrize("code", [code for code in FAULTS if code != "no-consumer-online"])
+@every_case("code", [code for code in FAULTS if code != "no-consumer-online"])
 def test_acting_on_a_single_cause_fixes_all(code: str) -> None:
     explains = finding(diagnosed(FAULTS[code]), code).explains
     assert explains is not None
@@ -61,7 +62,7 @@ def test_acting_on_a_single_cause_fixes_all(code: str) -> None:
     assert (explains.unassigned_after, explains.duplicate_owners_after) == (0, 0)
 
 
-@pytest.mark.parametrize("code", FAULTS)
+@every_case("code", FAULTS)
 def test_each_rule_answers_once(code: str) -> None:
     found = diagnosed(FAULTS[code])
     lists = ({f.code for f in found.findings}, {c.code for c in found.consequences}, set(found.checked))
@@ -168,7 +169,7 @@ TWO_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", TWO_FAULTS)
+@every_case("name", TWO_FAULTS)
 def test_two_faults_at_once_are_both_named(name: str) -> None:
     snapshot, codes = TWO_FAULTS[name]
     found = diagnosed(snapshot)

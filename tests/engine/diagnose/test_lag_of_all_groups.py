@@ -17,6 +17,7 @@ from tests.engine.diagnose.running import AT, Process, diagnosed, grave, running
 from tests.engine.diagnose.test_state import changed
 from tests.engine.diagnose.watched_faults import PAIR, PAUSED, Looks, of
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 MINUTES_5 = (-300, -150, 0)
 
@@ -160,7 +161,7 @@ def test_lag_of_a_group_without_consumers_comes_of_that() -> None:
 # -- what other rules say
 
 
-@pytest.mark.parametrize("age_s", [60, 100, 200])
+@every_case("age_s", [60, 100, 200])
 def test_queues_that_stall_by_other_tags_come_of_the_tags_at_every_age(age_s: int) -> None:
     pair = running(Process("x", takes="red", age_s=age_s), Process("y", takes="blue", age_s=age_s))
     looks = []

@@ -10,9 +10,10 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from tests.engine.diagnose.running import Process, diagnosed, grave, running
 from tests.engine.diagnose.test_diagnose import HASH, changed, finding
 from tests.support.builders import route, short
+from tests.support.mismatches import every_case
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("strategy", "language"),
     [("AVG", "GO"), ("AVG", "CPP"), ("AVG", "PYTHON"), ("AVG", "RUST"), ("AVG_BY_CIRCLE", "GO")],
 )

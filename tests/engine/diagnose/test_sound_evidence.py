@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
@@ -33,6 +32,7 @@ from tests.engine.diagnose.watched_faults import (
     stops_at,
 )
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 MOST_FACTS = 10
 ALL: dict[str, Looks] = {**WATCHED_FAULTS, **{name: looks for name, (looks, _) in WATCHED_PAIRS.items()}}
@@ -54,7 +54,7 @@ def unproven(found: Diagnosis) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", ALL)
+@every_case("name", ALL)
 def test_each_figure_reaches_its_threshold(name: str) -> None:
     found = of_looks(ALL[name])
     assert unproven(found) == []
@@ -82,7 +82,7 @@ def test_a_listener_that_takes_no_time_is_no_measure() -> None:
     assert [each.code for each in of_looks(watched(PAIR, of("x", SLOW), quick)).findings] == ["lag-growing"]
 
 
-@pytest.mark.parametrize("does", [HEAD, UNPULLED, BLOCKED])
+@every_case("does", [HEAD, UNPULLED, BLOCKED])
 def test_many_queues_of_many_consumers_need_few_facts(does: Doing) -> None:
     eight = running(*(Process(f"c{number}") for number in range(8)), routes=(route(a=12, b=12),))
     doing = {(i, queue): does for queue, state in eight.groups["g"].queues.items() for i in state.owners or ()}

@@ -31,6 +31,7 @@ from tests.engine.diagnose.watched_faults import (
     slower,
     stops_at,
 )
+from tests.support.mismatches import every_case
 
 NOW = Doing(pulled_at=lambda t: t + 0.5)
 X, Y = owned(PAIR, "x")[0], owned(PAIR, "y")[0]
@@ -103,7 +104,7 @@ def test_one_queue_that_is_consumed_shows_a_listener_that_returns() -> None:
     assert answer(seen({**some, ("x", X): taken}), "blocked-consumer") == "error"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("call_ms", "span_s", "expected"),
     [
         (20.0, 8, "error"),
@@ -238,7 +239,7 @@ def test_an_orderly_consumer_stops_at_a_message_that_fails_or_hangs() -> None:
 # --- flow-control
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("does", "orderly", "expected"),
     [
         (replace(SLOW, pulled=lambda t: SLOW.done(t) + 1001), False, "warning"),
@@ -440,7 +441,7 @@ def test_no_consumer_is_slow_where_the_lag_of_all_grows() -> None:
 # --- lag
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("looks", "expected"),
     [
         ((-20, -10, 0), "warning"),
@@ -469,7 +470,7 @@ def group_with(offsets: list[tuple[int, int]], **changes: object) -> Looks:
     return tuple(replace(last, taken_at=None, groups={"g": at(number, *pair)}) for number, pair in enumerate(offsets))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("offsets", "growing", "stalled"),
     [
         # 10 messages per second consumed: 70 are committed late. 600 and more of 15 per second are 40 s.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rmqlb.engine.diagnose.looks import wants_another
 from tests.engine.diagnose.consuming import Reporting, earlier, watched
 from tests.engine.diagnose.running import diagnosed, evidence_of, grave
 from tests.engine.diagnose.watched_faults import ORDERLY, PAIR, WATCHED_FAULTS, WATCHED_PAIRS, Looks
+from tests.support.mismatches import every_case
 
 CONSEQUENCES = {
     "frozen-consumer": {"lag-stalled"},
@@ -25,7 +24,7 @@ CONSEQUENCES = {
 }
 
 
-@pytest.mark.parametrize("code", WATCHED_FAULTS)
+@every_case("code", WATCHED_FAULTS)
 def test_a_fault_is_named_alone_and_what_comes_of_it_is_not_a_cause(code: str) -> None:
     looks = WATCHED_FAULTS[code]
     found = diagnosed(looks[-1], earlier=earlier(looks))
@@ -34,7 +33,7 @@ def test_a_fault_is_named_alone_and_what_comes_of_it_is_not_a_cause(code: str) -
     assert {each.code: each.causes for each in found.consequences} == dict.fromkeys(CONSEQUENCES[code], (code,))
 
 
-@pytest.mark.parametrize("name", WATCHED_PAIRS)
+@every_case("name", WATCHED_PAIRS)
 def test_two_faults_at_once_are_both_named(name: str) -> None:
     looks, codes = WATCHED_PAIRS[name]
     assert set(grave(diagnosed(looks[-1], earlier=earlier(looks)))) == codes
@@ -48,7 +47,7 @@ HEALTHY = {
 }
 
 
-@pytest.mark.parametrize("name", HEALTHY)
+@every_case("name", HEALTHY)
 def test_a_healthy_group_is_in_order_after_two_looks(name: str) -> None:
     looks = HEALTHY[name]
     for some in (looks, looks[1:]):
@@ -56,7 +55,7 @@ def test_a_healthy_group_is_in_order_after_two_looks(name: str) -> None:
         assert (found.outcome, found.findings, found.unknown) == ("inOrder", (), ())
 
 
-@pytest.mark.parametrize("name", HEALTHY)
+@every_case("name", HEALTHY)
 def test_one_look_finds_nothing_and_wants_another(name: str) -> None:
     last = HEALTHY[name][-1]
     assert grave(diagnosed(last)) == []

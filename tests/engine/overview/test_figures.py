@@ -14,6 +14,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.groups import GroupLine
 from tests.engine.check.clusters import cluster, members
+from tests.support.mismatches import every_case
 
 FINE = members("x y", name="fine", owners="x x y y", lag={0: 5, 1: 0, 2: 0, 3: 0})
 BAD = members("x x", name="bad", owners="x x - -", lag={0: 1, 1: 0, 2: 0, 3: 0})
@@ -29,7 +30,7 @@ def tried(text: str, *groups: ConsumerGroup) -> tuple[float | None, bool | None]
     return found.value, found.met
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "value", "met"),
     [
         ("groups-with-errors>0", 1, True),
@@ -81,7 +82,7 @@ TWO = GroupLine(
 )
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "of_one", "of_both"),
     [
         ("consumers", 3, None),
@@ -102,7 +103,7 @@ def test_each_figure_of_groups_is_its_own(name: str, of_one: float, of_both: flo
         assert try_on_groups(parse_condition(f"{name}>0", GROUPS_FIGURES), (TWO, ONE)).value == of_both
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "broadcasting", "pop", "proxy", "offline"),
     [
         ("lag", 600, 606, 606, 606),

@@ -18,6 +18,7 @@ from rmqlb.engine.plan.changes import (
 )
 from rmqlb.model.route import BrokerData, TopicQueueMappingInfo
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 
 def counts(data: TopicRouteData) -> dict[str, tuple[int, int]]:
@@ -39,7 +40,7 @@ def test_a_number_removes_from_the_end_of_the_sorted_members() -> None:
     assert change_members(["d", "c", "b", "a"], Changes(remove=(1, "a", 1))) == ("b",)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("scale_to", "members"),
     [
         (4, ("a", "b", "c", "placeholder-01")),
@@ -73,7 +74,7 @@ def test_removing_one_of_two_processes_with_an_id_leaves_the_other() -> None:
     assert change_members(["a", "b", "a"], Changes(remove=("a", "a"))) == ("b",)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("changes", "problem"),
     [
         (Changes(add=("a",)), "--add a: it is already in the group"),
@@ -109,7 +110,7 @@ def test_a_lost_broker_is_lost_to_the_topics_that_it_has() -> None:
         change_routes([one, static], Changes(remove_brokers=("a",)))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("topics", "problem"),
     [
         ("T", "--remove-broker c: topic T has no such broker"),
@@ -180,7 +181,7 @@ def test_queue_counts_change_for_one_broker_or_all() -> None:
     assert counts(change_route(route(a=4, b=4), changes)) == {"a": (6, 1), "b": (4, 1)}
 
 
-@pytest.mark.parametrize(
+@every_case(
     "changes",
     [
         Changes(remove_brokers=("z",)),

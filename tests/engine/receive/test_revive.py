@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
@@ -14,6 +13,7 @@ from rmqlb.engine.receive.comeback import again_after_us
 from rmqlb.engine.receive.recorder import Message
 from rmqlb.engine.receive.revive import IDLE_US, ReviveService, TimerWheel
 from rmqlb.model.receive_scenario import INVISIBLE_US, SECOND_US, ReceiveScenario
+from tests.support.mismatches import every_case
 
 MS = 1000
 EXACT = TimerWheel(0, 0)
@@ -82,7 +82,7 @@ BY_HAND = {
 }
 
 
-@pytest.mark.parametrize("name", BY_HAND)
+@every_case("name", BY_HAND)
 def test_messages_are_brought_back_as_worked_out_by_hand(name: str) -> None:
     takes, expected = BY_HAND[name]
     assert brought_back(takes) == expected

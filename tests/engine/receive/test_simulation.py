@@ -23,6 +23,7 @@ from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import Failure, Moment, Reaction
 from tests.engine.receive.scenarios import MINUTE_US, TWO, rates, refused, silent
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 LOADED = ReceiveScenario(rates=rates(TWO, a=3, b=3), duration_us=3 * MINUTE_US)
 
@@ -115,7 +116,7 @@ def test_a_run_that_measures_fewer_messages_gives_these_the_same_waits() -> None
             ]
 
 
-@pytest.mark.parametrize("loops", [1, 2, 4])
+@every_case("loops", [1, 2, 4])
 def test_the_end_of_a_run_makes_no_message_wait(loops: int) -> None:
     busy = ReceiveScenario(loops=loops, rates=rates(TWO, a=25, b=25), messages=1000)
     waits = [simulate_receive(TWO, busy, trial=trial).wait for trial in range(20)]
@@ -151,7 +152,7 @@ def test_arrivals_end_when_nobody_lives_or_the_measured_ones_take_too_long() -> 
 TWO_OF_FOUR = (QueueRate("a", 0, Fraction(50)), QueueRate("a", 1, Fraction(50)))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("version", "favoured"),
     [("5.1.4", 0), ("5.2.0", 0), ("5.3.3", 0), ("5.3.4", 0), ("5.4.0", 1), ("5.5.0", 1), ("5.5.1", 1)],
 )
@@ -348,7 +349,7 @@ def test_a_pop_clients_connection_is_closed_so_that_its_receives_take_nothing_mo
     assert grpc.unacknowledged in (0, 1, 2)
 
 
-@pytest.mark.parametrize("client", ["simple", "push", "pop"])
+@every_case("client", ["simple", "push", "pop"])
 def test_messages_on_a_broker_that_stays_away_are_left(client: str) -> None:
     gone = replace(
         LOADED, client=client, failures=(refused("b", 60, None),), consume_us=0, batch=1, rates=rates(TWO, a=3, b=30)
@@ -422,7 +423,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@every_case("name", BAD)
 def test_a_scenario_that_cannot_be_is_refused(name: str) -> None:
     scenario, text = BAD[name]
     with pytest.raises(UsageError) as raised:

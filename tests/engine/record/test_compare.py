@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from rmqlb.model.recording import Look, RecordingComparison
 from tests.engine.record.looks import T0, look, recorded
 from tests.support.builders import queues
 from tests.support.group_builders import timeline
+from tests.support.mismatches import every_case
 
 LOOKS = (
     look(0, "a:0123"),
@@ -45,7 +45,7 @@ def against(expected: Expected, *looks: Look, tolerance_ms: int = 0, event_at_ms
     return outcomes(compared(recorded(looks or LOOKS, event_at_ms=event_at_ms), expected, "f", tolerance_ms))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("after", "found"),
     [
         ("aabb", ["as-predicted"] * 4),

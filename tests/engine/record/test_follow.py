@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
@@ -16,6 +15,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.recording import ConvergedBy, Ended, Look, QueueRecording
 from tests.engine.record.looks import T0, failed, look, recorded
 from tests.support.builders import queues
+from tests.support.mismatches import every_case
 
 CLIENTS = ("a", "b", "c")
 
@@ -156,7 +156,7 @@ def test_times_count_from_the_first_look_s_answer() -> None:
     assert recorded((look(0, "a:0123"),)).end_ms == 0
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("ended", "by", "change", "reason"),
     [
         ("converged", "prediction", "converged", "as the strategy predicts"),
@@ -218,7 +218,7 @@ def test_a_gap_that_is_not_over_lasts_until_the_end() -> None:
 # -- converged --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("predicted", "expected"), [("a:01 b:23", "prediction"), ("a:0 b:123", None), (None, None)])
+@every_case(("predicted", "expected"), [("a:01 b:23", "prediction"), ("a:0 b:123", None), (None, None)])
 def test_converged_is_one_owner_each_as_predicted_in_two_looks(predicted: str | None, expected: str | None) -> None:
     follower = Follower("g", 1000)
     for seconds in (0, 1):
@@ -242,9 +242,7 @@ def test_without_a_prediction_what_is_unchanged_for_longer_than_a_rebalance_inte
         assert follower.converged() is None
 
 
-@pytest.mark.parametrize(
-    "last", [look(2, "a:01 b:2"), look(2, "a:012 b:23"), failed(2), look(2, "a:01 b:23", lists=False)]
-)
+@every_case("last", [look(2, "a:01 b:2"), look(2, "a:012 b:23"), failed(2), look(2, "a:01 b:23", lists=False)])
 def test_unassigned_duplicate_and_unknown_owners_are_not_converged(last: Look) -> None:
     follower = Follower("g", 1000)
     for each in (look(0, "a:01 b:23"), look(1, "a:01 b:23"), last):

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise, permutations
 from random import Random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.engine.rollout.orders import PairCosts, cost_of_each, improved_order, inserted_order, least_order, order_cost
+from tests.support.mismatches import every_case
 
 
 @st.composite
@@ -133,7 +133,7 @@ def gains_by_no_move(order: Sequence[int], costs: PairCosts) -> None:
             assert cost <= order_cost([*others[:place], member, *others[place:]], costs)
 
 
-@pytest.mark.parametrize("members", [1, 2, 5, 19, 40])
+@every_case("members", [1, 2, 5, 19, 40])
 def test_a_chain_is_put_in_its_order(members: int) -> None:
     """Each member swaps a queue with the next of a shuffled chain: one bad queue a stage is the least."""
     chain = sorted(range(members), key=lambda member: member * 7 % 41)

@@ -24,6 +24,7 @@ from rmqlb.engine.rollout.overlap import (
 from rmqlb.engine.rollout.rollout_model import RolloutModel, members_when, rollout_model
 from rmqlb.model.route import TopicRouteData
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 AT_REST = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "CONFIG", "PIN")
 
@@ -192,7 +193,7 @@ def test_a_queue_with_an_owner_that_stays_need_not_overlap() -> None:
     assert (least.order, least.total) == (("a", "b"), 1)
 
 
-@pytest.mark.parametrize(("at_once", "bound", "is_least"), [(1, 18, True), (1, 17, False), (2, 9, False)])
+@every_case(("at_once", "bound", "is_least"), [(1, 18, True), (1, 17, False), (2, 9, False)])
 def test_a_bound_proves_the_least_of_one_member_at_a_time_only(at_once: int, bound: int, is_least: bool) -> None:
     """Nineteen members, more than all orders are searched for; one queue is badly owned in each stage."""
     nothing = PairCosts(1, [0] * 19, [[0] * 19] * 19)

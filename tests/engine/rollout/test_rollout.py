@@ -26,6 +26,7 @@ from rmqlb.views.rollout_view import rollout_report
 from tests.support.builders import route
 from tests.support.group_builders import choice as built
 from tests.support.group_builders import trials
+from tests.support.mismatches import every_case
 
 
 def rolled(
@@ -363,9 +364,7 @@ def test_all_at_once_is_tried_beside_a_change_whose_stages_must_overlap(down_us:
     assert tried[2:] == [Candidate(("x", "y"), "all at once", 2, 0, asked=False)] * compared
 
 
-@pytest.mark.parametrize(
-    ("total", "back"), [(2, "reversed, little overlap reversed"), (3, "reversed"), (1, "reversed")]
-)
+@every_case(("total", "back"), [(2, "reversed, little overlap reversed"), (3, "reversed"), (1, "reversed")])
 def test_the_reverse_of_an_order_is_named_for_it_when_it_has_as_much_overlap(total: int, back: str) -> None:
     """Each order of x and y has two queues badly owned in its only stage."""
     rollout, routes = rollout_model(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", None), [route(a=4)]
@@ -454,7 +453,7 @@ def choice(
     return built(tried, name=name, pause_ms=1, down_ms=1, takes_ms=takes)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("choices", "order"),
     [
         ([choice("a", none=200), choice("b", none=100)], "b a"),
@@ -486,7 +485,7 @@ def test_what_a_choice_hurts_is_told_to_the_microsecond() -> None:
     assert hurt_ms(choice("a", none=1.001, several=2.005)) == 3.006
 
 
-@pytest.mark.parametrize(("settled", "unsettled"), [(7, 3), (1, 9), (0, 10)])
+@every_case(("settled", "unsettled"), [(7, 3), (1, 9), (0, 10)])
 def test_trials_that_the_best_choice_leaves_unsettled_are_counted(settled: int, unsettled: int) -> None:
     plan = replace(rolled("a b"), choices=(choice("a", settled=settled), choice("b", settled=0)))
     rollout = rollout_model(Members(("a", "b"), "AVG"), None, None, None)
@@ -524,7 +523,7 @@ ONE_AT_A_TIME = "no order with 1 consumer at a time, each back before the next g
 IN_PAIRS = "no order with 2 consumers at a time, each back before the next goes down, prevents it: "
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("at_once", "bound", "least", "proven", "claim"),
     [
         (1, 5, None, ONE_AT_A_TIME, "the least is 3 or more"),
@@ -579,7 +578,7 @@ def test_all_at_once_is_compared_with_the_best_in_seconds() -> None:
 # --- what cannot be planned ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("asked", "error"),
     [
         ({"client_ids": ""}, "the group has no consumers: there is nothing to restart"),

@@ -12,6 +12,7 @@ from rmqlb import Failure, Reaction, SendReport, SendScenario, simulate_send
 from rmqlb.engine.send.latency import constant
 from tests.engine.send.scenarios import ERROR, GO_AWAY, READ_ONLY, REFUSED, TIMEOUT, TWO, UNSAFE, played
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 TOPIC = route(a=4, b=2, c=2)
 
@@ -60,7 +61,7 @@ def test_an_async_timeout_is_noticed_a_second_late_or_two() -> None:
     assert 1300 <= (report.totals.longest_send_ms or 0) <= 2300
 
 
-@pytest.mark.parametrize(("version", "isolated"), [("4.9.7", [1, 1, 1]), ("5.2.0", [1, 1, 1]), ("5.5.0", [1, 0, 0])])
+@every_case(("version", "isolated"), [("4.9.7", [1, 1, 1]), ("5.2.0", [1, 1, 1]), ("5.5.0", [1, 0, 0])])
 def test_before_5_3_an_async_timeout_isolates_healthy_brokers(version: str, isolated: list[int]) -> None:
     """Retries without any time left fail before anything is sent, and count against the broker they chose."""
     seeds = [
@@ -168,8 +169,8 @@ def test_a_thread_that_has_handed_over_its_request_says_that_the_broker_is_reach
     assert [attempt.broker_name for attempt in report.attempts or ()] == ["a", "a"]
 
 
-@pytest.mark.parametrize("version", ["4.9.3", "5.3.1"])
-@pytest.mark.parametrize(("refused_ms", "second"), [(300, "SEND_OK"), (301, "RemotingTooMuchRequestException")])
+@every_case("version", ["4.9.3", "5.3.1"])
+@every_case(("refused_ms", "second"), [(300, "SEND_OK"), (301, "RemotingTooMuchRequestException")])
 def test_a_retry_is_sent_with_no_time_left_and_refused_a_millisecond_later(
     version: str, refused_ms: int, second: str
 ) -> None:
@@ -189,7 +190,7 @@ def test_a_retry_without_time_says_nothing_against_the_brokers_reachability() ->
     assert (run.recorder.counts.isolations["b"], run.strategy.items["b"].reachable) == (1, True)
 
 
-@pytest.mark.parametrize(("timeout_ms", "told_ms"), [(300, 2000), (1000, 2000), (1001, 3000)])
+@every_case(("timeout_ms", "told_ms"), [(300, 2000), (1000, 2000), (1001, 3000)])
 def test_an_async_timeout_is_told_when_the_table_is_scanned(timeout_ms: int, told_ms: int) -> None:
     """`scanResponseTable` runs each second and asks `beginTimestamp + timeoutMillis + 1000 <= now`."""
     assert sent(TIMEOUT, "async", timeout_ms=timeout_ms).totals.longest_send_ms == told_ms

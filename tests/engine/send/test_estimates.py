@@ -9,9 +9,10 @@ import pytest
 
 from rmqlb.engine.send.estimates import Mean, quantile, student, wilson
 from rmqlb.model.send_trials import Estimate
+from tests.support.mismatches import every_case
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("degrees", "table"),
     [
         (1, 12.706),
@@ -33,7 +34,7 @@ def test_students_t_of_another_confidence() -> None:
     assert student(10, confidence=0.99) == pytest.approx(3.169, abs=0.004)
 
 
-@pytest.mark.parametrize(("degrees", "exact"), [(1, 12.7062047362), (2, 4.3026527297), (30, 2.0422724563)])
+@every_case(("degrees", "exact"), [(1, 12.7062047362), (2, 4.3026527297), (30, 2.0422724563)])
 def test_students_t_is_exact_for_one_and_two_and_close_for_many(degrees: int, exact: float) -> None:
     assert student(degrees) == pytest.approx(exact, abs=5e-8)
 
@@ -46,7 +47,7 @@ def test_the_expansion_of_students_t_has_its_four_terms(degrees: int) -> None:
     assert student(degrees, confidence=erf(sqrt(2))) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("hits", "trials", "low", "high"),
     [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (1, 100, 0.00177, 0.05449), (10, 10, 0.7225, 1.0)],
 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import pytest
-
 from rmqlb.engine.send.cluster_state import ClusterState
 from rmqlb.engine.send.fault import FaultStrategy
 from rmqlb.engine.send.profile import profile_of
@@ -15,6 +13,7 @@ from rmqlb.engine.send.selectors import JavaRandom
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.send_scenario import SendScenario
+from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
 VERSIONS = (
@@ -68,7 +67,7 @@ def test_every_version_has_its_vectors() -> None:
     assert len(versions) == 126 * len(VERSIONS)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@every_case("version", VERSIONS)
 def test_picks_lists_and_isolations_are_those_of_the_client(version: str) -> None:
     for vector in vectors("strategy"):
         if vector["version"] == version:

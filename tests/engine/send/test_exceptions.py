@@ -17,6 +17,7 @@ from rmqlb.model.send_report import LostMessage, MessageException
 from rmqlb.model.send_scenario import Selector
 from tests.engine.send.scenarios import routes, scenarios
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
 TIMEOUT = Reaction("timeout", "timeout")
@@ -37,7 +38,7 @@ def told(reaction: Reaction | None, *names: str, topic: TopicRouteData = ONE, **
     return lost.exception
 
 
-@pytest.mark.parametrize(("version", "url"), [("4.7.1", OLD), ("5.0.0", OLD), ("5.1.0", NEW), ("5.5.0", NEW)])
+@every_case(("version", "url"), [("4.7.1", OLD), ("5.0.0", OLD), ("5.1.0", NEW), ("5.5.0", NEW)])
 def test_after_the_last_attempt_the_exception_names_the_brokers_tried(version: str, url: str) -> None:
     exception = told(REFUSED, "a", "b", topic=route(a=1, b=1), client_version=version)
     assert exception.text == (
@@ -80,7 +81,7 @@ def test_a_selector_that_finds_nothing_and_one_whose_broker_is_gone() -> None:
     assert silent == MessageException("RemotingTimeoutException")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("version", "attempts", "expected"),
     [
         ("4.7.1", 1, ("MQClientException", 10001, "RemotingConnectException", "Send [1] times, still failed")),
@@ -104,7 +105,7 @@ def test_a_refused_async_send_is_retried_since_4_9_3(version: str, attempts: int
         assert [b.isolated_ms for b in report.brokers] == [0.0, 0.0]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("version", "text"),
     [("4.8.0", "wait response timeout 300ms"), ("5.1.4", "wait response timeout 300ms"), ("5.2.0", "…, cost=")],
 )
@@ -115,7 +116,7 @@ def test_an_async_timeout_tells_its_budget_and_since_5_2_its_cost(version: str, 
     assert exception.cause == ("RemotingTimeoutException" if version == "5.2.0" else None)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("version", "attempts", "text", "isolated"),
     [
         ("4.9.2", 2, "invokeAsync call timeout", 1),

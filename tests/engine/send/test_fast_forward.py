@@ -22,6 +22,7 @@ from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import Failure, Mode, Moment, Reaction, SendScenario
 from tests.engine.send.scenarios import REACTIONS, failures, routes, scenarios
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 REFUSED = Reaction("refused", "refused", 0, 1000)
 TIMEOUT = Reaction("timeout", "timeout")
@@ -130,7 +131,7 @@ REPEATED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", REPEATED)
+@every_case("name", REPEATED)
 def test_whatever_repeats_itself_comes_out_as_it_does_one_by_one(name: str) -> None:
     given: dict[str, Any] = {"messages": 1500, "start_at": 2}
     fast, traced = both(route(a=2, b=3, c=1), SendScenario(**given | REPEATED[name]))
@@ -210,9 +211,9 @@ def left(run: SendSimulation) -> tuple[object, ...]:
     return counts.rows, counts.totals, run.indexes(), run.recorder.last_done
 
 
-@pytest.mark.parametrize("version", ["4.7.1", "4.8.0", "4.9.3", "4.9.7", "5.1.3", "5.5.0"])
-@pytest.mark.parametrize("latency_fault", [False, True])
-@pytest.mark.parametrize("index", [MASK - 3, MASK - 500, -1, -500, -MASK, 0])
+@every_case("version", ["4.7.1", "4.8.0", "4.9.3", "4.9.7", "5.1.3", "5.5.0"])
+@every_case("latency_fault", [False, True])
+@every_case("index", [MASK - 3, MASK - 500, -1, -500, -MASK, 0])
 def test_a_jump_stops_before_the_index_wraps(version: str, latency_fault: bool, index: int) -> None:
     scenario = SendScenario(version, messages=3000, latency_fault=latency_fault, failures=(Failure("b", REFUSED),))
     fast, traced = ends(route(a=3, b=2), scenario, index if version >= "5" else abs(index))
@@ -224,7 +225,7 @@ def test_a_jump_stops_before_the_index_wraps(version: str, latency_fault: bool, 
 WIDE = constant(10_000_000, "10s")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("version", "threads", "retries"),
     [("4.7.1", 1, 40), ("4.9.7", 1, 20), ("5.5.0", 1, 20), ("5.5.0", 2, 20)],
 )
@@ -298,9 +299,9 @@ def test_a_slow_broker_is_probed_every_two_seconds_for_days(latency_fault: bool)
     assert totals.failed_attempts == 0
 
 
-@pytest.mark.parametrize("version", ["4.7.1", "4.9.7", "4.9.8", "5.1.3"])
-@pytest.mark.parametrize("mode", ["sync", "async"])
-@pytest.mark.parametrize("last_s", [0, 9])
+@every_case("version", ["4.7.1", "4.9.7", "4.9.8", "5.1.3"])
+@every_case("mode", ["sync", "async"])
+@every_case("last_s", [0, 9])
 def test_queues_of_the_better_half_are_the_index_modulo_what_does_not_divide_the_list(
     version: str, mode: Mode, last_s: int
 ) -> None:
@@ -360,10 +361,10 @@ def test_many_requests_under_way_are_jumped_over_too() -> None:
     assert fast == traced
 
 
-@pytest.mark.parametrize(("names", "queues_each"), [("abcd", 1), ("abcdefg", 2)], ids=["four", "seven"])
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(("mode", "rate"), [("sync", None), ("sync", Fraction(50)), ("async", Fraction(50))])
-@pytest.mark.parametrize("version", ["4.7.1", "4.9.7", "4.9.8", "5.1.0"])
+@every_case(("names", "queues_each"), [("abcd", 1), ("abcdefg", 2)], ids=["four", "seven"])
+@every_case("threads", [1, 2])
+@every_case(("mode", "rate"), [("sync", None), ("sync", Fraction(50)), ("async", Fraction(50))])
+@every_case("version", ["4.7.1", "4.9.7", "4.9.8", "5.1.0"])
 def test_a_jump_knows_whose_turn_it_is_among_many_isolated_brokers(
     version: str, mode: Mode, rate: Fraction | None, threads: int, names: str, queues_each: int
 ) -> None:

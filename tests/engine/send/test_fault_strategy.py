@@ -14,6 +14,7 @@ from rmqlb.engine.send.simulation import SendSimulation
 from rmqlb.model.send_scenario import SendScenario
 from tests.engine.send.scenarios import ERROR, REFUSED, TIMEOUT, TWO, played
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 
 @pytest.mark.parametrize("detector", [False, True])
@@ -65,9 +66,7 @@ def test_a_measured_latency_is_a_java_long() -> None:
             strategy.update_fault_item("a", latency)
 
 
-@pytest.mark.parametrize(
-    ("reachable", "available"), [({}, True), ({"reachable": True}, True), ({"reachable": False}, False)]
-)
+@every_case(("reachable", "available"), [({}, True), ({"reachable": True}, True), ({"reachable": False}, False)])
 def test_an_update_that_says_no_more_than_a_latency_leaves_the_broker_available(
     reachable: dict[str, bool], available: bool
 ) -> None:
@@ -99,7 +98,7 @@ def places_by_thread(version: str, seed: int) -> tuple[list[int], list[int]]:
     return places
 
 
-@pytest.mark.parametrize("version", ["4.7.1", "4.8.0", "4.9.3", "4.9.7", "4.9.8", "5.1.0", "5.1.3"])
+@every_case("version", ["4.7.1", "4.8.0", "4.9.3", "4.9.7", "4.9.8", "5.1.0", "5.1.3"])
 def test_each_thread_takes_the_better_half_in_turn_by_an_index_of_its_own(version: str) -> None:
     """`whichItemWorst` is a `ThreadLocalIndex`: each thread's starts at random, and other threads do not move it."""
     starts = set()

@@ -14,9 +14,10 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Selector
 from tests.engine.send.scenarios import ERROR, READ_ONLY, REFUSED, TIMEOUT, TWO, UNSAFE
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 
-@pytest.mark.parametrize(("reaction", "drops"), [(READ_ONLY, True), (ERROR, False), (REFUSED, True), (UNSAFE, False)])
+@every_case(("reaction", "drops"), [(READ_ONLY, True), (ERROR, False), (REFUSED, True), (UNSAFE, False)])
 def test_only_what_leaves_the_route_waits_for_a_route_poll(reaction: Reaction, drops: bool) -> None:
     """Without `notices_us` the NameServer notices nothing, but of the write permission, which it knows."""
     noticed = 1_000_000 if reaction is REFUSED else None
@@ -35,8 +36,8 @@ def test_only_a_broker_that_is_isolated_passes_its_turns_on(selector: Selector |
     assert any(finding.code == "skewed" for finding in report.findings) is skewed
 
 
-@pytest.mark.parametrize(("retries", "blamed"), [(0, False), (2, True)])
-@pytest.mark.parametrize(("reaction", "late"), [(TIMEOUT, True), (REFUSED, False)], ids=["timeout", "refused"])
+@every_case(("retries", "blamed"), [(0, False), (2, True)])
+@every_case(("reaction", "late"), [(TIMEOUT, True), (REFUSED, False)], ids=["timeout", "refused"])
 def test_time_outs_that_isolate_healthy_brokers_are_a_finding(
     reaction: Reaction, late: bool, retries: int, blamed: bool
 ) -> None:
@@ -54,9 +55,7 @@ def said(code: str, topic: TopicRouteData = TWO, **settings: Any) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("noticed_s", "began_s", "poll_s"), [(31, 0, 60), (59.999, 0, 60), (60, 0, 90), (30, 31, 90), (0, 39, 60)]
-)
+@every_case(("noticed_s", "began_s", "poll_s"), [(31, 0, 60), (59.999, 0, 60), (60, 0, 90), (30, 31, 90), (0, 39, 60)])
 def test_the_poll_that_lets_a_broker_drop_is_the_next_after_it_is_known(
     noticed_s: float, began_s: int, poll_s: int
 ) -> None:
@@ -126,7 +125,7 @@ def tallied(version: str, *stored: int) -> SendReport:
     return replace(report, brokers=brokers)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("version", "stored", "times"),
     [
         ("5.1.3", (0, 120, 100), None),

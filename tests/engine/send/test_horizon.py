@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -15,6 +14,7 @@ from rmqlb.engine.send.simulate import rules, simulate_send
 from rmqlb.model.limits import LONGEST_US
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 S = 1_000_000
 REFUSED, TIMEOUT = Reaction("refused", "refused", 0, 1000), Reaction("timeout", "timeout")
@@ -31,7 +31,7 @@ def lasts(failure: Failure, **changes: Any) -> float:
     return long_enough_us(scenario, rules(scenario)) / S
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("failure", "seconds"),
     [
         (failing(REFUSED, 0, notices=0), 30 + 30),  # the poll at 30 s, and another one

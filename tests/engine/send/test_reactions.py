@@ -24,6 +24,7 @@ from rmqlb.engine.send.simulation import SendSimulation
 from rmqlb.model.send_scenario import STATUSES
 from rmqlb.sources.user_files.send_inputs import response_code
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 from tests.support.vectors import FOLDER
 
 Row = dict[str, Any]
@@ -213,7 +214,7 @@ def test_every_row_is_compared_or_its_reaction_is_said_not_to_be_modelled() -> N
     assert {row["version"] for row in FACTS["rows"] if row["reaction"] in NOT_MODELLED} == {"5.5.0"}
 
 
-@pytest.mark.parametrize("row", MODELLED, ids=named)
+@every_case("row", MODELLED, ids=named)
 def test_the_simulated_producer_does_what_the_real_one_did(row: Row) -> None:
     for trial in range(TRIALS):
         ours = Simulated(row, trial).row()
@@ -242,7 +243,7 @@ def test_all_counted_timeouts_are_compared() -> None:
     assert len(FACTS["timeouts"]) == 5
 
 
-@pytest.mark.parametrize("row", timeouts("sync"), ids=lambda row: f"{row['version']}-{row['reaction']}")
+@every_case("row", timeouts("sync"), ids=lambda row: f"{row['version']}-{row['reaction']}")
 def test_sync_timeouts_end_as_those_of_real_producers_and_as_often(row: Row) -> None:
     drawn = [Simulated(row, trial) for trial in range(DRAWS)]
     numbers = Counter(len(one.attempts) for one in drawn)

@@ -15,6 +15,7 @@ from rmqlb.engine.send.sdks.profile import sdk, simulated
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
 AB = route(a=2, b=2)
@@ -53,7 +54,7 @@ def tried(report: SendReport) -> list[str]:
 # -- what each SDK does about a broker that refuses ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "brokers"),
     [
         # Candidates are one queue of each broker; once a has failed it is isolated.
@@ -134,7 +135,7 @@ def test_rust_never_asks_for_the_route_again() -> None:
 # -- a Proxy by itself --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in GRPC if name not in ("rust-grpc", "cpp-grpc")])
+@every_case("name", [name for name in GRPC if name not in ("rust-grpc", "cpp-grpc")])
 def test_in_cluster_mode_the_proxy_goes_round_whatever_the_sdk_picks(name: str) -> None:
     report = sent(name, failing(), messages=40, proxy_mode="cluster")
     attempts = report.attempts or ()
@@ -159,7 +160,7 @@ def test_in_cluster_mode_cpp_sends_nothing_until_a_heartbeat() -> None:
 # -- ASYNC --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "brokers"),
     [
         ("java-grpc", ["ab", "b", "b", "b", "b"]),
@@ -191,7 +192,7 @@ def test_an_async_message_keeps_no_other_waiting() -> None:
 # -- retries ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "at"),
     [
         ("java-grpc", [0, 21, 62]),
@@ -211,7 +212,7 @@ def test_after_a_busy_answer_a_retry_waits_as_the_sdk_does(name: str, at: list[f
     assert report.totals.lost_by == {"SYSTEM_BUSY": 1}
 
 
-@pytest.mark.parametrize(("reaction", "attempts"), [(NOT_THERE, 4), (BUSY, 1), (FULL, 1)])
+@every_case(("reaction", "attempts"), [(NOT_THERE, 4), (BUSY, 1), (FULL, 1)])
 def test_go_retries_four_codes(reaction: Reaction, attempts: int) -> None:
     report = sent("go", *(failing(broker, reaction) for broker in "ab"), messages=1)
     assert (report.totals.attempts, report.totals.lost_by) == (attempts, {reaction.name: 1})
@@ -236,7 +237,7 @@ def test_go_takes_a_lesser_status_for_stored() -> None:
     assert (report.totals.stored, report.totals.not_store_ok, report.totals.retries) == (3, 2, 0)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "outcome", "attempts"),
     [("go", "ErrRequestTimeout", 4), ("cpp", "no response", 5), ("java-grpc", "DEADLINE_EXCEEDED", 3)],
 )
@@ -314,7 +315,7 @@ def test_slaves_are_not_simulated_where_an_sdk_sends_to_them() -> None:
     assert sent("rust-grpc", topic=topic, proxy_mode="cluster").totals.stored == 3
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("fields", "problem"),
     [
         ({"sdk": "goo"}, "goo: not an SDK"),
@@ -336,7 +337,7 @@ def test_what_is_not_simulated_is_refused(fields: dict[str, Any], problem: str) 
     assert problem in caught.value.message
 
 
-@pytest.mark.parametrize("name", ["go", "cpp", *GRPC])
+@every_case("name", ["go", "cpp", *GRPC])
 def test_equal_scenarios_give_equal_reports_and_trials_are_run_too(name: str) -> None:
     scenario = SendScenario(sdk=name, failures=(failing(start=1, end=4),), messages=60, rate=Fraction(10), threads=3)
     assert simulate_send(AB, scenario) == simulate_send(AB, scenario)

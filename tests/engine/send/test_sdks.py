@@ -14,6 +14,7 @@ from rmqlb.engine.send.sdks.profile import NAMES, SDKS, sdk
 from rmqlb.engine.send.sdks.publish_list import publish_list, stored_list
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
+from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
 VECTORS = list(vectors("producers"))
@@ -68,7 +69,7 @@ def test_a_profile_says_how_many_questions_its_sdk_has_answered() -> None:
     assert sdk("java").profile.vectors == sum(len(line["args"]) for line in hashes) + len(picks)
 
 
-@pytest.mark.parametrize("name", asked("hash"))
+@every_case("name", asked("hash"))
 def test_a_key_goes_where_the_sdk_sends_it(name: str) -> None:
     for vector, expected in answered("hash", name):
         listed = queues(vector)
@@ -81,7 +82,7 @@ def test_a_key_goes_where_the_sdk_sends_it(name: str) -> None:
         assert said(lambda: select_by_hash(listed, vector["key"], sdk=name)) == wanted, vector  # noqa: B023
 
 
-@pytest.mark.parametrize("name", [param for param in asked("take") if param.id != "go@2.1.2"])
+@every_case("name", [param for param in asked("take") if param.id != "go@2.1.2"])
 def test_a_grpc_producer_takes_the_candidates_that_the_sdk_takes(name: str) -> None:
     for vector, expected in answered("take", name):
         listed = queues(vector)
@@ -138,7 +139,7 @@ def test_keys_of_csharp_cannot_be_predicted() -> None:
         select_by_hash(PAIR, "order-1", sdk="csharp-grpc")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("call", "problem"),
     [
         (lambda: select_by_hash(PAIR, "x", sdk="goo"), "goo: not an SDK"),
@@ -196,7 +197,7 @@ ROUTE = TopicRouteData(
 """Brokers out of order, one with a slave, one that is read-only, one without a master, and other counts to read."""
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "listed"),
     [
         ("java", "a0 a1 b0 b1"),

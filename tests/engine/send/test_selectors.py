@@ -27,11 +27,12 @@ from rmqlb.engine.send.java_hash import hash_code, long_hash_code, map_order
 from rmqlb.model.send_scenario import Selector
 from tests.engine.send.scenarios import REFUSED, TWO, UNSAFE
 from tests.support.builders import queues, route
+from tests.support.mismatches import every_case
 
 EIGHT = [*queues(4, "broker-a"), *queues(4, "broker-b")]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("arg", "code", "of_8", "of_3"),
     [
         ("order-1", -1207111310, 6, 2),
@@ -66,7 +67,7 @@ def test_a_strings_hash_is_a_java_int(text: str) -> None:
     assert -(2**31) <= hash_code(text) < 2**31
 
 
-@pytest.mark.parametrize(
+@every_case(
     "expected",
     [
         "2 3 0 1 13 14 8 11 22 9 12 6 20 7 10 21 4 5 19 17 18 15 16",
@@ -84,7 +85,7 @@ def test_a_map_of_brokers_iterates_as_java_does_while_it_grows(expected: str) ->
     assert map_order(sorted(names, key=lambda name: int(name.partition("-")[2]))) == names
 
 
-@pytest.mark.parametrize("arg", [None, b"bytes", object(), [1], 2**63, -(2**63) - 1])
+@every_case("arg", [None, b"bytes", object(), [1], 2**63, -(2**63) - 1])
 def test_what_java_hashes_by_identity_is_refused(arg: object) -> None:
     with pytest.raises(UsageError):
         select_by_hash(EIGHT, arg)
@@ -159,7 +160,7 @@ def test_trials_without_an_attempt_have_no_longest_send() -> None:
 GONE = Failure("b", REFUSED, Moment(us=0), notices_us=0)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("failure", "order_topic", "remaps"),
     [
         (GONE, False, True),

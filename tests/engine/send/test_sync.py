@@ -25,6 +25,7 @@ from rmqlb.model.route import QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.send_scenario import Latency, Selector
 from tests.engine.send.scenarios import ERROR, READ_ONLY, REFUSED, TIMEOUT, TWO, UNSAFE, played
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 FREE = Reaction("refused", "refused")
 THREE = route(a=2, b=2, c=2)
@@ -65,7 +66,7 @@ def test_without_retries_a_failure_is_final() -> None:
     assert picks(sent(Failure("a", REFUSED), retries=0, messages=1)) == ["1:a0!"]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("version", "number", "retried"),
     [
         ("5.5.0", 1, True),
@@ -179,7 +180,7 @@ def test_the_name_server_drops_a_broker_and_the_next_poll_tells() -> None:
     assert sooner.failures[0].isolated_ms == 32_000
 
 
-@pytest.mark.parametrize("began_s", [30, 60, 90])
+@every_case("began_s", [30, 60, 90])
 def test_a_poll_at_the_very_moment_of_a_failure_comes_too_early(began_s: int) -> None:
     """Or a failure at a round time would hurt nobody."""
     failed = Failure("a", REFUSED, Moment(us=began_s * 1_000_000), notices_us=0)
@@ -372,7 +373,7 @@ def test_what_cannot_be_simulated_is_refused() -> None:
         sent(client_version="latest")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("scenario", "complaint"),
     [
         (SendScenario(threads=0), "threads is 0: a number from 1 to 1000 is needed"),
@@ -423,7 +424,7 @@ def test_numbers_that_make_no_sense_are_refused(scenario: SendScenario, complain
         simulate_send(route(a=1), scenario)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "scenario",
     [
         SendScenario(rate=Fraction(10**7)),
@@ -527,8 +528,8 @@ def test_a_simulation_that_is_given_more_time_goes_on_to_its_end(latency_fault: 
     assert ended.slices[-1].to_ms == 2001
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("latency_fault", [False, True])
+@every_case("threads", [1, 3])
+@every_case("latency_fault", [False, True])
 def test_attempts_may_take_no_time(threads: int, latency_fault: bool) -> None:
     everyone = tuple(Failure(name, FREE) for name in "ab")
     for scenario in (
@@ -540,7 +541,7 @@ def test_attempts_may_take_no_time(threads: int, latency_fault: bool) -> None:
         assert short.totals.messages == 3000
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("failures", "fields", "draws"),
     [
         ((Failure("a", TIMEOUT),), {}, 1),
@@ -555,10 +556,8 @@ def test_how_far_into_a_millisecond_a_message_began_matters_after_a_first_timeou
     assert played(TWO, *failures, **fields).threads[0].draws == draws
 
 
-@pytest.mark.parametrize(
-    "reaction", [REFUSED, TIMEOUT, UNSAFE, ERROR, Reaction("slow", "slow", 0, 90_000)], ids=lambda r: r.kind
-)
-@pytest.mark.parametrize("mode", ["sync", "async", "oneway", "selector"])
+@every_case("reaction", [REFUSED, TIMEOUT, UNSAFE, ERROR, Reaction("slow", "slow", 0, 90_000)], ids=lambda r: r.kind)
+@every_case("mode", ["sync", "async", "oneway", "selector"])
 def test_a_clock_of_finer_ticks_changes_no_time(mode: Any, reaction: Reaction) -> None:
     """Three messages a second need thirds of a microsecond; the first message is sent at 0 all the same."""
     failing = Failure("a", reaction, end=Moment(us=200_000), notices_us=100_000 if reaction.kind == "timeout" else None)
@@ -584,8 +583,8 @@ def test_a_failure_is_first_felt_by_the_first_attempt_that_fails_of_it() -> None
     )
 
 
-@pytest.mark.parametrize("selector", [None, Selector("hash")], ids=["sync", "selector"])
-@pytest.mark.parametrize(("us", "stored"), [(500_000, 1), (500_001, 0)])
+@every_case("selector", [None, Selector("hash")], ids=["sync", "selector"])
+@every_case(("us", "stored"), [(500_000, 1), (500_001, 0)])
 def test_an_answer_that_takes_the_whole_budget_is_in_time(selector: Selector | None, us: int, stored: int) -> None:
     fields: dict[str, Any] = {"timeout_ms": 500, "retries": 0, "selector": selector}
     assert simulate_send(TWO, SendScenario(messages=1, latency=constant(us, "x"), **fields)).totals.stored == stored
@@ -601,9 +600,7 @@ def test_only_the_first_list_begins_where_it_is_told() -> None:
     assert len({second for _, second in picked}) > 2
 
 
-@pytest.mark.parametrize(
-    ("version", "timeout_ms", "empty_ms"), [("4.9.7", 500.75, 1), ("4.9.8", 500.75, 1), ("5.0.0", 500.5, 0.1)]
-)
+@every_case(("version", "timeout_ms", "empty_ms"), [("4.9.7", 500.75, 1), ("4.9.8", 500.75, 1), ("5.0.0", 500.5, 0.1)])
 def test_what_a_client_takes_beyond_its_budget_is_as_measured(version: str, timeout_ms: float, empty_ms: float) -> None:
     asked: dict[str, Any] = {"client_version": version, "timeout_ms": 500, "retries": 0}
     assert played(TWO, Failure("a", TIMEOUT), **asked).recorder.last_done == timeout_ms * 1000

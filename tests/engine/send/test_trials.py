@@ -19,6 +19,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
 from rmqlb.model.send_trials import Estimate, TimeSpread
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 THREE = route(a=4, b=4, c=4)
 REFUSED = Reaction("refused", "refused", 0, 1000)
@@ -49,7 +50,7 @@ SCENARIOS = {
 }
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@every_case("name", SCENARIOS)
 def test_the_report_adds_up_what_simulate_send_says_of_each_trial(name: str) -> None:
     scenario = SCENARIOS[name]
     ours = simulate_trials(THREE, scenario, 12)
@@ -94,8 +95,8 @@ ASKED = (
 ASKED_OF_A_BROKER = ("picks[a]", "failed[a]", "isolations[a]", "share[a]", "share[a]%")
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-@pytest.mark.parametrize("figure", [*ASKED, *ASKED_OF_A_BROKER])
+@every_case("name", SCENARIOS)
+@every_case("figure", [*ASKED, *ASKED_OF_A_BROKER])
 def test_a_figure_of_many_trials_is_the_mean_of_each_trials(name: str, figure: str) -> None:
     scenario = SCENARIOS[name]
     condition = parse_condition(figure.replace("%", "") + (">=0%" if "%" in figure else ">=0"), SEND_FIGURES)
@@ -106,7 +107,7 @@ def test_a_figure_of_many_trials_is_the_mean_of_each_trials(name: str, figure: s
     assert tried.met
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@every_case("name", SCENARIOS)
 def test_the_longest_send_of_many_trials_is_that_of_the_slowest(name: str) -> None:
     scenario = SCENARIOS[name]
     condition = parse_condition("longest-send-ms>=0", SEND_FIGURES)
@@ -162,11 +163,11 @@ def test_trials_of_a_random_selector_differ() -> None:
 
 def test_enough_trials_are_enough() -> None:
     scenario = SCENARIOS["lost"]
-    coarse, fine = (simulate_trials(THREE, scenario, 2000, precision=precision) for precision in (0.05, 0.00001))
-    assert (coarse.trials, coarse.wanted, coarse.stopped_early) == (768, 2000, True)
-    assert coarse == msgspec.structs.replace(simulate_trials(THREE, scenario, 768), wanted=2000, stopped_early=True)
-    assert (fine.trials, fine.stopped_early) == (2000, False)
-    assert fine == simulate_trials(THREE, scenario, 2000)
+    coarse, fine = (simulate_trials(THREE, scenario, 1000, precision=precision) for precision in (0.05, 0.00001))
+    assert (coarse.trials, coarse.wanted, coarse.stopped_early) == (768, 1000, True)
+    assert coarse == msgspec.structs.replace(simulate_trials(THREE, scenario, 768), wanted=1000, stopped_early=True)
+    assert (fine.trials, fine.stopped_early) == (1000, False)
+    assert fine == simulate_trials(THREE, scenario, 1000)
 
 
 def test_the_precision_is_that_of_every_interval() -> None:

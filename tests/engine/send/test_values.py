@@ -25,9 +25,10 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_report import BrokerTally, SendTotals
 from tests.support.builders import route
+from tests.support.mismatches import every_case
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("version", "name"),
     [
         ("5.5.0", "5.3.3 and newer"),
@@ -56,7 +57,7 @@ def test_stretches_are_told_apart_and_in_order() -> None:
     assert parse_version("5.1.4_SNAPSHOT") == (5, 1, 4)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("latency", "new", "old"),
     [
         *((549, 0, 0), (550, 2000, 30000), (1000, 2000, 60000), (1800, 5000, 60000), (2000, 5000, 120000)),
@@ -105,7 +106,7 @@ def test_a_new_topic_takes_at_most_four_queues_of_the_template() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("text", "met"),
     [
         ("lost>0", False),
@@ -145,7 +146,7 @@ TOTALS = SendTotals(
 TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1, 240, 195, 25, 135, 0.75, 4, 13.5))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("name", "value", "share"),
     [
         ("lost", 20, 10),  # of 200 messages
@@ -189,16 +190,14 @@ def test_a_misspelt_broker_is_suggested() -> None:
     assert raised.value.hint == "did you mean broker-a?"
 
 
-@pytest.mark.parametrize("text", ["share>5%", "lost[a]>0", "attempts>5%", "shares[a]>1", "share[x]>1%", "share[a>1"])
+@every_case("text", ["share>5%", "lost[a]>0", "attempts>5%", "shares[a]>1", "share[x]>1%", "share[a>1"])
 def test_conditions_that_make_no_sense_are_refused(text: str) -> None:
     report = simulate_send(route(a=2), SendScenario(messages=1))
     with pytest.raises(UsageError):
         try_on_send(parse_condition(text, SEND_FIGURES), report)
 
 
-@pytest.mark.parametrize(
-    ("version", "known"), [("4.9.7", {"a": 4, "b": 3}), ("4.9.8", {"a": 4}), ("5.1.0", {"a": 4, "b": 3})]
-)
+@every_case(("version", "known"), [("4.9.7", {"a": 4, "b": 3}), ("4.9.8", {"a": 4}), ("5.1.0", {"a": 4, "b": 3})])
 def test_only_4_9_8_counts_the_queues_of_writable_brokers_alone(version: str, known: dict[str, int]) -> None:
     datas = (QueueData("a", 4, 4, 6), QueueData("b", 3, 3, 4), QueueData("a", 9, 9, 6))
     topic = TopicRouteData("T", datas, tuple(BrokerData("c", name, {0: f"{name}:1"}) for name in "ab"))
@@ -280,7 +279,7 @@ def test_isolations_move_on_with_a_jump_when_they_are_told_to(isolations: bool, 
     assert ticks == {"a": 100 + counted}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("fields", "width_ms"),
     [
         ({"messages": 600}, 10),
@@ -303,7 +302,7 @@ def test_a_simulation_has_some_sixty_slices_of_a_round_length(fields: dict[str, 
     assert slices[1].to_ms == 2 * width_ms
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("reaction", "expected"),
     [
         (None, False),

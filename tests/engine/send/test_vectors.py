@@ -10,6 +10,7 @@ from rmqlb.engine.send.fault import MQFaultStrategy
 from rmqlb.engine.send.publish_info import TopicPublishInfo
 from rmqlb.engine.send.selectors import select_by_hash
 from rmqlb.model.message_queue import MessageQueue
+from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
 
@@ -26,20 +27,20 @@ def test_all_vectors_are_there() -> None:
     assert counts == {"pick": 400, "hash": 100, "fault": 12, "fault49": 12}
 
 
-@pytest.mark.parametrize("vector", named("pick"))
+@every_case("vector", named("pick"))
 def test_plain_picks_are_those_of_the_client(vector: dict[str, Any]) -> None:
     info, strategy = TopicPublishInfo(queues(vector), vector["index"]), MQFaultStrategy()
     picks = [strategy.select_one_message_queue(info, last) for last in vector["lastBrokers"]]
     assert [[pick.broker_name, pick.queue_id] for pick in picks] == vector["expected"]
 
 
-@pytest.mark.parametrize("vector", named("hash"))
+@every_case("vector", named("hash"))
 def test_the_hash_selector_chooses_as_the_client_does(vector: dict[str, Any]) -> None:
     picks = [select_by_hash(queues(vector), arg) for arg in vector["args"]]
     assert [[pick.broker_name, pick.queue_id] for pick in picks] == vector["expected"]
 
 
-@pytest.mark.parametrize("vector", named("fault"))
+@every_case("vector", named("fault"))
 def test_the_fault_strategy_isolates_whom_the_client_isolates(vector: dict[str, Any]) -> None:
     now = 0
     info, strategy = TopicPublishInfo(queues(vector), vector["index"]), MQFaultStrategy(True, clock=lambda: now)
@@ -54,7 +55,7 @@ def test_the_fault_strategy_isolates_whom_the_client_isolates(vector: dict[str, 
     assert picks == [pick if isinstance(pick, str) else pick["pick"] for pick in vector["expected"]]
 
 
-@pytest.mark.parametrize("vector", named("fault49"))
+@every_case("vector", named("fault49"))
 def test_the_fault_strategy_of_4_9_7_picks_and_mutates_as_the_client_does(vector: dict[str, Any]) -> None:
     now = 0
     info = TopicPublishInfo(queues(vector), vector["index"])

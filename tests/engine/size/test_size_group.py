@@ -24,6 +24,7 @@ from rmqlb.engine.size.layouts import layout
 from rmqlb.model.group_size import GroupSize
 from rmqlb.model.route import TopicRouteData
 from tests.support import builders
+from tests.support.mismatches import every_case
 
 from .brute_force import all_fails, busiest, fails, imbalance, owned, queues_of
 
@@ -302,7 +303,7 @@ def test_losses_under_a_function_that_are_too_many_are_drawn_and_it_is_said() ->
     assert few.losses == "counted"
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("strategy", "own"),
     [("AVG", Settings()), ("CONSISTENT_HASH", Settings()), ("MACHINE_ROOM", Settings(consumer_idcs=frozenset({"r"})))],
 )
@@ -342,7 +343,7 @@ def test_strategies_that_look_at_machines_take_those_of_the_present_consumers() 
         size_group("g", [topic], SizeQuestion(strategies=("PIN",)), Settings(hosts=frozenset({"10.0.0.2"})))
 
 
-@pytest.mark.parametrize("strategy", WITHOUT_SETTINGS)
+@every_case("strategy", WITHOUT_SETTINGS)
 def test_a_number_of_queues_gives_what_topics_with_so_many_give(strategy: str) -> None:
     routes = [route("T", a=1, b=7), route("U", a=3)]
     more: dict[str, Any] = {"strategies": (strategy,), "trials": 5, "limits": SizeLimits(max_imbalance=1.3)}
@@ -427,7 +428,7 @@ def test_queues_that_go_strategies_give_twice_or_to_none_fail() -> None:
         assert "unassigned" in point.fails
 
 
-@pytest.mark.parametrize("strategy", WITHOUT_SETTINGS)
+@every_case("strategy", WITHOUT_SETTINGS)
 def test_an_orderly_group_has_a_thread_for_each_queue(strategy: str) -> None:
     topic = route("T", a=4)
     work = dict(zip(topic.subscribe_queues(), (0.1, 0.1, 0.1, 0.9), strict=True))
@@ -458,7 +459,7 @@ def test_a_function_is_asked_with_the_ids_of_trials() -> None:
     assert (found.every_order, found.replica_counts.allowed) == (False, (1, 2, 4, 8))
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("question", "text"),
     [
         (SizeQuestion(consumers=(5, 2)), "consumers from 5 to 2"),
@@ -486,7 +487,7 @@ def test_a_group_without_queues_has_no_size() -> None:
         size_group("g", [builders.route("T", perm=2, a=4)], SizeQuestion())
 
 
-@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+@every_case("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
 def test_differing_subscriptions_leave_the_queues_unassigned_that_the_plan_leaves(strategy: str) -> None:
     """The others count a consumer in that does not read a topic, and its share has no owner (`rebalanceByTopic`)."""
     topics = (route("T", a=4, b=2), route("U", a=6))

@@ -14,6 +14,7 @@ from rmqlb.engine.sweep.given import DEFAULT_LIMITS
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.sweep import FailureSweep
 from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy
+from tests.support.mismatches import every_case
 
 from .clusters import CLASSES, GROUP_LIMITS, TOPIC_LIMITS, broker, clusters, route, swept, zones
 
@@ -71,7 +72,7 @@ def test_groups_that_share_nothing_are_named_as_not_judged() -> None:
     assert [(each.name, "BROADCASTING" in each.why) for each in found.unjudged] == [("g", True)]
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("wrong", "message"),
     [
         ({"limits": {"lag": 1}}, "limits: there is no limit lag here"),

@@ -14,6 +14,7 @@ from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.sweep.effects import Effect, bits_of
 from rmqlb.engine.sweep.group_cases import GroupCases
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport
+from tests.support.mismatches import every_case
 
 from .clusters import broker, cluster, consumers, route
 
@@ -38,7 +39,7 @@ def group(strategy: str) -> ConsumerGroup:
     return replace(found, reports={each: MemberReport(each, strategy_class=CLASSES[strategy]) for each in IDS})
 
 
-@pytest.mark.parametrize("strategy", CLASSES)
+@every_case("strategy", CLASSES)
 def test_of_consumers_whose_place_alone_counts_every_case_is_what_its_plan_says(strategy: str) -> None:
     of = cases(group(strategy), 3, 4, 2)
     assert of.only_places_count

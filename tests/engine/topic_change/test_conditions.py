@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.topic_change.conditions import check, check_step
@@ -14,6 +13,7 @@ from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from rmqlb.model.topic_change import WaitFor, WaitKind
 from tests.support.builders import HERE, group, queues, route
+from tests.support.mismatches import every_case
 
 FOUR = tuple(QueueName("a", number) for number in range(4))
 
@@ -34,7 +34,7 @@ def outcome(kind: WaitKind, snapshot: ClusterSnapshot) -> tuple[bool | None, str
     return found.holds, found.found
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("kind", "of", "expected"),
     [
         ("readable", route(a=4), (True, "")),
@@ -56,7 +56,7 @@ def test_every_name_server_has_to_show_it() -> None:
     assert outcome("readable", seen(route(a=4), others=(route(a=3),))) == (False, "consumers cannot read a 3")
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("of", "expected"),
     [
         (offsets((5, 5), (0, 0), (7, 7), (9, 9)), (True, "")),

@@ -22,6 +22,7 @@ from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.topic_change import StartCount, Step, TopicChangePlan
 from tests.support.builders import queues, route, side
+from tests.support.mismatches import every_case
 
 KEYS = tuple(f"order-{number}" for number in range(200))
 SDKS = tuple(sdk(name) for name in ("java", "go"))
@@ -35,8 +36,8 @@ def change(found: TopicChangePlan) -> Step:
     return next(step for step in found.steps if step.kind == "change-write-queues")
 
 
-@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
-@pytest.mark.parametrize("number", [1, 2, 3, 7, 16])
+@every_case("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+@every_case("number", [1, 2, 3, 7, 16])
 def test_owners_are_those_of_plan_rebalance(strategy: str, number: int) -> None:
     before = side("c1 c2 c3", route(a=4, b=4), strategy=strategy)
     found = plan(TopicRequest(queues=number), PlannedGroup("g", before.members, {}))
@@ -48,7 +49,7 @@ def test_owners_are_those_of_plan_rebalance(strategy: str, number: int) -> None:
     assert (effect.unassigned, effect.idle, effect.imbalance) == (summary.unassigned, summary.idle, summary.imbalance)
 
 
-@pytest.mark.parametrize("number", [1, 3, 4, 8, 16])
+@every_case("number", [1, 3, 4, 8, 16])
 def test_keys_are_those_of_select_queue(number: int) -> None:
     found = plan(TopicRequest(queues=number), keys=Keys(KEYS, SDKS))
     told = key_queues(route(a=4, b=4), KEYS, SDKS, after=route(a=number, b=number))
@@ -72,7 +73,7 @@ def test_new_queues_begin_at_their_first_message_when_they_are_read_first() -> N
     assert (effect.starts, effect.skipped) == ((StartCount("end", 4),), 0)
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("state", "expected"),
     [
         (QueueState(broker_offset=90, consumer_offset=-1, stored_offset=-1, min_offset=60), ("end", 30, 1)),
@@ -110,7 +111,7 @@ def test_unread_messages_of_queues_that_go_are_counted() -> None:
     assert [step.groups[0].lag_removed for step in plan(TopicRequest(queues=3), group).steps if step.groups][-1] == 7
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("number", "keys", "late"),
     [
         (8, None, 30),  # 8 queues become 16: of each queue half of the hashes leave
@@ -175,7 +176,7 @@ def test_rates_are_what_was_read_between_two_snapshots() -> None:
     assert consumed_per_ms(now, replace(then, groups={}), "g", "then") == {}
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("now", "then", "problem"),
     [
         (NOON, NOON, "then is not earlier than the source"),

@@ -17,6 +17,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.topic_change import TopicChangePlan
 from tests.support.builders import route, short
+from tests.support.mismatches import every_case
 
 ADDRESSES = {"a": "10.0.0.1:10911", "b": "10.0.0.2:10911"}
 
@@ -139,7 +140,7 @@ def test_a_broker_that_gets_the_topic_is_told_its_type_once() -> None:
         assert (found[0], found[2]) == ([new.format(4, 4) + more], [new.format(4, 6)])
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("of", "request_", "problem", "hint"),
     [
         (topic((3, 8, 6)), TopicRequest(add_brokers=(NewBroker("n"),)), "--add-broker n: producers", "more: n:8"),
@@ -169,7 +170,7 @@ def test_the_hints_of_such_a_refusal_lead_to_a_plan() -> None:
         assert unread <= set(of.publish_queues()), "what was so before stays, with a finding of its own"
 
 
-@pytest.mark.parametrize("now", [topic((4, 4, 6)), topic((8, 4, 6)), topic((8, 8, 6))])
+@every_case("now", [topic((4, 4, 6)), topic((8, 4, 6)), topic((8, 8, 6))])
 def test_a_step_that_is_done_has_no_command(now: TopicRouteData) -> None:
     found = plan(now, TopicRequest(queues=8))
     assert all(not step.commands for step in found.steps if step.done)
@@ -239,7 +240,7 @@ def test_planned_again_on_the_way_the_same_steps_are_left(
     assert plans[-1].next_step is None
 
 
-@pytest.mark.parametrize(
+@every_case(
     ("request_", "problem"),
     [
         (TopicRequest(drain_brokers=("x",)), "--drain-broker x: topic T has no such broker"),

@@ -7,7 +7,6 @@ import sys
 from bisect import bisect_left
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +25,7 @@ from rmqlb.engine.allocate.vectorized.hash_ring import (
 from rmqlb.engine.allocate.vectorized.pairs import Pairs, first_processes
 from rmqlb.model.message_queue import MessageQueue
 from tests.engine.vectorized.batches import Batch, Group, ints
+from tests.support.mismatches import every_case
 
 MEETS_ITSELF = "10.0.104.232@1"  # its entries 13 and 49 have one hash
 MEET = ["10.0.57.132@1", "10.0.74.15@1"]  # entry 0 of the one and entry 1 of the other have one hash
@@ -87,7 +87,7 @@ def test_entries_of_a_second_process_are_numbered_on() -> None:
     assert entry_hashes([], ints([]), 10).shape == (0, 10)
 
 
-@pytest.mark.parametrize(
+@every_case(
     "client_ids",
     [
         [MEETS_ITSELF],
@@ -102,7 +102,7 @@ def test_entries_of_a_second_process_are_numbered_on() -> None:
         [],
     ],
 )
-@pytest.mark.parametrize("virtual_nodes", [0, 1, 2, 50])
+@every_case("virtual_nodes", [0, 1, 2, 50])
 def test_rings_whose_entries_meet_are_those_of_the_engine(client_ids: list[str], virtual_nodes: int) -> None:
     expected = engines_ring(client_ids, virtual_nodes)
     positions, indexes = exact_ring([client_id.encode() for client_id in client_ids], virtual_nodes)
@@ -119,7 +119,7 @@ def test_rings_whose_entries_meet_are_those_of_the_engine(client_ids: list[str],
     ]
 
 
-@pytest.mark.parametrize("client_ids", [MEET, [*MEET, MEET[1]], [MEETS_ITSELF, MEETS_ITSELF]])
+@every_case("client_ids", [MEET, [*MEET, MEET[1]], [MEETS_ITSELF, MEETS_ITSELF]])
 def test_queues_go_to_the_owners_of_entries_that_meet_as_in_the_engine(client_ids: list[str]) -> None:
     settings = Settings(virtual_nodes=50)
     batch = Batch([Group(["x"], [QUEUES], settings), Group(client_ids, [QUEUES], settings)])

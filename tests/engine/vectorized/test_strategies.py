@@ -6,7 +6,6 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from rmqlb.model.route import QueueData, TopicRouteData
 from tests.engine.vectorized.batches import Batch, Group, bools, ints
+from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
 
 Topics = dict[str, dict[str, int]]
@@ -97,7 +97,7 @@ def test_every_queue_goes_where_the_engine_sends_it(
     assert by_kernel == by_engine
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@every_case("strategy", STRATEGIES)
 def test_a_large_batch_goes_where_the_engine_sends_it(strategy: str) -> None:
     random = np.random.default_rng(len(strategy))
     groups: list[tuple[list[str], Topics]] = [
@@ -157,7 +157,7 @@ def test_all_vectors_but_those_of_config_are_asked() -> None:
     }
 
 
-@pytest.mark.parametrize("alike", RECORDED, ids=str)
+@every_case("alike", RECORDED, ids=str)
 def test_a_batch_of_all_vectors_is_answered_as_java_answers_each(alike: tuple[str, int]) -> None:
     batch = Batch(map(as_group, RECORDED[alike]))
     for vector, shares in zip(RECORDED[alike], batch.shares(batch.allocate(alike[0])), strict=True):

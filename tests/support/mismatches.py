@@ -1,0 +1,88 @@
+"""One test for many cases: it runs them all and lists the ones that fail, by name."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SHOWN = 20
+"""The most mismatches that one failure shows."""
+_NOT_PASSED = (Exception, pytest.fail.Exception, pytest.skip.Exception)
+Ids = Sequence[object] | Callable[[Any], object] | None
+
+
+def every_case(names: str | Sequence[str], cases: Iterable[Any], ids: Ids = None) -> Callable[..., Callable[..., None]]:
+    """Give a test its cases as `pytest.mark.parametrize` does, but as one item.
+
+    Each case gets its own `tmp_path` and `monkeypatch`; it shares every other fixture with the other cases.
+
+    Raises:
+        ValueError: There is no case, or a case has a mark of its own.
+    """
+    columns = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    rows = [_case(columns, case, index, ids) for index, case in enumerate(cases)]
+    if not rows:
+        raise ValueError(f"there is no case of {columns}")
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(test)
+
+        @functools.wraps(test)
+        def run_each(**fixtures: Any) -> None:
+            mismatches, first = [], None
+            for index, (name, values) in enumerate(rows):
+                with pytest.MonkeyPatch.context() as patch:
+                    try:
+                        test(**values, **_own(fixtures, index, patch))
+                    except _NOT_PASSED as error:
+                        first = first or error
+                        line = traceback.extract_tb(error.__traceback__)[-1].lineno
+                        mismatches.append(f"{name} (line {line}): {type(error).__name__}: {str(error)[:600]}")
+            if mismatches:
+                raise AssertionError(told(mismatches, len(rows))) from first
+
+        left = [each for name, each in signature.parameters.items() if name not in columns]
+        run_each.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
+        return run_each
+
+    return decorate
+
+
+def told(mismatches: Sequence[str], cases: int) -> str:
+    """The mismatches, at most `SHOWN` of them."""
+    more = [f"… and {len(mismatches) - SHOWN} more"] if len(mismatches) > SHOWN else []
+    return "\n".join([f"{len(mismatches)} of {cases} cases do not match:", *mismatches[:SHOWN], *more])
+
+
+def _own(fixtures: dict[str, Any], index: int, patch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The fixtures of one case."""
+    own = {**fixtures, **({"monkeypatch": patch} if "monkeypatch" in fixtures else {})}
+    if "tmp_path" in fixtures:
+        own["tmp_path"] = Path(fixtures["tmp_path"]) / f"case{index}"
+        own["tmp_path"].mkdir()
+    return own
+
+
+def _case(columns: Sequence[str], case: Any, index: int, ids: Ids) -> tuple[str, dict[str, Any]]:
+    """The case's name, and its values by the names of the test's arguments."""
+    name, values = None, case if len(columns) > 1 else (case,)
+    if isinstance(case, type(pytest.param())):
+        if case.marks:
+            raise ValueError(f"a case with a mark needs pytest.mark.parametrize: {case}")
+        name, values = case.id, case.values
+    if name is None and ids is not None and not callable(ids):
+        name = str(ids[index])
+    name = name or "-".join(str((ids(value) if callable(ids) else None) or repr(value))[:90] for value in values)
+    return str(name), dict(zip(columns, values, strict=True))
+
+
+def first_by_default(cases: Iterable[Any]) -> list[Any]:
+    """The cases of a family that starts processes, for `pytest.mark.parametrize`: all but the first are slow."""
+    first, *others = cases
+    return [first, *(pytest.param(case, marks=pytest.mark.slow) for case in others)]
