@@ -41,6 +41,9 @@ from rmqlb.verbs.show_groups import show_consumers, show_groups
 from rmqlb.verbs.show_owners import show_owners
 from rmqlb.verbs.simulate_rebalance import simulate_rebalance
 from rmqlb.verbs.strategies import Strategies
+from rmqlb.views.diagnosis.view import diagnosis_report
+from rmqlb.views.formats.people import as_plain
+from rmqlb.views.overview.groups import groups_report
 from tests.engine.check.clusters import AVG_CLASS, cluster, members
 from tests.support.builders import HERE, route
 
@@ -415,6 +418,13 @@ def test_what_is_observed_and_bad_is_certain_in_every_verb() -> None:
     assert diagnose(evidence_of([ODD[PARTLY]], "g", Settings())).counts.unassigned == 2
     met = show_groups(ODD[PARTLY], fail_on=["unassigned>0", "unassigned>1", "unassigned>3", "unassigned>2"]).conditions
     assert [each.met for each in met] == [True, True, False, None]
+
+
+def test_words_say_that_more_may_be_wrong_where_owners_are_unknown() -> None:
+    shown = as_plain(groups_report(show_groups(ODD[PARTLY])))
+    assert "unassigned-queues: at least 2 of 4 queues; at least 1 of 4 queues with duplicate owners" in shown
+    found = diagnose(evidence_of([ODD[PARTLY]], "g", Settings()))
+    assert "at least 2 of 4 queues without an owner" in as_plain(diagnosis_report(found))
 
 
 IDS = "abcd"

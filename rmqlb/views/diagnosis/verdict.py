@@ -35,14 +35,14 @@ def sentence(found: Diagnosis, *, brief: bool = False) -> str:
         return f"{owners} because {' and because '.join(_said(causes, found))}{_also(others)}"
     if causes or others:
         first, *left = [*causes, *others]
-        return f"{what_is_found(first, found.counts.queues)}{_also(left)}"
+        return f"{what_is_found(first, found.counts.queues, found.counts.owners_unknown)}{_also(left)}"
     return "; ".join(
         [_undecided(found, brief=brief) if found.unknown else _in_order(found), *_said(_by_code(found.findings), found)]
     )
 
 
 def _said(groups: Sequence[Sequence[GroupFinding]], found: Diagnosis) -> Iterator[str]:
-    return (what_is_found(same, found.counts.queues) for same in groups)
+    return (what_is_found(same, found.counts.queues, found.counts.owners_unknown) for same in groups)
 
 
 def _by_code(findings: Sequence[GroupFinding]) -> list[list[GroupFinding]]:

@@ -98,12 +98,16 @@ def in_order(codes: Sequence[str]) -> list[str]:
     return [words_of(code).in_order for code in codes]
 
 
-def what_is_found(findings: Sequence[GroupFinding], queues: int | None = None) -> str:
+def what_is_found(
+    findings: Sequence[GroupFinding], queues: int | None = None, owners_unknown: int | None = None
+) -> str:
     """What findings of one code say, in words.
 
     Args:
         queues: how many the group has; None when that is not known.
+        owners_unknown: queues whose owners are unknown: more of them may be unassigned or have duplicate owners.
     """
+    least = "at least " if owners_unknown and findings[0].code in ("unassigned-queues", "duplicate-owners") else ""
     words = words_of(findings[0].code)
     ids = list(dict.fromkeys(client_id for each in findings for client_id in each.consumers))
     values = dict.fromkeys(str(one.value) for each in findings for one in each.evidence)
@@ -117,7 +121,7 @@ def what_is_found(findings: Sequence[GroupFinding], queues: int | None = None) -
         "brokers": named(brokers) or "a broker",
         "topics": named(dict.fromkeys(each.topic for each in findings if each.topic is not None)) or "a topic",
         "wait": "waits" if concerned == 1 else "wait",
-        "queues": counted(concerned, "queue") if queues is None else of_all(concerned, queues),
+        "queues": least + counted(concerned, "queue") if queues is None else least + of_all(concerned, queues),
     }
     text = words.found + (words.of_queues if concerned else "")
     return re.sub(r"\{(\w+)\}", lambda match: said[match[1]], _by_number(text, len(ids)))

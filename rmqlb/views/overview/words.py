@@ -71,7 +71,12 @@ def _brief(findings: Sequence[GroupFinding], state: GroupState) -> str:
 
 def _queues_of(code: str, state: GroupState) -> str:
     number, queues = getattr(state, _COUNTED[code][0]), state.queues
-    return counted(number, "queue") if queues is None else of_all(number, queues)
+    return _at_least(state) + (counted(number, "queue") if queues is None else of_all(number, queues))
+
+
+def _at_least(state: GroupState) -> str:
+    """What stands before a number of queues where the owners of others are unknown."""
+    return "at least " if state.owners_unknown else ""
 
 
 def consumers_text(state: GroupState) -> str:
@@ -126,8 +131,8 @@ def _verdicts(state: GroupState, findings: Sequence[GroupFinding]) -> Iterator[s
 
 def _owned_badly(state: GroupState, queues: str) -> Iterator[str]:
     if state.unassigned and state.consumers:
-        yield f"{state.unassigned} of {queues} unassigned"
+        yield f"{_at_least(state)}{state.unassigned} of {queues} unassigned"
     if state.duplicate_owners:
-        yield f"{state.duplicate_owners} of {queues} with duplicate owners"
+        yield f"{_at_least(state)}{state.duplicate_owners} of {queues} with duplicate owners"
     if state.mismatches:
         yield f"observed owners of {state.mismatches} of {queues} differ from the prediction"
