@@ -78,7 +78,7 @@ class GroupCases:
         queues = len(self.before)
         if self.only_places_count:
             return 1 + queues // _QUEUES_A_STEP
-        return queues + len(self.routes) * len(self.members.client_ids)
+        return max(queues + len(self.routes) * len(self.members.client_ids), 1)
 
     def outcome(self, effect: Effect) -> GroupOutcome:
         """What it comes to (raises RmqlbError)."""

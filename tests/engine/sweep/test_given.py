@@ -67,6 +67,11 @@ def test_orderly_groups_are_those_that_are_named() -> None:
     assert sweep_failures(GROUPS, [slaves], limits={"withoutLock": 0}).counterexamples == ()
 
 
+def test_a_group_without_consumers_and_without_queues_is_swept() -> None:
+    found = sweep_failures({"g": Members((), "CONSISTENT_HASH")}, [route("T", (broker("a", "10.0.0.1"),), [0])])
+    assert (found.cases.tried, found.cases.broken) == (found.cases.all, 0)
+
+
 def test_groups_that_share_nothing_are_named_as_not_judged() -> None:
     found = sweep_failures({"g": replace(GROUPS["g"], broadcasting=True)}, [ROUTE])
     assert [(each.name, "BROADCASTING" in each.why) for each in found.unjudged] == [("g", True)]
