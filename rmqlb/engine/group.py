@@ -854,10 +854,3 @@ def reported_by(group: Group) -> dict[str, str]:
     """Client ID → the strategy that it reports, of the consumers that take part."""
     reported = {} if group.assumed or group.seen is None else reported_strategies(group.seen)
     return {client_id: name for client_id, name in reported.items() if client_id in group.client_ids}
-
-
-def missing_parts(group: Group) -> str | None:
-    """What of its topics is left out of a prediction, in a sentence; None where nothing is."""
-    if not group.unknown_routes:
-        return None
-    return f"{counted(len(group.unknown_routes), 'topic')} left out: {', '.join(sorted(group.unknown_routes))}"

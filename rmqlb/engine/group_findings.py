@@ -70,7 +70,8 @@ def planning_findings(group: Group, *, pop: bool = True) -> tuple[Finding, ...]:
         found = [*_of_given(group), *_of_routes(group), *group.strategy.findings]
     else:
         as_reported = replace(assumption(group.snapshot, group.name or ""), topics=group.given.topics)
-        reported = Group(group.snapshot, group.name, group.settings, as_reported, group.gaps)
+        is_reported = as_reported == group.given  # then what it has worked out holds
+        reported = group if is_reported else Group(group.snapshot, group.name, group.settings, as_reported, group.gaps)
         found = [each.brief for each in group_findings(reported, ()) if each.code not in _OF_CONSUMPTION]
         found += [*proxy_findings(group.seen), *_not_subscribed(group), *_given_strategy(group)]
         if not pop and group.popped_routes:

@@ -205,17 +205,12 @@ def no_queues(route: TopicRouteData) -> DataError:
     )
 
 
-def play(simulation: SendSimulation, *, skip: bool, progress: Callable[[int], None] | None = None) -> int:
-    """Let the simulation come to its end; with `skip` it jumps over what repeats itself.
-
-    Returns how many events were taken.
-    """
+def play(simulation: SendSimulation, *, skip: bool, progress: Callable[[int], None] | None = None) -> None:
+    """Let the simulation come to its end; with `skip` it jumps over what repeats itself."""
     sender = _sender(simulation)
     fast_forward = FastForward(simulation) if skip and simulation.scenario.sdk == JAVA else None
     told = 0
-    events = 1
     while (event := simulation.next_event()) is not None:
-        events += 1
         now, thread = event
         if fast_forward is not None and thread.number == 1 and not thread.busy and fast_forward.jump(thread, now):
             continue
@@ -224,7 +219,6 @@ def play(simulation: SendSimulation, *, skip: bool, progress: Callable[[int], No
             told = simulation.clock.started
             progress(told)
     simulation.close()
-    return events
 
 
 def _sender(simulation: SendSimulation) -> Sender:
