@@ -41,7 +41,7 @@ def show_route(
     read = Reader(source, terminal)
 
     def look() -> SnapshotView:
-        snapshot = read(wanted)
+        snapshot = read.fetch(wanted)
         for name in wanted.topics or ():
             snapshot.route(name)
         names = wanted.topics or sorted(snapshot.routes)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import msgspec
 from msgspec import Struct
@@ -18,6 +19,9 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.model.words import counted
 from rmqlb.sources.source import NothingToAsk, Source
+
+if TYPE_CHECKING:
+    from rmqlb.sources.opening import Access
 
 MOST_ASKED = 256
 """Questions that one verb asks brokers about a group."""
@@ -79,43 +83,53 @@ class _DocumentReader(NothingToAsk):
         return read_document(self._body, "the document", wanted, topic=wanted.only_topic, group=wanted.group).snapshot
 
 
-class _TextReader:
+class TextReader:
     """A URL or a file, opened anew for each reading."""
 
-    def __init__(self, text: str) -> None:
-        from rmqlb.sources.opening import Access
+    def __init__(self, text: str, access: Access) -> None:
         from rmqlb.sources.source_text import is_live
 
         self.live = is_live(text)
         self._text = text
-        self._access = Access()
-        self._open()
+        self.access = access
 
-    def _open(self) -> Source:
+    def open(self) -> Source:
+        """The source (raises UsageError)."""
         from rmqlb.sources.opening import open_source
 
-        return open_source(self._text, self._access)
+        return open_source(self._text, self.access)
 
-    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
+    def open_for_another_reading(self) -> Source:
+        """The source, whose deadline begins now and in which every server may answer again (raises UsageError)."""
         if self.live:
             from rmqlb.sources.opening import for_another_reading
 
-            self._access = for_another_reading(self._access)
-        return self._open().fetch(wanted, progress)
+            self.access = for_another_reading(self.access)
+        return self.open()
+
+    def telling(self) -> AbstractContextManager[Progress]:
+        """Whom questions tell of their progress."""
+        return nullcontext(no_progress)
+
+    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
+        return self.open_for_another_reading().fetch(wanted, progress)
 
     def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
-        return self._open().ask_offsets(group, questions)
+        with self.telling() as progress:
+            return self.open().ask_offsets(group, questions, progress)
 
     def ask_assignments(
         self, group: str, questions: Sequence[AssignmentQuestion]
     ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        return self._open().ask_assignments(group, questions)
+        with self.telling() as progress:
+            return self.open().ask_assignments(group, questions, progress)
 
     def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        return self._open().ask_stacks(group, client_ids)
+        with self.telling() as progress:
+            return self.open().ask_stacks(group, client_ids, progress)
 
     def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
-        return self._open().ask_message_type(topic, addresses)
+        return self.open().ask_message_type(topic, addresses)
 
 
 def reader(source: AnySource) -> Reader:
@@ -127,7 +141,11 @@ def reader(source: AnySource) -> Reader:
     if isinstance(source, Mapping):
         return _DocumentReader(source)
     if isinstance(source, str | os.PathLike):
-        return _TextReader(os.fspath(source))
+        from rmqlb.sources.opening import Access
+
+        found = TextReader(os.fspath(source), Access())
+        found.open()  # refuses what cannot be meant
+        return found
     if isinstance(source, Reader):
         return source
     raise UsageError(f"a source is a URL, a path, a snapshot or a parsed document, not {type(source).__name__}")

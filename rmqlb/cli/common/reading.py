@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import copy
 from functools import cache
 
@@ -12,44 +12,39 @@ from rmqlb.cli.common.options import GroupOptions, SourceOptions
 from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
-from rmqlb.model.group import States
 from rmqlb.model.progress import Progress, no_progress
-from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
-from rmqlb.sources.opening import Access, for_another_reading, open_source
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.sources.opening import Access
 from rmqlb.sources.source_text import is_live
 from rmqlb.verbs import amounts
 from rmqlb.verbs import parse as values
-from rmqlb.verbs.source import Earlier, earlier
+from rmqlb.verbs.source import Earlier, TextReader, earlier
 
 
-class Reader:
-    """A source, asked as often as is wanted."""
+class Reader(TextReader):
+    """The source of a command, read with progress on the terminal."""
 
     def __init__(self, options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> None:
         if options.source is None:
             hint = "name rocketmq://HOST:9876, a Dashboard's URL, a file or - with -s, or set RMQLB_SOURCE or --context"
             raise UsageError("no source", hint=hint, code="no-source")
-        self._text = options.source
-        self.live = is_live(options.source)
+        super().__init__(options.source, access(options, terminal))
         self._options = options
         self._terminal = terminal
-        self._stages = stages and is_live(options.source)
-        self._access = access(options, terminal)
+        self._stages = stages and self.live
 
     def hurried(self, timeout_s: float) -> Reader:
         """The same source, which waits for an answer for so long at most, and asks once."""
         reader = copy(self)
-        reader._access = replace(self._access, timeout=min(self._access.timeout, timeout_s), retries=0)  # noqa: SLF001
+        reader.access = replace(self.access, timeout=min(self.access.timeout, timeout_s), retries=0)
         return reader
 
-    def __call__(self, wanted: Wanted) -> ClusterSnapshot:
-        return self.fetch(wanted)
+    def telling(self) -> AbstractContextManager[Progress]:
+        return self._terminal.progress()
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
         """The wanted parts of the source, with progress on the terminal."""
-        if self.live:
-            self._access = for_another_reading(self._access)
-        source, context = open_source(self._text, self._access), self._options.active_context
+        source, context = self.open_for_another_reading(), self._options.active_context
         if context is not None:
             self._terminal.head(f"context {context.name}: {context.source}")
         elif self._options.ignored_context_note is not None:
@@ -58,31 +53,10 @@ class Reader:
             snapshot = source.fetch(wanted, shown)
         return snapshot if context is None else replace(snapshot, context=context.name)
 
-    def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
-        """What brokers tell a consumer of a group that takes these queues; None where they cannot be asked."""
-        with self._terminal.progress() as progress:
-            return open_source(self._text, self._access).ask_offsets(group, questions, progress)
-
-    def ask_assignments(
-        self, group: str, questions: Sequence[AssignmentQuestion]
-    ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        """What brokers answer consumers that let them assign their queues; None where they cannot be asked."""
-        with self._terminal.progress() as progress:
-            return open_source(self._text, self._access).ask_assignments(group, questions, progress)
-
-    def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """Client ID → the stack traces of its consume threads, of the consumers that answer."""
-        with self._terminal.progress() as progress:
-            return open_source(self._text, self._access).ask_stacks(group, client_ids, progress)
-
-    def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
-        """The topic's `message.type` at the first of these brokers that reports it; None where none does."""
-        return open_source(self._text, self._access).ask_message_type(topic, addresses)
-
 
 def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
     """The wanted parts of the source."""
-    return Reader(options, terminal, stages=stages)(wanted)
+    return Reader(options, terminal, stages=stages).fetch(wanted)
 
 
 def access(options: SourceOptions, terminal: Terminal) -> Access:

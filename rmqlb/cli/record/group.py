@@ -69,7 +69,7 @@ class GroupRecorder:
         with heeding_an_end():
             began = time.monotonic()
             asked_at = now_ms()
-            first = self._watched.read(self._wanted)
+            first = self._watched.read.fetch(self._wanted)
             answered_at = now_ms(up=True)
             first.group(self._watched.group)
             Group(first, self._watched.group, given=Given(assume=None), gaps=gaps(first)).must_share()
@@ -118,7 +118,7 @@ class GroupRecorder:
         watched, asked_at = self._watched, now_ms()
         resting = frozenset(each for each, rest in self._rest.items() if time.monotonic() < rest.until)
         try:
-            snapshot = self._read(replace(self._wanted, unasked=resting))
+            snapshot = self._read.fetch(replace(self._wanted, unasked=resting))
             self._let_rest(snapshot.unread, resting)
             answered_at = max(now_ms(up=True), asked_at)
             look = look_of(snapshot, watched.group, asked_at, answered_at, watched.topics, watched.settings)
