@@ -122,6 +122,9 @@ ODD: dict[str, ClusterSnapshot] = {
     "broker-assigned CONSISTENT_HASH": cluster(by_broker(None, HASH, {})),
     "broker-assigned CONSISTENT_HASH, observed": cluster(by_broker("x x y y", HASH, {})),
     "broker-assigned CONSISTENT_HASH, partly observed": cluster(by_broker("x ? - y", HASH, {})),
+    "broker-assigned CONSISTENT_HASH, and POP": cluster(
+        replace(by_broker(None, HASH, {"T": ("POP",)}), topics=("T", "U")), routes=(route(a=4), route("U", a=4))
+    ),
     "broker-assigned or POP": cluster(by_broker("- - - -")),
     "broker-assigned or POP, nothing observed": cluster(by_broker(None)),
     "broker-assigned or POP, queues held": cluster(by_broker("x x y y")),

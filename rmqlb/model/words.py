@@ -25,6 +25,15 @@ def of_all(number: int, whole: int, noun: str = "queue") -> str:
     return f"{number} of {counted(whole, noun)}"
 
 
+def at_least(unknown: int | None) -> str:
+    """What stands before a number that so many unknown cases may raise.
+
+    >>> at_least(2) + of_all(3, 25), at_least(0)
+    ('at least 3 of 25 queues', '')
+    """
+    return "at least " if unknown else ""
+
+
 def all_or_some(number: int, whole: int, noun: str = "queue") -> str:
     """The same, where it may be all of several.
 

@@ -85,6 +85,7 @@ def pop_findings(topics: Iterable[PopTopic], group: str | None) -> Iterator[Find
             f"consumers ask brokers to assign by {strategy}, which brokers do not have: they answer nothing, and "
             f"consumers keep what they have; brokers have {' and '.join(BROKER_STRATEGIES)}",
             group,
+            INFO,
         )
 
 

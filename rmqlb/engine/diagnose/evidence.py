@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from rmqlb.engine.assignment.balance import Owners
 from rmqlb.engine.assignment.consumers import reported_strategies, subscriptions
-from rmqlb.engine.group import Group
+from rmqlb.engine.group import Group, known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence
 from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup, MemberView, ProxyView, Seen
@@ -212,6 +212,11 @@ class GroupEvidence(Struct, dict=True, eq=False):
     def observed(self) -> Owners:
         """Queue → its owners, of the queues whose owners were observed."""
         return self.facts.observed
+
+    @property
+    def receives(self) -> bool:
+        """Its consumers receive messages by POP or from a Proxy, and own no queue; False where that is unknown."""
+        return known(lambda: self.facts.assigned_by) in ("pop", "proxy")
 
     @property
     def ask_offsets(self) -> str:

@@ -20,7 +20,6 @@ from rmqlb.engine.diagnose.lags import (
 )
 from rmqlb.engine.diagnose.reports import named
 from rmqlb.engine.diagnose.rule import Case, ComesOf
-from rmqlb.engine.group import known
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import WARNING
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
@@ -51,7 +50,7 @@ class HotQueue(Struct, frozen=True):
 def hot_queue(case: Case) -> Iterator[GroupFinding]:
     """One queue of a topic gets and holds far more messages than the others, and its lag grows."""
     evidence = case.evidence
-    if known(lambda: evidence.facts.assigned_by) in ("pop", "proxy"):
+    if evidence.receives:
         raise DoesNotApply("any of its consumers may read any queue")
     must_have_offsets(case)
     lags = lags_of(evidence)

@@ -18,7 +18,6 @@ from rmqlb.engine.diagnose.evidence import CONVERGES_MS, LOOKS, AnotherLookNeede
 from rmqlb.engine.diagnose.hypotheses import CAUSES
 from rmqlb.engine.diagnose.reports import one_topic
 from rmqlb.engine.diagnose.rule import Case, ComesOf
-from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.finding import ERROR, INFO, WARNING
@@ -250,7 +249,7 @@ def must_commit(evidence: GroupEvidence, queues: Collection[MessageQueue]) -> No
 
     Brokers themselves keep the offsets of what is consumed by POP, which Proxies do for their clients.
     """
-    if known(lambda: evidence.facts.assigned_by) in ("pop", "proxy"):
+    if evidence.receives:
         return
     reports = evidence.group.reports
     kinds = {reports[i].consumer_type if i in reports else None for i in evidence.processes}
@@ -371,7 +370,7 @@ def _stalled(
 
 
 def _where_to_look(evidence: GroupEvidence) -> str:
-    if known(lambda: evidence.facts.assigned_by) in ("pop", "proxy"):
+    if evidence.receives:
         return "Look whether the processes of its consumers run, and what their listeners wait for."
     return f"Look at the log and {evidence.stack_traces('the consumers that own these queues')}."
 

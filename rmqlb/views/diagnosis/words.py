@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.words import counted, named, of_all
+from rmqlb.model.words import at_least, counted, named, of_all
 
 
 class RuleWords(Struct, frozen=True):
@@ -107,7 +107,7 @@ def what_is_found(
         queues: how many the group has; None when that is not known.
         owners_unknown: queues whose owners are unknown: more of them may be unassigned or have duplicate owners.
     """
-    least = "at least " if owners_unknown and findings[0].code in ("unassigned-queues", "duplicate-owners") else ""
+    least = at_least(owners_unknown) if findings[0].code in ("unassigned-queues", "duplicate-owners") else ""
     words = words_of(findings[0].code)
     ids = list(dict.fromkeys(client_id for each in findings for client_id in each.consumers))
     values = dict.fromkeys(str(one.value) for each in findings for one in each.evidence)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.groups import ConsumerProcess, GroupState
-from rmqlb.model.words import counted, messages, named, of_all
+from rmqlb.model.words import at_least, counted, messages, named, of_all
 
 _COUNTED = {
     "unassigned-queues": ("unassigned", "unassigned"),
@@ -71,12 +71,7 @@ def _brief(findings: Sequence[GroupFinding], state: GroupState) -> str:
 
 def _queues_of(code: str, state: GroupState) -> str:
     number, queues = getattr(state, _COUNTED[code][0]), state.queues
-    return _at_least(state) + (counted(number, "queue") if queues is None else of_all(number, queues))
-
-
-def _at_least(state: GroupState) -> str:
-    """What stands before a number of queues where the owners of others are unknown."""
-    return "at least " if state.owners_unknown else ""
+    return at_least(state.owners_unknown) + (counted(number, "queue") if queues is None else of_all(number, queues))
 
 
 def consumers_text(state: GroupState) -> str:
@@ -131,8 +126,8 @@ def _verdicts(state: GroupState, findings: Sequence[GroupFinding]) -> Iterator[s
 
 def _owned_badly(state: GroupState, queues: str) -> Iterator[str]:
     if state.unassigned and state.consumers:
-        yield f"{_at_least(state)}{state.unassigned} of {queues} unassigned"
+        yield f"{at_least(state.owners_unknown)}{state.unassigned} of {queues} unassigned"
     if state.duplicate_owners:
-        yield f"{_at_least(state)}{state.duplicate_owners} of {queues} with duplicate owners"
+        yield f"{at_least(state.owners_unknown)}{state.duplicate_owners} of {queues} with duplicate owners"
     if state.mismatches:
         yield f"observed owners of {state.mismatches} of {queues} differ from the prediction"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.owners import OwnersReport, StrategyOwners
 from rmqlb.model.sdk_use import sdks_text
-from rmqlb.model.words import all_or_some, counted, named, of_all
+from rmqlb.model.words import all_or_some, at_least, counted, named, of_all
 from rmqlb.views.report import BETWEEN
 
 
@@ -60,7 +60,7 @@ def _verdict(report: OwnersReport) -> Iterator[str]:
         return
     unassigned, several = report.bad_owners
     compared = basis(report)
-    least = "at least " if len(observed) < queues else ""
+    least = at_least(len(observed) < queues)
     if report.broadcasting:
         yield f"BROADCASTING, each consumer reads every queue{'' if compared.mismatches else ', as observed'}"
     yield from _bad(unassigned, several, queues, least)
