@@ -36,7 +36,7 @@ from rmqlb.verbs import amounts
 from rmqlb.views.report import FORMATS
 
 MOST_RETRIES = 20
-"""Of a read, after passing faults."""
+"""Retries of a read, after passing faults."""
 _PREFIX = "RMQLB_"
 _PATHS = ("ca-file", "client-cert", "client-key")
 _ACCOUNTS = ("user", "access-key")

@@ -98,7 +98,7 @@ def group_source_findings(snapshot: ClusterSnapshot, group: Group) -> Iterator[F
 
 
 def _findings(group: Group, owned: Ownership | None, unread: Sequence[Unread]) -> Iterator[GroupFinding]:
-    """What a diagnosis finds, causes first, and what is odd besides."""
+    """The findings of a diagnosis, causes first, and those that no rule makes."""
     # Its routes tell of topics without readable queues.
     found = [each for each in findings_by(ONE_LOOK, GroupEvidence(group)) if each.code != "no-read-queues"]
     others = [*unread_findings(unread), *_others(group)]
@@ -109,7 +109,7 @@ def _findings(group: Group, owned: Ownership | None, unread: Sequence[Unread]) -
 
 
 def _unexplained(group: Group, owned: Ownership | None) -> Iterator[Finding]:
-    """What is certain of the owners, where too little is known to say why (raises RmqlbError)."""
+    """The findings on owners that hold although their cause is unknown (raises RmqlbError)."""
     states = group.group.queues
     if owned is not None and owned.basis != "observed":
         yield from owner_findings(owned.owners, group.title, group.name, owned.basis, states)
@@ -118,7 +118,7 @@ def _unexplained(group: Group, owned: Ownership | None) -> Iterator[Finding]:
 
 
 def _others(group: Group) -> Iterator[Finding]:
-    """What no rule of a diagnosis is about."""
+    """The findings that no rule of a diagnosis makes."""
     seen = group.group
     if group.refusal is not None and group.refusal.code not in JUDGED:
         yield _told(group.refusal)
@@ -151,7 +151,7 @@ def _told(error: RmqlbError) -> Finding:
 
 
 def _of_routes(group: Group) -> Iterator[Finding]:
-    """What is odd about its topics and their routes."""
+    """The findings on its topics and their routes."""
     topics, snapshot = known(lambda: group.topics) or (), group.snapshot
     yield from no_route_findings(group.name or "", topics, snapshot)
     for sighting in (snapshot.routes[topic] for topic in topics if topic in snapshot.routes):
@@ -160,7 +160,7 @@ def _of_routes(group: Group) -> Iterator[Finding]:
 
 
 def _of_given(group: Group) -> Iterator[Finding]:
-    """What is odd about consumers that a caller gives."""
+    """The findings on consumers that a caller gives."""
     names = group.snapshot.groups
     if group.name is not None and group.name not in names and names:
         close = suggestion("groups", group.name, names)

@@ -13,11 +13,11 @@ from rmqlb.model.snapshot import ClusterSnapshot
 
 
 class Meta(Struct, frozen=True):
-    """What belongs next to a result.
+    """The snapshot and the findings that accompany a result.
 
     Attributes:
         snapshot: the snapshot that the result is made from.
-        findings: what is odd about it.
+        findings: on that snapshot and on its groups.
         made_from: what the engine found, where pictures and reports for CI draw more than the result says.
     """
 

@@ -81,7 +81,7 @@ def fetch_source(
 def _wanted(
     snapshot: ClusterSnapshot, everything: Everything, *, redact: bool
 ) -> tuple[ClusterSnapshot, list[Finding]]:
-    """What was asked for of the snapshot, and a finding for each pattern in vain."""
+    """The requested parts of the snapshot, and a finding for each pattern that matches nothing."""
     routes = {name: sighting for name, sighting in snapshot.routes.items() if everything.takes_topic(name)}
     groups = {name: seen for name, seen in snapshot.groups.items() if everything.takes_group(name)}
     in_vain = [

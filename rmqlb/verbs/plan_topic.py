@@ -126,7 +126,7 @@ def _request(
     *,
     ordered: bool,
 ) -> TopicRequest:
-    """What is asked for (raises UsageError)."""
+    """The requested change (raises UsageError)."""
     request = TopicRequest(
         queues=None if queues is None else values.queue_number(str(queues), f"--queues {queues}"),
         add_brokers=tuple(values.new_broker(text, f"--add-broker {text}") for text in add_brokers),

@@ -1,4 +1,4 @@
-"""What came into each queue since an earlier snapshot."""
+"""Rates of queues, from an earlier snapshot to this one."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Selection(Struct, frozen=True):
         return len(self.names) > 1 or any(map(is_pattern, self.names))
 
     def wanted(self, source: Reader) -> Wanted:
-        """What is to be read; a running cluster is only asked for what is named (raises UsageError)."""
+        """The parts to read; a running cluster is only asked for those that are named (raises UsageError)."""
         if source.live and not self.names and not (self.consumers is not None and self.topics):
             raise UsageError(
                 "which group?", hint="name it with --group, or name --topic and --consumers", code="which-group"
@@ -76,7 +76,7 @@ class Selection(Struct, frozen=True):
         return replace(wanted, group=None, several=self.names) if self.several else wanted
 
     def given(self, *, strategy: str | None = None, by_pop: bool = False) -> Given:
-        """What the caller says of a group."""
+        """The caller's statements about a group."""
         usual, by_id = sdks(self.sdk)
         number = self.consumers if isinstance(self.consumers, int) else None
         ids = self.consumers if isinstance(self.consumers, tuple) else None

@@ -50,7 +50,7 @@ class LostOptions(Struct, frozen=True):
 
 
 class HeldOptions(Struct, frozen=True):
-    """What is held against each case, and what is shown."""
+    """The policy that each case has to meet, and the choice of cases to show."""
 
     policy: Annotated[
         str | None,

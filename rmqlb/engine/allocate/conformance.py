@@ -69,7 +69,7 @@ def check_strategy(
 def own_findings(
     strategies: Sequence[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    """What is odd about strategies that users wrote, or that pin topics to machines (raises DataError)."""
+    """The findings on strategies that users wrote, or that pin topics to machines (raises DataError)."""
     asked = strategies, queues, client_ids, settings
     return *custom_findings(*asked), *pin_findings(*asked)
 

@@ -123,8 +123,8 @@ def waive(
 ) -> tuple[tuple[Judgement, ...], tuple[WaiverUse, ...]]:
     """The judgements with the first waiver in force that lets each pass, and what became of every waiver.
 
-    A waiver accepts a known failure. A limit that could not be judged stays incomplete, for nobody knows what the
-    waiver would accept.
+    A waiver accepts a known failure. A limit that could not be judged stays incomplete: its value is
+    unknown, so no waiver can accept it.
     """
     waived = tuple(
         replace(one, waiver=_first(one, waivers, today)) if one.verdict == FAILED else one for one in judgements

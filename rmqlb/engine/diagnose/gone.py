@@ -1,4 +1,4 @@
-"""The rule for a consumer that ended without a word, whose queues nobody may take yet."""
+"""The rule for a consumer that ended without unregistering, so that no other may take its queues yet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, named
 
 LOCK_LASTS_MS = 60_000
-"""A broker lets nobody else have a queue whose lock was renewed later (`RebalanceLockManager`)."""
+"""A broker gives a queue to another client once its lock is older than this (`RebalanceLockManager`)."""
 _REBALANCES_MS = 20_000
 
 

@@ -301,7 +301,7 @@ def must_know_all(evidence: GroupEvidence, lags: Lags) -> None:
 
 
 def another_look(evidence: GroupEvidence, lags: Lags, *states: LagState) -> AnotherLookNeeded:
-    """What the looks do not show yet of the queues in these states, and how much longer they have to be."""
+    """Say which queues need longer looks, and how much longer they have to be."""
     queues = lags.of(*states)
     its = [lags.queues[queue] for queue in queues]
     what = f"lag trend ({messages(evidence.lag(queues))} in {counted(len(queues), 'queue')})"

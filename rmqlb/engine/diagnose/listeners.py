@@ -164,7 +164,7 @@ def _held(consumer: ConsumerReports, queues: Sequence[MessageQueue]) -> int:
 
 
 def _old_messages(consumer: ConsumerReports) -> OldMessages | None:
-    """What shows that it has some messages for longer than a minute, where anything does (raises DataError)."""
+    """The evidence that it has held messages for longer than a minute, if there is any (raises DataError)."""
     (read_at, now), *earlier = reversed(consumer.history)
     for before, look in earlier:
         if any(queue in look and look[queue].last_consume != now[queue].last_consume for queue in now):

@@ -36,7 +36,7 @@ HELD_MS = 8_000
 BLOCKED_MS = 60_000
 """From which on `ConsumerRunningInfo.analyzeProcessQueue` suspects a listener that has messages and ends none."""
 SHOWN_CONSUMERS = 3
-"""Of so many consumers a finding has evidence; it names all of them."""
+"""A finding gives the evidence of so many consumers at most; it names all of them."""
 USUAL_CALLS = 10
 """So many times the mean duration of a call is more than usual."""
 

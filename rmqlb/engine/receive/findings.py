@@ -37,7 +37,7 @@ def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Itera
 
 
 def ended_findings(report: ReceiveReport) -> Iterator[Finding]:
-    """What is odd about how a simulation ended."""
+    """The findings on how a simulation ended."""
     if report.totals.further >= MOST_FURTHER:
         text = f"arrivals end {MOST_FURTHER:,} messages after the measured ones, before all of these are received"
         yield Finding("arrivals-ended", f"{text}: the last of them wait as in an idle system")

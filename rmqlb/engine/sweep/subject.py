@@ -126,7 +126,7 @@ def judge_cases(
         takers: which losses take what.
         rules: those that are about it.
         at_once: how many losses come together at most, 1 or 2.
-        progress: is told how many results are there, and how many there will be.
+        progress: gets the number of results so far, and the number in the end.
         most_steps: of the work of pairs.
     """
     touching = of.atoms.touching(takers)

@@ -1,4 +1,4 @@
-"""What `simulate-rebalance` and `plan-rollout` do between their arguments and the engine."""
+"""The arguments of `simulate-rebalance` and `plan-rollout`, made into what the engine simulates."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class SimulationArguments(Struct, frozen=True):
         self.scenario()
 
     def scenario(self) -> GroupScenario:
-        """What the arguments alone say (raises UsageError)."""
+        """The scenario as far as the arguments alone decide it (raises UsageError)."""
         if self.client is not None:
             consumer_profile_of(self.client)
         return GroupScenario(
