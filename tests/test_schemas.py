@@ -26,8 +26,6 @@ from rmqlb.model.checking import Basis, CheckReport, Judgement, Verdict, WaiverU
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
 from rmqlb.model.finding import Finding, Severity
-from rmqlb.model.group_report import GroupReport, GroupTrials
-from rmqlb.model.group_result import group_result
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.policy import LIMITS, About, Bound, Limit, Policy, Rule, Waiver
@@ -35,6 +33,7 @@ from rmqlb.model.rollout import Rollout
 from rmqlb.model.send_report import Attempt, KeySpread, LostMessage, SendReport
 from rmqlb.model.send_result import send_result
 from rmqlb.model.send_trials import TrialsReport
+from rmqlb.model.simulate_rebalance import RebalanceResult
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.model.stage import StageReport
 from rmqlb.sources.formats.snapshot_file import to_document
@@ -245,12 +244,9 @@ def test_any_line_of_a_simulation_fits(attempt: Attempt, lost: LostMessage) -> N
 
 
 @FEW
-@given(any_of(GroupReport), any_of(GroupTrials), any_of(TriedCondition), st.booleans())
-def test_any_simulation_of_a_group_fits(
-    report: GroupReport, trials: GroupTrials, tried: TriedCondition, explain: bool
-) -> None:
-    data = group_result(report, trials, (tried,), explain=explain)
-    must_print("rmqlb/simulate-rebalance", data, "simulate-rebalance")
+@given(any_of(RebalanceResult))
+def test_any_simulation_of_a_group_fits(found: RebalanceResult) -> None:
+    must_print("rmqlb/simulate-rebalance", found, "simulate-rebalance")
 
 
 @FEW

@@ -81,13 +81,13 @@ RESULTS = (
         "rmqlb/simulate-rebalance",
         ("simulate-rebalance",),
         "a consumer group over time",
-        "model.group_result.GroupResult",
+        "model.simulate_rebalance.RebalanceResult",
     ),
     Result(
         "rmqlb/simulate-rebalance-of-groups",
         ("simulate-rebalance",),
         "several consumer groups over time, and producers while brokers fail, with more than one --group",
-        "model.group_result.SimulationOfGroups",
+        "model.simulate_rebalance.RebalanceResults",
     ),
     Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's consumers", "model.rollout.Rollout"),
     Result(

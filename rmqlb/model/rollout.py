@@ -6,8 +6,8 @@ from msgspec import Struct, field
 
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Finding
-from rmqlb.model.group_report import GroupTrials
 from rmqlb.model.result import Result
+from rmqlb.model.simulate_rebalance import GroupTrials
 from rmqlb.model.times import Microseconds, MicrosecondsIfKnown
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from rmqlb.model.finding import ERROR, WARNING
-from rmqlb.model.group_report import FigureSpread
 from rmqlb.model.rollout import Rollout, RolloutChoice
+from rmqlb.model.simulate_rebalance import FigureSpread
 from rmqlb.model.times import milliseconds
 from rmqlb.model.words import counted, messages
 from rmqlb.views.report import (

@@ -9,8 +9,8 @@ import json
 from msgspec.structs import replace
 
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.group_report import GroupTrials
 from rmqlb.model.rollout import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.simulate_rebalance import GroupTrials
 from rmqlb.views.formats.machine import as_csv, as_json
 from rmqlb.views.formats.people import as_plain
 from rmqlb.views.report import Report

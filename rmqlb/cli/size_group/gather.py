@@ -16,9 +16,9 @@ from rmqlb.cli.size_group.question import Asked
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import runnable
 from rmqlb.engine.assignment.lock_holders import is_orderly
-from rmqlb.engine.rebalance.rates import spread_evenly
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
+from rmqlb.engine.rebalance.rates import spread_evenly
 from rmqlb.engine.route_findings import one_broker_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.condition import TriedCondition
@@ -30,9 +30,9 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.model.words import counted
 from rmqlb.sources.source_text import is_live
-from rmqlb.verbs.group_simulation.parse import rates as typed_rates
-from rmqlb.verbs.rates_since import rates_since
 from rmqlb.verbs.selection import Selection, select
+from rmqlb.verbs.simulated_group import rates as typed_rates
+from rmqlb.verbs.simulated_group import rates_since
 from rmqlb.verbs.strategies import Strategies
 
 _PLACEHOLDERS = "placeholder-ids"

@@ -221,7 +221,7 @@ def _show(
 ) -> None:
     if html is not None:
         from rmqlb.cli.common.output_files import write_whole
-        from rmqlb.views.group.picture import page_of
+        from rmqlb.views.pictures import page_of
 
         page = page_of(report, findings)
         if html == "-":

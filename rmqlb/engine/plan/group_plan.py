@@ -19,7 +19,7 @@ from rmqlb.engine.plan.placeholders import over_places
 from rmqlb.engine.plan.pop_plan import pop_plan
 from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
 from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types
-from rmqlb.engine.rebalance.trials import convergence
+from rmqlb.engine.rebalance.simulate import convergence
 from rmqlb.engine.route_findings import route_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import INFO, Finding

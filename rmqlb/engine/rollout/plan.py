@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.arguments import require
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.rebalance.trials import TrialCount, simulate_group_trials
+from rmqlb.engine.rebalance.simulate import TrialCount, simulate_group_trials
 from rmqlb.engine.rollout.candidates import Candidate, all_candidates, check_candidates, least_overlaps, stages_of
 from rmqlb.engine.rollout.findings import ranked, rollout_findings
 from rmqlb.engine.rollout.overlap import LeastOverlap, Overlaps, overlaps, total_overlap
@@ -17,10 +17,10 @@ from rmqlb.engine.rollout.rollout_model import RolloutModel, RolloutRequest, bad
 from rmqlb.errors import DataError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group import States
-from rmqlb.model.group_report import GroupTrials
 from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.rollout import MixedStage, PlannedRollout, RolloutChoice
 from rmqlb.model.route import TopicRouteData
+from rmqlb.model.simulate_rebalance import GroupTrials
 from rmqlb.model.times import milliseconds
 from rmqlb.model.words import counted
 

@@ -15,8 +15,6 @@ from rmqlb.model.recording import (
     RecordingComparison,
     RecordingFigures,
 )
-from rmqlb.views.group.strips import SYMBOLS, symbols
-from rmqlb.views.group.timeline import letter_styles, timeline_section
 from rmqlb.views.record.facts import OUTCOME_WORDS, gravity, recording_facts, recording_settings
 from rmqlb.views.report import (
     NOT_THERE,
@@ -31,6 +29,7 @@ from rmqlb.views.report import (
     rows_of,
     worst,
 )
+from rmqlb.views.timeline import SYMBOLS, letter_styles, symbols, timeline_section
 
 _MOST_ROWS = 40
 _BOUNDS = (("longest gap", "longest_gap"), ("longest overlap", "longest_overlap"), ("converged after", "convergence"))
@@ -48,10 +47,10 @@ _COUNTS = (
 class RecordedGroup(Struct, frozen=True):
     """A recording as pictures of groups over time take it; times in microseconds."""
 
-    members: tuple[str, ...]
+    client_ids: tuple[str, ...]
     events: tuple[Event, ...]
     end_us: int
-    timelines: tuple[QueueRecording, ...]
+    queues: tuple[QueueRecording, ...]
     broadcasting: bool = False
 
 
@@ -81,7 +80,7 @@ def recording_report(recording: Recording) -> Report:
         *(() if compared is None else (_comparison(compared),)),
         _summary(recording.figures),
     )
-    ids = group.members
+    ids = group.client_ids
     return Report(
         "rmqlb/record",
         recording,

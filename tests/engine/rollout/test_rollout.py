@@ -25,7 +25,7 @@ from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.views.rollout_view import rollout_report
 from tests.support.builders import route
 from tests.support.group_builders import choice as built
-from tests.support.group_builders import trials
+from tests.support.group_builders import trials, us
 from tests.support.mismatches import every_case
 
 
@@ -78,7 +78,7 @@ def message(plan: PlannedRollout, code: str) -> str:
 def test_a_mere_restart_tries_both_directions_with_each_pause() -> None:
     plan = rolled("b a c", pauses=[60, 20, 60])
     assert plan.members == ("a", "b", "c")
-    assert sorted((c.order_name, c.order, c.pause_us // SECOND_US) for c in plan.choices) == [
+    assert sorted((c.order_name, c.order, us(c.pause_ms) // SECOND_US) for c in plan.choices) == [
         ("reversed", ("c", "b", "a"), 20),
         ("reversed", ("c", "b", "a"), 60),
         ("sorted", ("a", "b", "c"), 20),
@@ -96,9 +96,9 @@ def test_the_first_choice_and_only_it_is_the_best() -> None:
 
 def test_a_restart_takes_until_the_last_member_is_back_and_has_its_queues() -> None:
     for choice in rolled("a b c", pauses=[20, 60]).choices:
-        assert choice.takes_us is not None
-        back = 2 * choice.pause_us + choice.down_us
-        assert back < choice.takes_us < back + 3 * SECOND_US
+        assert us(choice.takes_ms) is not None
+        back = 2 * us(choice.pause_ms) + us(choice.down_ms)
+        assert back < us(choice.takes_ms) < back + 3 * SECOND_US
 
 
 def test_a_restart_takes_until_the_last_member_is_back_also_when_that_has_no_queue() -> None:
@@ -120,10 +120,10 @@ def test_orders_that_are_the_same_are_tried_once_under_both_names() -> None:
 
 def test_members_together_take_fewer_pauses() -> None:
     plan = rolled("a b c", at_once=[1, 2, 9, 3])
-    takes = {choice.at_once: choice.takes_us for choice in plan.choices}
+    takes = {choice.at_once: us(choice.takes_ms) for choice in plan.choices}
     assert takes.keys() == {1, 2, 3}
     assert [round((takes[together] or 0) / SECOND_US) for together in (1, 2, 3)] == [136, 76, 16]
-    assert {c.order_name: c.pause_us for c in plan.choices if c.at_once == 3} == {"all at once": 0}
+    assert {c.order_name: us(c.pause_ms) for c in plan.choices if c.at_once == 3} == {"all at once": 0}
 
 
 def test_members_that_are_away_together_are_tried_in_the_order_with_fewest_moves() -> None:
@@ -192,8 +192,8 @@ def test_two_members_that_swap_a_queue_overlap_for_the_pause_between_them() -> N
     best = plan.choices[0]
     assert [(s.changed, s.next_id, s.duplicate_owners, s.unassigned) for s in plan.stages] == [(1, best.order[1], 1, 1)]
     assert (plan.misassigned, plan.misassigned_is_minimum) == (2, True)
-    for figure in ("longest_several_us", "longest_none_us"):
-        assert best.spreads[figure].worst == pytest.approx((300 - 15) * SECOND_US, abs=3 * SECOND_US)
+    for figure in (best.figures.longest_overlap_ms, best.figures.longest_gap_ms):
+        assert figure.max * 1000 == pytest.approx((300 - 15) * SECOND_US, abs=3 * SECOND_US)
 
 
 @pytest.mark.parametrize("orderly", [False, True])
@@ -204,8 +204,8 @@ def test_with_long_pauses_the_simulation_has_the_overlap_of_the_stages(orderly: 
     several, none = sum(stage.duplicate_owners for stage in plan.stages), sum(stage.unassigned for stage in plan.stages)
     rests = (1200 - 15) * SECOND_US
     slack = 3 * 15 * 8 * SECOND_US
-    assert best.spreads["none_us"].median == pytest.approx(none * rests, abs=slack)
-    assert best.spreads["several_us"].median == pytest.approx(several * rests, abs=slack)
+    assert best.figures.total_gap_ms.p50 * 1000 == pytest.approx(none * rests, abs=slack)
+    assert best.figures.total_overlap_ms.p50 * 1000 == pytest.approx(several * rests, abs=slack)
     assert (several == 0) is orderly
 
 
@@ -223,7 +223,7 @@ def test_where_strategies_must_overlap_the_plan_says_so_and_what_all_at_once_wou
     )
     compared = plan.choices[-1]
     assert (compared.order_name, compared.at_once, compared.best) == ("all at once", 4, False)
-    assert compared.spreads["longest_none_us"].p95 == pytest.approx(16 * SECOND_US, abs=SECOND_US)
+    assert compared.figures.longest_gap_ms.p95 * 1000 == pytest.approx(16 * SECOND_US, abs=SECOND_US)
     assert hurt_ms(compared) < hurt_ms(plan.choices[0])
     said = message(plan, "all-at-once")
     assert "a restart of all 4 at once has no mixed stage: queues then have a gap of 16s" in said
@@ -245,7 +245,7 @@ def test_an_order_that_is_best_although_another_overlaps_less_says_how_much_less
 def test_a_group_whose_last_member_is_down_before_the_first_is_back_is_never_mixed() -> None:
     plan = rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[10], down=31, trials=1)
     assert (plan.stages, plan.misassigned, plan.misassigned_is_minimum) == ((), 0, True)
-    assert plan.choices[0].spreads["several_us"].worst < 10 * SECOND_US  # one queue over one stage
+    assert plan.choices[0].figures.total_overlap_ms.max * 1000 < 10 * SECOND_US  # one queue over one stage
     assert codes(plan) == ["several-away"]
     assert rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[10], down=30, trials=1).stages
 
@@ -303,8 +303,8 @@ def test_locks_let_an_orderly_group_change_in_an_order_without_overlap() -> None
     plan = rolled("", route(a=2), members=members, to="CONFIG", orderly=True)
     best = plan.choices[0]
     assert (best.order, plan.misassigned, plan.misassigned_is_minimum) == (("b", "a"), 0, True)
-    assert best.spreads["longest_none_us"].worst < 30 * SECOND_US
-    assert plan.choices[1].spreads["longest_none_us"].worst > 40 * SECOND_US
+    assert best.figures.longest_gap_ms.max * 1000 < 30 * SECOND_US
+    assert plan.choices[1].figures.longest_gap_ms.max * 1000 > 40 * SECOND_US
     assert codes(plan) == ["orderly-group"]
     assert names(plan) == {"sorted", "reversed, least overlap"}  # its reverse has more
 

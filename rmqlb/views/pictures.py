@@ -1,25 +1,28 @@
-"""The picture of a group over time as SVG: a row a queue, time across, a bar an owner.
+"""A group over time as SVG (a row per queue, time across, a bar per owner), and a report as a page of HTML.
 
-Rules of this file:
-- Text from the data enters through `drawing.add_text` alone.
-- Colour is never the only sign: bars carry their owner's letter, and what a bar is stands in its tooltip.
-- What is bad is at least so wide that it is seen.
+- Each file stands by itself: no script, no link, nothing from a network. Equal reports give equal bytes.
+- Text from the data enters through `drawing.add_text` and `_add`, which remove what steers a reader's eye; ElementTree
+  escapes it. No data is in an attribute, and the page's policy forbids a browser to fetch or run anything.
+- Colour is never the only sign: bars carry their owner's letter and a tooltip. What is bad is wide enough to be seen.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle, groupby
 from xml.etree import ElementTree as ET
 
 from msgspec import Struct
 
-from rmqlb.views.formats.drawing import PAPER, QUIET, add_line, add_rect, add_text, paper
+from rmqlb.model.finding import Finding
+from rmqlb.model.times import milliseconds
+from rmqlb.views.formats.drawing import PAPER, QUIET, add_line, add_rect, add_text, paper, svg_file
 from rmqlb.views.formats.palette import COLOURS, INK
+from rmqlb.views.formats.people import cell_text, for_people
 from rmqlb.views.formats.text import clip, fit_for_xml
-from rmqlb.views.group.facts import parts_of, time
-from rmqlb.views.group.strips import (
+from rmqlb.views.report import BETWEEN, RIGHT, Report, Section, duration, worst
+from rmqlb.views.timeline import (
     SYMBOLS,
     AnyInterval,
     AnyTimeline,
@@ -28,22 +31,21 @@ from rmqlb.views.group.strips import (
     begin_of,
     character,
     even_edges,
+    event_marks,
     strips,
     symbols,
+    ticks,
 )
-from rmqlb.views.group.timeline import event_marks, ticks
-from rmqlb.views.report import worst
 
 _SLICES = 500
 _PLOT = 800.0
 _MARGIN = 12
 _ROW, _BAR = 19, 16
-_CHARACTER = 6.5
-"""About the width of a letter."""
+_CHARACTER = 6.5  # about the width of a letter
 _LONGEST_NAME = 40
 _LONGEST_LINE = 150
 _LONGEST_ID = 42
-_MOST_ROWS = 300
+_MOST_BARS = 300
 _MOST_UNFOLDED = 60
 _TICKS = 8
 _TALL = 600
@@ -55,7 +57,7 @@ _CROSSED = "outage"
 
 
 class _Plane(Struct, frozen=True):
-    """Where things are drawn: from the time at the left edge to that at the right; `top` is that of the first row."""
+    """The area of the bars: the times at its left and right edge, and where it begins."""
 
     begin_us: int
     end_us: int
@@ -67,15 +69,15 @@ class _Plane(Struct, frozen=True):
 
 
 def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
-    """The `svg` element, its namespace a plain attribute, for HTML takes it too; the facts stand above it."""
+    """The `svg` element, for a file or a page, with the facts above the bars."""
     edges = even_edges(begin_of(report), report.end_us, _SLICES)
-    every = strips(report, edges, fold=len(report.timelines) > _MOST_UNFOLDED)
-    chosen = worst([strip.badness for strip in every], _MOST_ROWS)
+    every = strips(report, edges, fold=len(report.queues) > _MOST_UNFOLDED)
+    chosen = worst([strip.badness for strip in every], _MOST_BARS)
     shown = every if chosen is None else [every[place] for place in chosen]
     left = len(every) - len(shown)
     names = _names(report, shown)
-    letters = None if report.broadcasting else symbols(report.members)
-    colours = dict(zip(dict.fromkeys(report.members), cycle(COLOURS), strict=False))
+    letters = None if report.broadcasting else symbols(report.client_ids)
+    colours = dict(zip(dict.fromkeys(report.client_ids), cycle(COLOURS), strict=False))
     lines = [
         *parts_of(facts),
         *([f"{left} rows that are less bad or not bad at all are left out"] if left else ()),
@@ -107,8 +109,8 @@ def _paper(width: float, height: float) -> ET.Element:
 
 
 def _names(report: OverTime, shown: Sequence[Strip]) -> list[str]:
-    many = len({timeline.queue.topic for timeline in report.timelines}) > 1
-    queues = [(strip.timelines[0].queue, strip.queue_ids) for strip in shown]
+    many = len({timeline.queue.topic for timeline in report.queues}) > 1
+    queues = [(strip.queues[0].queue, strip.queue_ids) for strip in shown]
     return [
         clip(
             fit_for_xml(f"{queue.topic} {queue.broker_name} {ids}" if many else f"{queue.broker_name} {ids}"),
@@ -119,7 +121,7 @@ def _names(report: OverTime, shown: Sequence[Strip]) -> list[str]:
 
 
 def _legend(letters: Mapping[str, str] | None, *, has_unknown: bool) -> list[str]:
-    """What the picture means, and whose letter is whose as long as that is a help."""
+    """What the picture means, and whose letter is whose if there are enough letters."""
     if letters is None:
         return ["a number: how many own the queue; red frame: no owner; red crosses: outage; grey: no such queue"]
     meanings = "a letter: its owner; red frame: no owner; hatched: duplicate owners; "
@@ -143,7 +145,7 @@ def _axis(root: ET.Element, plane: _Plane, bottom: float) -> None:
         x = plane.x(tick)
         add_line(root, x, plane.top - 4, bottom + 4, _LINE, cls="line")
         for y in (bottom + 16, *((plane.top - 24,) if bottom - plane.top > _TALL else ())):
-            add_text(root, x, y, time(tick), cls="quiet", anchor="middle")
+            add_text(root, x, y, _time(tick), cls="quiet", anchor="middle")
 
 
 def _row(
@@ -155,7 +157,7 @@ def _row(
     letters: Mapping[str, str] | None,
     colours: Mapping[str, str],
 ) -> None:
-    """The name and the bars of a queue; the bad ones last, so that nothing covers them."""
+    """The name and the bars of a queue; the bad ones last, so nothing covers them."""
     row = ET.SubElement(root, "g")
     add_text(row, plane.left - 6, y + 12, name, anchor="end")
     for run in sorted(found, key=lambda run: run.is_bad(broadcasting=letters is None)):
@@ -185,7 +187,7 @@ def _row(
 
 
 def _events(root: ET.Element, plane: _Plane, report: OverTime, bottom: float) -> None:
-    """A line each, with its number and, where there is room, what it is."""
+    """A line per event, with its number and, where there is room, its kind."""
     free = 0.0
     y = plane.top - 8
     for mark, event in zip(event_marks(report.events), report.events, strict=True):
@@ -193,7 +195,7 @@ def _events(root: ET.Element, plane: _Plane, report: OverTime, bottom: float) ->
             continue
         x = plane.x(event.at_us)
         line = ET.SubElement(root, "g")
-        ET.SubElement(line, "title").text = fit_for_xml(f"{time(event.at_us)}: {event.kind} {event.subject}")
+        ET.SubElement(line, "title").text = fit_for_xml(f"{_time(event.at_us)}: {event.kind} {event.subject}")
         add_line(line, x, y + 3, bottom + 2, INK, cls="event", dashes="3 2")
         labels = (f"{mark} {event.kind}", mark) if mark.isdigit() else (event.kind,)
         label = next((label for label in labels if x - _CHARACTER * len(label) / 2 >= free), None)
@@ -211,7 +213,7 @@ class Run(Struct, frozen=True):
     shown: AnyInterval
 
     def is_bad(self, *, broadcasting: bool) -> bool:
-        """Nobody owns the queue, or several do and should not, or its broker cannot be read."""
+        """The queue is unassigned or in an outage, or has duplicate owners."""
         return self.shown.state in ("unassigned", "outage") or (
             self.shown.state == "duplicate-owners" and not broadcasting
         )
@@ -228,18 +230,18 @@ def runs(strip: Strip, edges: Sequence[int]) -> list[Run]:
 
 
 def story(run: Run) -> str:
-    """What a run shows, of which queue, and exactly from when to when; of several queues or times the outermost."""
-    queue = run.strip.timelines[0].queue
-    found = [_alike(timeline, run) for timeline in run.strip.timelines]
+    """The tooltip: queue, owners and exact times; of several queues or times the outermost."""
+    queue = run.strip.queues[0].queue
+    found = [_alike(timeline, run) for timeline in run.strip.queues]
     every = [interval for intervals in found for interval in intervals]
     begin, end = min(one.from_us for one in every), max(one.to_us for one in every)
     longest = max(one.to_us - one.from_us for one in every)
     times = max(map(len, found))
     name = f"{queue.topic} {queue.broker_name} {run.strip.queue_ids}"
-    text = f"{name}: {_owners(run.shown)} from {time(begin)} to {time(end)}"
+    text = f"{name}: {_owners(run.shown)} from {_time(begin)} to {_time(end)}"
     if times > 1:
-        return f"{text}, {times} times, the longest {time(longest)}"
-    return f"{text}, {'up to ' if len(every) > 1 else ''}{time(longest)}"
+        return f"{text}, {times} times, the longest {_time(longest)}"
+    return f"{text}, {'up to ' if len(every) > 1 else ''}{_time(longest)}"
 
 
 def _alike(timeline: AnyTimeline, run: Run) -> list[AnyInterval]:
@@ -265,3 +267,105 @@ def _owners(shown: AnyInterval) -> str:
     more = f" and {len(shown.owners) - _MOST_NAMED} more" if len(shown.owners) > _MOST_NAMED else ""
     owners = ", ".join(shown.owners[:_MOST_NAMED]) + more
     return f"outage, owned by {owners}" if shown.state == "outage" else owners
+
+
+def _time(us: int) -> str:
+    return duration(milliseconds(us))
+
+
+def parts_of(facts: Sequence[str]) -> list[str]:
+    """The facts, a line each: pictures break none."""
+    return [part for fact in facts for part in fact.strip().split(BETWEEN)]
+
+
+_MOST_ROWS = 2000
+_SHORT = 60  # characters of a cell that need no second line
+_LONG = {"class": "l"}
+PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""A browser may fetch and run nothing."""
+_UNSHOWN = ("timeline", "intervals")
+_LAST = ("queues", "takeovers", "steps")
+_STYLE = """
+:root{color-scheme:light dark;--paper:#ffffff;--ink:#20242a;--quiet:#5b6470;--line:#d9dde2}
+@media (prefers-color-scheme:dark){:root{--paper:#15181c;--ink:#e3e6ea;--quiet:#9aa4b0;--line:#343a42}}
+body{margin:0 auto;padding:1.25rem;max-width:72rem;background:var(--paper);color:var(--ink);
+font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial,sans-serif}
+h1{font-size:1.35rem;line-height:1.3;margin:0 0 .6rem;overflow-wrap:anywhere}
+h2{font-size:1.05rem;margin:2rem 0 .4rem}
+ul{margin:0 0 1rem;padding-left:1.2rem;overflow-wrap:anywhere}
+.scroll{overflow-x:auto}
+svg{display:block;max-width:100%;height:auto;min-width:40rem}
+table{border-collapse:collapse;font-size:.85rem;line-height:1.4}
+th,td{padding:.2rem .9rem .2rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
+th{font-weight:600;border-bottom-color:var(--quiet)}
+td{white-space:nowrap}
+.l{white-space:normal;overflow-wrap:anywhere;min-width:20rem;max-width:40rem}
+.n{text-align:right;font-variant-numeric:tabular-nums}
+.quiet{color:var(--quiet)}
+@media print{body{max-width:none;font-size:9pt}tr{break-inside:avoid}thead{display:table-header-group}}
+"""
+
+
+def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
+    """The picture as an SVG file, with the facts above it."""
+    return svg_file(drawn(group, facts))
+
+
+def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> str:
+    """The picture, and the facts, findings and tables of the group's report as an HTML file."""
+    return page_of(report, findings, drawn(group))
+
+
+def page_of(report: Report, findings: Iterable[Finding], picture: ET.Element | None = None) -> str:
+    """The facts, findings and tables of a report as an HTML file, with a picture below the facts."""
+    root = ET.Element("html", {"lang": "en"})
+    head = ET.SubElement(root, "head")
+    ET.SubElement(head, "meta", {"charset": "utf-8"})
+    ET.SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": PAGE_POLICY})
+    ET.SubElement(head, "meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"})
+    ET.SubElement(head, "meta", {"name": "referrer", "content": "no-referrer"})
+    _add(head, "title", report.facts[0])
+    ET.SubElement(head, "style").text = _STYLE
+    body = ET.SubElement(root, "body")
+    _add(body, "h1", report.facts[0])
+    facts = ET.SubElement(body, "ul")
+    for fact in parts_of(report.facts)[1:]:
+        _add(facts, "li", fact)
+    for finding in findings:
+        _add(facts, "li", finding.line)
+    if picture is not None:
+        ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}).append(picture)
+    for section in sorted(report.sections, key=lambda section: section.name in _LAST):
+        if section.name not in _UNSHOWN and section.audience != "screen":
+            _table(body, section if len(section.rows) > _MOST_ROWS else section.whole())
+    for line in report.closing:
+        _add(body, "p", line, {"class": "quiet"})
+    for element in (*head, *body):
+        element.tail = "\n"
+    return f"<!DOCTYPE html>\n{ET.tostring(root, encoding='unicode', method='html')}\n"
+
+
+def _table(body: ET.Element, whole: Section) -> None:
+    section = for_people(whole)
+    _add(body, "h2", section.title if section.rows else f"{section.title}: none")
+    if not section.rows:
+        return
+    table = ET.SubElement(ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}), "table")
+    head = ET.SubElement(ET.SubElement(table, "thead"), "tr")
+    sides: list[dict[str, str]] = [{"class": "n"} if column.kind in RIGHT else {} for column in section.columns]
+    for column, side in zip(section.columns, sides, strict=True):
+        _add(head, "th", column.title, {"scope": "col", **side})
+    rows = ET.SubElement(table, "tbody")
+    for row in section.rows:
+        line = ET.SubElement(rows, "tr")
+        for column, cell, side in zip(section.columns, row, sides, strict=True):
+            text = cell_text(column, cell, {})
+            _add(line, "td", text, _LONG if len(text) > _SHORT else side)
+        line.tail = "\n"
+    left = len(whole.rows) - len(section.rows)
+    if left:
+        _add(body, "p", f"and {left} more: rmqlb shows all with --section {section.name} -o csv", {"class": "quiet"})
+
+
+def _add(parent: ET.Element, tag: str, text: str, attributes: dict[str, str] | None = None) -> None:
+    ET.SubElement(parent, tag, attributes or {}).text = fit_for_xml(text)

@@ -1,25 +1,18 @@
-"""A push consumer's process: how it starts and ends, and the timers that it runs.
+"""A consumer's process: how it starts and ends, and the timers that it runs.
 
-Mirrors `DefaultMQPushConsumerImpl` (start, shutdown), `MQClientInstance` (route polls, heartbeats) and
-`RebalanceService` (the loop); where the member's profile says so, the Go and the C++ client (`profile.py`).
+Mirrors `DefaultMQPushConsumerImpl` (start, shutdown), `MQClientInstance` (route polls, heartbeats, requests) and
+`RebalanceService` (the loop); where the consumer's profile says so, the Go and the C++ client (`profile.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping
 
-from rmqlb.engine.kernel import (
-    Bell,
-    Process,
-    Steps,
-    first_tick,
-    last_tick,
-    until_next_tick,
-)
+from rmqlb.engine.kernel import Bell, Process, Steps, first_tick, last_tick, until_next_tick
 from rmqlb.engine.rebalance.broker import Broker
 from rmqlb.engine.rebalance.connections import Connections
+from rmqlb.engine.rebalance.environment import GroupEnvironment
 from rmqlb.engine.rebalance.event_log import Hold
-from rmqlb.engine.rebalance.group_environment import GroupEnvironment
 from rmqlb.engine.rebalance.process_queues import ProcessQueues
 from rmqlb.engine.rebalance.shares import TopicView
 from rmqlb.model.group_scenario import SECOND_US
@@ -28,11 +21,11 @@ from rmqlb.model.message_queue import MessageQueue
 _PULL_RETRY_US = SECOND_US
 _AUTO_COMMIT_US = 5 * SECOND_US  # `autoCommitIntervalMillis` of lite pull consumers
 _WAKE_US = 5_000
-"""A frozen process goes on with all its threads; each of them waits for the others for so long at the most."""
+"""When a frozen process continues, each of its threads waits at most that long for the others."""
 
 
 class Client:
-    """One member."""
+    """One consumer process."""
 
     def __init__(
         self,
@@ -52,10 +45,10 @@ class Client:
         wait, delay = env.timers.release_wait_us, env.timers.pull_delay_us
         self.release_wait_us = profile.release_wait_us if wait is None else wait
         self.pull_delay_us = profile.pull_delay_us if delay is None else delay
-        # so it is with locks, and in broadcasting groups of older clients
+        # it takes a queue only with the broker's lock: with locks, and in BROADCASTING groups of older clients
         self.locks_first = env.locks or (env.orderly and profile.locks_broadcast)
         self.topics = topics
-        # those of which it takes its share; none when it assigns itself queues
+        # the topics of which it takes its share; none if it assigns itself queues
         self.allocates = () if self.type == "assign" else topics
         self.views: dict[str, TopicView] = {}
         self.alive = True
@@ -71,17 +64,16 @@ class Client:
         self._wanted = 0  # rebalances that wait for each other
         self._freezes = 0
         self._processes: list[Process] = []
-        # the rebalance loop, and the timers `polls`, `beats` and, where queues are locked, `renewals`
-        self.timers: dict[str, Process] = {}
         self.settled = False
 
     @property
     def takes_part(self) -> bool:
+        """It will be in the group in the end: its process runs."""
         return self.alive and not self.frozen
 
     @property
     def settled(self) -> bool | None:
-        """Its queues are those that it will end with; None while it is in the middle of a rebalance."""
+        """Its queues are those that it will end with; None in the middle of a rebalance."""
         return self._settled
 
     @settled.setter
@@ -90,12 +82,12 @@ class Client:
         self.env.note_settled(self)
 
     def start(self) -> None:
-        """The process starts now (`DefaultMQPushConsumerImpl.start`)."""
+        """`DefaultMQPushConsumerImpl.start`."""
         self._run_timers()
         self._do(self._begin())
 
     def have_run(self) -> None:
-        """It started long ago, and everything is as it should be at time 0."""
+        """It started long ago, and at time 0 everything is up to date."""
         clocks = self.clocks
         for topic in self.topics:
             if topic in self.env.name_server.views:
@@ -108,7 +100,7 @@ class Client:
         self._run_timers()
 
     def leave(self) -> None:
-        """`DefaultMQPushConsumerImpl.shutdown`: it stops to consume first, and says good-bye at the end."""
+        """`DefaultMQPushConsumerImpl.shutdown`: it stops consuming first, and unregisters at the end."""
         self._die()
         held = self.queues.drop_all(persisted=True)
         locked = held if self.env.locks else []
@@ -127,10 +119,10 @@ class Client:
             self.env.clock.call(delay_us, self.connections.found_closed, broker)
 
     def freeze(self) -> None:
-        """Its process is stopped, or collects garbage for long: its connections stay open, and nothing is sent.
+        """Its process is stopped, or collects garbage: its connections stay open, and it sends nothing.
 
-        What reaches it meanwhile it hears when it goes on. Brokers forget it when its heartbeats are missing for too
-        long (`ConsumerManager.scanNotActiveChannel`), or close the connection when nothing has gone over it.
+        It receives notices when it continues. Brokers forget it without heartbeats
+        (`ConsumerManager.scanNotActiveChannel`), or close the connection when nothing has gone over it.
         """
         self.frozen = True
         self._freezes += 1
@@ -141,7 +133,7 @@ class Client:
             self.env.clock.call(delay_us, self._found_idle, broker, self._freezes)
 
     def unfreeze(self) -> None:
-        """It goes on: all that its timers have missed is due now, once, and what its connections have brought."""
+        """It continues: all that its timers have missed is due now, once, and it reads what has arrived."""
         self.frozen = False
         closed = [broker for broker in self.connections.addresses if broker not in self.connections.connected]
         if closed and self.profile.loses_connections and self.draws.below(2):  # 2 of 4 recordings
@@ -159,13 +151,12 @@ class Client:
         return self.alive
 
     def _found_idle(self, broker: Broker, freeze: int) -> None:
-        """Nothing has gone over a connection for too long, since that freeze."""
         if self.frozen and freeze == self._freezes and broker in self.connections.connected:
             self.closed(broker)
             self.connections.found_closed(broker)
 
     def _idle_from(self) -> dict[Broker, int]:
-        """In how long each broker closes the connection if nothing is sent from now on."""
+        """The time until each broker closes the connection if nothing is sent from now on."""
         now, timers = self.env.clock.now, self.env.timers
         working: dict[str, list[MessageQueue]] = {}
         for queue in self.queues.working():
@@ -185,14 +176,14 @@ class Client:
             self.rebalance_immediately()
 
     def rebalance_immediately(self) -> None:
-        """`MQClientInstance.rebalanceImmediately`: wake the rebalance loop up, or rebalance now, once for each call."""
+        """`MQClientInstance.rebalanceImmediately`: wake the rebalance loop, or rebalance once for each call."""
         if self.profile.ticks:
             self._do(self._rebalance_in_turn())
         else:
             self._bell.ring()
 
     def pulls_again(self, name: str) -> None:
-        """A broker is back, or another process of it is known, whose queues it pulls: it retries once a second."""
+        """A broker whose queues it pulls is back, or it knows another process of it: it retries once a second."""
         broker = self.connections.pulled_from(name)
         if broker is None or not broker.up:
             return
@@ -204,7 +195,7 @@ class Client:
         return self.connections.addresses
 
     def persisted_before(self, at_us: int) -> int | None:
-        """When its timer last stored all offsets, at or before a time (`MQClientInstance.persistAllConsumerOffset`)."""
+        """When its timer last stored all offsets (`MQClientInstance.persistAllConsumerOffset`)."""
         first = self.created_us + self.clocks.first_persist_us
         return None if first > at_us else last_tick(first, self.clocks.persist_us, at_us)
 
@@ -212,7 +203,7 @@ class Client:
         return Hold(queue, self.client_id, from_us, self.persisted_before, self._committed_before)
 
     def _committed_before(self, at_us: int) -> int:
-        """What an offset that is stored at a time says: push consumers know what they have delivered.
+        """Push consumers store what they have delivered.
 
         A lite pull consumer commits every 5 s while it polls (`DefaultLitePullConsumerImpl.maybeAutoCommit`).
         """
@@ -221,7 +212,6 @@ class Client:
         return at_us - (at_us - self.created_us) % _AUTO_COMMIT_US
 
     def _opened(self, broker: Broker) -> None:
-        """A new connection has consequences of its own in newer clients."""
         if self.alive and self.profile.hears_channels and not self.connections.beating:
             self._do(self.connections.greet(broker, self.rebalance_immediately))
 
@@ -242,28 +232,27 @@ class Client:
         self.env.note_settled(self)
 
     def _run_timers(self) -> None:
-        """`MQClientInstance.startScheduledTask` and the loop, which in a client that has run go on where they are."""
+        """`MQClientInstance.startScheduledTask` and the loop; those of a client that has run are in the middle."""
         env, clocks, profile = self.env, self.clocks, self.profile
         born = self.created_us
         begin = env.clock.now
-        self.timers = {}
         if not profile.ticks:
-            loop = self.timers["loop"] = env.clock.start(self._loop())
+            loop = env.clock.start(self._loop())
             self._bell.belongs_to(loop)
             self._processes.append(loop)
-        ticking: dict[str, tuple[Callable[[], Generator[int, None, object]], int, int]] = {
-            "polls": (self._polls, clocks.first_poll_us, clocks.route_poll_us),
-            "beats": (self.connections.heartbeats, clocks.first_heartbeat_us, clocks.heartbeat_us),
-        }
+        timers: list[tuple[Callable[[], Generator[int, None, object]], int, int]] = [
+            (self._polls, clocks.first_poll_us, clocks.route_poll_us),
+            (self.connections.heartbeats, clocks.first_heartbeat_us, clocks.heartbeat_us),
+        ]
         if env.locks:
-            ticking["renewals"] = self.queues.renew_locks, clocks.first_lock_us, clocks.lock_renewal_us
+            timers.append((self.queues.renew_locks, clocks.first_lock_us, clocks.lock_renewal_us))
         first = profile.first_tick_us
         if first is None and begin > born:
             first = env.timers.start_us + clocks.rebalance_wait_us
         if profile.ticks and first is not None:
-            ticking["loop"] = self._rebalance_in_turn, first, clocks.rebalance_wait_us
-        for name, (work, first, every) in ticking.items():
-            self.timers[name] = self._do(self._every(work, every), first_tick(born + first, every, begin) - begin)
+            timers.append((self._rebalance_in_turn, first, clocks.rebalance_wait_us))
+        for work, first, every in timers:
+            self._do(self._every(work, every), first_tick(born + first, every, begin) - begin)
 
     def last_lock_tick(self) -> int:
         return last_tick(self.created_us + self.clocks.first_lock_us, self.clocks.lock_renewal_us, 0)
@@ -302,7 +291,7 @@ class Client:
         return balanced
 
     def _rebalance_in_turn(self) -> Steps:
-        """Rebalance once more than is wanted already, one after the other (`rbMutex`, `m_consumerTableMutex`)."""
+        """One rebalance after the other (`rbMutex`, `m_consumerTableMutex`)."""
         self._wanted += 1
         if self._wanted > 1:
             return
@@ -322,12 +311,12 @@ class Client:
         if self.profile.ticks and self.profile.first_tick_us is None:
             yield from self._rebalance_in_turn()
             every = self.clocks.rebalance_wait_us
-            self.timers["loop"] = self._do(self._every(self._rebalance_in_turn, every), every)
+            self._do(self._every(self._rebalance_in_turn, every), every)
         elif tried or not self.profile.min_interval:
             self.rebalance_immediately()
 
     def _every(self, work: Callable[[], Generator[int, None, object]], every: int) -> Steps:
-        """A timer of `MQClientInstance.startScheduledTask`, which has a fixed rate."""
+        """A timer of `MQClientInstance.startScheduledTask`: at a fixed rate."""
         clock = self.env.clock
         begin = clock.now
         while True:
@@ -365,7 +354,7 @@ class Client:
             self.queues.resume(paused)
 
     def _last_traffic(self, broker: Broker, working: Mapping[str, list[MessageQueue]]) -> int:
-        """When the broker last reads from or writes to the connection; pulls that it holds are still answered."""
+        """When the broker last reads from or writes to the connection; it still answers the pulls that it holds."""
         now = self.env.clock.now
         last = broker.last_beat_us(self) if broker.knows(self) else now
         held = working.get(broker.name)
