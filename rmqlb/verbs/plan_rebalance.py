@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.starts import start_questions, with_starts
+from rmqlb.engine.rebalance.starts import start_questions, with_starts
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES, try_on_plan
 from rmqlb.engine.group import Group
 from rmqlb.engine.plan.changes import Changes, change_members

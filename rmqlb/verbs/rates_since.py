@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.rates import observed_rates
+from rmqlb.engine.rebalance.rates import observed_rates
 from rmqlb.engine.group import Group
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue

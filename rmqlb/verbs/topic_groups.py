@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.starts import new_queues, start_questions
+from rmqlb.engine.rebalance.starts import new_queues, start_questions
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.reported_clients import client_version
+from rmqlb.engine.rebalance.reported_clients import client_version
 from rmqlb.errors import DataError, DocumentError, EndpointError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
