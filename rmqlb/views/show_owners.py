@@ -25,7 +25,7 @@ _KEYS = ("topic", "brokerName", "queueId")
 
 
 def owners_report(report: OwnersReport, *, explained: bool = False) -> Report:
-    """The report of one group: a line per consumer, or per strategy where no owner is observed and several are shown."""
+    """The report of one group: a line per consumer, or per strategy where several are compared and none is observed."""
     if report.pop_topics and not report.strategies:
         return _pop_report(report)
     shown = _owned_report(report, explained=explained)

@@ -20,7 +20,7 @@ from rmqlb.views.formats.text import visible
 from rmqlb.views.metrics import catalogue as of
 from rmqlb.views.metrics.catalogue import METRICS, Sample
 from rmqlb.views.metrics.of_report import metrics_of
-from rmqlb.views.overview.groups import groups_report
+from rmqlb.views.show_groups import groups_report
 from rmqlb.views.show_owners import owners_report
 from tests.engine.check.clusters import cluster, members
 from tests.support.builders import route
