@@ -21,8 +21,9 @@ from msgspec.structs import replace
 from rmqlb.cli import click
 from rmqlb.cli.main import app
 from rmqlb.cli.results import RESULTS, known_names, result_of
+from rmqlb.model.assignment import Basis
 from rmqlb.model.check_result import check_result
-from rmqlb.model.checking import Basis, CheckReport, Judgement, Verdict, WaiverUse
+from rmqlb.model.checking import CheckReport, Judgement, Verdict, WaiverUse
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
 from rmqlb.model.finding import Finding, Severity

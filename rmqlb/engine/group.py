@@ -39,7 +39,7 @@ from rmqlb.engine.assignment.pop_and_proxy import (
     popped_topics,
 )
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.checking import Basis
+from rmqlb.model.assignment import Basis
 from rmqlb.model.evenness import Spread
 from rmqlb.model.group import (
     BROADCASTING,

@@ -9,11 +9,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from rmqlb.model.assignment import Basis
 from rmqlb.model.checking import (
     FAILED,
     INCOMPLETE,
     NOT_APPLICABLE,
-    Basis,
     CheckReport,
     Judgement,
     Verdict,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.checking import Basis
+from rmqlb.model.assignment import Basis
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.figures import Figure
 from rmqlb.model.finding import ERROR, WARNING, Severity
 from rmqlb.model.plan import Origin
 from rmqlb.model.result import Result
@@ -30,22 +31,10 @@ class GroupState(Struct, frozen=True, rename="camel"):
         topics: to which it subscribes, the one for retries left out; null when they are not known.
         message_model: CLUSTERING or BROADCASTING; null when it is not known.
         consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP; null when it is not known.
-        consumers: distinct client IDs that brokers list, and Proxies that were asked; null when they are not known.
-        processes: running clients, of which several may share a client ID; null when they are not known.
-        queues: readable queues of its topics; null when a route is not known.
-        lag: messages not yet read; null when they are not known of every queue.
-        lag_at_least: those of the queues of which they are known; null where brokers hold none of its offsets.
-        unassigned: queues that certainly have no owner; null when none is certain, and some owner is unknown.
-        duplicate_owners: queues that certainly have two or more consumers as owners; null in the same case.
         owners_unknown: queues whose owners are neither observed nor predicted: so many more queues may be unassigned or
             have duplicate owners; null when the number of queues is not known, or no consumer owns queues.
-        idle: consumers without a queue; null when that is not known.
         basis: how the owners are known: observed, predicted (by the strategy that consumers run) or assumed (by
             RocketMQ's default); null when they are not.
-        duplicate_client_ids: client IDs that several processes carry; null when consumers are not known.
-        mismatches: queues whose observed owners differ from the predicted ones; null when either is not known.
-        imbalance: most queues of one consumer over the mean, 1 is perfectly even; null when owners are not known, or
-            there are none.
         strategies: what its consumers run; none when that is not known, or none decides.
         strategy_origin: how that is known: reported, observed (it fits the observed owners) or assumed; null when it is
             not.
@@ -58,19 +47,78 @@ class GroupState(Struct, frozen=True, rename="camel"):
     topics: tuple[str, ...] | None = None
     message_model: str | None = None
     consume_type: str | None = None
-    consumers: int | None = None
-    processes: int | None = None
-    queues: int | None = None
-    lag: int | None = None
-    lag_at_least: int | None = None
-    unassigned: int | None = None
-    duplicate_owners: int | None = None
+    consumers: Annotated[
+        int | None, Figure("distinct client IDs of the group", metric="consumers", unknown="when they are not known")
+    ] = None
+    processes: Annotated[
+        int | None,
+        Figure(
+            "running clients, of which several may share a client ID",
+            metric="processes",
+            unknown="when they are not known",
+        ),
+    ] = None
+    queues: Annotated[
+        int | None,
+        Figure("readable queues of the group's topics", metric="queues", unknown="when a route is not known"),
+    ] = None
+    lag: Annotated[
+        int | None,
+        Figure("messages not yet read", metric="group_lag", unknown="when they are not known of every queue"),
+    ] = None
+    lag_at_least: Annotated[
+        int | None,
+        Figure(
+            "messages not yet read, as far as they are known",
+            metric="group_lag_at_least",
+            unknown="where brokers hold no offset of the group",
+        ),
+    ] = None
+    unassigned: Annotated[
+        int | None,
+        Figure(
+            "queues without an owner",
+            metric="unassigned_queues",
+            unknown="when none is certain, and some owner is unknown",
+        ),
+    ] = None
+    duplicate_owners: Annotated[
+        int | None,
+        Figure(
+            "queues with two or more owners",
+            metric="queues_with_duplicate_owners",
+            unknown="when none is certain, and some owner is unknown",
+        ),
+    ] = None
     owners_unknown: int | None = None
-    idle: int | None = None
+    idle: Annotated[
+        int | None, Figure("consumers without a queue", metric="idle_consumers", unknown="when that is not known")
+    ] = None
     basis: Basis | None = None
-    duplicate_client_ids: int | None = None
-    mismatches: int | None = None
-    imbalance: float | None = None
+    duplicate_client_ids: Annotated[
+        int | None,
+        Figure(
+            "client IDs with two or more processes",
+            metric="duplicate_client_ids",
+            unknown="when consumers are not known",
+        ),
+    ] = None
+    mismatches: Annotated[
+        int | None,
+        Figure(
+            "queues whose observed owners differ from the predicted ones",
+            metric="mismatches",
+            unknown="when either is not known",
+        ),
+    ] = None
+    imbalance: Annotated[
+        float | None,
+        Figure(
+            "most queues of one consumer over the mean; 1 is perfectly even",
+            metric="imbalance",
+            unknown="when owners are not known, or there are none",
+        ),
+    ] = None
     strategies: tuple[str, ...] = ()
     strategy_origin: Origin | None = None
     shares_queues: bool | None = None

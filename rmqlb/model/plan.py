@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Struct
 
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diff import Change
 from rmqlb.model.evenness import Spread
+from rmqlb.model.figures import Figure
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.result import Result
 from rmqlb.model.sdk_use import SdkUse
@@ -139,47 +140,100 @@ class Summary(Struct, frozen=True, rename="camel"):
     """A plan in numbers; but for `observed` all of it is predicted.
 
     Attributes:
-        moved: queues that go from one owner to another.
         minimum_moves: the fewest moves of any plan that leaves each topic even (no consumer has two queues more than
             another), or `moved` where this plan, which is not even, moves fewer; null without a consumer afterwards.
-        newly_assigned: queues that had no owner and get one.
-        newly_unassigned: queues that lose their owner and get none.
-        added: queues that exist only afterwards.
-        removed: queues that exist only before.
-        lag_moved: messages waiting in the queues that move; null when not known for all of them.
         writable_queues_before: queues that producers can write before.
         writable_queues_after: queues that producers can write afterwards.
-        idle: consumers without a queue afterwards.
-        unassigned: queues without an owner afterwards.
-        duplicate_owners: queues with duplicate owners afterwards.
-        imbalance: of the queues per consumer afterwards.
         before: the spread before.
         after: the spread afterwards.
         moved_range: moved over the orders of client ids that are not known yet; null when the ids themselves decide.
-        lag_unassigned: messages waiting in the queues without an owner afterwards; null when not known for all of them.
-        lag_removed: messages waiting in the queues that exist only before; null when not known for all of them.
         observed: what was seen of the owners; null when nothing was.
     """
 
-    moved: int
+    moved: Annotated[int, Figure("queues that go from one owner to another", of="kept")]
     minimum_moves: int | None
-    newly_assigned: int
-    newly_unassigned: int
-    added: int
-    removed: int
-    lag_moved: int | None
+    newly_assigned: Annotated[int, Figure("queues that had no owner and get one", of="queues")]
+    newly_unassigned: Annotated[int, Figure("queues that lose their owner and get none", of="queues")]
+    added: Annotated[int, Figure("queues that exist only afterwards")]
+    removed: Annotated[int, Figure("queues that exist only before")]
+    lag_moved: Annotated[
+        int | None, Figure("messages waiting in the queues that move", unknown="when not known for all of them")
+    ]
     writable_queues_before: int
     writable_queues_after: int
-    idle: int
-    unassigned: int
-    duplicate_owners: int
-    imbalance: float | None
+    idle: Annotated[int, Figure("consumers without a queue afterwards", of="consumers")]
+    unassigned: Annotated[int, Figure("queues without an owner afterwards", of="queues")]
+    duplicate_owners: Annotated[int, Figure("queues with duplicate owners afterwards", of="queues")]
+    imbalance: Annotated[
+        float | None,
+        Figure(
+            "most queues of one consumer over the mean afterwards; 1 is perfectly even",
+            unknown="when there is nothing to divide",
+        ),
+    ]
     before: Spread
     after: Spread
     moved_range: MovedRange | None = None
-    lag_unassigned: int | None = None
-    lag_removed: int | None = None
+    lag_unassigned: Annotated[
+        int | None,
+        Figure("messages waiting in the queues without an owner afterwards", unknown="when not known for all of them"),
+    ] = None
+    lag_removed: Annotated[
+        int | None,
+        Figure("messages waiting in the queues that exist only before", unknown="when not known for all of them"),
+    ] = None
     observed: ObservedOwners | None = None
+
+    @property
+    def queues_of_duplicate_client_ids(
+        self,
+    ) -> Annotated[int, Figure("queues of client IDs that several processes share", of="queues")]:
+        return self.after.queues_of_duplicate_client_ids
+
+    @property
+    def max_queues_per_consumer(self) -> Annotated[int | None, Figure("queues of the consumer with the most")]:
+        return self.after.most
+
+    @property
+    def min_queues_per_consumer(self) -> Annotated[int | None, Figure("queues of the consumer with the fewest")]:
+        return self.after.fewest
+
+    @property
+    def excess_moves(self) -> Annotated[int | None, Figure("moves beyond those that a balanced plan needs")]:
+        return None if self.minimum_moves is None else self.moved - self.minimum_moves
+
+    @property
+    def mismatches(self) -> Annotated[int | None, Figure("queues whose observed owners differ", of="queues_observed")]:
+        return None if self.observed is None else self.observed.mismatches
+
+    @property
+    def observed_unassigned(
+        self,
+    ) -> Annotated[int | None, Figure("queues observed without an owner", of="queues_observed")]:
+        return None if self.observed is None else self.observed.unassigned
+
+    @property
+    def observed_duplicate_owners(
+        self,
+    ) -> Annotated[int | None, Figure("queues observed with two or more owners", of="queues_observed")]:
+        return None if self.observed is None else self.observed.duplicate_owners
+
+    @property
+    def kept(self) -> int:
+        """Queues that exist before and afterwards."""
+        return self.before.queues - self.removed
+
+    @property
+    def queues(self) -> int:
+        return self.after.queues
+
+    @property
+    def consumers(self) -> int:
+        return self.after.consumers
+
+    @property
+    def queues_observed(self) -> int | None:
+        return None if self.observed is None else self.observed.queues
 
 
 class Comparison(Struct, frozen=True, rename="camel"):

@@ -1,8 +1,8 @@
 """Shapes as JSON Schema, draft 2020-12.
 
 Rules of this file:
-- msgspec says what the types say; descriptions come from the docstrings: what stands before `Attributes:` is the
-  object's, what stands there is the keys'; of keys inherited, the base says it.
+- msgspec gives the types. Descriptions come from docstrings: the text before `Attributes:` describes the object, each
+  entry after that a key, in the base class if it is inherited. A figure's description is in its annotation.
 - Every key of what rmqlb only writes is required: what is unknown is null. A snapshot, which it reads too, may leave
   out what has a default.
 - Keys are in the order of the shape, so that equal shapes give equal bytes.
@@ -20,6 +20,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from rmqlb.model.figures import annotated_figures
 from rmqlb.model.format_version import FORMAT_VERSION
 from rmqlb.views.envelope import Envelope
 
@@ -102,15 +103,20 @@ def _classes(info: Any) -> Iterator[type[Struct]]:
 def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
     summary, _ = _docstring(shape)
     meanings = {name: text for base in reversed(shape.__mro__) for name, text in _docstring(base)[1].items()}
+    meanings |= {name: figure.description for name, figure in annotated_figures(shape).items()}
     encoded = dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
     properties = schema["properties"]
-    keys = {key: {**properties[key], "description": meanings.get(name, "")} for name, key in encoded.items()}
+    keys = {key: {**properties[key], "description": _sentence(meanings.get(name, ""))} for name, key in encoded.items()}
     for key in keys if not is_read else ():
         keys[key].pop("default", None)
     must = schema.get("required", ()) if is_read or shape.__struct_config__.omit_defaults else keys
     required = [key for key in keys if key in must]
     open_to_more = {name: rule for name, rule in schema.items() if name != "additionalProperties" or is_read}
     return {**open_to_more, "description": summary, "properties": keys, "required": required}
+
+
+def _sentence(text: str) -> str:
+    return text if not text or text.endswith(".") else f"{text}."
 
 
 def _docstring(shape: type) -> tuple[str, Mapping[str, str]]:

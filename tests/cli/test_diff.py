@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES
+from rmqlb.engine.fail_on_figures.conditions import declared
+from rmqlb.model.diff import DiffSummary
 from tests.support.replay_dashboard import Replay, dashboard
 
 from .configured import Desk
@@ -92,4 +93,4 @@ def test_one_side_may_come_from_stdin() -> None:
 
 def test_the_help_has_every_figure() -> None:
     shown = " ".join(run("diff", "--help-all").stdout.split())
-    assert [name for name in DIFF_FIGURES.names if f"{name}," not in shown and f"{name} " not in shown] == []
+    assert [name for name in declared(DiffSummary).names if f"{name}," not in shown and f"{name} " not in shown] == []

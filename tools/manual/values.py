@@ -17,7 +17,7 @@ from rmqlb.cli.common.sections import sections_of
 from rmqlb.cli.pipeline.options import LOSS_LIMITS
 from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES
+from rmqlb.engine.fail_on_figures.conditions import declared
 from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
 from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
 from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
@@ -28,6 +28,7 @@ from rmqlb.engine.fail_on_figures.of_size import SIZE_FIGURES
 from rmqlb.engine.fail_on_figures.of_sweep import SWEEP_FIGURES
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.sdks.profile import CLIENTS
+from rmqlb.model.diff import DiffSummary
 from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.verbs.group_simulation.parse_events import VERBS
@@ -64,7 +65,7 @@ _FORMATS: Mapping[str, tuple[str, ...]] = {
 """Those that are not the common ones."""
 _FIGURES: Mapping[str, tuple[str, ...]] = {
     "show-groups": (*GROUPS_FIGURES.names, *(f"{name}[" for name in GROUPS_FIGURES.of_subject)),
-    "diff": (*DIFF_FIGURES.names,),
+    "diff": (*declared(DiffSummary).names,),
     "plan-rebalance": (*PLAN_FIGURES.names,),
     "simulate-rebalance": (*GROUP_FIGURES.names,),
     "plan-rollout": (*ROLLOUT_FIGURES.names,),

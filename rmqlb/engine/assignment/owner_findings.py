@@ -12,7 +12,7 @@ from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_id
 from rmqlb.model.words import messages, of_all
 
 if TYPE_CHECKING:
-    from rmqlb.model.checking import Basis
+    from rmqlb.model.assignment import Basis
 
 
 def owner_findings(owners: Owners, title: str, group: str | None, basis: Basis, states: States) -> Iterator[Finding]:
