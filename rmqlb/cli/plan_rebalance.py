@@ -148,5 +148,6 @@ def _report(result: "RebalancePlan | PlanOfGroups", *, changed_only: bool, expla
     from rmqlb.model.plan import PlanOfGroups
     from rmqlb.views.plan_rebalance import plan_report, plans_report
 
-    report = plans_report if isinstance(result, PlanOfGroups) else plan_report
-    return report(result, changed_only=changed_only, explained=explained)
+    if isinstance(result, PlanOfGroups):
+        return plans_report(result, changed_only=changed_only, explained=explained)
+    return plan_report(result, changed_only=changed_only, explained=explained)

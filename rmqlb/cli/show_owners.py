@@ -72,5 +72,6 @@ def _report(result: "OwnersReport | OwnersOfGroups", *, explained: bool) -> "Rep
     from rmqlb.model.owners import OwnersOfGroups
     from rmqlb.views.show_owners import groups_report, owners_report
 
-    report = groups_report if isinstance(result, OwnersOfGroups) else owners_report
-    return report(result, explained=explained)
+    if isinstance(result, OwnersOfGroups):
+        return groups_report(result, explained=explained)
+    return owners_report(result, explained=explained)

@@ -407,8 +407,8 @@ def _groups(reports: Sequence[OwnersReport]) -> Section:
         Column("strategy", "strategy", fold=5, of=_strategy),
     )
     figures = ("queuesObserved", "unassigned", "duplicateOwners", "mismatches", "idle")
-    columns = tuple(_seen(each, reports) if each.key in figures else each for each in columns)
-    return Section("groups", "groups", columns, rows_of(columns, reports))
+    shown = tuple(_seen(each, reports) if each.key in figures else each for each in columns)
+    return Section("groups", "groups", shown, rows_of(shown, reports))
 
 
 def _strategy(report: OwnersReport) -> str:
