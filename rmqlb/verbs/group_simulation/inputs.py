@@ -9,9 +9,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.engine.assignment.consumers import broadcasting_finding
-from rmqlb.engine.assignment.group_sdks import mixed_finding
-from rmqlb.engine.assignment.pop_and_proxy import nobody_online
+from rmqlb.engine.assignment.consumers import broadcasting_finding, mixed_finding, nobody_online
 from rmqlb.engine.consume.profile import consumer_profile_of
 from rmqlb.engine.consume.rates import spread_evenly
 from rmqlb.engine.consume.reported_clients import client_version, consumer_types, orderly_findings
