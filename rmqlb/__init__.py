@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rmqlb.engine.allocate import allocate, allocate_for
     from rmqlb.engine.allocate.conformance import check_strategy
     from rmqlb.engine.assignment.assign import Members
-    from rmqlb.engine.assignment.by_broker import assign_pop
+    from rmqlb.engine.assignment.brokers import assign_pop
     from rmqlb.engine.rebalance.simulate import simulate_group
     from rmqlb.engine.rebalance.trials import simulate_group_trials
     from rmqlb.engine.receive.how_many import receives_within
@@ -68,7 +68,7 @@ _HOMES = {
         "rmqlb.engine.send.selectors": "JavaRandom select_by_hash select_by_machine_room select_by_random",
         "rmqlb.engine.send.fault": "MQFaultStrategy",
         "rmqlb.engine.assignment.assign": "Members",
-        "rmqlb.engine.assignment.by_broker": "assign_pop",
+        "rmqlb.engine.assignment.brokers": "assign_pop",
         "rmqlb.model.message_queue": "MessageQueue",
         "rmqlb.engine.send.publish_info": "TopicPublishInfo",
         "rmqlb.engine.send.sdks.balancers": "PublishingLoadBalancer go_round_robin",

@@ -19,8 +19,8 @@ from rmqlb.views import metrics as of
 from rmqlb.views.formats.prometheus import as_prometheus, label_value
 from rmqlb.views.formats.text import visible
 from rmqlb.views.metrics import METRICS, Sample, metrics_of
-from rmqlb.views.overview.groups import groups_report
-from rmqlb.views.owners.view import owners_report
+from rmqlb.views.show_groups import groups_report
+from rmqlb.views.show_owners import owners_report
 from tests.engine.check.clusters import cluster, members
 from tests.support.builders import route
 from tests.support.mismatches import every_case

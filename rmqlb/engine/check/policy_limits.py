@@ -219,7 +219,7 @@ def _lag(facts: Group) -> Measured:
 
 def _without_lock(facts: Group) -> Measured:
     """Queues that no consumer of an orderly group may consume."""
-    from rmqlb.engine.assignment.lock_holders import is_orderly, unlocked_queues, without_lock
+    from rmqlb.engine.assignment.consumers import is_orderly, unlocked_queues, without_lock
 
     if facts.group.message_model == BROADCASTING:
         return Measured(apart=f"group {facts.group.group} is BROADCASTING: its consumers need no locks")

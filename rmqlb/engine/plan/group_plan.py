@@ -8,10 +8,8 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.conformance import own_findings
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-from rmqlb.engine.assignment.consumers import sort_findings
-from rmqlb.engine.assignment.group_sdks import mixed_finding
-from rmqlb.engine.assignment.pop_and_proxy import nobody_online
-from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics, proxy_topics
+from rmqlb.engine.assignment.brokers import pop_findings, pop_topics, proxy_topics
+from rmqlb.engine.assignment.consumers import mixed_finding, nobody_online, sort_findings
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
