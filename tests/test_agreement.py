@@ -21,8 +21,7 @@ from rmqlb.cli.size_group.options import FutureIdOptions, LimitOptions, WhichSiz
 from rmqlb.cli.size_group.question import asked_of
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check.check import check_policy
-from rmqlb.engine.diagnose.diagnose import diagnose
-from rmqlb.engine.diagnose.group_looks import evidence_of
+from rmqlb.engine.diagnose.diagnose import diagnose, evidence_of
 from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.engine.group import resolve
 from rmqlb.engine.size.size_group import size_group

@@ -10,9 +10,8 @@ from rmqlb.engine.assignment.consumers import broadcasting_finding, shared_id_fi
 from rmqlb.engine.assignment.detect import mismatch_findings
 from rmqlb.engine.assignment.owner_findings import owner_findings
 from rmqlb.engine.assignment.pop_and_proxy import proxy_findings
-from rmqlb.engine.diagnose.diagnose import findings_by
+from rmqlb.engine.diagnose.diagnose import ONE_LOOK, RULES, findings_by
 from rmqlb.engine.diagnose.evidence import GroupEvidence
-from rmqlb.engine.diagnose.rules import ONE_LOOK, RULES
 from rmqlb.engine.group import Group, Ownership, assumption, known
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.engine.source_findings import no_route_findings, source_findings, unread_findings

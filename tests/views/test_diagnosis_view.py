@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.diagnose.group_looks import of_several
-from rmqlb.engine.diagnose.rules import RULES
+from rmqlb.engine.diagnose.diagnose import RULES, diagnosis_of_groups
 from rmqlb.model.diagnosis import (
+    WORDS,
     Consequence,
     ConsumerStacks,
     Diagnosis,
@@ -29,7 +29,6 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.diagnosis.several import diagnoses_report
 from rmqlb.views.diagnosis.verdict import verdict
 from rmqlb.views.diagnosis.view import diagnosis_report
-from rmqlb.views.diagnosis.words import WORDS
 from rmqlb.views.formats.lead import LONGEST_FACT
 from rmqlb.views.formats.machine import as_csv, as_json, as_json_lines, as_yaml, envelope
 from rmqlb.views.formats.people import as_markdown, as_plain
@@ -237,12 +236,12 @@ def test_the_worst_group_stands_first_and_its_findings_below() -> None:
         replace(diagnosis(finding(group="bad")), group="bad"),
         replace(diagnosis(finding(group="worse"), counts=replace(COUNTS, unassigned=5)), group="worse"),
     ]
-    whole = of_several(groups)
+    whole = diagnosis_of_groups(groups)
     assert [each.group for each in whole.groups] == ["worse", "bad", "warned", "dark", "fine"]
     shown = on_a_terminal(diagnoses_report(whole), 100)
     assert shown.startswith("5 groups: 2 with errors, 1 with a warning, 1 unknown, 1 in order\n")
     assert re.findall(r"^[✗!] (\w+): duplicate-client-id", shown, re.MULTILINE) == ["worse", "bad", "warned"]
-    assert diagnoses_report(of_several(groups[:1])).facts == ("1 group: 1 in order",)
+    assert diagnoses_report(diagnosis_of_groups(groups[:1])).facts == ("1 group: 1 in order",)
 
 
 def test_a_watch_sees_findings_come_and_go_but_not_their_figures_change() -> None:
@@ -275,7 +274,7 @@ def consistent(found: Diagnosis) -> Diagnosis:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(any_of(Diagnosis).map(consistent), min_size=1, max_size=3), st.integers(1, 140))
 def test_any_diagnosis_is_shown_in_every_format_at_any_width(found: list[Diagnosis], width: int) -> None:
-    for report in (diagnosis_report(found[0]), diagnoses_report(of_several(found))):
+    for report in (diagnosis_report(found[0]), diagnoses_report(diagnosis_of_groups(found))):
         shown = on_a_terminal(report, width)
         if width > 20:
             assert max(map(columns, shown.splitlines())) <= width
