@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from rmqlb.engine.assignment.consumers import other_subscriptions
-from rmqlb.engine.assignment.pop_and_proxy import only_grpc
+from rmqlb.engine.assignment.consumers import only_grpc, other_subscriptions
 from rmqlb.engine.diagnose.evidence import FORGETS_MS, MAKE_EVIDENCE, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import CAUSES, DUPLICATE, MIXED, SDKS, SUBSCRIPTIONS, Cause
 from rmqlb.engine.diagnose.lags import lags_of
