@@ -40,7 +40,7 @@ from rmqlb.verbs.show_groups import show_consumers, show_groups
 from rmqlb.verbs.show_owners import show_owners
 from rmqlb.verbs.simulate_rebalance import simulate_rebalance
 from rmqlb.verbs.strategies import Strategies
-from rmqlb.views.diagnosis.view import diagnosis_report
+from rmqlb.views.diagnose import diagnosis_report
 from rmqlb.views.formats.people import as_plain
 from rmqlb.views.show_groups import groups_report
 from tests.engine.check.clusters import AVG_CLASS, cluster, members

@@ -26,9 +26,7 @@ from rmqlb.model.diagnosis import (
 )
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.diagnosis.several import diagnoses_report
-from rmqlb.views.diagnosis.verdict import verdict
-from rmqlb.views.diagnosis.view import diagnosis_report
+from rmqlb.views.diagnose import diagnoses_report, diagnosis_report, sentence
 from rmqlb.views.formats.lead import LONGEST_FACT
 from rmqlb.views.formats.machine import as_csv, as_json, as_json_lines, as_yaml, envelope
 from rmqlb.views.formats.people import as_markdown, as_plain
@@ -87,12 +85,10 @@ def test_every_rule_has_words() -> None:
 
 
 def test_the_first_line_says_what_is_wrong_because_of_what() -> None:
-    assert verdict(diagnosis(finding())) == (
-        "g: 4 of 12 queues are unassigned because 2 processes share the client ID x"
-    )
+    assert sentence(diagnosis(finding())) == ("4 of 12 queues are unassigned because 2 processes share the client ID x")
     one = GroupCounts(2, 3, 12, 1, 2)
-    assert verdict(diagnosis(finding(), counts=one)) == (
-        "g: 1 of 12 queues is unassigned, 2 have duplicate owners because 2 processes share the client ID x"
+    assert sentence(diagnosis(finding(), counts=one)) == (
+        "1 of 12 queues is unassigned, 2 have duplicate owners because 2 processes share the client ID x"
     )
 
 
@@ -103,8 +99,8 @@ def test_several_causes_are_all_named() -> None:
         explains=Explains(True, False, 2, 0),
     )
     several = finding(consumers=("y",))
-    assert verdict(diagnosis(finding(), several, mixed, finding("lag-growing", severity="warning"))) == (
-        "g: 4 of 12 queues are unassigned because 2 processes share each of the client IDs x, y "
+    assert sentence(diagnosis(finding(), several, mixed, finding("lag-growing", severity="warning"))) == (
+        "4 of 12 queues are unassigned because 2 processes share each of the client IDs x, y "
         "and because its consumers run different strategies: AVG, AVG_BY_CIRCLE; also lag-growing"
     )
 
@@ -120,19 +116,19 @@ def test_several_causes_are_all_named() -> None:
     ],
 )
 def test_what_is_no_cause_of_owners_is_said_as_it_is(code: str, said: str) -> None:
-    assert verdict(diagnosis(finding(code, consumers=("x", "y")))) == f"g: {said}"
+    assert sentence(diagnosis(finding(code, consumers=("x", "y")))) == said
 
 
 def test_in_order_is_said_only_where_every_rule_has_looked() -> None:
     fine = diagnosis(outcome="inOrder", not_applicable=(Undecided("lock-lost", "it is not orderly"),))
-    assert verdict(fine) == "g: in order: 2 rules checked, 1 does not apply"
+    assert sentence(fine) == "in order: 2 rules checked, 1 does not apply"
     idle = finding("more-consumers-than-queues", severity="info", queues=())
-    assert verdict(diagnosis(idle, outcome="inOrder")) == (
-        "g: in order: 2 rules checked; more consumers than queues, x is idle"
+    assert sentence(diagnosis(idle, outcome="inOrder")) == (
+        "in order: 2 rules checked; more consumers than queues, x is idle"
     )
     undecided = (Undecided("lock-lost", "no locks"), Undecided("flow-control", "no limits"), Undecided("a", "no locks"))
-    assert verdict(diagnosis(outcome="unknown", unknown=undecided)) == (
-        "g: unknown: 3 of 5 rules could not be decided (no locks, and 1 more reason); 2 found nothing"
+    assert sentence(diagnosis(outcome="unknown", unknown=undecided)) == (
+        "unknown: 3 of 5 rules could not be decided (no locks, and 1 more reason); 2 found nothing"
     )
 
 
