@@ -108,7 +108,12 @@ def _groups(groups: Sequence[Diagnosis]) -> Section:
         Column("consumers", "consumers", "number", fold=4, of=lambda each: each.counts.consumers),
         Column("queues", "queues", "number", fold=3, of=lambda each: each.counts.queues),
         Column(
-            "unassigned", "unassigned", "number", False, shows_unassigned, 1, of=lambda each: each.counts.unassigned
+            "unassigned",
+            "unassigned",
+            "number",
+            shown=shows_unassigned,
+            fold=1,
+            of=lambda each: each.counts.unassigned,
         ),
         Column(
             "duplicate owners",
