@@ -13,18 +13,18 @@ from inspect import cleandoc
 from rmqlb.cli import click
 
 _FIGURES = {
-    "show-groups": "of_groups.GROUPS_FIGURES",
-    "diff": "of_diff.DIFF_FIGURES",
-    "plan-rebalance": "of_plan.PLAN_FIGURES",
-    "simulate-rebalance": "of_simulation.GROUP_FIGURES",
-    "plan-rollout": "of_simulation.ROLLOUT_FIGURES",
-    "size-group": "of_size.SIZE_FIGURES",
-    "record": "of_recording.RECORDING_FIGURES",
-    "sweep-failures": "of_sweep.SWEEP_FIGURES",
-    "simulate-send": "of_sends.SEND_FIGURES",
-    "simulate-receive": "of_receives.RECEIVE_FIGURES",
+    "show-groups": "engine.fail_on_figures.of_groups.GROUPS_FIGURES",
+    "diff": "verbs.diff.FIGURES",
+    "plan-rebalance": "engine.fail_on_figures.of_plan.PLAN_FIGURES",
+    "simulate-rebalance": "engine.fail_on_figures.of_simulation.GROUP_FIGURES",
+    "plan-rollout": "engine.fail_on_figures.of_simulation.ROLLOUT_FIGURES",
+    "size-group": "engine.fail_on_figures.of_size.SIZE_FIGURES",
+    "record": "engine.fail_on_figures.of_recording.RECORDING_FIGURES",
+    "sweep-failures": "engine.fail_on_figures.of_sweep.SWEEP_FIGURES",
+    "simulate-send": "engine.fail_on_figures.of_sends.SEND_FIGURES",
+    "simulate-receive": "engine.fail_on_figures.of_receives.RECEIVE_FIGURES",
 }
-"""Command → where the figures of its `--fail-on` are."""
+"""Command → where the figures of its `--fail-on` are, below `rmqlb`."""
 
 
 _LAST_PANELS = ("What to look at", "What to show", "Replay", "Strategy", "Source", "Source: NameServers", "Output")
@@ -64,8 +64,8 @@ def figures_of(command: str) -> tuple[str, ...]:
     """The figures that `--fail-on` of a command knows; one that takes a name in brackets ends in `[`."""
     if command not in _FIGURES:
         return ()
-    module, name = _FIGURES[command].split(".")
-    figures = getattr(import_module(f"rmqlb.engine.fail_on_figures.{module}"), name)
+    module, _, name = _FIGURES[command].rpartition(".")
+    figures = getattr(import_module(f"rmqlb.{module}"), name)
     return (*figures.names, *(f"{each}[" for each in figures.of_subject))
 
 

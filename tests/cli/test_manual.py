@@ -11,7 +11,7 @@ import pytest
 
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.user_files.config_file import read_user_file
 from tools.manual.__main__ import write
 from tools.manual.config_page import USER_EXAMPLE

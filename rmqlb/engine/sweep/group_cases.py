@@ -21,7 +21,7 @@ from rmqlb.engine.allocate.rules import BY_PLACE, HASHING
 from rmqlb.engine.allocate.sdks import JAVA
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
-from rmqlb.engine.assignment.lock_holders import without_lock
+from rmqlb.engine.assignment.consumers import without_lock
 from rmqlb.engine.group import Group
 from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.engine.sweep.effects import Atoms, Effect

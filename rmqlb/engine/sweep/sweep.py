@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.lock_holders import is_orderly
+from rmqlb.engine.assignment.consumers import is_orderly
 from rmqlb.engine.check.check import waive
 from rmqlb.engine.group import Given, Group, assumption, gaps
 from rmqlb.engine.sweep.commands import Commands
