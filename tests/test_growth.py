@@ -20,8 +20,8 @@ from rmqlb.engine.consume.starts import with_starts
 from rmqlb.engine.consume.timelines import timelines
 from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.engine.group import Group, assumption, gaps
-from rmqlb.engine.overview.consumers import consumers_of
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.show_groups import consumers_of
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from tests.support.mismatches import every_case

@@ -462,7 +462,6 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def _retry(self) -> tuple[str, ...]:
-        """Its retry topic, where it is asked for and the group reads it."""
         if not self.given.retry:
             return ()
         if self.name is None:
@@ -733,7 +732,6 @@ class Group(Struct, dict=True, eq=False):
         return self.all_client_ids
 
     def _agrees(self, known: Owners) -> bool:
-        """The prediction gives every one of these queues its observed owners."""
         try:
             predicted = self.predicted
         except RmqlbError:

@@ -119,7 +119,6 @@ def _facts(result: CheckResult) -> Iterator[str]:
 
 
 def _verdict(result: CheckResult) -> str:
-    """The answer: the worst that was found, and whether it decides."""
     s = result.summary
     limits = counted(s.limits, "limit")
     if s.failed:
@@ -171,13 +170,11 @@ def _judgements(name: str, judged: Iterable[JudgedLimit], severity: Column, *mor
 
 
 def _incomplete(result: CheckResult) -> Section:
-    """What could not be judged; on a screen, unless it is asked for, where it decides."""
     section = _unless_empty(_judgements("incomplete", result.incomplete, _SEVERITY))
     return section if result.outcome == "incomplete" else replace(section, audience="scripts")
 
 
 def _waived(waived: Iterable[WaivedLimit]) -> Section:
-    """Why it failed matters less than why it may."""
     value = (replace(column, fold=2) if column.key == "allowed" else column for column in _VALUE)
     until = Column("until", "until", of=lambda one: str(one.until))
     columns = (_SEVERITY, *_WHERE, *value, replace(_WHY, fold=3), until, Column("reason", "reason", "prose"))

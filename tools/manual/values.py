@@ -18,16 +18,16 @@ from rmqlb.cli.pipeline.options import LOSS_LIMITS
 from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.fail_on_figures.conditions import declared
-from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
-from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
 from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
 from rmqlb.engine.fail_on_figures.of_recording import RECORDING_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
 from rmqlb.engine.fail_on_figures.of_size import SIZE_FIGURES
 from rmqlb.engine.fail_on_figures.of_sweep import SWEEP_FIGURES
+from rmqlb.engine.plan.rebalance import PLAN_FIGURES
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.sdks.profile import CLIENTS
+from rmqlb.engine.show_groups import GROUPS_FIGURES
 from rmqlb.model.diff import DiffSummary
 from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.group_scenario import TIMER_NAMES

@@ -239,7 +239,6 @@ def _prepared(
     settings: Settings,
     usual: Sdk,
 ) -> tuple[str, PreparedStrategies, Sequence[str]]:
-    """The strategy's name, what prepares it for each library, and the ids in the order of the usual one."""
     name, settings = with_function(strategy, settings)
     given_queues = items(queues, MessageQueue, "queues", MOST_QUEUES)
     given_ids = items(client_ids, str, "client_ids", MOST_CONSUMERS)

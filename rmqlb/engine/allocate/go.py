@@ -73,7 +73,6 @@ class GoMachineRoom(_WithoutErrors):
         return self._behind(client_id, f"{len(self._inside)} queues in the listed rooms")
 
     def _sizes(self) -> tuple[int, int]:
-        """The queues of a block, and of all blocks."""
         size = len(self._inside) // len(self._client_ids)
         return size, size * len(self._client_ids)
 

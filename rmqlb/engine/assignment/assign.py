@@ -202,7 +202,6 @@ def _broadcast(route: TopicRouteData, members: Members, *, explain: bool) -> Ass
 
 
 def _strategies(queues: list[MessageQueue], ids: list[str], members: Members) -> PreparedStrategies:
-    """All that members run, constructed (raises AllocationError)."""
     found = PreparedStrategies(queues, ids, members.settings, order=JAVA.order)
     run = {(members.group_strategy, sdk) for sdk in members.sdks}
     if members.strategy_of:

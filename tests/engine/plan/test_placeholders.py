@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.plan.placeholders import over_places
-from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
+from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
 from rmqlb.model.group import QueueState
 from rmqlb.model.plan import MovedRange, RebalancePlan, Summary
 from tests.support.builders import queues, route, side
