@@ -247,4 +247,4 @@ def _word(kind: Any) -> str:
         return _word(get_args(kind)[0])
     if isinstance(kind, type) and is_fraction(kind):
         return "a Fraction or a whole number"
-    return _WORDS.get(kind) or getattr(kind, "__name__", str(kind))
+    return str(_WORDS.get(kind) or getattr(kind, "__name__", kind))
