@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from zlib import crc32
 
-from rmqlb.engine.allocate.avg import Averagely
-from rmqlb.engine.allocate.avg_by_circle import AveragelyByCircle
+from rmqlb.engine.allocate.avg import Averagely, AveragelyByCircle
 from rmqlb.engine.allocate.consistent_hash import ConsistentHash, Ring, check_ring
 from rmqlb.engine.allocate.strategy import Prepared, Settings
 from rmqlb.errors import AllocationError
