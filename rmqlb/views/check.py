@@ -10,7 +10,7 @@ from rmqlb.model.check_result import CheckResult, JudgedLimit, RuleCounts, Waive
 from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, Judgement
 from rmqlb.model.policy import GROUP, TOPIC, Bound, Unit, Waiver
 from rmqlb.model.words import counted
-from rmqlb.views.report import Audience, Cell, Column, Report, Section, rows_of
+from rmqlb.views.report import Audience, Column, Report, Section, attribute_of, numbers, rows_of
 
 _WORDS: dict[Unit, tuple[str, str]] = {
     "least": ("at least", "min"),
@@ -186,13 +186,7 @@ def _rules(rules: Iterable[RuleCounts]) -> Section:
         Column("rule", "rule"),
         Column("severity", "severity"),
         Column("about", "about"),
-        Column("names", "names", "number"),
-        Column("limits", "limits", "number"),
-        Column("passed", "passed", "number"),
-        Column("failed", "failed", "number"),
-        Column("waived", "waived", "number"),
-        Column("incomplete", "incomplete", "number"),
-        Column("n/a", "notApplicable", "number"),
+        *numbers("names limits passed failed waived incomplete notApplicable"),
     )
     return Section("rules", "rules", columns, rows_of(columns, rules), heads=1)
 
@@ -212,15 +206,7 @@ def _waivers(uses: Sequence[WaiverResult]) -> Section:
 
 
 def _summary(result: CheckResult) -> Section:
-    s = result.summary
-    rows: tuple[tuple[Cell, ...], ...] = (
-        ("outcome", result.outcome),
-        ("rules", s.rules),
-        ("limits", s.limits),
-        ("passed", s.passed),
-        ("failed", s.failed),
-        ("waived", s.waived),
-        ("incomplete", s.incomplete),
-        ("not applicable", s.not_applicable),
-    )
-    return Section("summary", "summary", (Column("", "figure"), Column("value", "value", "number")), rows)
+    counts = numbers("rules limits passed failed waived incomplete notApplicable")
+    rows = tuple((column.title, getattr(result.summary, attribute_of(column.key))) for column in counts)
+    columns = (Column("", "figure"), Column("value", "value", "number"))
+    return Section("summary", "summary", columns, (("outcome", result.outcome), *rows))
