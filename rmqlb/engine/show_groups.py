@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -51,15 +51,15 @@ from rmqlb.model.times import utc_text
 
 
 def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:
-    """The group in numbers, with its findings.
+    """The group in numbers, with its findings. A figure that is not known is None, and a finding says why.
 
     Args:
         unread: the parts of it that could not be read.
     """
     name = group.name or ""
     if name not in group.snapshot.groups:
-        told = tuple(group_finding(finding, name) for finding in unread_findings(unread))
-        return GroupLine(name, "warning", findings=told)
+        missing = tuple(group_finding(finding, name) for finding in unread_findings(unread))
+        return GroupLine(name, "warning", findings=missing)
     seen, owned = group.group, known(lambda: group.ownership)
     findings = group_findings(group, unread)
     mismatches = group.mismatches if group.shares else None
@@ -100,7 +100,6 @@ def _shares(group: Group) -> bool | None:
 
 
 def _lag(group: Group) -> dict[str, Any]:
-    """`lag` and `lag_at_least`."""
     measured = GROUP_MEASURES["lag"](group)
     is_any = any(state.lag is not None for state in group.group.queues.values())
     return {
@@ -158,17 +157,9 @@ _OF_GROUP: tuple[UnreadKind, ...] = ("group", "members", "member", "link", "offs
 
 
 def overview(
-    snapshot: ClusterSnapshot,
-    names: Iterable[str],
-    settings: Settings,
-    *,
-    progress: Progress = no_progress,
+    snapshot: ClusterSnapshot, names: Iterable[str], settings: Settings, *, progress: Progress = no_progress
 ) -> Overview:
-    """The groups of these names.
-
-    Args:
-        settings: what the consumers' strategy objects were constructed with.
-    """
+    """The groups of these names, the worst first; `settings` are those of the consumers' strategy objects."""
     unread, listed = unread_of_groups(snapshot), list(names)
     lines = []
     for done, group in enumerate(resolve_all(snapshot, listed, settings)):
@@ -222,15 +213,10 @@ _Seen = tuple[MemberView | ProxyView, Connection]  # a broker's or Proxy's list,
 
 
 def consumers_of(facts: Group, unread: Sequence[Unread]) -> Consumers:
-    """The group's consumers, and what is odd about the group.
-
-    Args:
-        unread: the parts of it that could not be read.
-    """
+    """The group's consumers and its findings; `unread` are the parts of it that could not be read."""
     line = group_line(facts, unread)
     state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
-    is_there = facts.name in facts.snapshot.groups
-    rows = tuple(_rows(facts, line.findings)) if is_there else ()
+    rows = tuple(_rows(facts, line.findings)) if facts.name in facts.snapshot.groups else ()
     return Consumers(state, rows, line.findings)
 
 
@@ -369,35 +355,18 @@ def _started_at(group: ConsumerGroup, client_id: str) -> str | None:
         return None
 
 
-_Figure = Callable[[GroupLine], float | None]
 _GROUPS: dict[str, Status] = {
     "groups-with-errors": "error",
     "groups-with-warnings": "warning",
     "groups-unknown": "unknown",
     "groups-offline": "offline",
 }
-_TOTALS: dict[str, _Figure] = {
-    "unassigned": lambda line: 0 if line.status == "offline" else line.unassigned,
-    "duplicate-owners": lambda line: line.duplicate_owners,
-    "idle": lambda line: line.idle,
-    "mismatches": lambda line: line.mismatches,
-    "duplicate-client-ids": lambda line: line.duplicate_client_ids,
-    "lag": lambda line: line.lag,
-    "imbalance": lambda line: 0 if line.basis and line.imbalance is None else line.imbalance,
-}
-_OF_OWNERS = tuple(_TOTALS[name] for name in ("unassigned", "duplicate-owners", "idle", "mismatches", "imbalance"))
-_OF_ONE: dict[str, _Figure] = {
-    **_TOTALS,
-    "consumers": lambda line: line.consumers,
-    "processes": lambda line: line.processes,
-    "queues": lambda line: line.queues,
-}
-GROUPS_FIGURES = Figures((*_GROUPS, *_TOTALS), of_subject=tuple(_OF_ONE), shares=tuple(_GROUPS))
-"""Percentages are of groups; `imbalance` is the largest, the others are sums."""
-
-
-_COUNTED = ("unassigned", "duplicate-owners")
-"""Counts of queues that are lower bounds where some owners are unknown."""
+_OWNED = ("unassigned", "duplicate-owners", "idle", "mismatches", "imbalance")
+_SUMMED = (*_OWNED, "duplicate-client-ids", "lag")
+GROUPS_FIGURES = Figures(
+    (*_GROUPS, *_SUMMED), of_subject=(*_SUMMED, "consumers", "processes", "queues"), shares=tuple(_GROUPS)
+)
+"""Fields of `GroupLine`. Percentages are of groups; `imbalance` is the largest, the others are sums."""
 
 
 def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCondition:
@@ -405,8 +374,8 @@ def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCond
     if condition.name in _GROUPS and condition.subject is None:
         number = sum(line.status == _GROUPS[condition.name] for line in lines)
         return condition.try_on(number, len(lines))
-    its = [_one(condition, lines)] if condition.subject is not None else lines
-    bounds = [_bounds(condition.name, line) for line in its if condition.subject or _applies(condition.name, line)]
+    chosen = [_one(condition, lines)] if condition.subject is not None else lines
+    bounds = [_bounds(condition.name, line) for line in chosen if condition.subject or _applies(condition.name, line)]
     lows, highs = [low for low, _ in bounds], [high for _, high in bounds]
     total = (lambda each: max(each, default=None)) if condition.name == "imbalance" else sum
     least, most = condition.try_on(total(lows)), condition.try_on(total(highs))
@@ -418,11 +387,12 @@ def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCond
 
 def _bounds(name: str, line: GroupLine) -> tuple[float, float]:
     """The least and the most that the figure of a group can be."""
-    figure = _OF_ONE[name]
-    value = figure(line)
-    if value is None and line.consumers == 0 and figure in _OF_OWNERS:
-        return 0, 0  # of a group without a visible consumer nothing is known of owners, and nothing is added
-    if name in _COUNTED and line.owners_unknown and line.status != "offline":
+    value: float | None = getattr(line, name.replace("-", "_"))
+    if (name == "unassigned" and line.status == "offline") or (name == "imbalance" and line.basis and value is None):
+        value = 0
+    if value is None and line.consumers == 0 and name in _OWNED:
+        return 0, 0  # nothing is known of the owners in a group without a visible consumer, and nothing is added
+    if name in _OWNED[:2] and line.owners_unknown and line.status != "offline":
         return value or 0, (value or 0) + line.owners_unknown
     return (0, math.inf) if value is None else (value, value)
 
