@@ -56,7 +56,7 @@ def measure(limit: Limit, cases: GroupCases, effect: Effect) -> Measured:
     try:
         facts = facts_without(cases, effect)
         if limit.name == FORBIDDEN:
-            from rmqlb.engine.check.forbidden import forbidden_findings
+            from rmqlb.engine.check.policy_limits import forbidden_findings
 
             return forbidden_findings(limit, facts)
         return GROUP_MEASURES[limit.name](facts)

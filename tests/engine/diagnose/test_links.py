@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.overview.consumers import consumers_of
+from rmqlb.engine.show_groups import consumers_of
 from rmqlb.model.diagnosis import Diagnosis, GroupFinding
 from rmqlb.model.group import Connection, ConsumerGroup
 from rmqlb.model.process_queue import ConsumerEvidence
