@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rmqlb.cli.common.snapshot_text import snapshot_text
 from rmqlb.cli.exit_codes import ExitCode
-from tests.engine.sweep.clusters import broker, cluster, consumers, route
+from tests.engine.sweep_failures.clusters import broker, cluster, consumers, route
 from tests.support.mismatches import every_case
 
 from .run import EXAMPLE, error_of, run

@@ -21,14 +21,14 @@ from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.fail_on_figures.of_sweep import SWEEP_FIGURES, try_on_sweep
 from rmqlb.engine.group import all_groups, gaps
 from rmqlb.engine.source_findings import source_findings
-from rmqlb.engine.sweep.commands import Commands
-from rmqlb.engine.sweep.losses import ZoneRule
-from rmqlb.engine.sweep.sweep import SweepRequest, sweep_snapshot
+from rmqlb.engine.sweep_failures.commands import Commands
+from rmqlb.engine.sweep_failures.failures import ZoneRule
+from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.policy import Policy
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
-from rmqlb.model.sweep import LOSS_KINDS, FailureSweep, LossKind
+from rmqlb.model.sweep_failures import LOSS_KINDS, FailureSweep, LossKind
 from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy, read_policy
 from rmqlb.verbs import amounts

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rmqlb.model.policy import LIMITS, Bound
-from rmqlb.model.sweep import (
+from rmqlb.model.sweep_failures import (
     LOSS_KINDS,
     BrokenAlready,
     Counterexample,
