@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rmqlb.engine.allocate import allocate, allocate_for
     from rmqlb.engine.allocate.conformance import check_strategy
     from rmqlb.engine.assignment.assign import Members
-    from rmqlb.engine.assignment.by_broker import assign_pop
-    from rmqlb.engine.consume.simulate import simulate_group
-    from rmqlb.engine.consume.trials import simulate_group_trials
+    from rmqlb.engine.assignment.brokers import assign_pop
+    from rmqlb.engine.rebalance.simulate import simulate_group
+    from rmqlb.engine.rebalance.trials import simulate_group_trials
     from rmqlb.engine.receive.how_many import receives_within
     from rmqlb.engine.receive.simulate import simulate_receive
     from rmqlb.engine.send.fault import MQFaultStrategy
@@ -68,7 +68,7 @@ _HOMES = {
         "rmqlb.engine.send.selectors": "JavaRandom select_by_hash select_by_machine_room select_by_random",
         "rmqlb.engine.send.fault": "MQFaultStrategy",
         "rmqlb.engine.assignment.assign": "Members",
-        "rmqlb.engine.assignment.by_broker": "assign_pop",
+        "rmqlb.engine.assignment.brokers": "assign_pop",
         "rmqlb.model.message_queue": "MessageQueue",
         "rmqlb.engine.send.publish_info": "TopicPublishInfo",
         "rmqlb.engine.send.sdks.balancers": "PublishingLoadBalancer go_round_robin",
@@ -76,8 +76,8 @@ _HOMES = {
         "rmqlb.engine.allocate": "allocate allocate_for",
         "rmqlb.engine.allocate.conformance": "check_strategy",
         "rmqlb.sources.formats.from_documents": "parse_route",
-        "rmqlb.engine.consume.simulate": "simulate_group",
-        "rmqlb.engine.consume.trials": "simulate_group_trials",
+        "rmqlb.engine.rebalance.simulate": "simulate_group",
+        "rmqlb.engine.rebalance.trials": "simulate_group_trials",
         "rmqlb.engine.receive.how_many": "receives_within",
         "rmqlb.engine.receive.simulate": "simulate_receive",
         "rmqlb.engine.send.simulate": "simulate_send",

@@ -43,7 +43,7 @@ from rmqlb.verbs.simulate_rebalance import simulate_rebalance
 from rmqlb.verbs.strategies import Strategies
 from rmqlb.views.diagnosis.view import diagnosis_report
 from rmqlb.views.formats.people import as_plain
-from rmqlb.views.overview.groups import groups_report
+from rmqlb.views.show_groups import groups_report
 from tests.engine.check.clusters import AVG_CLASS, cluster, members
 from tests.support.builders import HERE, route
 

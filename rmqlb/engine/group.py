@@ -21,25 +21,24 @@ from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES, Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
 from rmqlb.engine.assignment.consumers import (
+    GroupSdks,
     assigned_by_broker,
-    must_not_be_grpc,
-    must_rebalance,
-    rebalanced_members,
-    reported_strategies,
-)
-from rmqlb.engine.assignment.detect import DEFAULT, Detected, detect_strategy, must_be_set
-from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks
-from rmqlb.engine.assignment.pop_and_proxy import (
     behind_proxy,
+    group_sdks,
     is_surely_offline,
     must_be_listed,
+    must_not_be_grpc,
+    must_rebalance,
     nobody_online,
     only_grpc,
     pop_refusal,
     popped_topics,
+    rebalanced_members,
+    reported_strategies,
 )
+from rmqlb.engine.assignment.detect import DEFAULT, Detected, detect_strategy, must_be_set
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.checking import Basis
+from rmqlb.model.assignment import Basis
 from rmqlb.model.evenness import Spread
 from rmqlb.model.group import (
     BROADCASTING,

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.engine.assignment.consumers import broadcasting_finding, shared_id_findings, unusual_findings
-from rmqlb.engine.assignment.detect import mismatch_findings
-from rmqlb.engine.assignment.owner_findings import owner_findings
-from rmqlb.engine.assignment.pop_and_proxy import proxy_findings
+from rmqlb.engine.assignment.consumers import broadcasting_finding, proxy_findings, shared_id_findings, unusual_findings
+from rmqlb.engine.assignment.detect import mismatch_findings, owner_findings
 from rmqlb.engine.diagnose.diagnose import findings_by
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.diagnose.rules import ONE_LOOK, RULES

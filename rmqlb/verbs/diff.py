@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.engine.diff.findings import diff_findings
-from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES, try_on_diff
+from rmqlb.engine.fail_on_figures.conditions import declared
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DocumentError
-from rmqlb.model.diff import SnapshotDiff
+from rmqlb.model.diff import DiffSummary, SnapshotDiff
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
@@ -19,6 +19,8 @@ from rmqlb.verbs.globs import in_vain_of
 from rmqlb.verbs.parse import conditions, names_of
 from rmqlb.verbs.source import AnySource, Reader, reader
 from rmqlb.verbs.strategies import reported_strategies
+
+FIGURES = declared(DiffSummary)
 
 
 def diff(
@@ -47,7 +49,7 @@ def diff(
         DataError: a group is in neither snapshot.
         EndpointError: a source cannot be read.
     """
-    asked = conditions(fail_on, DIFF_FIGURES)
+    asked = conditions(fail_on, FIGURES)
     wanted = Everything(groups=names_of(groups), system=system)
     strategies = reported_strategies(strategy_options)
     first, then = (_fetch(reader(each), Wanted(everything=wanted)) for each in (before, after))
@@ -56,7 +58,7 @@ def diff(
     in_vain = in_vain_of("group", wanted.groups, names, taken, f"{first.endpoint} and {then.endpoint}")
     settings = strategies.settings_for([*first.routes, *then.routes])
     found = compare_snapshots(first, then, wanted, settings=settings, progress=progress)
-    tried = tuple(try_on_diff(condition, found.summary) for condition in asked)
+    tried = tuple(condition.judge(found.summary) for condition in asked)
     findings = (*diff_findings(found), *in_vain, *source_findings(first), *source_findings(then))
     return with_meta(replace(found, conditions=tried), Meta(then, tuple(dict.fromkeys(findings))))
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-from rmqlb.engine.assignment.asked_brokers import assignment_findings, assignment_questions, compare_assignments
-from rmqlb.engine.assignment.group_owners import owners_of_group
+from rmqlb.engine.assignment.brokers import assignment_findings, assignment_questions, compare_assignments
+from rmqlb.engine.assignment.owners import owners_of_group
 from rmqlb.engine.group import Group
 from rmqlb.model.finding import Finding
 from rmqlb.model.owners import BrokerAssignments, OwnersOfGroups, OwnersReport, owners_of_groups

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmqlb.model.owners import OwnersReport
-from rmqlb.views.owners.view import owners_report
+from rmqlb.views.show_owners import owners_report
 from tests.cli.run import EXAMPLE, ROOT, run
 from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal

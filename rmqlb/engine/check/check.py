@@ -9,7 +9,7 @@ from datetime import date
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.pop_and_proxy import behind_proxy
+from rmqlb.engine.assignment.consumers import behind_proxy
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, verdict
 from rmqlb.engine.group import Gaps, Given, Group, gaps
 from rmqlb.errors import DataError, RmqlbError

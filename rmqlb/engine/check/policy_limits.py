@@ -17,7 +17,8 @@ from rmqlb.engine.group import Group
 from rmqlb.engine.plan.changes import Changes, change_route
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.errors import DataError
-from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, Basis, Verdict
+from rmqlb.model.assignment import Basis
+from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, Verdict
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
 from rmqlb.model.java import sort_key
@@ -218,7 +219,7 @@ def _lag(facts: Group) -> Measured:
 
 def _without_lock(facts: Group) -> Measured:
     """Queues that no consumer of an orderly group may consume."""
-    from rmqlb.engine.assignment.lock_holders import is_orderly, unlocked_queues, without_lock
+    from rmqlb.engine.assignment.consumers import is_orderly, unlocked_queues, without_lock
 
     if facts.group.message_model == BROADCASTING:
         return Measured(apart=f"group {facts.group.group} is BROADCASTING: its consumers need no locks")

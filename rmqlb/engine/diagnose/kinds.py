@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rmqlb.engine.assignment.pop_and_proxy import ask_proxy, only_grpc, popped_topics
-from rmqlb.engine.assignment.pop_and_proxy import behind_proxy as proxy_evidence
+from rmqlb.engine.assignment.consumers import ask_proxy, only_grpc, popped_topics
+from rmqlb.engine.assignment.consumers import behind_proxy as proxy_evidence
 from rmqlb.engine.diagnose.evidence import ASK_BROKERS, ASK_CONSUMERS, DoesNotApply, GroupEvidence
 from rmqlb.engine.diagnose.hypotheses import Hypotheses
 from rmqlb.errors import DataError

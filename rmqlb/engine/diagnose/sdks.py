@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from rmqlb.engine.assignment.pop_and_proxy import only_grpc
+from rmqlb.engine.assignment.consumers import only_grpc
 from rmqlb.engine.diagnose.causes import by_value, consequence_of, finding_of_cause, most
 from rmqlb.engine.diagnose.evidence import DoesNotApply
 from rmqlb.engine.diagnose.hypotheses import CAUSES, SDKS, Hypotheses

@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.balance import Owners, counts
-from rmqlb.engine.assignment.consumers import reported_strategies, subscriptions
-from rmqlb.engine.assignment.pop_and_proxy import popped_topics
+from rmqlb.engine.assignment.consumers import popped_topics, reported_strategies, subscriptions
 from rmqlb.engine.group import Group, known
 from rmqlb.engine.overview.group_line import group_line
 from rmqlb.model.diagnosis import GroupFinding

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from rmqlb.engine.assignment.consumers import reported_strategies
-from rmqlb.engine.assignment.pop_and_proxy import only_grpc
+from rmqlb.engine.assignment.consumers import only_grpc, reported_strategies
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES
 from rmqlb.engine.group import Group, Ownership, known
 from rmqlb.engine.group_findings import JUDGED, group_findings

@@ -8,18 +8,16 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.conformance import own_findings
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-from rmqlb.engine.assignment.consumers import sort_findings
-from rmqlb.engine.assignment.group_sdks import mixed_finding
-from rmqlb.engine.assignment.pop_and_proxy import nobody_online
-from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics, proxy_topics
-from rmqlb.engine.consume.reported_clients import client_version, consumer_types
-from rmqlb.engine.consume.trials import convergence
+from rmqlb.engine.assignment.brokers import pop_findings, pop_topics, proxy_topics
+from rmqlb.engine.assignment.consumers import mixed_finding, nobody_online, sort_findings
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
 from rmqlb.engine.plan.placeholders import over_places
 from rmqlb.engine.plan.pop_plan import pop_plan
 from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
+from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types
+from rmqlb.engine.rebalance.trials import convergence
 from rmqlb.engine.route_findings import route_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import INFO, Finding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rmqlb.engine.assignment.by_broker import ANY_QUEUE
+from rmqlb.engine.assignment.brokers import ANY_QUEUE
 from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.owners import PopTopic

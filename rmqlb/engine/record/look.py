@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.pop_and_proxy import popped_topics
+from rmqlb.engine.assignment.consumers import popped_topics
 from rmqlb.engine.group import Given, Group, gaps
 from rmqlb.errors import RmqlbError
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from rmqlb.engine.consume.reported_clients import consumer_types
+from rmqlb.engine.rebalance.reported_clients import consumer_types
 from rmqlb.engine.sweep_failures.failures import Failure
 from rmqlb.engine.sweep_failures.subjects import AnySubject, Effect, GroupSubject, TopicSubject
 from rmqlb.model.sweep_failures import SILENT

@@ -21,7 +21,7 @@ from rmqlb.engine.allocate.rules import BY_PLACE
 from rmqlb.engine.allocate.sdks import JAVA
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
-from rmqlb.engine.assignment.lock_holders import without_lock
+from rmqlb.engine.assignment.consumers import without_lock
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, writable_brokers
 from rmqlb.engine.group import Given, Group
 from rmqlb.engine.plan.changes import Changes, change_route, change_routes

@@ -17,7 +17,7 @@ from rmqlb.engine.allocate import check_settings
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arguments import check_routes, require
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.assignment.lock_holders import is_orderly
+from rmqlb.engine.assignment.consumers import is_orderly
 from rmqlb.engine.check.check import waive
 from rmqlb.engine.group import Gaps, Given, Group, assumption, gaps
 from rmqlb.engine.sweep_failures.cases import MOST_STEPS, Cases, by_thing, count_cases, judge, losses_of, touching

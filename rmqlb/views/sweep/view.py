@@ -11,7 +11,7 @@ from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.policy import LIMITS
 from rmqlb.model.sweep_failures import Counterexample, FailureSweep, GroupWorst, Loss, TopicWorst, Worst
 from rmqlb.model.words import counted, named
-from rmqlb.views.check.words import amount_text, bound_text
+from rmqlb.views.check import amount_text, bound_text
 from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, first_places, rows_of
 from rmqlb.views.sweep.words import alike_text, breaks_text, costs_text, kinds_text, losses_text, many, worst_text
 

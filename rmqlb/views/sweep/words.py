@@ -17,7 +17,7 @@ from rmqlb.model.sweep_failures import (
     Worst,
 )
 from rmqlb.model.words import counted, messages
-from rmqlb.views.check.words import allowed_text, amount_text
+from rmqlb.views.check import allowed_text, amount_text
 
 
 def losses_text(losses: Sequence[Loss]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from rmqlb import TopicRouteData
-from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics, proxy_topics
+from rmqlb.engine.assignment.brokers import pop_findings, pop_topics, proxy_topics
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, ProxyView, Seen
 from rmqlb.model.owners import PopTopic
 from tests.support.builders import group, route

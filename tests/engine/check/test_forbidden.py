@@ -11,7 +11,7 @@ from rmqlb.model.checking import Judgement
 from rmqlb.model.diagnosis import CODES
 from rmqlb.model.policy import Waiver
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.check.words import sentence
+from rmqlb.views.check import sentence
 from tests.engine.check.clusters import DAY, checked, policy
 from tests.engine.diagnose.running import Process, running
 
