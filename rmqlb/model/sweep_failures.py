@@ -9,6 +9,7 @@ from msgspec import Struct
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Severity
 from rmqlb.model.policy import About, Bound
+from rmqlb.model.result import Result
 
 LossKind = Literal["consumer", "broker", "master", "host", "zone"]
 LOSS_KINDS: tuple[LossKind, ...] = ("consumer", "broker", "master", "host", "zone")
@@ -230,7 +231,7 @@ class TopicWorst(Struct, frozen=True, rename="camel"):
     least_writable: Worst
 
 
-class FailureSweep(Struct, frozen=True, rename="camel"):
+class FailureSweep(Result, frozen=True):
     """The effects of all losses.
 
     Attributes:

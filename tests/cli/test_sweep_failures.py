@@ -157,7 +157,7 @@ def test_a_page_has_all_tables_and_fetches_nothing(tmp_path: Path) -> None:
     text = page.read_text()
     assert run(*BASE, "--html", "-").stdout == text
     titles = re.findall(r"<h2>([^<]*)</h2>", text)
-    assert titles[0] == "the least losses that break a limit, the worst first"
+    assert titles[0] == "smallest failures that break a limit, worst first"
     assert "rmqlb plan-rebalance -s" in text
     assert not re.search(r"<script|<link|src=|href=", text)
     ET.fromstring(re.sub(r"<!DOCTYPE html>|<meta[^>]*>", "", text))

@@ -190,9 +190,9 @@ class GroupSubject(Subject[GroupOutcome]):
     about: About = GROUP
 
     def __init__(self, group: Group, *, orderly: bool | None) -> None:
-        _ = group.all_client_ids
         self.group = group
         self.routes = group.routes
+        _ = group.all_client_ids
         self.members, self.basis = group.members, group.basis
         self.orderly = orderly
         self.static_topics = [route.topic for route in self.routes if route.is_static]

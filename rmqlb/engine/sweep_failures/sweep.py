@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from datetime import date
 from math import comb, isfinite
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -20,6 +17,7 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.consumers import is_orderly
 from rmqlb.engine.check.check import waive
 from rmqlb.engine.group import Gaps, Given, Group, assumption, gaps
+from rmqlb.engine.kernel import in_processes
 from rmqlb.engine.sweep_failures.cases import MOST_STEPS, Cases, by_thing, count_cases, judge, losses_of, touching
 from rmqlb.engine.sweep_failures.commands import Commands
 from rmqlb.engine.sweep_failures.failures import Cluster, Failure, ZoneRule, cluster_of
@@ -62,7 +60,6 @@ DEFAULT_LIMITS: Mapping[str, float] = {
 _STOPS_MESSAGES = ("writableBrokers", "unassigned", "withoutLock", "minConsumers", "duplicateOwners", "minBrokers")
 """Limits that stop messages when they are broken, the gravest first; others measure balance or time."""
 
-Result = TypeVar("Result")
 Judged = tuple[AnySubject, Cases]
 
 
@@ -345,14 +342,15 @@ def _judged(
     progress: Progress,
 ) -> Iterator[Judged]:
     takers = by_thing(failures)
-    jobs = min(request.jobs, len(subjects))
 
     def judge_one(at: int) -> Cases | str:
         """The cases of a group or topic, or why they cannot be judged; perhaps in another process."""
         subject = subjects[at]
         rules = _rules_for(policy, subject.about, subject.name)
         try:
-            within = progress if jobs < 2 else no_progress  # other processes do not write to the terminal
+            within = (
+                progress if min(request.jobs, len(subjects)) < 2 else no_progress
+            )  # other processes do not write to the terminal
             return judge(subject, rules, takers, request.at_once, within, request.most_steps)
         except RmqlbError as error:
             return error.message
@@ -367,7 +365,7 @@ def _judged(
                 code="too-many-cases",
             )
     progress(what, 0, len(subjects))
-    for done, cases in enumerate(_in_processes(judge_one, len(subjects), jobs)):
+    for done, cases in enumerate(in_processes(judge_one, range(len(subjects)), request.jobs)):
         progress(what, done, len(subjects))
         subject = subjects[done]
         if isinstance(cases, str):
@@ -375,32 +373,6 @@ def _judged(
         else:
             subject.outcomes = dict(cases.outcomes)
             yield subject, cases
-
-
-_forked: list[Callable[[int], Any]] = []
-"""What a forked process runs, so that groups need not be sent to it."""
-
-
-def _in_processes(work: Callable[[int], Result], number: int, jobs: int) -> Iterator[Result]:
-    """The results for 0, 1, 2, … in this order; in this process with one job, or where processes cannot fork."""
-    if jobs < 2 or "fork" not in multiprocessing.get_all_start_methods():
-        yield from map(work, range(number))
-        return
-    _forked.append(work)
-    try:
-        with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), _ignore_interrupts) as pool:
-            yield from pool.map(_run_forked, range(number))
-    finally:
-        _forked.pop()
-
-
-def _run_forked(number: int) -> Any:
-    return _forked[-1](number)
-
-
-def _ignore_interrupts() -> None:
-    """The process that waits for the others ends them."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _broken_limit(judged: Judged, at: int, value: Bound) -> dict[str, Any]:
