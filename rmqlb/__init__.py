@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rmqlb.engine.allocate.conformance import check_strategy
     from rmqlb.engine.assignment.assign import Members
     from rmqlb.engine.assignment.brokers import assign_pop
-    from rmqlb.engine.consume.simulate import simulate_group
-    from rmqlb.engine.consume.trials import simulate_group_trials
+    from rmqlb.engine.rebalance.simulate import simulate_group
+    from rmqlb.engine.rebalance.trials import simulate_group_trials
     from rmqlb.engine.receive.how_many import receives_within
     from rmqlb.engine.receive.simulate import simulate_receive
     from rmqlb.engine.send.fault import MQFaultStrategy
@@ -76,8 +76,8 @@ _HOMES = {
         "rmqlb.engine.allocate": "allocate allocate_for",
         "rmqlb.engine.allocate.conformance": "check_strategy",
         "rmqlb.sources.formats.from_documents": "parse_route",
-        "rmqlb.engine.consume.simulate": "simulate_group",
-        "rmqlb.engine.consume.trials": "simulate_group_trials",
+        "rmqlb.engine.rebalance.simulate": "simulate_group",
+        "rmqlb.engine.rebalance.trials": "simulate_group_trials",
         "rmqlb.engine.receive.how_many": "receives_within",
         "rmqlb.engine.receive.simulate": "simulate_receive",
         "rmqlb.engine.send.simulate": "simulate_send",

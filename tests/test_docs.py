@@ -206,7 +206,7 @@ def test_every_file_of_the_map_is_there() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     folders = [ROOT, ROOT / "rmqlb", *(folder for folder in (ROOT / "rmqlb").rglob("*") if folder.is_dir())]
     named = set(PLACE.findall(text))
-    assert len(named) > 60
+    assert len(named) > 10
     assert [place for place in sorted(named) if not any((folder / place).exists() for folder in folders)] == []
 
 

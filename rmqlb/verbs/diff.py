@@ -20,6 +20,8 @@ from rmqlb.verbs.parse import conditions, names_of
 from rmqlb.verbs.source import AnySource, Reader, reader
 from rmqlb.verbs.strategies import reported_strategies
 
+FIGURES = declared(DiffSummary)
+
 
 def diff(
     before: AnySource,
@@ -47,7 +49,7 @@ def diff(
         DataError: a group is in neither snapshot.
         EndpointError: a source cannot be read.
     """
-    asked = conditions(fail_on, declared(DiffSummary))
+    asked = conditions(fail_on, FIGURES)
     wanted = Everything(groups=names_of(groups), system=system)
     strategies = reported_strategies(strategy_options)
     first, then = (_fetch(reader(each), Wanted(everything=wanted)) for each in (before, after))

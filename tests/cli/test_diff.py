@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from rmqlb.engine.fail_on_figures.conditions import declared
-from rmqlb.model.diff import DiffSummary
 from tests.support.replay_dashboard import Replay, dashboard
 
 from .configured import Desk
@@ -89,8 +87,3 @@ def test_conditions_decide_the_exit_code_and_unknown_figures_are_refused(tmp_pat
 def test_one_side_may_come_from_stdin() -> None:
     text = Path(EXAMPLE).read_text(encoding="utf-8")
     assert run("diff", "-", LATER, stdin=text).stdout.splitlines()[0].startswith("2 of 3 groups differ: 18 queues")
-
-
-def test_the_help_has_every_figure() -> None:
-    shown = " ".join(run("diff", "--help-all").stdout.split())
-    assert [name for name in declared(DiffSummary).names if f"{name}," not in shown and f"{name} " not in shown] == []

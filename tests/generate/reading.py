@@ -13,7 +13,7 @@ from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.plan import Move
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 
 WHOLE = Wanted(everything=Everything(system=True))
 

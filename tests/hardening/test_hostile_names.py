@@ -328,7 +328,7 @@ def test_an_unexpected_failures_trace_holds_nothing_raw(monkeypatch: pytest.Monk
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError(TERMINAL + DIRECTIONS)
 
-    monkeypatch.setattr("rmqlb.sources.dump.recognise.read_pieces", fails)
+    monkeypatch.setattr("rmqlb.sources.dump.read_pieces", fails)
     for more in ((), ("-o", "json"), ("--debug",)):
         done = run("show-route", "-s", "-", *more, stdin="queueDatas: []")
         assert done.code == 1

@@ -13,7 +13,7 @@ from rmqlb.errors import DataError
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 
 Owners = dict[MessageQueue, set[str]]
 

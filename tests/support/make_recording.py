@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.engine.randomness import Draws
+from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.engine.record.follow import Follower
 from rmqlb.engine.record.look import look_of
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, QueueState

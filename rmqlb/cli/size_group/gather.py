@@ -16,9 +16,9 @@ from rmqlb.cli.size_group.question import Asked
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import runnable
 from rmqlb.engine.assignment.consumers import is_orderly
-from rmqlb.engine.consume.rates import spread_evenly
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
+from rmqlb.engine.rebalance.rates import spread_evenly
 from rmqlb.engine.route_findings import one_broker_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.condition import TriedCondition

@@ -10,12 +10,12 @@ from rmqlb.engine.allocate.conformance import own_findings
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.assignment.brokers import ANY_QUEUE, pop_findings, pop_topics, proxy_topics
 from rmqlb.engine.assignment.consumers import mixed_finding, nobody_online, sort_findings
-from rmqlb.engine.consume.reported_clients import client_version, consumer_types
-from rmqlb.engine.consume.trials import convergence
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
+from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types
+from rmqlb.engine.rebalance.trials import convergence
 from rmqlb.engine.route_findings import route_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import INFO, Finding

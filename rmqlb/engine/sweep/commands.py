@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from rmqlb.engine.consume.reported_clients import consumer_types
+from rmqlb.engine.rebalance.reported_clients import consumer_types
 from rmqlb.engine.sweep.effects import Effect
 from rmqlb.engine.sweep.group_cases import GroupCases
 from rmqlb.engine.sweep.losses import Taken
