@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assignment.consumers import broadcasting_finding, proxy_findings, shared_id_findings, unusual_findings
 from rmqlb.engine.assignment.detect import mismatch_findings, owner_findings
-from rmqlb.engine.diagnose.diagnose import findings_by
+from rmqlb.engine.diagnose.diagnose import ONE_LOOK, RULES, findings_by
 from rmqlb.engine.diagnose.evidence import GroupEvidence
-from rmqlb.engine.diagnose.rules import ONE_LOOK, RULES
 from rmqlb.engine.group import Group, Ownership, assumption, known
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.engine.source_findings import no_route_findings, source_findings, unread_findings

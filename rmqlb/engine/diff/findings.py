@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.detect import DEFAULT
-from rmqlb.engine.diagnose.diagnose import findings_of
+from rmqlb.engine.diagnose.diagnose import earlier_look, findings_of
 from rmqlb.engine.diagnose.evidence import GroupEvidence
-from rmqlb.engine.diagnose.looks import earlier_look
 from rmqlb.engine.group import Group
 from rmqlb.model.diagnosis import Evidence, GroupFinding, group_finding
 from rmqlb.model.diff import GroupDiff, How, SnapshotDiff

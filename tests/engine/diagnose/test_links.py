@@ -14,7 +14,7 @@ from rmqlb.model.diagnosis import Diagnosis, GroupFinding
 from rmqlb.model.group import Connection, ConsumerGroup
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, unread_link
-from rmqlb.views.diagnosis.verdict import sentence
+from rmqlb.views.diagnose import sentence
 from tests.engine.diagnose.running import AT, Process, diagnosed, evidence_of, grave, running
 from tests.support.builders import route
 

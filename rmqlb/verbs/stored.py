@@ -1,9 +1,9 @@
-"""Files that `record` reads: recordings, and predictions of plans and simulations."""
+"""Results that `-o json` wrote before: recordings, and the predictions of plans and simulations."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from msgspec import Struct, ValidationError
 from msgspec.structs import replace
 
 from rmqlb.decoding import convert
-from rmqlb.engine.record.compare import Expected, of_plan, of_simulation
+from rmqlb.engine.record.compare import Expected, planned, simulated
 from rmqlb.engine.record.follow import at_event
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
@@ -22,11 +22,12 @@ from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.sources.user_files.send_inputs import read_text
 
 MOST_BYTES = 256 << 20
-_PREDICTIONS = ("rmqlb/plan", "rmqlb/simulate-rebalance")
+_RECORDING = "what rmqlb record wrote with -o json"
+_PREDICTION = "what plan-rebalance or simulate-rebalance wrote with -o json"
 
 
-class _Plan(Struct, rename="camel"):
-    """Of a plan, what is compared."""
+class StoredPlan(Struct, rename="camel"):
+    """The part of a plan that predicts owners."""
 
     group: str | None
     topics: tuple[TopicPlan, ...]
@@ -38,8 +39,8 @@ class _Event(Struct, rename="camel"):
     subject: str
 
 
-class _Simulation(Struct, rename="camel"):
-    """Of a simulation, what is compared."""
+class StoredSimulation(Struct, rename="camel"):
+    """The part of a simulation that predicts owners."""
 
     group: str | None
     queues: tuple[QueueTimeline, ...]
@@ -47,40 +48,46 @@ class _Simulation(Struct, rename="camel"):
 
 
 def expected(paths: Sequence[str], group: str) -> Expected:
-    """What the files of `--against` predict of the group (raises UsageError)."""
-    parts = [_part(path, group) for path in paths]
-    plans = [part for part in parts if isinstance(part, _Plan)]
-    simulations = [part for part in parts if isinstance(part, _Simulation)]
+    """The prediction of the files of `--against` for the group (raises UsageError)."""
+    parts = []
+    for path in paths:
+        document = _document(path, "--against", _PREDICTION)
+        found = predictions(document, f"--against {path}")
+        if group not in found:
+            hint = suggestion("groups", group, list(found))
+            raise UsageError(f"--against {path}: it is not of {group}", hint=hint, code="not-of-this")
+        parts.append(found[group])
+    plans = [part for part in parts if isinstance(part, StoredPlan)]
     if plans and len(parts) > 1:
         raise UsageError("--against takes one plan, or several simulations as trials", hint="name one of them")
-    if plans:
-        return of_plan(plans[0].topics)
-    events = simulations[0].events
-    first = (events[0].kind, events[0].subject, events[0].at_ms) if events else None
-    return of_simulation([simulation.queues for simulation in simulations], first)
+    return planned(plans[0].topics) if plans else of_trials([p for p in parts if isinstance(p, StoredSimulation)])
 
 
-def _part(path: str, group: str) -> _Plan | _Simulation:
-    document = _document(path, "--against", "what plan-rebalance or simulate-rebalance wrote with -o json")
+def of_trials(trials: Sequence[StoredSimulation]) -> Expected:
+    """The prediction of one simulation, or of several as trials."""
+    first = next(iter(trials[0].events), None)
+    event = None if first is None else (first.kind, first.subject, first.at_ms)
+    return simulated([trial.queues for trial in trials], event)
+
+
+def predictions(document: Any, name: str) -> Mapping[str, StoredPlan | StoredSimulation]:
+    """Group → its plan or simulation in a document (raises UsageError, with the name for the document)."""
     try:
         kind = str(document["schema"]).removesuffix("-of-groups")
-        if kind not in _PREDICTIONS:
+        if kind not in ("rmqlb/plan", "rmqlb/simulate-rebalance"):
             raise KeyError(kind)
         data = document["data"]
         parts = data.get("groups", [data]) if "topics" not in data else [data]
-        named = {part["group"]: part for part in parts}
-        if group in named:
-            part = named[group]
-            return convert(part, _Plan) if kind == "rmqlb/plan" else convert(part, _Simulation)
+        if kind == "rmqlb/plan":
+            return {str(part["group"]): convert(part, StoredPlan) for part in parts}
+        return {str(part["group"]): convert(part, StoredSimulation) for part in parts}
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
-        raise _wrong(path, "--against", "a plan or a simulation", error) from None
-    problem = f"--against {path}: it is not of {group}"
-    raise UsageError(problem, hint=suggestion("groups", group, [str(name) for name in named]), code="not-of-this")
+        raise _wrong(name, "a plan or a simulation", _PREDICTION, error) from None
 
 
 def recorded(path: str, event_at_ms: int | None) -> tuple[Recording, ClusterSnapshot, tuple[Finding, ...]]:
-    """The recording of `--replay`, where it is from, and what was odd about it (raises UsageError)."""
-    document = _document(path, "--replay", "what rmqlb record wrote with -o json")
+    """The recording of `--replay`, its source and its findings (raises UsageError)."""
+    document = _document(path, "--replay", _RECORDING)
     try:
         if document["schema"] != "rmqlb/record":
             raise KeyError(document["schema"])
@@ -89,10 +96,10 @@ def recorded(path: str, event_at_ms: int | None) -> tuple[Recording, ClusterSnap
         taken_at = None if source["takenAt"] is None else datetime.fromisoformat(source["takenAt"])
         snapshot = ClusterSnapshot(source["kind"], source["endpoint"], taken_at, context=source["context"])
         if event_at_ms is not None:
-            since = (datetime.fromisoformat(recording.started_at).timestamp() * 1000).__round__()
+            since = round(datetime.fromisoformat(recording.started_at).timestamp() * 1000)
             recording = at_event(recording, event_at_ms - since)
     except (KeyError, TypeError, ValueError, ValidationError) as error:
-        raise _wrong(path, "--replay", "a recording", error) from None
+        raise _wrong(f"--replay {path}", "a recording", _RECORDING, error) from None
     return replace(recording, comparison=None, conditions=()), snapshot, findings
 
 
@@ -104,11 +111,6 @@ def _document(path: str, option: str, what: str) -> Any:
         raise UsageError(f"{option} {path}: not JSON: {error}", hint=f"name {what}", code="not-a-result") from None
 
 
-def _wrong(path: str, option: str, what: str, error: Exception) -> UsageError:
+def _wrong(name: str, what: str, hint: str, error: Exception) -> UsageError:
     problem = f": {error}" if isinstance(error, ValidationError) else ""
-    hint = (
-        "name what rmqlb record wrote with -o json"
-        if option == "--replay"
-        else "name what plan-rebalance or simulate-rebalance wrote with -o json"
-    )
-    return UsageError(f"{option} {path}: it is not {what}{problem}", hint=hint, code="not-a-result")
+    return UsageError(f"{name}: it is not {what}{problem}", hint=f"name {hint}", code="not-a-result")
