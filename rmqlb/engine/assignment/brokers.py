@@ -219,8 +219,7 @@ def pop_findings(topics: Iterable[PopTopic], group: str | None) -> Iterator[Find
     """Findings on assumed settings, and on strategies that brokers lack."""
     given = list(topics)
     if assumed := [each.topic for each in given if each.assumed]:
-        names = ", ".join(assumed)
-        text = f"popShareQueueNum of {names} is not known: the default of brokers, {DEFAULT_SHARE}, is assumed"
+        text = f"popShareQueueNum of {', '.join(assumed)} is not known; the default {DEFAULT_SHARE} is assumed"
         yield Finding("assumed-pop-share", text, group, INFO)
     for strategy in sorted({each.strategy or "" for each in given if each.queues is None}):
         yield Finding(
