@@ -64,7 +64,7 @@ _rmqlb_at_show_groups() {
         --section) _rmqlb_words groups findings; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --severity) _rmqlb_words error warning info; return ;;
-        --fail-on) _rmqlb_beginnings groups-with-errors groups-with-warnings groups-unknown groups-offline unassigned duplicate-owners idle mismatches duplicate-client-ids lag imbalance 'unassigned[' 'duplicate-owners[' 'idle[' 'mismatches[' 'duplicate-client-ids[' 'lag[' 'imbalance[' 'consumers[' 'processes[' 'queues['; return ;;
+        --fail-on) _rmqlb_beginnings groups-with-errors groups-with-warnings groups-unknown groups-offline unassigned duplicate-owners idle mismatches imbalance duplicate-client-ids lag 'unassigned[' 'duplicate-owners[' 'idle[' 'mismatches[' 'imbalance[' 'duplicate-client-ids[' 'lag[' 'consumers[' 'processes[' 'queues['; return ;;
     esac
     _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help
 }
