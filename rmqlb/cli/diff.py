@@ -45,7 +45,7 @@ def diff(
     from rmqlb.cli.common.named_source import named_source
     from rmqlb.cli.common.reading import Reader
     from rmqlb.verbs import diff as verb
-    from rmqlb.views.diff.view import diff_report
+    from rmqlb.views.diff import diff_report
 
     terminal = Terminal("diff", output, more_formats=("jsonl",))
     if before == after == "-":

@@ -100,7 +100,7 @@ RESULTS = (
         "rmqlb/sweep-failures",
         ("sweep-failures",),
         "every loss of consumers, brokers, hosts and zones, and the least that break a limit",
-        "model.sweep.FailureSweep",
+        "model.sweep_failures.FailureSweep",
     ),
     Result(
         "rmqlb/send",

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.engine.diff.compare import compare_snapshots
-from rmqlb.engine.diff.findings import diff_findings
+from rmqlb.engine.diff.compare import compare_snapshots, diff_findings
 from rmqlb.engine.fail_on_figures.conditions import declared
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DocumentError

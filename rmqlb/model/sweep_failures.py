@@ -1,4 +1,4 @@
-"""Every loss of consumers, brokers, hosts and zones tried on a cluster, and what came of each."""
+"""The result of `sweep-failures`: what each loss of consumers, brokers, hosts and zones does to groups and topics."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from msgspec import Struct
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import Severity
 from rmqlb.model.policy import About, Bound
+from rmqlb.model.result import Result
 
 LossKind = Literal["consumer", "broker", "master", "host", "zone"]
 LOSS_KINDS: tuple[LossKind, ...] = ("consumer", "broker", "master", "host", "zone")
@@ -34,7 +35,7 @@ class LossParts(Loss, frozen=True):
 
     Attributes:
         consumers: client IDs; one that several processes share once for each that is lost.
-        addresses: of brokers, as `broker-a/0`, the broker's name and ID; of a broker without an address its name.
+        addresses: of brokers, as `broker-a/0`, the broker's name and ID; a broker without an address as its name.
     """
 
     consumers: tuple[str, ...] = ()
@@ -42,16 +43,16 @@ class LossParts(Loss, frozen=True):
 
 
 class CaseCounts(Struct, frozen=True, rename="camel"):
-    """How many cases there are; a case is a loss, or two at once.
+    """How many cases there are; a case is one loss, or two at once.
 
     Attributes:
         all: single losses and pairs of them.
         singles: single losses.
         pairs: pairs of different losses.
-        tried: cases whose result is known, computed or by symmetry with a computed one; less than all where a group is
-            too large for all pairs (finding `searched-in-part`).
-        computed: results that were computed: of each group and topic one for all cases that take the same of it.
-        broken: cases that break a limit which holds as long as nothing is lost.
+        tried: cases with a known result, computed or equal to a computed one; fewer than all where a group is too large
+            for all pairs (finding `searched-in-part`).
+        computed: results that were computed: for each group and topic one for all cases that take the same of it.
+        broken: cases that break a limit which holds while nothing is lost.
         broken_singles: single losses among them.
     """
 
@@ -65,15 +66,15 @@ class CaseCounts(Struct, frozen=True, rename="camel"):
 
 
 class GroupOutcome(Struct, frozen=True, rename="camel"):
-    """What a group comes to without what is lost.
+    """A group after a failure.
 
     Attributes:
         consumers: client IDs left.
         queues: queues left.
-        unassigned: of these, without an owner.
+        unassigned: queues without an owner.
         duplicate_owners: queues with several owners.
         idle: consumers left without a queue.
-        imbalance: of the queues per consumer; null when there is nothing to divide.
+        imbalance: of the queues per consumer; null without queues or consumers.
         moved: queues that go from one owner to another.
         lag_moved: messages waiting in the queues that move; null when not known for all of them.
         without_lock: queues of an orderly group on brokers without a master, which no consumer may consume; null when
@@ -92,53 +93,18 @@ class GroupOutcome(Struct, frozen=True, rename="camel"):
 
 
 class TopicOutcome(Struct, frozen=True, rename="camel"):
-    """What producers of a topic have left.
+    """What producers of a topic can write to after a failure.
 
     Attributes:
-        writable_brokers: brokers with a master and with queues that can be written.
-        writable_queues: queues on them that can be written.
+        writable_brokers: brokers with a master and with writable queues.
+        writable_queues: writable queues on them.
     """
 
     writable_brokers: int
     writable_queues: int
 
 
-class Counterexample(Struct, frozen=True, rename="camel"):
-    """A least loss that breaks a limit: none that takes less of the group or topic breaks the same limit.
-
-    Attributes:
-        rule: of the policy.
-        severity: the rule's.
-        about: group or topic.
-        name: its name.
-        limit: which limit it breaks.
-        bound: what the limit allows.
-        value: what it comes to.
-        losses: one, or two at once; the one with the most moves of those alike.
-        cases: how many cases are alike: so many losses at once break the same limit with the same value.
-        group: what the group comes to; null of a topic.
-        topic: what the topic comes to; null of a group.
-        command: the command that shows it in full; null where no command line can name what is lost.
-        gap_command: the command that simulates how long queues have no owner meanwhile; null of a topic, where queues
-            stay without an owner or no consumer is left, and where no command line can name what is lost.
-    """
-
-    rule: str
-    severity: Severity
-    about: About
-    name: str
-    limit: str
-    bound: Bound
-    value: Bound
-    losses: tuple[Loss, ...]
-    cases: int
-    group: GroupOutcome | None = None
-    topic: TopicOutcome | None = None
-    command: str | None = None
-    gap_command: str | None = None
-
-
-class BrokenAlready(Struct, frozen=True):
+class BrokenAlready(Struct, frozen=True, rename="camel"):
     """A limit that is broken while nothing is lost, so that no loss is to blame.
 
     Attributes:
@@ -147,8 +113,8 @@ class BrokenAlready(Struct, frozen=True):
         about: group or topic.
         name: its name.
         limit: which limit.
-        bound: what it allows.
-        value: what it comes to.
+        bound: what the limit allows.
+        value: the measured value.
     """
 
     rule: str
@@ -160,13 +126,34 @@ class BrokenAlready(Struct, frozen=True):
     value: Bound
 
 
+class Counterexample(BrokenAlready, frozen=True, rename="camel"):
+    """A smallest failure that breaks a limit: none that takes less of the group or topic breaks the same limit.
+
+    Attributes:
+        losses: one, or two at once; of similar cases the one with the most moves.
+        cases: how many cases are similar: as many losses of the same kinds break the same limit with the same value.
+        group: the group after it; null for a topic.
+        topic: the topic after it; null for a group.
+        command: the command that shows it in full; null where no command line can name what is lost.
+        gap_command: the command that simulates how long queues have no owner meanwhile; null for a topic, where queues
+            stay without an owner or no consumer is left, and where no command line can name what is lost.
+    """
+
+    losses: tuple[Loss, ...]
+    cases: int
+    group: GroupOutcome | None = None
+    topic: TopicOutcome | None = None
+    command: str | None = None
+    gap_command: str | None = None
+
+
 class Unjudged(Struct, frozen=True):
     """A group or topic, or a limit of it, that could not be judged.
 
     Attributes:
         about: group or topic.
         name: its name.
-        limit: which limit; null is all of it, which is left out.
+        limit: which limit; null means the whole group or topic.
         why: what is missing.
     """
 
@@ -177,7 +164,7 @@ class Unjudged(Struct, frozen=True):
 
 
 class Worst(Struct, frozen=True):
-    """The largest of a figure over all cases.
+    """The largest value of a figure over all cases.
 
     Attributes:
         value: the figure.
@@ -189,7 +176,7 @@ class Worst(Struct, frozen=True):
 
 
 class GroupWorst(Struct, frozen=True, rename="camel"):
-    """The worst of a group over all cases, each figure by itself; null where a figure is unknown in some case.
+    """The worst of a group over all cases, figure by figure; null where a figure is unknown in some case.
 
     Attributes:
         group: its name.
@@ -244,16 +231,16 @@ class TopicWorst(Struct, frozen=True, rename="camel"):
     least_writable: Worst
 
 
-class FailureSweep(Struct, frozen=True, rename="camel"):
-    """What came of all losses.
+class FailureSweep(Result, frozen=True):
+    """The effects of all losses.
 
     Attributes:
-        policy: whose limits they are held against.
+        policy: the file that has the limits.
         at_once: how many losses come together at most.
         cases: how many cases.
         losses: what was lost, one after the other and in pairs.
-        counterexamples: the least losses that break a limit, the worst first.
-        waived: how many counterexamples a waiver of the policy lets pass; they are not among them.
+        counterexamples: the smallest failures that break a limit, worst first.
+        waived: how many more counterexamples a waiver of the policy lets pass.
         broken_already: limits that are broken while nothing is lost.
         groups: the worst of each group, the worst first.
         topics: the worst of each topic, the worst first.
@@ -275,5 +262,5 @@ class FailureSweep(Struct, frozen=True, rename="camel"):
 
     @property
     def nothing_judged(self) -> bool:
-        """No group and no topic: that no limit is broken says nothing then."""
+        """No group and no topic was judged, so the absence of broken limits means nothing."""
         return not self.groups and not self.topics

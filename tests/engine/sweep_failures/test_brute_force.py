@@ -11,10 +11,8 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, verdict
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.sweep.effects import Atoms, Effect
-from rmqlb.engine.sweep.group_cases import GroupCases
-from rmqlb.engine.sweep.limits import facts_without, measure
-from rmqlb.engine.sweep.losses import Taken
+from rmqlb.engine.sweep_failures.failures import Failure
+from rmqlb.engine.sweep_failures.subjects import Effect, GroupSubject
 from rmqlb.errors import DataError
 from rmqlb.model.checking import FAILED
 from rmqlb.model.message_queue import sort_client_ids
@@ -26,7 +24,7 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from .clusters import CLASSES, GROUP_LIMITS, TOPIC_LIMITS, clusters, every_loss, swept
 
 NAMES = {java_class: name for name, java_class in CLASSES.items()}
-Case = tuple[Taken, ...]
+Case = tuple[Failure, ...]
 Key = tuple[str, str]
 """Group or topic, and limit."""
 
@@ -133,10 +131,10 @@ def parts(snapshot: ClusterSnapshot, name: str, case: Case) -> frozenset[object]
 def test_every_case_comes_to_what_its_plan_comes_to(snapshot: ClusterSnapshot) -> None:
     plans = Plans(snapshot)
     for name in snapshot.groups:
-        of = group_cases(snapshot, name)
+        of = subject(snapshot, name)
         for case in cases(snapshot):
             _, summary = plans.of(name, case)
-            found = of.outcome(effect(of.atoms, case))
+            found = of.outcome(effect(of, case))
             assert (found.queues, found.unassigned, found.idle) == (
                 summary.after.queues,
                 summary.unassigned,
@@ -146,18 +144,19 @@ def test_every_case_comes_to_what_its_plan_comes_to(snapshot: ClusterSnapshot) -
             assert (found.moved, found.lag_moved) == (summary.moved, summary.lag_moved)
 
 
-def group_cases(snapshot: ClusterSnapshot, name: str) -> GroupCases:
+def subject(snapshot: ClusterSnapshot, name: str) -> GroupSubject:
     from rmqlb.engine.allocate.strategy import Settings
     from rmqlb.engine.group import Given, Group, gaps
 
-    return GroupCases(Group(snapshot, name, Settings(), Given(assume=None), gaps(snapshot)), orderly=False)
+    return GroupSubject(Group(snapshot, name, Settings(), Given(assume=None), gaps(snapshot)), orderly=False)
 
 
-def effect(atoms: Atoms, case: Case) -> Effect:
+def effect(of: GroupSubject, case: Case) -> Effect:
     mask = 0
     for one in case:
-        mask |= atoms.mask(one)
-    return atoms.effect(mask)
+        for thing in one.things:
+            mask |= of.bits.get(thing, 0)
+    return of.effect(mask)
 
 
 @settings(max_examples=8, deadline=None)
@@ -181,7 +180,7 @@ def test_every_case_is_counted_and_the_least_that_break_a_limit_are_found(snapsh
         assert topic.unwritable == sum(
             not any(_left(snapshot, topic.topic, case)) for case in every if parts(snapshot, topic.topic, case)
         )
-    assert _told(sweep.counterexamples) == _least(snapshot, broken)
+    assert _numbers(sweep.counterexamples) == _least(snapshot, broken)
 
 
 def _left(snapshot: ClusterSnapshot, topic: str, case: Case) -> list[object]:
@@ -190,7 +189,7 @@ def _left(snapshot: ClusterSnapshot, topic: str, case: Case) -> list[object]:
     return list(left.publish_queues())
 
 
-def _told(counterexamples: object) -> dict[tuple[str, str, float, int], int]:
+def _numbers(counterexamples: object) -> dict[tuple[str, str, float, int], int]:
     """Group or topic, limit, value and number of losses → how many cases."""
     found: dict[tuple[str, str, float, int], int] = {}
     for each in counterexamples:  # type: ignore[attr-defined]
@@ -207,8 +206,8 @@ def _least(snapshot: ClusterSnapshot, broken: dict[Case, dict[Key, float]]) -> d
         sizes = {(taken, number) for taken, number, _ in those}
         for taken, number, case in those:
             if not any(less < taken or (less == taken and fewer < number) for less, fewer in sizes):
-                told = *key, broken[case][key], number
-                found[told] = found.get(told, 0) + 1
+                size = *key, broken[case][key], number
+                found[size] = found.get(size, 0) + 1
     return found
 
 
@@ -217,14 +216,14 @@ def _least(snapshot: ClusterSnapshot, broken: dict[Case, dict[Key, float]]) -> d
 def test_a_limit_comes_to_what_check_measures_without_what_is_lost(snapshot: ClusterSnapshot) -> None:
     limits = ("unassigned", "imbalance", "idle", "minConsumers", "duplicateOwners")
     for name in snapshot.groups:
-        of = group_cases(snapshot, name)
-        for effect_ in {effect(of.atoms, (one,)) for one in every_loss(snapshot)}:
+        of = subject(snapshot, name)
+        for effect_ in {effect(of, (one,)) for one in every_loss(snapshot)}:
             for limit in limits:
                 here = Limit(limit, GROUP_LIMITS[limit])
-                found = measure(here, of, effect_).value
+                found = of.measure(here, effect_).value
                 try:
-                    value = GROUP_MEASURES[limit](facts_without(of, effect_)).value
+                    value = GROUP_MEASURES[limit](of.group_after(effect_)).value
                 except DataError:  # nobody is left
-                    assert len(effect_.places) == len(of.atoms.client_ids)
+                    assert len(effect_.places) == len(of.client_ids)
                     continue
                 assert found == value, (limit, effect_)

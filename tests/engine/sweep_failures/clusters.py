@@ -8,14 +8,14 @@ from datetime import date
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.sweep.losses import Taken, ZoneRule, cluster_of, losses
-from rmqlb.engine.sweep.sweep import SweepRequest, sweep_snapshot
+from rmqlb.engine.sweep_failures.failures import Failure, ZoneRule, cluster_of
+from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import LIMITS, Limit, Policy, Rule
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-from rmqlb.model.sweep import LOSS_KINDS, FailureSweep
+from rmqlb.model.sweep_failures import LOSS_KINDS, FailureSweep
 from tests.support.builders import HERE, group
 
 DAY = date(2026, 6, 15)
@@ -108,11 +108,11 @@ def swept(snapshot: ClusterSnapshot, rules: Policy | None = None, **more: object
     return sweep_snapshot(snapshot, rules or policy(), request(snapshot, **more), DAY)[0]
 
 
-def every_loss(snapshot: ClusterSnapshot) -> tuple[Taken, ...]:
+def every_loss(snapshot: ClusterSnapshot) -> tuple[Failure, ...]:
     """All single losses of the snapshot."""
     ids = [each.client_ids or () for each in snapshot.groups.values()]
-    found = cluster_of(ids, [each.route for each in snapshot.routes.values()])
-    return losses(found, LOSS_KINDS, zones(snapshot))
+    routes = [each.route for each in snapshot.routes.values()]
+    return cluster_of(ids, routes, zones(snapshot)).failures(LOSS_KINDS)
 
 
 @st.composite

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from rmqlb import Members, UsageError, sweep_failures
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.engine.sweep.given import DEFAULT_LIMITS
+from rmqlb.engine.sweep_failures.sweep import DEFAULT_LIMITS
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.model.sweep import FailureSweep
+from rmqlb.model.sweep_failures import FailureSweep
 from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy
 from tests.support.mismatches import every_case
 

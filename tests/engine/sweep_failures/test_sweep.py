@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.sweep.commands import Commands
-from rmqlb.engine.sweep.losses import ZoneRule
-from rmqlb.engine.sweep.sweep import sweep_snapshot
+from rmqlb.engine.sweep_failures.commands import Commands
+from rmqlb.engine.sweep_failures.failures import ZoneRule
+from rmqlb.engine.sweep_failures.sweep import sweep_snapshot
 from rmqlb.errors import UsageError
 from rmqlb.model.group import BROADCASTING, ConsumerGroup
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from rmqlb.model.sweep import Counterexample, FailureSweep, Loss, LossParts, Worst
+from rmqlb.model.sweep_failures import Counterexample, FailureSweep, Loss, LossParts, Worst
 
 from .clusters import DAY, broker, cluster, clusters, consumers, policy, request, route, swept
 
