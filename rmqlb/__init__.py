@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rmqlb.engine.allocate import allocate, allocate_for
     from rmqlb.engine.allocate.conformance import check_strategy
     from rmqlb.engine.assignment.assign import Members
-    from rmqlb.engine.assignment.by_broker import assign_pop
+    from rmqlb.engine.assignment.brokers import assign_pop
     from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
     from rmqlb.engine.receive.how_many import receives_within
     from rmqlb.engine.receive.simulate import simulate_receive
@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
-    from rmqlb.engine.size.size_group import size_group
-    from rmqlb.engine.sweep.given import sweep_failures
+    from rmqlb.engine.size_group.size_group import size_group
+    from rmqlb.engine.sweep_failures.sweep import sweep_failures
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
-    from rmqlb.model.group_size import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.message_queue import MessageQueue
     from rmqlb.model.receive_report import ReceiveReport, TargetWait
     from rmqlb.model.receive_scenario import Crash, QueueRate, ReceiveScenario
@@ -39,7 +38,8 @@ if TYPE_CHECKING:
     from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
     from rmqlb.model.send_trials import TrialsReport
     from rmqlb.model.simulate_rebalance import GroupTrials, RebalanceResult
-    from rmqlb.model.sweep import FailureSweep
+    from rmqlb.model.size_group import GroupSize, SizeLimits, SizeQuestion
+    from rmqlb.model.sweep_failures import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
     from rmqlb.verbs.check import check
     from rmqlb.verbs.diagnose import diagnose
@@ -67,7 +67,7 @@ _HOMES = {
         "rmqlb.engine.send.selectors": "JavaRandom select_by_hash select_by_machine_room select_by_random",
         "rmqlb.engine.send.fault": "MQFaultStrategy",
         "rmqlb.engine.assignment.assign": "Members",
-        "rmqlb.engine.assignment.by_broker": "assign_pop",
+        "rmqlb.engine.assignment.brokers": "assign_pop",
         "rmqlb.model.message_queue": "MessageQueue",
         "rmqlb.engine.send.publish_info": "TopicPublishInfo",
         "rmqlb.engine.send.sdks.balancers": "PublishingLoadBalancer go_round_robin",
@@ -80,10 +80,10 @@ _HOMES = {
         "rmqlb.engine.receive.simulate": "simulate_receive",
         "rmqlb.engine.send.simulate": "simulate_send",
         "rmqlb.engine.send.trials": "simulate_trials",
-        "rmqlb.engine.size.size_group": "size_group",
-        "rmqlb.engine.sweep.given": "sweep_failures",
-        "rmqlb.model.group_size": "GroupSize SizeLimits SizeQuestion",
-        "rmqlb.model.sweep": "FailureSweep",
+        "rmqlb.engine.size_group.size_group": "size_group",
+        "rmqlb.engine.sweep_failures.sweep": "sweep_failures",
+        "rmqlb.model.size_group": "GroupSize SizeLimits SizeQuestion",
+        "rmqlb.model.sweep_failures": "FailureSweep",
         "rmqlb.verbs.check": "check",
         "rmqlb.verbs.diagnose": "diagnose",
         "rmqlb.verbs.diff": "diff",

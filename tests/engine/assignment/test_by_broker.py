@@ -13,7 +13,7 @@ from rmqlb import AllocationError, MessageQueue, UsageError, allocate, assign_po
 from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.assignment.by_broker import AskedBroker, pop_queues, query_assignment
+from rmqlb.engine.assignment.brokers import AskedBroker, pop_queues, query_assignment
 from rmqlb.engine.assignment.consumers import assigned_by_broker
 from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.model.group import ConsumerGroup, MemberReport, Seen
