@@ -29,8 +29,8 @@ from rmqlb.model.configuration import ENDPOINT, SETTINGS
 from rmqlb.model.finding import Finding, Severity
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
+from rmqlb.model.plan_rollout import Rollout
 from rmqlb.model.policy import LIMITS, About, Bound, Limit, Policy, Rule, Waiver
-from rmqlb.model.rollout import Rollout
 from rmqlb.model.send_report import Attempt, KeySpread, LostMessage, SendReport
 from rmqlb.model.send_result import send_result
 from rmqlb.model.send_trials import TrialsReport
@@ -38,7 +38,7 @@ from rmqlb.model.simulate_rebalance import RebalanceResult
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.model.stage import StageReport
 from rmqlb.sources.formats.snapshot_file import to_document
-from rmqlb.views import pipeline_view, rollout_view, route_view
+from rmqlb.views import pipeline_view, plan_rollout, route_view
 from rmqlb.views.check import check_report
 from rmqlb.views.envelope import Envelope
 from rmqlb.views.formats.machine import as_json, envelope
@@ -254,7 +254,7 @@ def test_any_simulation_of_a_group_fits(found: RebalanceResult) -> None:
 @given(any_of(Rollout), any_of(TriedCondition))
 def test_any_rollout_fits(rollout: Rollout, tried: TriedCondition) -> None:
     must_print(
-        "rmqlb/plan-rollout", rollout_view.rollout_report(replace(rollout, conditions=(tried,))).data, "plan-rollout"
+        "rmqlb/plan-rollout", plan_rollout.rollout_report(replace(rollout, conditions=(tried,))).data, "plan-rollout"
     )
 
 

@@ -95,7 +95,12 @@ RESULTS = (
         "several consumer groups over time, and producers while brokers fail, with more than one --group",
         "model.simulate_rebalance.RebalanceResults",
     ),
-    Result("rmqlb/plan-rollout", ("plan-rollout",), "ways to restart a group's consumers", "model.rollout.Rollout"),
+    Result(
+        "rmqlb/plan-rollout",
+        ("plan-rollout",),
+        "ways to restart a group's consumers",
+        "model.plan_rollout.Rollout",
+    ),
     Result(
         "rmqlb/group-size",
         ("size-group",),

@@ -13,7 +13,7 @@ from rmqlb.engine.rebalance.simulate import consumer_parts, echo, event_echo
 from rmqlb.engine.rebalance.timelines import figures
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
-from rmqlb.model.rollout import RolloutChoice
+from rmqlb.model.plan_rollout import RolloutChoice
 from rmqlb.model.simulate_rebalance import (
     FigureSpread,
     FigureSpreads,

@@ -13,7 +13,7 @@ import math
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.rollout import Rollout
+from rmqlb.model.plan_rollout import Rollout
 from rmqlb.model.simulate_rebalance import GroupFigures, GroupTrials
 from rmqlb.model.snapshot import suggestion
 

@@ -14,7 +14,7 @@ from rmqlb.engine.fail_on_figures.of_simulation import (
     try_on_rollout,
 )
 from rmqlb.errors import UsageError
-from rmqlb.model.rollout import Rollout
+from rmqlb.model.plan_rollout import Rollout
 from rmqlb.model.simulate_rebalance import GroupFigures
 from tests.support.group_builders import choice, trials
 from tests.support.mismatches import every_case

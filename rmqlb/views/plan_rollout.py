@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from rmqlb.model.finding import ERROR, WARNING
-from rmqlb.model.rollout import Rollout, RolloutChoice
+from rmqlb.model.plan_rollout import Rollout, RolloutChoice
 from rmqlb.model.simulate_rebalance import FigureSpread
-from rmqlb.model.times import milliseconds
 from rmqlb.model.words import counted, messages
 from rmqlb.views.report import (
     BETWEEN,
@@ -175,9 +174,9 @@ def _order(rollout: Rollout) -> Section:
     places = {client_id: place for place, client_id in enumerate(rollout.members)}
     rows: tuple[tuple[Cell, ...], ...] = ()
     if best is not None:
-        times = [place // max(best.at_once, 1) * best.pause_us for place in range(len(best.order))]
+        times = [place // max(best.at_once, 1) * best.pause_ms for place in range(len(best.order))]
         rows = tuple(
-            (place, places.get(client_id), client_id, milliseconds(down), milliseconds(down + best.down_us))
+            (place, places.get(client_id), client_id, down, down + best.down_ms)
             for place, (client_id, down) in enumerate(zip(best.order, times, strict=True), start=1)
         )
     brief = first_places(len(rows), _MOST_MEMBERS)

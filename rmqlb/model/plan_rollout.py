@@ -5,10 +5,8 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.finding import Finding
 from rmqlb.model.result import Result
 from rmqlb.model.simulate_rebalance import GroupTrials
-from rmqlb.model.times import Microseconds, MicrosecondsIfKnown
 
 
 class RolloutChoice(GroupTrials, frozen=True, rename="camel"):
@@ -35,10 +33,6 @@ class RolloutChoice(GroupTrials, frozen=True, rename="camel"):
     takes_ms: float | None
     restarts: int
     best: bool = False
-
-    pause_us = Microseconds("pause_ms")
-    down_us = Microseconds("down_ms")
-    takes_us = MicrosecondsIfKnown("takes_ms")
 
 
 class MixedStage(Struct, frozen=True, rename="camel"):
@@ -83,9 +77,3 @@ class Rollout(Result, frozen=True):
     misassigned_is_minimum: bool
     choices_in_all: int = 0
     conditions: tuple[TriedCondition, ...] = ()
-
-
-class PlannedRollout(Rollout, frozen=True, kw_only=True):
-    """A rollout, and the findings about it."""
-
-    findings: tuple[Finding, ...] = ()

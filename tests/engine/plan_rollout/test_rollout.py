@@ -12,17 +12,36 @@ from msgspec.structs import replace
 from rmqlb import RmqlbError, UsageError
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.rollout.candidates import Candidate, all_candidates, check_candidates, least_overlaps
-from rmqlb.engine.rollout.findings import hurt_ms, ranked, rollout_findings
-from rmqlb.engine.rollout.overlap import Counts, LeastOverlap, Overlaps, mixed_stages, overlaps
-from rmqlb.engine.rollout.plan import MOST_REBALANCES, plan_rollout
-from rmqlb.engine.rollout.rollout_model import RolloutRequest, badly_owned, events_of, rollout_model
+from rmqlb.engine.plan_rollout.plan import (
+    MOST_REBALANCES,
+    Candidate,
+    all_candidates,
+    check_candidates,
+    hurt_ms,
+    least_overlaps,
+    plan_rollout,
+    ranked,
+    rollout_findings,
+)
+from rmqlb.engine.plan_rollout.stages import (
+    Counts,
+    LeastOverlap,
+    Overlaps,
+    RolloutRequest,
+    badly_owned,
+    events_of,
+    mixed_stages,
+    overlaps,
+    rollout_model,
+)
 from rmqlb.errors import DataError
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.rollout import MixedStage, PlannedRollout, RolloutChoice
+from rmqlb.model.plan_rollout import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.route import QueueData, TopicRouteData
-from rmqlb.views.rollout_view import rollout_report
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.views.plan_rollout import rollout_report
 from tests.support.builders import route
 from tests.support.group_builders import choice as built
 from tests.support.group_builders import trials, us
@@ -43,9 +62,9 @@ def rolled(
     progress: Callable[[int, int], None] | None = None,
     most_rebalances: int = MOST_REBALANCES,
     **asked: Any,
-) -> PlannedRollout:
+) -> Rollout:
     """A plan; members in one text, times in seconds."""
-    return plan_rollout(
+    plan, findings = plan_rollout(
         "g",
         members or Members(tuple(client_ids.split()), strategy),
         routes or (route(a=4, b=4),),
@@ -60,18 +79,19 @@ def rolled(
         progress=progress,
         most_rebalances=most_rebalances,
     )
+    return with_meta(plan, Meta(ClusterSnapshot("dump", "x"), findings))
 
 
-def names(plan: PlannedRollout) -> set[str]:
+def names(plan: Rollout) -> set[str]:
     return {choice.order_name for choice in plan.choices}
 
 
-def codes(plan: PlannedRollout) -> list[str]:
-    return [finding.code for finding in plan.findings]
+def codes(plan: Rollout) -> list[str]:
+    return [finding.code for finding in plan.meta.findings]
 
 
-def message(plan: PlannedRollout, code: str) -> str:
-    (text,) = (finding.message for finding in plan.findings if finding.code == code)
+def message(plan: Rollout, code: str) -> str:
+    (text,) = (finding.message for finding in plan.meta.findings if finding.code == code)
     return text
 
 
@@ -503,7 +523,7 @@ def said(
     members = Members(("a", "b", "c", "d", "d"), "AVG")
     rollout = rollout_model(members, ["a", "b", "c"], "AVG_BY_CIRCLE", None)
     stages = (MixedStage(1, "b", 2, 1), MixedStage(2, "c", 0, 3))
-    plan = PlannedRollout(
+    plan = Rollout(
         "g", "AVG", "AVG_BY_CIRCLE", ("a", "b", "c"), choices, stages, 6, misassigned_is_minimum=False
     )
     findings = rollout_findings(plan, rollout, GroupScenario(orderly=orderly), known, least, 7)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.rollout.restart_moves import Moves, fewest_moves
-from rmqlb.engine.rollout.rollout_model import RolloutModel, rollout_model
+from rmqlb.engine.plan_rollout.plan import Moves, fewest_moves
+from rmqlb.engine.plan_rollout.stages import RolloutModel, rollout_model
 from rmqlb.model.route import TopicRouteData
 from tests.support.builders import route
 

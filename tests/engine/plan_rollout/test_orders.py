@@ -9,7 +9,14 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.rollout.orders import PairCosts, cost_of_each, improved_order, inserted_order, least_order, order_cost
+from rmqlb.engine.plan_rollout.stages import (
+    PairCosts,
+    cost_of_each,
+    improved_order,
+    inserted_order,
+    least_order,
+    order_cost,
+)
 from tests.support.mismatches import every_case
 
 

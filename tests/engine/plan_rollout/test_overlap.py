@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 from rmqlb import AllocationError, DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.rollout.orders import PairCosts, cost_of_each
-from rmqlb.engine.rollout.overlap import (
+from rmqlb.engine.plan_rollout.stages import (
     Counts,
     Overlaps,
+    PairCosts,
+    RolloutModel,
     added_overlap,
+    cost_of_each,
     least_overlap,
+    members_when,
     mixed_stages,
     overlaps,
+    rollout_model,
     total_overlap,
 )
-from rmqlb.engine.rollout.rollout_model import RolloutModel, members_when, rollout_model
 from rmqlb.model.route import TopicRouteData
 from tests.support.builders import route
 from tests.support.mismatches import every_case
