@@ -15,8 +15,7 @@ from rmqlb.model.group_report import GroupFigures, GroupReport, GroupTrials, OfQ
 from rmqlb.model.group_scenario import EventKind
 from rmqlb.model.result import Result
 from rmqlb.model.sdk_use import SdkUse
-from rmqlb.model.send_report import SendReport
-from rmqlb.model.send_result import SendResult, send_result
+from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
 from rmqlb.model.times import milliseconds, milliseconds_if_known
 from rmqlb.model.unknown import sum_if_known
 
@@ -294,7 +293,7 @@ def simulation_of_groups(
     groups: Sequence[GroupResult], simulations: Sequence[GroupReport], producers: Sequence[SendReport]
 ) -> SimulationOfGroups:
     """The result of several groups, whose simulations are these."""
-    sent = tuple(send_result(each, [each], [], None, [], None) for each in producers)
+    sent = tuple(printed_part(each, SendResult) for each in producers)
     return SimulationOfGroups(tuple(groups), sent, _summary(simulations, producers))
 
 

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, try_on_group, try_on_group_trials
-from rmqlb.engine.send.horizon import ASSUMED_RATE
 from rmqlb.engine.send.latency import constant
 from rmqlb.engine.send.producers import Producers, failures_of, producers_of
+from rmqlb.engine.send.simulate import ASSUMED_RATE
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import INFO, Finding
@@ -21,8 +21,8 @@ from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import NEWEST, SendScenario
+from rmqlb.model.simulate_send import SendReport
 from rmqlb.model.snapshot import Everything
 from rmqlb.model.system_names import is_system_topic
 from rmqlb.verbs.amounts import count

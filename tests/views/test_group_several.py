@@ -11,8 +11,8 @@ from rmqlb.engine.send.producers import failures_of, producers_of
 from rmqlb.model.group_report import GroupReport
 from rmqlb.model.group_result import group_result, simulation_of_groups
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
-from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import SendScenario
+from rmqlb.model.simulate_send import SendReport
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.formats.text import visible

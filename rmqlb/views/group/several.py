@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from rmqlb.model.group_report import GroupFigures, GroupReport
 from rmqlb.model.group_result import SimulationOfGroups, SimulationsSummary, gravity
-from rmqlb.model.send_report import SendReport
+from rmqlb.model.simulate_send import SendReport
 from rmqlb.model.words import counted, messages, of_all
 from rmqlb.views.group.facts import event_texts
 from rmqlb.views.of_groups import of_groups, rank
 from rmqlb.views.report import BETWEEN, Column, Report, Section, about, first_places, rows_of
-from rmqlb.views.send.facts import last_failed_ms, send_gravity, some_messages
+from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_messages
 
 _MOST_ROWS = 20
 
