@@ -21,8 +21,9 @@ from msgspec.structs import replace
 from rmqlb.cli import click
 from rmqlb.cli.main import app
 from rmqlb.cli.results import RESULTS, known_names, result_of
+from rmqlb.model.assignment import Basis
 from rmqlb.model.check_result import check_result
-from rmqlb.model.checking import Basis, CheckReport, Judgement, Verdict, WaiverUse
+from rmqlb.model.checking import CheckReport, Judgement, Verdict, WaiverUse
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
 from rmqlb.model.finding import Finding, Severity
@@ -37,7 +38,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.model.stage import StageReport
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views import pipeline_view, rollout_view, route_view
-from rmqlb.views.check import view as check_view
+from rmqlb.views.check import check_report
 from rmqlb.views.envelope import Envelope
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.json_schema import Result, json_schema, shapes_in
@@ -298,7 +299,7 @@ def check_reports(draw: st.DrawFn) -> CheckReport:
 @FEW
 @given(check_reports())
 def test_any_check_fits(report: CheckReport) -> None:
-    must_print("rmqlb/check", check_view.check_report(check_result(report)).data, "check")
+    must_print("rmqlb/check", check_report(check_result(report)).data, "check")
 
 
 EVERY_KEY = """

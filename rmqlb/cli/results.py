@@ -24,7 +24,7 @@ RESULTS = (
         "rmqlb/snapshot",
         ("fetch-routes",),
         "a snapshot of a cluster, as fetch-routes writes it and -s reads it",
-        "sources.formats.snapshot_document.SnapshotDocument",
+        "sources.formats.snapshot_file.SnapshotDocument",
         "snapshot",
     ),
     Result(
@@ -64,6 +64,12 @@ RESULTS = (
         "two snapshots compared, and what explains each queue's new owners",
         "model.diff.SnapshotDiff",
     ),
+    Result(
+        "rmqlb/diff-prediction",
+        ("diff",),
+        "a stored plan or simulation compared with a snapshot",
+        "model.diff.PredictionDiff",
+    ),
     Result("rmqlb/plan", ("plan-rebalance",), "a group's owners before and after a change", "model.plan.RebalancePlan"),
     Result(
         "rmqlb/plan-of-groups",
@@ -94,13 +100,13 @@ RESULTS = (
         "rmqlb/group-size",
         ("size-group",),
         "how many consumers a group should have, size by size",
-        "model.group_size.GroupSize",
+        "model.size_group.GroupSize",
     ),
     Result(
         "rmqlb/sweep-failures",
         ("sweep-failures",),
         "every loss of consumers, brokers, hosts and zones, and the least that break a limit",
-        "model.sweep.FailureSweep",
+        "model.sweep_failures.FailureSweep",
     ),
     Result(
         "rmqlb/send",

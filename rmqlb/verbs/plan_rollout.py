@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 from msgspec.structs import replace
 
 from rmqlb.decoding import from_attributes
-from rmqlb.engine.consume.events import renamed_apart
 from rmqlb.engine.fail_on_figures.of_simulation import ROLLOUT_FIGURES, try_on_rollout
+from rmqlb.engine.rebalance.events import renamed_apart
 from rmqlb.engine.rollout.plan import plan_rollout as plan_of_group
 from rmqlb.engine.rollout.rollout_model import RolloutRequest
 from rmqlb.errors import UsageError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.rates import observed_rates
 from rmqlb.engine.group import Group
+from rmqlb.engine.rebalance.rates import observed_rates
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted

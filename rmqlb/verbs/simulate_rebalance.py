@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, try_on_group, try_on_group_trials
+from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.engine.send.latency import constant
 from rmqlb.engine.send.producers import Producers, failures_of, producers_of
 from rmqlb.engine.send.simulate import ASSUMED_RATE
@@ -167,7 +167,7 @@ def simulate_rebalance(
         if number is None:
             tried = tuple(try_on_group(each, report) for each in conditions_asked)
             return SimulatedGroup(report, None, tried), findings
-        from rmqlb.engine.consume.trials import simulate_group_trials
+        from rmqlb.engine.rebalance.trials import simulate_group_trials
 
         spread = simulate_group_trials(
             *its, number, states=states, progress=lambda done: progress("trials", done, number)

@@ -18,7 +18,7 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.main import app
 from rmqlb.pipeline.ingest.document_ids import FileDocument
 from rmqlb.pipeline.ingest.input_files import find, path_labels
-from rmqlb.sources.dump.read_document import split_documents
+from rmqlb.sources.dump import split_documents
 from tests.support.moving_group import GROUP, Moment, MovingGroup, moving
 from tests.support.replay_remoting import Replay, cluster, refusing_address, silent
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rmqlb.engine.assignment.consumers import reported_strategies
-from rmqlb.engine.assignment.pop_and_proxy import popped_topics
+from rmqlb.engine.assignment.consumers import popped_topics, reported_strategies
 from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.group import RETRY_PREFIX

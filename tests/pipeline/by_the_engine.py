@@ -8,14 +8,12 @@ from typing import Any
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.assignment.assign import Members, assign, runnable
-from rmqlb.engine.assignment.consumers import rebalanced_members
-from rmqlb.engine.assignment.group_sdks import group_sdks
-from rmqlb.engine.assignment.pop_and_proxy import must_be_listed
+from rmqlb.engine.assignment.consumers import group_sdks, must_be_listed, rebalanced_members
 from rmqlb.errors import DataError
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 
 Owners = dict[MessageQueue, set[str]]
 

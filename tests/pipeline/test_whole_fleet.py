@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import assign
 from rmqlb.engine.assignment.balance import spread
-from rmqlb.engine.assignment.pop_and_proxy import behind_proxy, only_grpc, popped_topics
-from rmqlb.engine.assignment.pop_topics import pop_topics, proxy_topics
+from rmqlb.engine.assignment.brokers import pop_topics, proxy_topics
+from rmqlb.engine.assignment.consumers import behind_proxy, only_grpc, popped_topics
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import BROADCASTING, CONSUME_POP

@@ -12,7 +12,7 @@ import pytest
 from rmqlb.errors import DataError
 from rmqlb.pipeline.ingest import document_ids as ids
 from rmqlb.pipeline.ingest.input_files import PathLabels
-from rmqlb.sources.dump.read_document import Document, read_document
+from rmqlb.sources.dump import Document, read_document
 from tests.support.mismatches import every_case
 
 ROOT = Path(__file__).parents[2]

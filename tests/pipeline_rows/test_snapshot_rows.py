@@ -16,7 +16,7 @@ from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, Topi
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.pipeline.ingest.snapshot_rows import rows_of, runs
 from rmqlb.pipeline.schemas import INGESTED, KEY, POP_QUEUES
-from rmqlb.sources.dump.read_document import read_document
+from rmqlb.sources.dump import read_document
 from tests.support.builders import HERE, group, queues, route
 
 ROOT = Path(__file__).parents[2]

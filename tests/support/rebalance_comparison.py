@@ -17,7 +17,7 @@ from statistics import median
 from typing import Final
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.consume.simulate import GroupSimulation
+from rmqlb.engine.rebalance.simulate import GroupSimulation
 from rmqlb.engine.record.compare import placed
 from rmqlb.model.group_report import GroupReport, Interval
 from rmqlb.model.group_scenario import Event, GroupScenario, Timers

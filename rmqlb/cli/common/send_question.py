@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +13,7 @@ from rmqlb.cli.common.fail_on import judge, require_known
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.reading import fetch
+from rmqlb.cli.common.send_options import FailureOptions, LoadOptions, ProducerOptions, WhatOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.fail_on_figures.conditions import Condition
 from rmqlb.engine.fail_on_figures.of_sends import try_on_send, try_on_trials
@@ -38,9 +39,6 @@ from rmqlb.sources.source_text import is_live
 from rmqlb.verbs import amounts
 from rmqlb.views.report import duration
 from rmqlb.views.simulate_send import send_report
-
-if TYPE_CHECKING:
-    from rmqlb.cli.simulate_send import FailureOptions, LoadOptions, ProducerOptions, WhatOptions
 
 _DEFAULT_MESSAGES = 1000
 _MOST_KEPT = 2_000_000
@@ -78,42 +76,19 @@ def read_question(
     if source.source == "-" and load.keys == "-":
         raise UsageError("-s - and --keys - both read stdin")
     snapshot, route, findings = _route(source, topic, terminal)
-    brokers = list(dict.fromkeys(data.broker_name for data in route.queue_datas))
-    exclude = frozenset(producer.exclude or ())
-    for name in exclude.difference(brokers):
-        text = f"--exclude {name}: topic {topic} has no such broker"
-        raise UsageError(text, hint=suggestion("brokers", name, brokers))
-    queues = [queue for queue in route.publish_queues() if queue.broker_name not in exclude]
-    single, others = values.latency_options(failing.latency or (), brokers, topic, max_bytes)
-    selector, keys = values.selector_of(producer.selector, load.keys, load.key_type, queues, max_bytes)
-    poll = amounts.duration_us(failing.route_poll, "--route-poll")
     sdks = tuple(dict.fromkeys(producer.sdk or (JAVA,)))
-    name, version = _sdk_and_version(sdks[0], producer.client)
-    capped, limits, last = producer.send_timeout_per_request, producer.latency_max, producer.not_available_duration
-    scenario = SendScenario(
-        client_version=version,
-        mode=amounts.one_of(producer.mode, "--mode", get_args(Mode)),
-        latency_fault=amounts.on_or_off(producer.latency_fault, "--latency-fault"),
-        detector=amounts.on_or_off(producer.detector, "--detector"),
-        threads=load.threads,
+    exclude = frozenset(producer.exclude or ())
+    queues = [queue for queue in route.publish_queues() if queue.broker_name not in exclude]
+    scenario = _producer(producer, sdks[0], failing, load, route)
+    selector, keys = values.selector_of(producer.selector, load.keys, load.key_type, queues, max_bytes)
+    brokers = _brokers(route)
+    single, others = values.latency_options(failing.latency or (), brokers, topic, max_bytes)
+    scenario = replace(
+        scenario,
         messages=_messages(load, keys),
-        rate=None if load.rate is None else amounts.rate(load.rate, "--rate"),
-        duration_us=None if load.for_ is None else amounts.duration_us(load.for_, "--for"),
-        retries=_own_retries(name, producer.send_retries),
-        sdk=name,
-        proxy_mode=amounts.one_of(producer.proxy_mode, "--proxy-mode", get_args(ProxyMode)),
-        timeout_ms=amounts.whole_ms(producer.send_timeout, "--send-timeout"),
-        timeout_per_request_ms=None if capped is None else amounts.whole_ms(capped, "--send-timeout-per-request"),
-        retry_not_store_ok=producer.retry_not_store_ok,
-        failures=values.failures(failing.fail or (), brokers, topic, failing.nameserver_notices),
         latencies=single,
         latency=others or ASSUMED_LATENCY,
-        exclude=exclude,
-        seed=load.seed,
-        first_poll_us=_first_poll(failing.first_poll, name, poll),
-        poll_us=poll,
-        latency_max=None if limits is None else amounts.milliseconds(limits, "--latency-max"),
-        not_available_duration=None if last is None else amounts.milliseconds(last, "--not-available-duration"),
+        failures=values.failures(failing.fail or (), brokers, topic, failing.nameserver_notices),
         selector=selector,
     )
     if load.messages is None and load.for_ is None and keys is None and scenario.failures and scenario.mode == "sync":
@@ -126,17 +101,55 @@ def read_question(
         scenario = replace(scenario, start_at=values.queue_of(load.start_at, queues, "--start-at"))
     findings += [*_assumed(scenario, sdks, failing, load), *source_findings(snapshot)]
     return Question(
-        snapshot,
-        route,
-        scenario,
-        tuple(findings),
-        keys,
-        producer.send_retries,
-        failing.first_poll is not None,
-        sdks,
-        trials,
-        precision,
-        what,
+        snapshot=snapshot,
+        route=route,
+        scenario=scenario,
+        findings=tuple(findings),
+        keys=keys,
+        retries=producer.send_retries,
+        first_poll_given=failing.first_poll is not None,
+        sdks=sdks,
+        trials=trials,
+        precision=precision,
+        what=what,
+    )
+
+
+def _brokers(route: TopicRouteData) -> list[str]:
+    return list(dict.fromkeys(data.broker_name for data in route.queue_datas))
+
+
+def _producer(
+    producer: ProducerOptions, named: str, failing: FailureOptions, load: LoadOptions, route: TopicRouteData
+) -> SendScenario:
+    """The producer's settings and its rate, without failures and latencies."""
+    exclude, brokers = frozenset(producer.exclude or ()), _brokers(route)
+    for broker in exclude.difference(brokers):
+        text = f"--exclude {broker}: topic {route.topic} has no such broker"
+        raise UsageError(text, hint=suggestion("brokers", broker, brokers))
+    poll = amounts.duration_us(failing.route_poll, "--route-poll")
+    name, version = _sdk_and_version(named, producer.client)
+    capped, limits, last = producer.send_timeout_per_request, producer.latency_max, producer.not_available_duration
+    return SendScenario(
+        client_version=version,
+        mode=amounts.one_of(producer.mode, "--mode", get_args(Mode)),
+        latency_fault=amounts.on_or_off(producer.latency_fault, "--latency-fault"),
+        detector=amounts.on_or_off(producer.detector, "--detector"),
+        threads=load.threads,
+        rate=None if load.rate is None else amounts.rate(load.rate, "--rate"),
+        duration_us=None if load.for_ is None else amounts.duration_us(load.for_, "--for"),
+        retries=_own_retries(name, producer.send_retries),
+        sdk=name,
+        proxy_mode=amounts.one_of(producer.proxy_mode, "--proxy-mode", get_args(ProxyMode)),
+        timeout_ms=amounts.whole_ms(producer.send_timeout, "--send-timeout"),
+        timeout_per_request_ms=None if capped is None else amounts.whole_ms(capped, "--send-timeout-per-request"),
+        retry_not_store_ok=producer.retry_not_store_ok,
+        exclude=exclude,
+        seed=load.seed,
+        first_poll_us=_first_poll(failing.first_poll, name, poll),
+        poll_us=poll,
+        latency_max=None if limits is None else amounts.milliseconds(limits, "--latency-max"),
+        not_available_duration=None if last is None else amounts.milliseconds(last, "--not-available-duration"),
     )
 
 

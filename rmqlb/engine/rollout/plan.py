@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.arguments import require
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.consume.trials import TrialCount, simulate_group_trials
+from rmqlb.engine.rebalance.trials import TrialCount, simulate_group_trials
 from rmqlb.engine.rollout.candidates import Candidate, all_candidates, check_candidates, least_overlaps, stages_of
 from rmqlb.engine.rollout.findings import ranked, rollout_findings
 from rmqlb.engine.rollout.overlap import LeastOverlap, Overlaps, overlaps, total_overlap

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.consume.events import restarts
+from rmqlb.engine.rebalance.events import restarts
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.assignment import Assignment
 from rmqlb.model.group_scenario import Event

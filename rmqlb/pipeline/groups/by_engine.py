@@ -13,7 +13,7 @@ from rmqlb.engine.allocate import must_have
 from rmqlb.engine.allocate.sdks import JAVA
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.assignment.group_sdks import usual_sdk
+from rmqlb.engine.assignment.consumers import usual_sdk
 from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import PERM_READ, PERM_WRITE, QueueData, TopicRouteData

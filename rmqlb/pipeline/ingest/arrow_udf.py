@@ -34,7 +34,7 @@ from rmqlb.pipeline.ingest.fleet_rows import weight
 from rmqlb.pipeline.ingest.input_files import PathLabels, path_labels
 from rmqlb.pipeline.ingest.snapshot_rows import rows_of
 from rmqlb.pipeline.schemas import FILES, FLEET, INGESTED, KEY, Table, columns, struct
-from rmqlb.sources.dump.read_document import LARGEST_FILE, Document, merge, split_documents
+from rmqlb.sources.dump import LARGEST_FILE, Document, merge, split_documents
 from rmqlb.sources.formats.limits import too_large
 
 INPUTS = columns("path string, length bigint, modified timestamp, content binary")

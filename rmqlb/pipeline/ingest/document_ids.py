@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.pipeline.ingest.input_files import PathLabels
-from rmqlb.sources.dump.read_document import LARGEST_FILE, Document, read_document
+from rmqlb.sources.dump import LARGEST_FILE, Document, read_document
 
 UNKNOWN = "unknown"
 _PATH_HINTS = {

@@ -13,7 +13,7 @@ from pyspark.sql import functions as fn
 
 from rmqlb.pipeline.ingest.arrow_udf import HEAD, READ_DOCUMENT
 from rmqlb.pipeline.schemas import CLUSTERS, KEY, QUARANTINE
-from rmqlb.sources.dump.read_document import LARGEST_FILE
+from rmqlb.sources.dump import LARGEST_FILE
 
 HEADS = {"doc": "string", **KEY, **HEAD}
 _QUARANTINE_KEY = ("file", "position", "hash")

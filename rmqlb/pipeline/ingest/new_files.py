@@ -21,7 +21,7 @@ from rmqlb.pipeline.ingest.ingest_steps import in_few_parts
 from rmqlb.pipeline.ingest.input_files import Found, nothing_at
 from rmqlb.pipeline.schemas import FILES, columns, ddl
 from rmqlb.pipeline.warehouse import Warehouse
-from rmqlb.sources.dump.read_document import LARGEST_FILE
+from rmqlb.sources.dump import LARGEST_FILE
 from rmqlb.version import __version__
 
 LISTED = columns("path string, length bigint, modified timestamp, url string")

@@ -10,15 +10,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rmqlb.engine.assignment.consumers import rebalanced_members, reported_strategies
-from rmqlb.engine.assignment.pop_and_proxy import (
+from rmqlb.engine.assignment.brokers import pop_topics, proxy_topics
+from rmqlb.engine.assignment.consumers import (
     behind_proxy,
     must_be_listed,
     only_grpc,
     pop_refusal,
     popped_topics,
+    rebalanced_members,
+    reported_strategies,
 )
-from rmqlb.engine.assignment.pop_topics import pop_topics, proxy_topics
 from rmqlb.errors import DataError
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGroup, retry_topic
 from rmqlb.model.java import sort_key

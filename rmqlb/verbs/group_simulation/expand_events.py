@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from rmqlb.engine.consume.events import renamed_apart, restarts
 from rmqlb.engine.plan.changes import placeholders
+from rmqlb.engine.rebalance.events import renamed_apart, restarts
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.group_scenario import Event, EventKind

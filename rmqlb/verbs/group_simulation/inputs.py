@@ -9,14 +9,12 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.engine.assignment.consumers import broadcasting_finding
-from rmqlb.engine.assignment.group_sdks import mixed_finding
-from rmqlb.engine.assignment.pop_and_proxy import nobody_online
-from rmqlb.engine.consume.profile import consumer_profile_of
-from rmqlb.engine.consume.rates import spread_evenly
-from rmqlb.engine.consume.reported_clients import client_version, consumer_types, orderly_findings
+from rmqlb.engine.assignment.consumers import broadcasting_finding, mixed_finding, nobody_online
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
+from rmqlb.engine.rebalance.profile import consumer_profile_of
+from rmqlb.engine.rebalance.rates import spread_evenly
+from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types, orderly_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import (

@@ -381,7 +381,7 @@ def test_what_cannot_be_simulated_is_refused() -> None:
         (SendScenario(threads=0), "threads is 0: a number from 1 to 1000 is needed"),
         (SendScenario(rate=Fraction(0)), "a rate of 0"),
         (SendScenario(poll_us=0), "poll_us is 0: a number from 1"),
-        (SendScenario(latency=Latency("none", ())), r"latency\.table has 0 elements: a length from 1 is needed"),
+        (SendScenario(latency=Latency("none", ())), r"latency\.table .*: a length from 1 is needed"),
         (SendScenario(latencies={"a": Latency("-1", (-1,))}), r"latencies\['a'\]\.table\[0\] is -1: a number from 0"),
         (
             SendScenario(failures=(Failure("a", Reaction("slow", "slow", cost_us=-1)),)),
