@@ -34,10 +34,9 @@ if TYPE_CHECKING:
     from rmqlb.model.receive_report import ReceiveReport, TargetWait
     from rmqlb.model.receive_scenario import Crash, QueueRate, ReceiveScenario
     from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-    from rmqlb.model.send_report import Attempt, SendReport
     from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
-    from rmqlb.model.send_trials import TrialsReport
     from rmqlb.model.simulate_rebalance import GroupTrials, RebalanceResult
+    from rmqlb.model.simulate_send import Attempt, SendReport, TrialsReport
     from rmqlb.model.size_group import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.sweep_failures import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
@@ -56,8 +55,7 @@ _HOMES = {
     name: module
     for module, names in {
         "rmqlb.errors": "AllocationError DataError EndpointError RmqlbError UsageError",
-        "rmqlb.model.send_report": "Attempt SendReport",
-        "rmqlb.model.send_trials": "TrialsReport",
+        "rmqlb.model.simulate_send": "Attempt SendReport TrialsReport",
         "rmqlb.model.receive_report": "ReceiveReport TargetWait",
         "rmqlb.model.receive_scenario": "Crash QueueRate ReceiveScenario",
         "rmqlb.model.route": "BrokerData QueueData TopicRouteData",

@@ -117,20 +117,20 @@ RESULTS = (
         "rmqlb/send",
         ("simulate-send",),
         "where a producer's messages go while brokers fail",
-        "model.send_result.SendResult",
+        "model.simulate_send.SendResult",
     ),
     Result(
         "rmqlb/attempt",
         ("simulate-send",),
         "one attempt to send a message, a line of -o jsonl",
-        "model.send_report.Attempt",
+        "model.simulate_send.Attempt",
         "whole",
     ),
     Result(
         "rmqlb/lost-message",
         ("simulate-send",),
         "a lost message and its exception, a line of -o jsonl --trace",
-        "model.send_report.LostMessage",
+        "model.simulate_send.LostMessage",
         "whole",
     ),
     Result(

@@ -523,9 +523,7 @@ def said(
     members = Members(("a", "b", "c", "d", "d"), "AVG")
     rollout = rollout_model(members, ["a", "b", "c"], "AVG_BY_CIRCLE", None)
     stages = (MixedStage(1, "b", 2, 1), MixedStage(2, "c", 0, 3))
-    plan = Rollout(
-        "g", "AVG", "AVG_BY_CIRCLE", ("a", "b", "c"), choices, stages, 6, misassigned_is_minimum=False
-    )
+    plan = Rollout("g", "AVG", "AVG_BY_CIRCLE", ("a", "b", "c"), choices, stages, 6, misassigned_is_minimum=False)
     findings = rollout_findings(plan, rollout, GroupScenario(orderly=orderly), known, least, 7)
     return {finding.code: finding.message for finding in findings}
 

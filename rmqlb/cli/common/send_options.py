@@ -1,4 +1,7 @@
-"""The options of `simulate-send`: what fails, what is sent, and how the producer is configured."""
+"""Options of `simulate-send`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
 
 from typing import Annotated
 
@@ -8,10 +11,10 @@ from rmqlb.cli.common.options import panel, shown_option
 from rmqlb.model.limits import MOST_RETRIES, MOST_THREADS
 from rmqlb.model.send_scenario import NEWEST
 
-failures_option = panel("Failures")
-load_option = panel("Load")
-producer_option = panel("Producer")
-sdk_option = panel("Producer: SDK")
+_failures = panel("Failures")
+_load = panel("Load")
+_producer = panel("Producer")
+_sdk = panel("Producer: SDK")
 
 
 class FailureOptions(Struct, frozen=True):
@@ -19,30 +22,26 @@ class FailureOptions(Struct, frozen=True):
 
     fail: Annotated[
         list[str] | None,
-        failures_option(
-            metavar="BROKER[@FROM-TO][:KIND]", help="A broker, or a pattern of them, that fails; repeatable."
-        ),
+        _failures(metavar="BROKER[@FROM-TO][:KIND]", help="A broker, or a pattern of them, that fails; repeatable."),
     ] = None
     latency: Annotated[
         list[str] | None,
-        failures_option(
+        _failures(
             metavar="[BROKER=]SPEC",
             help="How long a healthy broker takes: 3ms, lognormal(5ms,2) (median, sigma) or FILE.csv; default 1ms.",
         ),
     ] = None
     nameserver_notices: Annotated[
         str | None,
-        failures_option(
+        _failures(
             metavar="TIME|never",
             help="When the NameServer drops a failed broker; default: at once (refused), 120s (timeout).",
         ),
     ] = None
-    route_poll: Annotated[str, failures_option(metavar="TIME", help="How often the producer asks for the route.")] = (
-        "30s"
-    )
+    route_poll: Annotated[str, _failures(metavar="TIME", help="How often the producer asks for the route.")] = "30s"
     first_poll: Annotated[
         str | None,
-        failures_option(
+        _failures(
             metavar="TIME|random", help="When it first does so; default: as the SDK does, Java after one such time."
         ),
     ] = None
@@ -52,15 +51,15 @@ class LoadOptions(Struct, frozen=True):
     """What is sent."""
 
     messages: Annotated[
-        str | None, load_option(metavar="N", help="How many messages; default: as many as fit --for, or 1000.")
+        str | None, _load(metavar="N", help="How many messages; default: as many as fit --for, or 1000.")
     ] = None
     rate: Annotated[
         str | None,
-        load_option(metavar="R", help="Messages per second in all; default: each thread sends back to back."),
+        _load(metavar="R", help="Messages per second in all; default: each thread sends back to back."),
     ] = None
     for_: Annotated[
         str | None,
-        load_option(
+        _load(
             "--for",
             metavar="TIME",
             help="No message starts after this time. Default while brokers fail, without --messages: until route polls "
@@ -68,72 +67,70 @@ class LoadOptions(Struct, frozen=True):
         ),
     ] = None
     threads: Annotated[
-        int, load_option(min=1, max=MOST_THREADS, help="Sending threads, each with a round robin of its own.")
+        int, _load(min=1, max=MOST_THREADS, help="Sending threads, each with a round robin of its own.")
     ] = 1
     start_at: Annotated[
-        str | None, load_option(metavar="BROKER:QUEUE", help="The first pick of the first thread; default: random.")
+        str | None, _load(metavar="BROKER:QUEUE", help="The first pick of the first thread; default: random.")
     ] = None
-    seed: Annotated[int, load_option(help="Random seed.")] = 1
+    seed: Annotated[int, _load(help="Random seed.")] = 1
     keys: Annotated[
         str | None,
-        load_option(metavar="FILE|-", help="Message keys, one per line, for --selector hash and FILE.py:NAME"),
+        _load(metavar="FILE|-", help="Message keys, one per line, for --selector hash and FILE.py:NAME"),
     ] = None
-    key_type: Annotated[
-        str, load_option(metavar="string|int|long", help="What the application passes to the selector.")
-    ] = "string"
+    key_type: Annotated[str, _load(metavar="string|int|long", help="What the application passes to the selector.")] = (
+        "string"
+    )
 
 
 class ProducerOptions(Struct, frozen=True):
     """How the producer is configured; the defaults are the client's own."""
 
-    client: Annotated[str, producer_option(metavar="VERSION", help="Version of the RocketMQ client library.")] = NEWEST
-    mode: Annotated[str, producer_option(metavar="sync|async|oneway", help="How it sends.")] = "sync"
-    latency_fault: Annotated[str, producer_option(metavar="on|off", help="sendLatencyFaultEnable.")] = "off"
-    detector: Annotated[str, producer_option(metavar="on|off", help="startDetectorEnable (5.1.4 and newer).")] = "off"
+    client: Annotated[str, _producer(metavar="VERSION", help="Version of the RocketMQ client library.")] = NEWEST
+    mode: Annotated[str, _producer(metavar="sync|async|oneway", help="How it sends.")] = "sync"
+    latency_fault: Annotated[str, _producer(metavar="on|off", help="sendLatencyFaultEnable.")] = "off"
+    detector: Annotated[str, _producer(metavar="on|off", help="startDetectorEnable (5.1.4 and newer).")] = "off"
     sdk: Annotated[
         list[str] | None,
-        sdk_option(
+        _sdk(
             metavar="SDK[@VERSION]",
             help="Whose producer, as go or go-grpc@5.1.4; several are compared. Default: java.",
         ),
     ] = None
     proxy_mode: Annotated[
         str,
-        sdk_option(metavar="local|cluster", help="How the Proxy of gRPC producers runs: in each broker, or by itself."),
+        _sdk(metavar="local|cluster", help="How the Proxy of gRPC producers runs: in each broker, or by itself."),
     ] = "local"
     send_retries: Annotated[
         int | None,
-        producer_option(
+        _producer(
             min=0,
             max=MOST_RETRIES,
             help="retryTimesWhenSendFailed, or its twin for async. Default: as the SDK has it, 2; go 3.",
         ),
     ] = None
-    send_timeout: Annotated[str, producer_option(metavar="TIME", help="sendMsgTimeout, for all attempts together.")] = (
-        "3s"
-    )
+    send_timeout: Annotated[str, _producer(metavar="TIME", help="sendMsgTimeout, for all attempts together.")] = "3s"
     send_timeout_per_request: Annotated[
-        str | None, producer_option(metavar="TIME", help="sendMsgMaxTimeoutPerRequest (5.3.3 and newer).")
+        str | None, _producer(metavar="TIME", help="sendMsgMaxTimeoutPerRequest (5.3.3 and newer).")
     ] = None
-    retry_not_store_ok: Annotated[
-        bool, producer_option("--retry-not-store-ok", help="retryAnotherBrokerWhenNotStoreOK.")
-    ] = False
+    retry_not_store_ok: Annotated[bool, _producer("--retry-not-store-ok", help="retryAnotherBrokerWhenNotStoreOK.")] = (
+        False
+    )
     selector: Annotated[
         str | None,
-        producer_option(
+        _producer(
             metavar="hash|random|machine-room|BROKER:QUEUE|FILE.py:NAME",
             help="The application picks the queue: one attempt, no retry. FILE.py is run; NAME(queues, key) returns "
             "one, where key is a line of --keys, otherwise the message's number.",
         ),
     ] = None
     exclude: Annotated[
-        list[str] | None, producer_option(metavar="BROKER", help="The producer leaves this broker out; repeatable.")
+        list[str] | None, _producer(metavar="BROKER", help="The producer leaves this broker out; repeatable.")
     ] = None
     latency_max: Annotated[
-        str | None, producer_option(metavar="MS,MS,…", help="Thresholds of latency fault, not the version's.")
+        str | None, _producer(metavar="MS,MS,…", help="Thresholds of latency fault, not the version's.")
     ] = None
     not_available_duration: Annotated[
-        str | None, producer_option(metavar="MS,MS,…", help="For how long each of them isolates.")
+        str | None, _producer(metavar="MS,MS,…", help="For how long each of them isolates.")
     ] = None
 
 

@@ -5,12 +5,11 @@ Typer reads the annotations when the program starts, so they are values here, no
 
 from typing import Annotated
 
-from msgspec.structs import replace
 from typer import Option
 
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.send_options import FailureOptions, LoadOptions, ProducerOptions, WhatOptions
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.simulate_send.options import FailureOptions, LoadOptions, ProducerOptions, WhatOptions
 from rmqlb.errors import UsageError
 
 
@@ -42,22 +41,16 @@ def simulate_send(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to write to,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.simulate_send.inputs import gather
-    from rmqlb.cli.simulate_send.output import stream, write
+    from rmqlb.cli.common.send_question import read_question, show, stream
     from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
-    from rmqlb.model.limits import MOST_SEND_TRIALS
-    from rmqlb.verbs import amounts
     from rmqlb.verbs.parse import conditions
 
     terminal = Terminal("simulate-send", output, more_formats=("jsonl",))
     asked = conditions(what.fail_on or (), SEND_FIGURES)
-    trials = None if what.trials is None else amounts.count(what.trials, "--trials", most=MOST_SEND_TRIALS, least=2)
-    precision = None if what.precision is None else amounts.percentage(what.precision, "--precision")
     if topic is None:
         raise UsageError("which topic?", hint="name the one that is sent to with --topic", code="which-topic")
-    found = gather(source, topic, failing, load, producer, terminal)
+    question = read_question(source, topic, failing, load, producer, what, terminal)
     if terminal.format == "jsonl":
-        stream(found, terminal, asked, what)
+        stream(question, terminal, asked)
     else:
-        traced = what.trace or "attempts" in (output.section or ())
-        write(found, terminal, asked, replace(what, trace=traced), trials, precision)
+        show(question, terminal, asked, trace=what.trace or "attempts" in (output.section or ()))
