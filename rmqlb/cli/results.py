@@ -129,7 +129,7 @@ RESULTS = (
         "rmqlb/receive",
         ("simulate-receive",),
         "how long messages wait for consumers that receive",
-        "model.receive_report.ReceiveReport",
+        "model.simulate_receive.ReceiveReport",
     ),
     Result(
         "rmqlb/change",

@@ -19,9 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rmqlb.engine.receive.rules import longest_receive_us
-from rmqlb.model.receive_report import ClosedForms
-from rmqlb.model.receive_scenario import MOST_LOOPS, ReceiveScenario
+from rmqlb.engine.simulate_receive.rules import longest_receive_us
+from rmqlb.model.simulate_receive import MOST_LOOPS, ClosedForms, ReceiveScenario
 from rmqlb.model.times import milliseconds
 
 

@@ -1,7 +1,11 @@
-"""Receives over time: the clock, the way of a request and its answer, and what becomes of the messages.
+"""Consumers that receive, the way of their requests and answers, and what becomes of the messages.
 
-Rule of this file: at rates, messages go on arriving until those of the scenario, the measured ones, are received.
-Without further arrivals the last measured messages would meet receives that wait at idle brokers.
+Rules of this file:
+- Every request takes half a round trip there and half back.
+- A message is acknowledged when the application is done with it, unless its client has died or the message has become
+  visible again before; the acknowledgement takes no time.
+- At rates, messages go on arriving until those of the scenario, the measured ones, are received. Without further
+  arrivals the last measured messages would meet receives that wait at idle brokers.
 """
 
 from __future__ import annotations
@@ -9,26 +13,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from rmqlb.engine.receive.arrivals import arrivals
-from rmqlb.engine.receive.broker import Broker
-from rmqlb.engine.receive.clients import consumer_of
-from rmqlb.engine.receive.comeback import cleared_at
-from rmqlb.engine.receive.environment import Client, Environment, Receive
-from rmqlb.engine.receive.randomness import CONSUMER, PROXY, draws
-from rmqlb.engine.receive.recorder import UNKNOWN, Message
-from rmqlb.engine.receive.routes import NEVER, Outage
-from rmqlb.engine.receive.rules import (
+from rmqlb.engine.simulate_receive.broker import Broker
+from rmqlb.engine.simulate_receive.rules import (
     CLEARED_US,
     EXPIRY_SCAN_US,
     HEARTBEAT_US,
     MOST_DELIVERIES,
+    cleared_at,
     invisible_us,
     longest_receive_us,
     silence_us,
 )
+from rmqlb.engine.simulate_receive.world import (
+    CONSUMER,
+    NEVER,
+    PROXY,
+    UNKNOWN,
+    Consumer,
+    Environment,
+    Message,
+    Outage,
+    Receive,
+    arrivals,
+    consumer_of,
+    draws,
+)
 from rmqlb.model.limits import LONGEST_US
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.receive_scenario import ReceiveScenario
+from rmqlb.model.simulate_receive import ReceiveScenario
 
 MOST_FURTHER = 100_000
 """Messages that arrive after the measured ones, at the most."""
@@ -81,7 +93,7 @@ class ReceiveSimulation:
 
     # -- what clients ask ------------------------------------------------------------------------
 
-    def _send(self, client: Client, loop: int, name: str | None) -> None:
+    def _send(self, client: Consumer, loop: int, name: str | None) -> None:
         """A receive sets out for a broker; one for none fails."""
         broker = self.brokers[0] if name is None else self._by_name[name]
         receive = Receive(client, loop, broker.place, self.clock.now)
@@ -198,7 +210,7 @@ class ReceiveSimulation:
         if alive:
             broker.come_back(alive, visible_at)
 
-    def _cleared_at(self, client: Client) -> int:
+    def _cleared_at(self, client: Consumer) -> int:
         """When the Proxy knows that a PushConsumer is dead."""
         heartbeats = draws(self.scenario.seed, self.environment.trial, CONSUMER, client.number + (1 << 20)).below(
             HEARTBEAT_US

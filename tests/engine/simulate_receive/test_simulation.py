@@ -12,16 +12,20 @@ from hypothesis import strategies as some
 from msgspec.json import encode
 from msgspec.structs import replace
 
-from rmqlb.engine.receive.findings import ended_findings, receive_findings
-from rmqlb.engine.receive.rules import BROKERS, broker_rules, longest_receive_us
-from rmqlb.engine.receive.simulate import readable_queues, receive_trials, simulate_receive
-from rmqlb.engine.receive.simulation import MOST_FURTHER
+from rmqlb.engine.simulate_receive.rules import BROKERS, broker_rules, longest_receive_us
+from rmqlb.engine.simulate_receive.simulate_receive import (
+    ended_findings,
+    readable_queues,
+    receive_findings,
+    receive_trials,
+    simulate_receive,
+)
+from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.receive_report import ReceiveReport
-from rmqlb.model.receive_scenario import SECOND_US, Crash, QueueRate, ReceiveScenario
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import Failure, Moment, Reaction
-from tests.engine.receive.scenarios import MINUTE_US, TWO, rates, refused, silent
+from rmqlb.model.simulate_receive import SECOND_US, Crash, QueueRate, ReceiveReport, ReceiveScenario
+from tests.engine.simulate_receive.scenarios import MINUTE_US, TWO, rates, refused, silent
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 

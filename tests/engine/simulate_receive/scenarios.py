@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rmqlb.model.receive_scenario import SECOND_US, QueueRate
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, Failure, Moment, Reaction
+from rmqlb.model.simulate_receive import SECOND_US, QueueRate
 from tests.support.builders import route
 
 TWO = route(a=8, b=8)

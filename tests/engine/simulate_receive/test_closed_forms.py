@@ -7,20 +7,18 @@ from fractions import Fraction
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
-from rmqlb.engine.receive.closed_forms import (
+from rmqlb.engine.simulate_receive.closed_forms import (
     closed_forms,
     longest_row,
     rare_receives,
     rare_wait_us,
     unpolled_us,
 )
-from rmqlb.engine.receive.comeback import again_after_us
-from rmqlb.engine.receive.how_many import receives_within
-from rmqlb.engine.receive.rules import SCAN_US, longest_receive_us
-from rmqlb.engine.receive.simulate import simulate_receive
-from rmqlb.model.receive_scenario import SECOND_US, Crash, QueueRate, ReceiveClient, ReceiveScenario
+from rmqlb.engine.simulate_receive.rules import SCAN_US, again_after_us, longest_receive_us
+from rmqlb.engine.simulate_receive.simulate_receive import receives_within, simulate_receive
 from rmqlb.model.route import TopicRouteData
-from tests.engine.receive.scenarios import MINUTE_US, TWO, rates
+from rmqlb.model.simulate_receive import SECOND_US, Crash, QueueRate, ReceiveClient, ReceiveScenario
+from tests.engine.simulate_receive.scenarios import MINUTE_US, TWO, rates
 from tests.support.builders import route
 
 QUEUES = some.lists(some.integers(1, 6), min_size=2, max_size=4)

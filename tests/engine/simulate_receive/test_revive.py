@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from rmqlb.engine.kernel import Clock
-from rmqlb.engine.receive.comeback import again_after_us
-from rmqlb.engine.receive.recorder import Message
-from rmqlb.engine.receive.revive import IDLE_US, ReviveService, TimerWheel
-from rmqlb.model.receive_scenario import INVISIBLE_US, SECOND_US, ReceiveScenario
+from rmqlb.engine.simulate_receive.broker import IDLE_US, ReviveService, TimerWheel
+from rmqlb.engine.simulate_receive.rules import again_after_us
+from rmqlb.engine.simulate_receive.world import Message
+from rmqlb.model.simulate_receive import INVISIBLE_US, SECOND_US, ReceiveScenario
 from tests.support.mismatches import every_case
 
 MS = 1000
