@@ -16,8 +16,8 @@ from benchmarks.sections import Hold, Section, least, loop, measure, parser_of
 from benchmarks.sections import broken as sections_broken
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.size_group.size_group import size_group
-from rmqlb.model.size_group import SizeLimits, SizeQuestion
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.size_group import SizeLimits, SizeQuestion
 
 ROUNDS = 10**6
 TOPICS = 10

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check.check import check_policy
-from rmqlb.engine.diagnose.diagnose import diagnose
-from rmqlb.engine.diagnose.group_looks import evidence_of
+from rmqlb.engine.diagnose.diagnose import diagnose, evidence_of
 from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.engine.group import resolve
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
@@ -36,7 +35,7 @@ from rmqlb.verbs.show_owners import show_owners
 from rmqlb.verbs.simulate_rebalance import simulate_rebalance
 from rmqlb.verbs.size_group import SizeOptions, size_group
 from rmqlb.verbs.source import SnapshotReader
-from rmqlb.views.diagnosis.view import diagnosis_report
+from rmqlb.views.diagnose import diagnosis_report
 from rmqlb.views.formats.people import as_plain
 from rmqlb.views.show_groups import groups_report
 from tests.engine.check.clusters import AVG_CLASS, cluster, members

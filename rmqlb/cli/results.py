@@ -24,7 +24,7 @@ RESULTS = (
         "rmqlb/snapshot",
         ("fetch-routes",),
         "a snapshot of a cluster, as fetch-routes writes it and -s reads it",
-        "sources.formats.snapshot_document.SnapshotDocument",
+        "sources.formats.snapshot_file.SnapshotDocument",
         "snapshot",
     ),
     Result(
@@ -63,6 +63,12 @@ RESULTS = (
         ("diff",),
         "two snapshots compared, and what explains each queue's new owners",
         "model.diff.SnapshotDiff",
+    ),
+    Result(
+        "rmqlb/diff-prediction",
+        ("diff",),
+        "a stored plan or simulation compared with a snapshot",
+        "model.diff.PredictionDiff",
     ),
     Result("rmqlb/plan", ("plan-rebalance",), "a group's owners before and after a change", "model.plan.RebalancePlan"),
     Result(

@@ -269,9 +269,7 @@ class GrowingRings:
         self.gained: list[list[list[tuple[int, int]]]] = []
         """By consumer and set: the queues that it gets when it joins, each with its owner before, -1 for none."""
         self._id_sets = id_sets
-        self._places = [
-            {client_id: -place for place, client_id in enumerate(sort_client_ids(ids))} for ids in id_sets
-        ]
+        self._places = [{client_id: -place for place, client_id in enumerate(sort_client_ids(ids))} for ids in id_sets]
         self._hashes = [ring_hash(str(queue)) for queue in queues]
         self._virtual_nodes, self._kept = virtual_nodes, losses + 1
 

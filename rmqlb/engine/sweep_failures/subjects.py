@@ -298,7 +298,7 @@ class GroupSubject(Subject[GroupOutcome]):
         try:
             after = self.group_after(effect)
             if limit.name == FORBIDDEN:
-                from rmqlb.engine.check.forbidden import forbidden_findings
+                from rmqlb.engine.check.policy_limits import forbidden_findings
 
                 return forbidden_findings(limit, after)
             return GROUP_MEASURES[limit.name](after)

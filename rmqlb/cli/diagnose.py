@@ -2,29 +2,67 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import Struct
+from typer import Option
 
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, panel
 from rmqlb.cli.common.show_or_watch import WatchOptions, check_watch, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
-from rmqlb.cli.diagnose.options import DiagnoseOptions, LookOptions
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
     from rmqlb.model.condition import TriedCondition
     from rmqlb.model.diagnosis import Diagnosis
-    from rmqlb.model.finding import Severity
     from rmqlb.verbs.source import Earlier
+
+_looks_option = panel("Looks")
+
+
+class DiagnoseOptions(Struct, frozen=True):
+    """The groups, and what fails."""
+
+    group: Annotated[
+        list[str] | None,
+        Option("-g", "--group", metavar="GROUP", help="Consumer groups, by name or as 'pay-*'; repeatable."),
+    ] = None
+    all_groups: Annotated[bool, Option("--all-groups", help="All groups except RocketMQ's own.")] = False
+    fail_on: Annotated[
+        str | None, Option(metavar="error|warning", help="Exit 3 when a finding is at least so grave.")
+    ] = None
+
+
+class LookOptions(Struct, frozen=True):
+    """The number of looks, and what they read."""
+
+    earlier: Annotated[
+        list[str] | None,
+        _looks_option(
+            metavar="FILE|-", help="An earlier snapshot of the same cluster, which shows what changes; repeatable."
+        ),
+    ] = None
+    interval: Annotated[str, _looks_option(metavar="TIME", help="The time between two looks at a running cluster.")] = (
+        "10s"
+    )
+    looks: Annotated[
+        int,
+        _looks_option(
+            min=1, max=10, metavar="N", help="The most looks; fewer where they decide what a change over time decides."
+        ),
+    ] = 3
+    stacks: Annotated[
+        bool, _looks_option("--stacks", help="Ask blocked consumers for the stack traces of their consume threads.")
+    ] = False
 
 
 @command
 def diagnose(
     source: SourceOptions,
     chosen: DiagnoseOptions,
-    looking: LookOptions,
+    looks: LookOptions,
     strategy_options: StrategyOptions,
     output: OutputOptions,
     watching: WatchOptions,
@@ -46,25 +84,29 @@ def diagnose(
     """
     from rmqlb.cli.common.reading import Reader
     from rmqlb.model.diagnosis import DiagnosisOfGroups
+    from rmqlb.model.finding import ERROR, WARNING
+    from rmqlb.model.snapshot import suggestion
     from rmqlb.verbs import diagnose as verb
-    from rmqlb.views.diagnosis.several import diagnoses_report
-    from rmqlb.views.diagnosis.view import diagnosis_report
+    from rmqlb.views.diagnose import diagnoses_report, diagnosis_report
 
     terminal = Terminal("diagnose", output, more_formats=("jsonl", "prometheus"))
     check_watch(watching, source, None, terminal)
-    lowest = _lowest(chosen.fail_on)
+    lowest, severities = chosen.fail_on, (ERROR, WARNING)
+    if lowest is not None and lowest not in severities:
+        hint = suggestion("severities", lowest, severities)
+        raise UsageError(f"--fail-on {lowest}: neither error nor warning", hint=hint)
     ask = partial(
         verb.diagnose,
         Reader(source, terminal),
         chosen.group,
         all_groups=chosen.all_groups,
-        interval=looking.interval,
-        looks=looking.looks,
-        stacks=looking.stacks,
+        interval=looks.interval,
+        looks=looks.looks,
+        stacks=looks.stacks,
         strategy_options=strategy_options.texts,
         watched=None if watching.watch is None else [],
     )
-    earlier = _earlier(looking, source, terminal)
+    earlier = _earlier(looks, source, terminal)
     seen: list[Diagnosis] = []
 
     def look() -> SnapshotView:
@@ -82,7 +124,7 @@ def diagnose(
         raise typer.Exit(ExitCode.DATA)
 
 
-def _earlier(looking: LookOptions, source: SourceOptions, terminal: Terminal) -> "tuple[Earlier, ...]":
+def _earlier(looks: LookOptions, source: SourceOptions, terminal: Terminal) -> "tuple[Earlier, ...]":
     """The files of `--earlier` (raises UsageError)."""
     from msgspec.structs import replace
 
@@ -90,7 +132,7 @@ def _earlier(looking: LookOptions, source: SourceOptions, terminal: Terminal) ->
     from rmqlb.sources.source_text import is_live, shown_source
     from rmqlb.verbs.source import Earlier
 
-    files = tuple(dict.fromkeys(looking.earlier or ()))
+    files = tuple(dict.fromkeys(looks.earlier or ()))
     if source.source == "-" and "-" in files:
         raise UsageError("-s - and --earlier - both read stdin")
     for file in files:
@@ -103,24 +145,10 @@ def _earlier(looking: LookOptions, source: SourceOptions, terminal: Terminal) ->
     return tuple(Earlier(Reader(replace(own, source=file), terminal), file) for file in files)
 
 
-def _lowest(text: "str | None") -> "Severity | None":
-    from rmqlb.model.finding import ERROR, WARNING
-    from rmqlb.model.snapshot import suggestion
-
-    if text is None:
-        return None
-    for each in (ERROR, WARNING):
-        if text == each:
-            return each
-    raise UsageError(
-        f"--fail-on {text}: neither error nor warning", hint=suggestion("severities", text, (ERROR, WARNING))
-    )
-
-
-def _tried(groups: "Sequence[Diagnosis]", lowest: "Severity") -> "TriedCondition":
+def _tried(groups: "Sequence[Diagnosis]", lowest: str) -> "TriedCondition":
     from rmqlb.model.condition import TriedCondition
-    from rmqlb.model.finding import ERROR, SEVERITIES
+    from rmqlb.model.finding import ERROR, WARNING
 
-    most = SEVERITIES.index(lowest)
-    number = sum(SEVERITIES.index(one.severity) <= most for each in groups for one in each.findings)
+    counted = (ERROR,) if lowest == ERROR else (ERROR, WARNING)
+    number = sum(one.severity in counted for each in groups for one in each.findings)
     return TriedCondition("errors>0" if lowest == ERROR else "errors and warnings>0", number, number > 0)

@@ -1,24 +1,31 @@
-"""A `SnapshotDiff` as a report: what changed and what came of it, group by group; queues and offsets on request."""
+"""The report of two snapshots compared: what changed and its effect, group by group; queues and offsets on request."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
 
-from rmqlb.model.diff import GroupDiff, QueueDiff, SnapshotDiff, SnapshotSide, TopicDiff
-from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
-from rmqlb.model.words import counted, named
-from rmqlb.views.diff.words import (
-    cause_text,
-    causes_without_effect,
-    changes_text,
-    effect_text,
-    queues_of,
-    route_text,
-    strategies_text,
+from rmqlb.model.diff import (
+    BrokerDiff,
+    BrokerQueues,
+    Cause,
+    Change,
+    Explained,
+    GroupDiff,
+    PredictedGroup,
+    PredictionDiff,
+    QueueDiff,
+    SnapshotDiff,
+    SnapshotSide,
+    TopicDiff,
 )
+from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
+from rmqlb.model.recording import QueueComparison
+from rmqlb.model.route import MASTER_ID
+from rmqlb.model.words import counted, named, of_all
 from rmqlb.views.report import (
     NOT_THERE,
     QUEUE_COLUMNS,
@@ -44,12 +51,21 @@ _LAG = (
     Column("produced", "produced", "number"),
     Column("consumed", "consumed", "number"),
 )
+_MOST_PROCESSES = 3
+_MASTER = str(MASTER_ID)
+_VERBS: Mapping[Change, str] = {
+    "moved": "moved",
+    "unassigned": "became unassigned",
+    "assigned": "got an owner",
+    "added": "added",
+    "removed": "removed",
+}
 
 
 def diff_report(diff: SnapshotDiff) -> Report:
     """The differences for people and machines."""
     topics = {topic.topic: topic for topic in diff.topics}
-    by_group = [row for group in _by_weight(diff.groups) for row in group_rows(group, topics)]
+    by_group = [row for group in _by_weight(diff.groups) for row in _group_rows(group, topics)]
     by_topic = [_topic_row(topic, diff.groups) for topic in diff.topics]
     odd = [(group, queue) for group, queue in _queues(diff) if queue.how == "unexplained"]
     columns = (Column("", "severity", "sign"), Column("group", "group"), *_WHAT)
@@ -179,7 +195,7 @@ def _by_weight(groups: Sequence[GroupDiff]) -> list[GroupDiff]:
     return sorted((group for group in groups if group.change != "same"), key=weight)
 
 
-def group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[tuple[Cell, ...]]:
+def _group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[tuple[Cell, ...]]:
     """Of a group: how grave it is, its name, what changed, and what came of it."""
     if group.change in ("added", "removed"):
         there = group.after or group.before
@@ -188,17 +204,17 @@ def group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[tu
         yield WARNING if group.after is None else INFO, group.group, f"group {group.change}", f"{number}, {_of(group)}"
         return
     for explained in group.explanations:
-        what = "; ".join(cause_text(cause, group, topics) for cause in explained.causes)
-        severity = _severity(queues_of(explained, group))
-        yield severity, group.group, what or "nothing that decides owners", effect_text(explained, group)
-    for cause in causes_without_effect(group):
-        yield INFO, group.group, cause_text(cause, group, topics), changes_text(())
+        what = "; ".join(_cause_text(cause, group, topics) for cause in explained.causes)
+        severity = _severity(_queues_of(explained, group))
+        yield severity, group.group, what or "nothing that decides owners", _effect_text(explained, group)
+    for cause in _causes_without_effect(group):
+        yield INFO, group.group, _cause_text(cause, group, topics), _changes_text(())
     for setting in group.settings:
         yield INFO, group.group, f"{setting.name} {setting.before or '?'} → {setting.after or '?'}", ""
 
 
 def _of(group: GroupDiff) -> str:
-    return f"strategy {strategies_text(group, 'before' if group.after is None else 'after')}"
+    return f"strategy {_strategies_text(group, 'before' if group.after is None else 'after')}"
 
 
 def _severity(queues: Sequence[QueueDiff]) -> Severity:
@@ -214,14 +230,14 @@ def _topic_row(topic: TopicDiff, groups: Sequence[GroupDiff]) -> tuple[Cell, ...
     }
     concerned = [name for name, some in queues.items() if some]
     if concerned:
-        counts = {changes_text(queues[name]) for name in concerned}
+        counts = {_changes_text(queues[name]) for name in concerned}
         effect = "; ".join(
-            f"{named(name for name in concerned if changes_text(queues[name]) == text)}: {text}"
+            f"{named(name for name in concerned if _changes_text(queues[name]) == text)}: {text}"
             for text in sorted(counts)
         )
     else:
         effect = f"read by {named(topic.groups)}" if topic.groups else "no group subscribes to it"
-    return topic.topic, route_text(topic), effect
+    return topic.topic, _route_text(topic), effect
 
 
 def _queues(diff: SnapshotDiff) -> Iterator[tuple[GroupDiff, QueueDiff]]:
@@ -269,3 +285,179 @@ def _owners(owners: tuple[str, ...] | None) -> Cell:
 def _unless_empty(section: Section) -> Section:
     """An empty table is there for those who name it, and shown to nobody else."""
     return replace(section, named_only=not section.rows)
+
+
+# -- a stored plan or simulation ---------------------------------------------------------------------------------------
+
+
+def prediction_report(found: PredictionDiff) -> Report:
+    """The report of a prediction compared with a snapshot."""
+    items = [(group, queue) for group in found.groups for queue in group.queues]
+    differ = [(group, queue) for group, queue in items if queue.outcome not in ("as-predicted", "unknown")]
+    summary = found.summary
+    parts = [f"{of_all(summary.queues - summary.differences - summary.unknown, summary.queues)} as predicted"]
+    parts += [f"{summary.other_owner} with another owner"] if summary.other_owner else []
+    parts += [f"{summary.not_yet} not yet moved"] if summary.not_yet else []
+    parts += [f"{summary.unknown} with unknown owners"] if summary.unknown else []
+    came = [f"{new} came for {name}" for group in found.groups for name, new in group.placeholders.items()]
+    grave = ERROR if summary.other_owner else WARNING if summary.differences or summary.unknown else "inOrder"
+    return Report(
+        "rmqlb/diff-prediction",
+        found,
+        ("; ".join([*parts, *came]), f"{found.prediction} → {_side(found.after)}"),
+        (
+            _unless_empty(
+                Section("differences", "queues that differ from the prediction", *_compared(differ), heads=4)
+            ),
+            Section("queues", "queues, as predicted and as observed", *_compared(items), heads=4, named_only=True),
+        ),
+        rows=Rows(("group", "topic", "brokerName", "queueId"), [({"group": g.group}, q) for g, q in items]),
+        grave=grave,
+    )
+
+
+def _compared(
+    queues: Sequence[tuple[PredictedGroup, QueueComparison]],
+) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
+    columns = (
+        Column("group", "group", quiet=True),
+        *QUEUE_COLUMNS,
+        Column("predicted", "ownersPredicted", "clients"),
+        Column("observed", "ownersAfter", "clients"),
+        Column("outcome", "outcome"),
+    )
+    rows = rows_of(columns[1:], [queue for _, queue in queues])
+    return columns, tuple((group.group, *row) for (group, _), row in zip(queues, rows, strict=True))
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def _cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff]) -> str:
+    """What changed, of one kind."""
+    match cause:
+        case "consumers":
+            return "; ".join(_consumers(group))
+        case "strategy":
+            return f"strategy {_strategies_text(group, 'before')} → {_strategies_text(group, 'after')}"
+        case "subscriptions":
+            return "; ".join(_subscriptions(group))
+    return "; ".join(f"{topic}: {_route_text(topics[topic])}" for topic in _routes_of(group, topics))
+
+
+def _strategies_text(group: GroupDiff, which: str) -> str:
+    """The strategies of a side; the default where neither shows any."""
+    side = group.before if which == "before" else group.after
+    others = group.after if which == "before" else group.before
+    known = next((each.strategies for each in (side, others) if each is not None and each.strategies), ())
+    return ", ".join(known) or ("AVG (assumed)" if group.strategy_assumed else "unknown")
+
+
+def _route_text(topic: TopicDiff) -> str:
+    """What changed of a topic's route."""
+    if topic.change != "changed":
+        return f"topic {topic.change}"
+    settings = [f"{each.name} {each.before or 'not set'} → {each.after or 'not set'}" for each in topic.settings]
+    return "; ".join([*(_broker_text(broker) for broker in topic.brokers), *settings])
+
+
+def _broker_text(broker: BrokerDiff) -> str:
+    """What changed of a topic on a broker."""
+    if broker.before is None or broker.after is None:
+        there = broker.after or broker.before
+        queues = "" if there is None else f" ({there.read_queue_nums} read, {there.write_queue_nums} write queues)"
+        return f"{'+' if broker.before is None else '-'} {broker.broker_name}{queues}"
+    return f"{broker.broker_name} {', '.join(_of_broker(broker.before, broker.after))}"
+
+
+def _queues_of(explained: Explained, group: GroupDiff) -> list[QueueDiff]:
+    """The queues that have this explanation."""
+    return [queue for queue in group.queues if (queue.how, queue.causes) == (explained.how, explained.causes)]
+
+
+def _effect_text(explained: Explained, group: GroupDiff) -> str:
+    """What came of it, as one explanation says it."""
+    queues = _queues_of(explained, group)
+    if explained.how == "pending":
+        unassigned = sum(queue.change == "unassigned" for queue in queues)
+        meanwhile = f"; {unassigned} of them unassigned" if unassigned else ""
+        strategy = _strategies_text(group, "after")
+        return f"{counted(len(queues), 'queue')} not yet with the owners that {strategy} predicts{meanwhile}"
+    counts = _changes_text(queues)
+    if explained.how == "converged":
+        return f"{counts}, to the owners predicted before: the group had not converged"
+    if explained.how == "predicted":
+        return f"{counts}, as {_strategies_text(group, 'after')} predicts"
+    return f"{counts}, unexplained" + (f": {group.not_predicted}" if group.not_predicted else "")
+
+
+def _changes_text(queues: Iterable[QueueDiff]) -> str:
+    """How many queues moved, became unassigned and so on.
+
+    >>> _changes_text([])
+    'owners unchanged'
+    """
+    queues = list(queues)
+    counts = Counter(queue.change for queue in queues)
+    duplicate = sum(queue.got_duplicate_owners for queue in queues)
+    parts = [f"{number} {_VERBS[change]}" for change in _VERBS if (number := counts[change])]
+    if not parts:
+        return f"{counted(counts['same'], 'queue')} had these owners already" if counts["same"] else "owners unchanged"
+    first, _, rest = parts[0].partition(" ")
+    got = [f"{duplicate} with duplicate owners now"] if duplicate else []
+    return ", ".join([f"{counted(int(first), 'queue')} {rest}", *parts[1:], *got])
+
+
+def _causes_without_effect(group: GroupDiff) -> Iterator[Cause]:
+    """What changed without being the cause of anything."""
+    named = {cause for each in group.explanations for cause in each.causes}
+    if (group.joined or group.left or group.processes) and "consumers" not in named:
+        yield "consumers"
+    if group.strategy_changed and "strategy" not in named:
+        yield "strategy"
+    if (group.topics_added or group.topics_removed) and "subscriptions" not in named:
+        yield "subscriptions"
+
+
+def _consumers(group: GroupDiff) -> Iterator[str]:
+    if group.joined:
+        yield f"+ {named(group.joined)}"
+    if group.left:
+        yield f"- {named(group.left)}"
+    for each in group.processes[:_MOST_PROCESSES]:
+        yield f"{each.client_id}: {each.before} → {each.after} process{'' if each.after == 1 else 'es'}"
+
+
+def _subscriptions(group: GroupDiff) -> Iterator[str]:
+    if group.topics_added:
+        yield f"subscribes to {named(group.topics_added)}"
+    if group.topics_removed:
+        yield f"no longer subscribes to {named(group.topics_removed)}"
+    if not group.topics_added and not group.topics_removed:
+        yield "subscriptions of single consumers"
+
+
+def _routes_of(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> list[str]:
+    concerned = {queue.topic for queue in group.queues}
+    return [name for name, topic in topics.items() if name in concerned or group.group in topic.groups]
+
+
+def _of_broker(before: BrokerQueues, after: BrokerQueues) -> Iterator[str]:
+    if before.read_queue_nums != after.read_queue_nums:
+        yield f"{before.read_queue_nums} → {counted(after.read_queue_nums, 'read queue')}"
+    if before.write_queue_nums != after.write_queue_nums:
+        yield f"{before.write_queue_nums} → {counted(after.write_queue_nums, 'write queue')}"
+    if before.perm != after.perm:
+        yield f"{_perm(before.perm)} → {_perm(after.perm)}"
+    if before.broker_addrs != after.broker_addrs:
+        was, becomes = before.broker_addrs.get(_MASTER), after.broker_addrs.get(_MASTER)
+        yield f"master {was or 'none'} → {becomes or 'none'}" if was != becomes else "other slaves"
+
+
+def _perm(perm: int) -> str:
+    """As mqadmin writes it.
+
+    >>> _perm(6), _perm(4), _perm(0)
+    ('RW', 'R-', '--')
+    """
+    return ("R" if perm & 4 else "-") + ("W" if perm & 2 else "-")
