@@ -7,7 +7,7 @@ from itertools import groupby
 
 from rmqlb.model.finding import WARNING
 from rmqlb.model.message_queue import QueueName
-from rmqlb.model.topic_change import Checked, Step, StepCheck, StepKind, TopicChangePlan, WaitFor, WaitKind
+from rmqlb.model.plan_topic import Checked, Step, StepCheck, StepKind, TopicChangePlan, WaitFor, WaitKind
 from rmqlb.model.words import counted, messages
 from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, about, percent, rows_of
 
@@ -33,7 +33,7 @@ _WAITS: Mapping[WaitKind, str] = {
 }
 
 
-def topic_change_report(plan: TopicChangePlan) -> Report:
+def topic_plan_report(plan: TopicChangePlan) -> Report:
     """The plan for people and machines."""
     sections = (
         *([_checked(plan.checked)] if plan.checked is not None else ()),

@@ -9,18 +9,16 @@ from msgspec.structs import replace
 
 from rmqlb.engine.plan.changes import Changes, QueueCount, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.plan_topic.effects import Keys, PlannedGroup, consumed_per_ms
+from rmqlb.engine.plan_topic.steps import TopicRequest, plan_topic, routes_of
 from rmqlb.engine.send.sdks.key_queues import key_queues
 from rmqlb.engine.send.sdks.profile import sdk
-from rmqlb.engine.topic_change.effects import Keys, PlannedGroup
-from rmqlb.engine.topic_change.plan import plan_topic
-from rmqlb.engine.topic_change.rates import consumed_per_ms
-from rmqlb.engine.topic_change.target import TopicRequest, routes_of
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import QueueName
+from rmqlb.model.plan_topic import StartCount, Step, TopicChangePlan
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.model.topic_change import StartCount, Step, TopicChangePlan
 from tests.support.builders import queues, route, side
 from tests.support.mismatches import every_case
 

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.plan.changes import NewBroker
-from rmqlb.engine.topic_change.commands import commands_between
-from rmqlb.engine.topic_change.plan import plan_topic
-from rmqlb.engine.topic_change.target import Routes, TopicRequest, routes_of
+from rmqlb.engine.plan_topic.steps import Routes, TopicRequest, commands_between, plan_topic, routes_of
 from rmqlb.errors import DataError, UsageError
+from rmqlb.model.plan_topic import TopicChangePlan
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-from rmqlb.model.topic_change import TopicChangePlan
 from tests.support.builders import route, short
 from tests.support.mismatches import every_case
 

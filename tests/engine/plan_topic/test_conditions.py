@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from rmqlb.engine.topic_change.conditions import check, check_step
-from rmqlb.engine.topic_change.plan import plan_topic
-from rmqlb.engine.topic_change.target import TopicRequest, routes_of
+from rmqlb.engine.plan_topic.conditions import check, check_step
+from rmqlb.engine.plan_topic.steps import TopicRequest, plan_topic, routes_of
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import QueueName
+from rmqlb.model.plan_topic import WaitFor, WaitKind
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
-from rmqlb.model.topic_change import WaitFor, WaitKind
 from tests.support.builders import HERE, group, queues, route
 from tests.support.mismatches import every_case
 

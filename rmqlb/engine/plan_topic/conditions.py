@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup, QueueState
 from rmqlb.model.message_queue import MessageQueue, QueueName
+from rmqlb.model.plan_topic import Checked, Step, StepCheck, WaitFor
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-from rmqlb.model.topic_change import Checked, Step, StepCheck, WaitFor
 from rmqlb.model.words import counted, messages, named
 
 _LASTING = ("readable", "writable")
