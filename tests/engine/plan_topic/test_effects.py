@@ -16,7 +16,7 @@ from rmqlb.engine.send.sdks.profile import sdk
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import QueueName
-from rmqlb.model.plan_topic import StartCount, Step, TopicChangePlan
+from rmqlb.model.plan_topic import Step, TopicChangePlan
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot
 from tests.support.builders import queues, route, side
@@ -56,19 +56,6 @@ def test_keys_are_those_of_select_queue(number: int) -> None:
     for each in change(found).keys:
         rows = [(key.key, key.queues[each.sdk], (key.queues_after or {})[each.sdk]) for key in told.keys]
         assert [(key.key, key.queue, key.queue_after) for key in each.keys] == [row for row in rows if row[1] != row[2]]
-
-
-def test_the_share_of_evenly_hashed_keys_is_near_that_of_many_keys() -> None:
-    many = Keys(tuple(f"key-{number}" for number in range(4000)), SDKS[:1])
-    step = change(plan(TopicRequest(queues=7), keys=many))
-    assert step.keys[0].moved_share == pytest.approx(step.uniform_share, abs=0.03)
-
-
-def test_new_queues_begin_at_their_first_message_when_they_are_read_first() -> None:
-    states = {queue: QueueState(broker_offset=50, consumer_offset=50) for queue in queues(4, "a") + queues(4, "b")}
-    group = PlannedGroup("g", side("c1 c2", route(a=4, b=4)).members, states)
-    effect = plan(TopicRequest(queues=6), group).steps[0].groups[0]
-    assert (effect.starts, effect.skipped) == ((StartCount("end", 4),), 0)
 
 
 @every_case(
@@ -147,16 +134,6 @@ def test_held_producers_wait_until_the_slowest_queue_is_read() -> None:
     assert found.estimated_ms == 110_000
     step = change(found)
     assert (step.order_broken_ms, step.order_broken_unheld_ms) == (0, 60_000)  # polls, then what is unread
-
-
-def test_without_a_rate_the_time_is_unknown() -> None:
-    found = plan(TopicRequest(queues=8), lagging(60, per_second=0))
-    assert found.steps[1].estimated_ms is None
-    assert (found.estimated_ms, change(found).order_broken_unheld_ms) == (None, None)
-
-
-def test_a_step_that_is_done_takes_no_time() -> None:
-    assert plan(TopicRequest(queues=4), lagging(60, per_second=0)).estimated_ms == 0
 
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -56,12 +56,6 @@ def test_the_wait_of_rare_messages_is_the_longest_row_of_turns_elsewhere(queues:
     assert rare_wait_us(queues, loops, 1) == round_by_hand(queues, loops)
 
 
-def test_one_loop_over_brokers_of_as_many_queues_waits_q_times_b_less_one() -> None:
-    for brokers in (2, 3, 5):
-        for queues in (1, 8):
-            assert rare_wait_us([queues] * brokers, 1, 20) == queues * (brokers - 1) * 20
-
-
 @FEW
 @given(QUEUES, some.integers(0, 30), some.integers(1, 9))
 def test_the_number_for_a_wait_is_the_least(queues: list[int], target_us: int, receive_us: int) -> None:
@@ -122,15 +116,6 @@ def test_at_no_rates_a_broker_is_without_a_receive_for_longer_than_the_bound(
     assert max(broker.longest_unpolled_ms for broker in report.brokers) <= bound + 1  # the way there
 
 
-def test_a_hot_broker_lets_loops_bunch_up_where_nothing_comes() -> None:
-    rare = simulate_receive(TWO, ReceiveScenario(loops=9))
-    hot = simulate_receive(TWO, ReceiveScenario(loops=9, rates=rates(TWO, a=8), duration_us=10 * MINUTE_US))
-    assert rare.wait is not None
-    assert hot.wait is not None
-    assert rare.wait.max_ms < 1
-    assert 15_000 < hot.wait.p95_ms < hot.wait.max_ms <= 20_000
-
-
 def test_the_number_at_rates_is_found_by_simulation() -> None:
     target = receives_within(TWO, ReceiveScenario(rates=rates(TWO, a=5, b=5), messages=300), SECOND_US)
     assert target.simulated
@@ -140,14 +125,6 @@ def test_the_number_at_rates_is_found_by_simulation() -> None:
     assert target.max_ms <= 1000
     rare = receives_within(TWO, ReceiveScenario(), SECOND_US)
     assert (rare.receives, rare.simulated, rare.max_ms) == (9, False, 0)
-
-
-def test_busy_brokers_need_no_further_receive_for_a_wait_that_one_keeps() -> None:
-    busy = ReceiveScenario(rates=rates(TWO, a=25, b=25), messages=1000)
-    target = receives_within(TWO, busy, 5 * SECOND_US)
-    assert (target.receives, target.rare) == (1, 9)
-    assert target.max_ms is not None
-    assert target.max_ms < 2000
 
 
 def test_clients_that_wait_everywhere_need_one_receive() -> None:
