@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.model.figures import annotated_figures
-from rmqlb.model.finding import ERROR, SEVERITIES, Severity
+from rmqlb.model.finding import ERROR, Severity
 from rmqlb.model.groups import GroupState
 from rmqlb.model.snapshot import Everything, Wanted
 
@@ -85,10 +85,6 @@ class Rule(Struct, frozen=True):
 
     def takes(self, name: str) -> bool:
         return _fits_any(name, self.patterns) and not _fits_any(name, self.exclude)
-
-    def counts_from(self, severity: Severity) -> bool:
-        """The rule is at least so grave."""
-        return SEVERITIES.index(self.severity) <= SEVERITIES.index(severity)
 
 
 class Waiver(Struct, frozen=True):

@@ -20,7 +20,7 @@ from rmqlb.engine.plan.changes import Changes, change_route
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.errors import DataError
 from rmqlb.model.assignment import Basis
-from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, Verdict
+from rmqlb.model.check_result import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, Verdict
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
 from rmqlb.model.java import sort_key

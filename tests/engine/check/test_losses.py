@@ -34,5 +34,5 @@ def test_the_worst_loss_is_the_worst_plan(ids: list[str], brokers: dict[str, int
     for limit, losses in (("movedOnConsumerLoss", without_member), ("movedOnBrokerLoss", without_broker)):
         plans = [plan_rebalance(None, before, after).summary for after in losses]
         shares = [plan.moved / (plan.before.queues - plan.removed) for plan in plans if plan.moved]
-        (judgement,) = checked(snapshot, {limit: 1.0}).judgements
+        (judgement,) = checked(snapshot, {limit: 1.0}).judged
         assert judgement.value == max(shares, default=0)
