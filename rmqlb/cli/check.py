@@ -19,8 +19,6 @@ _FOR_CI = ("junit", "sarif")
 
 
 class CheckOptions(Struct, frozen=True):
-    """What is checked, on which day, and what fails."""
-
     policy: Annotated[
         str | None,
         Option(

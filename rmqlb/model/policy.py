@@ -25,8 +25,6 @@ FORBIDDEN = "forbiddenFindings"
 
 
 class LimitKind(Struct, frozen=True):
-    """What a limit is about."""
-
     about: About
     # count and ratio (at most so much), share (a fraction, at most so much), least (at least so many), names (only
     # these), noneOf (findings, none of these)
@@ -61,8 +59,6 @@ LIMITS: Mapping[str, LimitKind] = {
 
 
 class Limit(Struct, frozen=True):
-    """One limit of a rule."""
-
     name: str
     bound: Bound  # a number, as a fraction for shares; the names allowed for `names`; the codes for `noneOf`
 
@@ -108,8 +104,6 @@ class Waiver(Struct, frozen=True):
 
 
 class Policy(Struct, frozen=True):
-    """What is checked."""
-
     where: str
     rules: tuple[Rule, ...]
     waivers: tuple[Waiver, ...] = ()  # in the file's order

@@ -18,8 +18,7 @@ from rmqlb.verbs import plan_rollout as rollout_values
 from rmqlb.verbs.group_simulation import parse as group_values
 from rmqlb.verbs.group_simulation.expand_events import events
 from rmqlb.verbs.group_simulation.parse_events import VERBS
-from rmqlb.verbs.strategies import Strategies
-from rmqlb.verbs.strategy_options import zones
+from rmqlb.verbs.strategies import Strategies, zones
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 

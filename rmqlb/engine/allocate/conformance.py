@@ -25,8 +25,6 @@ Answers = dict[str, tuple[MessageQueue, ...] | None]  # client id → its queues
 
 
 class Checked(Struct, frozen=True):
-    """What a strategy does with one topic."""
-
     unassigned: tuple[MessageQueue, ...]
     several: tuple[MessageQueue, ...]
     throws: dict[str, str]  # client id → what it throws
@@ -69,7 +67,6 @@ def check_strategy(
 def own_findings(
     strategies: Sequence[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    """The findings on strategies that users wrote, or that pin topics to machines (raises DataError)."""
     asked = strategies, queues, client_ids, settings
     return *custom_findings(*asked), *pin_findings(*asked)
 

@@ -32,8 +32,6 @@ _OVERLAP = "queues can be unassigned or have duplicate owners"
 
 
 class Detected(Struct, frozen=True):
-    """A group's strategy, and how it is known."""
-
     strategy: str
     origin: Origin
     # client id → its own strategy, when the members do not agree
@@ -51,7 +49,6 @@ class Detected(Struct, frozen=True):
 def detect_strategy(
     given: str | None, group: ConsumerGroup | None, routes: Sequence[TopicRouteData], members: Members
 ) -> Detected:
-    """The strategy to predict with (raises DataError)."""
     reported = reported_strategies(group) if group else {}
     names = Counter(reported.values())
     if given is not None:
@@ -108,7 +105,6 @@ def must_be_set(strategies: Iterable[str], settings: Settings) -> None:
 
 
 def mismatches(predicted: Owners, states: States) -> list[MessageQueue]:
-    """The queues whose observed owners are not the predicted ones."""
     observed = observed_owners(states)
     return [queue for queue, owners in predicted.items() if queue in observed and observed[queue] != owners]
 

@@ -173,7 +173,6 @@ def judgement(
     basis: Basis | None = None,
     findings: tuple[GroupFinding, ...] = (),
 ) -> JudgedLimit:
-    """The result of a limit, or of the rule as a whole."""
     return JudgedLimit(
         rule=rule.name,
         severity=rule.severity,
@@ -255,7 +254,6 @@ def _first(one: JudgedLimit, waivers: Sequence[Waiver], today: date) -> int | No
 
 
 def waiver_findings(waivers: Sequence[WaiverResult]) -> Iterator[Finding]:
-    """A finding for each waiver that has expired or lets nothing pass."""
     for waiver in waivers:
         parts = (("rule", waiver.rule), ("limit", waiver.limit), ("group", waiver.group), ("topic", waiver.topic))
         target = ", ".join(f"{what} {name}" for what, name in parts if name is not None)

@@ -34,8 +34,6 @@ _SLACK = 1e-9
 
 
 class Measured(Struct, frozen=True):
-    """A measure."""
-
     value: Bound | None = None  # what was measured; beside `missing` it is what is certain, and the truth may be more
     missing: str | None = None  # why the value is not wholly known, or None
     apart: str | None = None  # why the limit makes no sense here, or None

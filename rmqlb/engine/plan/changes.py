@@ -18,16 +18,12 @@ PLACEHOLDER_PREFIX = "placeholder-"
 
 
 class NewBroker(Struct, frozen=True):
-    """A broker to add."""
-
     name: str
     read_queue_nums: int | None = None  # None is as many as most of the topic's other brokers have
     write_queue_nums: int | None = None  # None is as many as read queues were given, else as most other brokers have
 
 
 class QueueCount(Struct, frozen=True):
-    """A new number of queues."""
-
     number: int  # how many each broker has
     broker_name: str | None = None  # the broker; None is each of the topic's
 
@@ -161,7 +157,6 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
 
 
 def describe(changes: Changes) -> tuple[str, ...]:
-    """The change in words, one line a part."""
     lines = [f"{old} is replaced by {new}" for old, new in changes.replace]
     lines += [f"remove {item if isinstance(item, str) else _the_last(item)}" for item in changes.remove]
     lines += [f"add {item if isinstance(item, str) else counted(item, 'placeholder consumer')}" for item in changes.add]
