@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from typing import Any
 
 from hypothesis import given, settings
@@ -17,7 +15,6 @@ from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.finding import Finding
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.route import TopicRouteData
-from rmqlb.views.formats.people import as_plain
 from rmqlb.views.plan_rebalance import plan_report
 from tests.cli.run import EXAMPLE, run
 from tests.support.builders import route, side
@@ -148,14 +145,6 @@ def test_observed_owners_that_are_not_the_predicted_ones_are_a_warning() -> None
     assert plan_report(removed).grave == "warning"
 
 
-def test_scripts_have_all_queues_and_every_row_as_before() -> None:
-    made = plan(side(names(12), route(x=96)), side(names(13), route(x=96)))
-    text = as_plain(plan_report(made).only(()))
-    assert len(re.findall("(?m)^x +[0-9]+ ", text)) == 96
-    assert "more" not in text
-    assert [each.name for each in plan_report(made).only(()).sections] == ["queues", "consumers", "summary"]
-
-
 def test_all_and_explain_show_every_queue() -> None:
     line = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "1", "-o", "table")
     for option in (("--all",), ("--section", "queues"), ("--explain",)):
@@ -163,21 +152,3 @@ def test_all_and_explain_show_every_queue() -> None:
         assert len(re.findall("(?m)^(OrderEvents|Skewed) +broker-[ab] +[0-9] ", text)) == 25, option
     assert "\nsummary" in run(*line, "--all").stdout
     assert "\nsummary" not in run(*line).stdout
-
-
-def test_who_reports_the_strategy_is_said_and_in_the_data() -> None:
-    line = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "1")
-    assert "  strategy AVG, reported by 1 of 3 consumers · change: add 1 placeholder consumer\n" in run(*line).stdout
-    data = json.loads(run(*line, "-o", "json").stdout)["data"]
-    assert (data["strategyOrigin"], data["strategiesReported"]) == ("reported", {"AVG": 1})
-    mixed = run(*shlex.split("plan-rebalance -s examples/four-groups.yaml -g mix-svc --add 1")).stdout
-    assert "  strategies AVG (1), AVG_BY_CIRCLE (1), reported by all 2 consumers · change" in mixed
-
-
-def test_one_queue_is_one_queue() -> None:
-    made = plan(side("a b", route(x=1)), side("b", route(x=1)))
-    report = plan_report(made).only((), screen=True)
-    assert "1 queue that changes" in on_a_terminal(report, 80)
-    assert report.more.startswith("--all lists")
-    kept = plan(side("a b", route(x=2)), side("a c", route(x=2)))
-    assert plan_report(kept).more.startswith("1 queue keeps its owner; ")

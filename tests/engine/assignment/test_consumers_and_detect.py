@@ -11,7 +11,6 @@ from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.consumers import (
     broadcasting_finding,
     member_findings,
-    must_rebalance,
     other_subscriptions,
     rebalanced_members,
     shared_id_findings,
@@ -54,14 +53,6 @@ def test_a_group_whose_clients_own_no_queues_gets_no_plan(seen: ConsumerGroup, w
         rebalanced_members(seen)
 
 
-def test_only_where_it_is_asked_for_may_a_group_be_broadcasting() -> None:
-    everybody = group("b a", message_model="BROADCASTING")
-    assert rebalanced_members(everybody, broadcasting_too=True) == ("a", "b")
-    must_rebalance(everybody, broadcasting_too=True)
-    with pytest.raises(DataError, match="group g is BROADCASTING"):
-        must_rebalance(everybody)
-
-
 def test_a_group_known_to_be_empty_has_no_members() -> None:
     assert rebalanced_members(replace(group(), views=())) == ()
 
@@ -101,20 +92,6 @@ def test_what_is_odd_about_members_is_said() -> None:
     (found,) = member_findings(replace(group("a b"), reports=mixed, topics=("T",)))
     unlisted = sorted({topic for report in mixed.values() for topic in report.topics or ()} - {"T", "%RETRY%g"})
     assert f"; brokers do not list {', '.join(unlisted)} now" in found.message  # they keep the last heartbeat's topics
-
-
-def test_the_first_two_members_whose_topics_differ_are_named() -> None:
-    topics = {"a": "T", "b": "T", "c": "U", "d": "V"}
-    reports = {each: MemberReport(each, frozenset({topic})) for each, topic in topics.items()}
-    seen = replace(group("a b c d"), reports=reports, topics=("T", "U", "V"))
-    (found,) = member_findings(seen)
-    assert found.message == (
-        "consumers of group g subscribe to different topics (a and c): "
-        "the share of one that does not subscribe to a topic stays unassigned"
-    )
-    assert found.consumers == ("c", "d")  # those that subscribe to others than most do
-    alike = {each: MemberReport(each, frozenset({"T", f"%RETRY%{each}"})) for each in "ab"}
-    assert codes(replace(group("a b c"), reports={**alike, "c": MemberReport("c")})) == []
 
 
 def test_findings_name_the_consumers_that_they_are_about() -> None:
@@ -272,37 +249,12 @@ def test_else_the_clients_default_is_assumed_and_labelled() -> None:
         assert finding.message == f"AVG, the client's default, is assumed: {known}"
 
 
-def test_strategies_are_told_with_how_many_members_run_them_the_most_frequent_first() -> None:
-    seen = group("a b c", reports={"a": CIRCLE, "b": AVG, "c": AVG})
-    told = (
-        "consumers run different strategies: AVG (2), AVG_BY_CIRCLE (1); "
-        "queues can be unassigned or have duplicate owners"
-    )
-    assert [each.message for each in detect_strategy(None, seen, [], Members(("a",), "AVG")).findings] == [told]
-    for found in (*detect_strategy(None, seen, [], Members(("a",), "AVG")).findings, *not_shown(seen, ["AVG"])):
-        assert found.consumers == ("a",)  # who runs another one than most
-    assert [each.message for each in not_shown(seen, ["AVG"])] == [
-        f"{told}, which plan-rebalance shows: here each strategy is shown as if all of them ran it"
-    ]
-
-
 def test_observed_owners_that_are_not_the_predicted_ones_are_a_mismatch() -> None:
     seen = group("a b", owners={MessageQueue("T", "x", 0): "b", MessageQueue("T", "x", 1): ""})
     findings = list(mismatch_findings(owners_at_rest([route(x=2)], Members(("a", "b"), "AVG")), "AVG", seen.queues))
     assert [finding.message for finding in findings] == [
         "observed owners of 2 of 2 queues differ from what AVG predicts; first x:0 of T: observed b, predicted a"
     ]
-
-
-def test_queues_owned_as_predicted_and_those_not_looked_at_are_no_mismatch() -> None:
-    """AVG deals a, a, b, b; nobody asked who owns queue 3."""
-    owners = {MessageQueue("T", "x", number): owner for number, owner in enumerate("aba")}
-    predicted = owners_at_rest([route(x=4)], Members(("a", "b"), "AVG"))
-    assert [finding.message for finding in mismatch_findings(predicted, "AVG", group("a b", owners=owners).queues)] == [
-        "observed owners of 2 of 3 queues differ from what AVG predicts; first x:1 of T: observed b, predicted a"
-    ]
-    owners = {MessageQueue("T", "x", number): owner for number, owner in enumerate("aab")}
-    assert not list(mismatch_findings(predicted, "AVG", group("a b", owners=owners).queues))
 
 
 def test_consumers_that_own_other_queues_than_predicted_are_named() -> None:
@@ -315,13 +267,6 @@ def test_consumers_that_own_other_queues_than_predicted_are_named() -> None:
     assert found.message == (
         "observed owners of 1 of 1 queue differ from what AVG predicts; first x:2 of T: observed no owner, predicted c"
     )
-
-
-def test_of_several_that_fit_without_the_default_it_is_the_first() -> None:
-    seen = group("a b", owners={MessageQueue("T", "y", 1): "b"})
-    members = Members(("a", "b"), "AVG")
-    assert fitting_strategies([route(y=4)], members, seen.queues) == ("AVG_BY_CIRCLE", "CONSISTENT_HASH")
-    assert detect_strategy(None, seen, [route(y=4)], members).strategy == "AVG_BY_CIRCLE"
 
 
 def test_different_strategies_are_held_against_the_observed_owners_together() -> None:

@@ -14,7 +14,6 @@ from rmqlb.engine.assignment.consumers import (
     must_be_listed,
     must_rebalance,
     nobody_online,
-    only_grpc,
     popped_topics,
     proxy_findings,
 )
@@ -125,13 +124,6 @@ def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence
     assert (finding.code, finding.message) == ("behind-proxy", f"{connected}; they are not visible here")
 
 
-def test_of_several_queues_the_last_message_read_is_what_counts() -> None:
-    ages = (90, 2, None, 70)
-    states = [next(iter(unlisted(age).queues.values())) for age in ages]
-    seen = replace(unlisted(), queues={MessageQueue("T", "x", i): state for i, state in enumerate(states)})
-    assert behind_proxy(seen) == "it has read a message that was stored 2 s before"
-
-
 def listing(address: str, *client_ids: str) -> ProxyView:
     """What a Proxy lists."""
     return ProxyView(tuple(map(Connection, client_ids)), Seen(f"Proxy {address}", NOW), address)
@@ -164,12 +156,3 @@ def test_a_proxy_that_lists_nobody_of_a_group_that_is_consumed_is_not_the_one() 
     with pytest.raises(DataError) as raised:
         must_be_listed(unlisted(polling_num=2, proxies=(listing("p:8080"),)))
     assert raised.value.hint == "give each Proxy with --proxy; Proxy p:8080 lists no consumer of it"
-
-
-def test_consumers_that_a_proxy_lists_are_the_groups_own() -> None:
-    seen = unlisted(polling_num=2, proxies=(listing("p:8080", "b", "a"), listing("q:8080", "a", "c")))
-    assert seen.client_ids == ("a", "b", "c")
-    assert behind_proxy(seen) is None
-    assert not only_grpc(seen)
-    assert only_grpc(unlisted(proxies=(listing("p:8080", "h@1@0@zz"),)))
-    assert not only_grpc(unlisted())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.group import all_groups
 from rmqlb.engine.show_groups import GROUPS_FIGURES, overview, try_on_groups
-from rmqlb.errors import UsageError
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.groups import GroupLine
 from tests.engine.check.clusters import cluster, members
@@ -27,28 +25,6 @@ def tried(text: str, *groups: ConsumerGroup) -> tuple[float | None, bool | None]
     lines = overview(snapshot, all_groups(snapshot), Settings()).groups
     found = try_on_groups(parse_condition(text, GROUPS_FIGURES), lines)
     return found.value, found.met
-
-
-@every_case(
-    ("text", "value", "met"),
-    [
-        ("groups-with-errors>0", 1, True),
-        ("groups-with-errors>=25%", 25, True),
-        ("groups-with-warnings>0", 0, False),
-        ("groups-unknown==1", 1, True),
-        ("groups-offline>1", 1, False),
-        ("unassigned>1", 2, True),
-        ("duplicateClientIds=1", 1, True),
-        ("lag<8", 8, False),
-        ("lag[pop]>1", 2, True),
-        ("unassigned[pop]>0", None, None),
-        ("consumers[bad]<2", 1, True),
-        ("processes[bad]<2", 2, False),
-        ("imbalance>1", 1, False),
-    ],
-)
-def test_figures_of_all_and_of_one(text: str, value: float | None, met: bool | None) -> None:
-    assert tried(text, FINE, BAD, POP, GONE) == (value, met)
 
 
 ONE = GroupLine(
@@ -152,15 +128,6 @@ def test_what_is_not_known_can_only_add() -> None:
     assert tried("unassigned=2", BAD, PULLS) == (None, None)
     assert tried("unassigned!=2", BAD, PULLS) == (None, None)
     assert tried("lag>0", FINE, PULLS) == (5, True)
-
-
-def test_a_group_that_is_not_there() -> None:
-    with pytest.raises(UsageError) as raised:
-        tried("lag[fines]>0", FINE)
-    assert (raised.value.message, raised.value.hint) == (
-        "--fail-on 'lag[fines]>0': group fines is not looked at",
-        "did you mean fine?",
-    )
 
 
 def test_a_group_without_a_visible_consumer_adds_nothing_to_figures_of_owners() -> None:
