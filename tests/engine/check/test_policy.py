@@ -1,17 +1,25 @@
-"""A whole policy: which groups and topics a rule is about, waivers by the day, and the outcome."""
+"""A whole policy: its rules and waivers, the outcome, forbidden findings and losses."""
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import date, timedelta
 
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.check.check import check_policy
-from rmqlb.model.check_result import Checked, WaivedLimit
+from rmqlb.engine.diagnose.diagnose import RULES
+from rmqlb.engine.plan.rebalance import plan_rebalance
+from rmqlb.model.check_result import Checked, JudgedLimit, WaivedLimit
+from rmqlb.model.diagnosis import CODES
 from rmqlb.model.finding import INFO, WARNING, Severity
 from rmqlb.model.policy import GROUP, TOPIC, About, Limit, Policy, Rule, Waiver
-from rmqlb.model.snapshot import Everything, Unread, Wanted
-from tests.support.builders import route
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Unread, Wanted
+from rmqlb.views.check import sentence
+from tests.engine.diagnose.running import Process, running
+from tests.support.builders import route, side
 from tests.support.mismatches import every_case
 
 from .clusters import DAY, checked, cluster, members, policy
@@ -194,3 +202,84 @@ def test_whoever_watches_is_told_of_each_group() -> None:
     told: list[tuple[str, int, int]] = []
     check_policy(UNEVEN, policy(IDLE), DAY, progress=lambda *what: told.append(what))
     assert told == [("rule r", 0, 2), ("rule r", 1, 2)]
+
+
+TWICE = running(Process("x"), Process("x"), Process("y"))
+HEALTHY = running(Process("x"), Process("y"))
+
+
+def judged(snapshot: ClusterSnapshot, *codes: str) -> JudgedLimit:
+    return checked(snapshot, {"forbiddenFindings": codes}).judged[0]
+
+
+def test_the_codes_are_those_of_the_rules() -> None:
+    assert tuple(rule.code for rule in RULES) == CODES
+
+
+def test_a_finding_that_is_forbidden_fails_with_its_evidence() -> None:
+    one = judged(TWICE, "mixed-strategies", "duplicate-client-id")
+    assert (one.verdict, one.value) == ("failed", ("duplicate-client-id",))
+    (finding,) = one.findings
+    assert (finding.code, finding.consumers, finding.evidence[0].value) == ("duplicate-client-id", ("x",), 2)
+    text = "group g: forbiddenFindings is duplicate-client-id, allowed is none of mixed-strategies, duplicate-client-id"
+    assert sentence(one) == f"{text} ({finding.message})"
+    (failed,) = checked(TWICE, {"forbiddenFindings": ("duplicate-client-id",)}).result.failed
+    assert failed.findings == (finding,)
+
+
+def test_what_comes_of_a_cause_is_forbidden_too_and_the_cause_is_shown() -> None:
+    one = judged(TWICE, "unassigned-queues")
+    assert (one.verdict, one.value) == ("failed", ("unassigned-queues",))
+    assert [finding.code for finding in one.findings] == ["duplicate-client-id"]
+
+
+def test_what_is_not_there_passes() -> None:
+    one = judged(HEALTHY, "duplicate-client-id", "unassigned-queues")
+    assert (one.verdict, one.value, one.findings) == ("passed", (), ())
+
+
+def test_what_could_not_be_decided_is_incomplete() -> None:
+    (group,) = HEALTHY.groups.values()
+    silent = replace(HEALTHY, groups={"g": replace(group, reports={})})
+    one = judged(silent, "duplicate-client-id", "mixed-strategies")
+    assert (one.verdict, one.value) == ("incomplete", None)
+    assert (one.why or "").startswith("mixed-strategies: ")
+    assert judged(silent, "duplicate-client-id").verdict == "passed"
+
+
+def test_a_group_that_cannot_have_it_is_apart() -> None:
+    (group,) = HEALTHY.groups.values()
+    broadcasting = replace(HEALTHY, groups={"g": replace(group, message_model="BROADCASTING")})
+    assert judged(broadcasting, "unassigned-queues").verdict == "notApplicable"
+
+
+def test_it_is_waived_like_other_limits() -> None:
+    waiver = Waiver("known", DAY, group="g", limit="forbiddenFindings")
+    report = check_policy(TWICE, policy({"forbiddenFindings": ("duplicate-client-id",)}, waivers=(waiver,)), DAY)
+    assert (report.result.outcome, [type(one) for one in report.judged]) == ("passed", [WaivedLimit])
+
+
+CLASSES = {
+    "AVG": "AllocateMessageQueueAveragely",
+    "AVG_BY_CIRCLE": "AllocateMessageQueueAveragelyByCircle",
+    "CONSISTENT_HASH": "AllocateMessageQueueConsistentHash",
+}
+IDS = st.lists(st.sampled_from("vwxyz"), min_size=1, max_size=6)
+BROKERS = st.dictionaries(st.sampled_from("abc"), st.integers(0, 7), min_size=1)
+
+
+@given(IDS, BROKERS, st.sampled_from(sorted(CLASSES)))
+def test_the_worst_loss_is_the_worst_plan(ids: list[str], brokers: dict[str, int], strategy: str) -> None:
+    here = route("T", 6, True, **brokers)
+    before = side(" ".join(ids), here, strategy=strategy)
+    without_member = [
+        side(" ".join((Counter(ids) - Counter([lost])).elements()), here, strategy=strategy) for lost in set(ids)
+    ]
+    left = ({name: number for name, number in brokers.items() if name != lost} for lost in brokers)
+    without_broker = [side(" ".join(ids), route("T", 6, True, **rest), strategy=strategy) for rest in left]
+    snapshot = cluster(members(" ".join(ids), strategy=CLASSES[strategy]), routes=(here,))
+    for limit, losses in (("movedOnConsumerLoss", without_member), ("movedOnBrokerLoss", without_broker)):
+        plans = [plan_rebalance(None, before, after).summary for after in losses]
+        shares = [plan.moved / (plan.before.queues - plan.removed) for plan in plans if plan.moved]
+        (judgement,) = checked(snapshot, {limit: 1.0}).judged
+        assert judgement.value == max(shares, default=0)
