@@ -64,6 +64,12 @@ RESULTS = (
         "two snapshots compared, and what explains each queue's new owners",
         "model.diff.SnapshotDiff",
     ),
+    Result(
+        "rmqlb/diff-prediction",
+        ("diff",),
+        "a stored plan or simulation compared with a snapshot",
+        "model.diff.PredictionDiff",
+    ),
     Result("rmqlb/plan", ("plan-rebalance",), "a group's owners before and after a change", "model.plan.RebalancePlan"),
     Result(
         "rmqlb/plan-of-groups",
@@ -94,7 +100,7 @@ RESULTS = (
         "rmqlb/group-size",
         ("size-group",),
         "how many consumers a group should have, size by size",
-        "model.group_size.GroupSize",
+        "model.size_group.GroupSize",
     ),
     Result(
         "rmqlb/sweep-failures",

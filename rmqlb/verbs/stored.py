@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -22,6 +23,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.sources.user_files.send_inputs import read_text
 
 MOST_BYTES = 256 << 20
+_SCHEMA = re.compile(r'"schema"\s*:\s*"rmqlb/(plan|simulate-rebalance)(-of-groups)?"')
 _RECORDING = "what rmqlb record wrote with -o json"
 _PREDICTION = "what plan-rebalance or simulate-rebalance wrote with -o json"
 
@@ -83,6 +85,22 @@ def predictions(document: Any, name: str) -> Mapping[str, StoredPlan | StoredSim
         return {str(part["group"]): convert(part, StoredSimulation) for part in parts}
     except (KeyError, TypeError, AttributeError, ValidationError) as error:
         raise _wrong(name, "a plan or a simulation", _PREDICTION, error) from None
+
+
+def stored_prediction(path: str) -> Mapping[str, Expected] | None:
+    """Group → the prediction that a file has; None where the file is no plan or simulation (raises UsageError)."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            is_one = _SCHEMA.search(file.read(1000)) is not None
+    except (OSError, ValueError):
+        is_one = False
+    if not is_one:
+        return None
+    found = predictions(_document(path, "A", _PREDICTION), f"A {path}")
+    return {
+        name: planned(part.topics) if isinstance(part, StoredPlan) else of_trials([part])
+        for name, part in found.items()
+    }
 
 
 def recorded(path: str, event_at_ms: int | None) -> tuple[Recording, ClusterSnapshot, tuple[Finding, ...]]:

@@ -15,14 +15,17 @@ from rmqlb.model.diff import (
     Change,
     Explained,
     GroupDiff,
+    PredictedGroup,
+    PredictionDiff,
     QueueDiff,
     SnapshotDiff,
     SnapshotSide,
     TopicDiff,
 )
 from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
+from rmqlb.model.recording import QueueComparison
 from rmqlb.model.route import MASTER_ID
-from rmqlb.model.words import counted, named
+from rmqlb.model.words import counted, named, of_all
 from rmqlb.views.report import (
     NOT_THERE,
     QUEUE_COLUMNS,
@@ -284,7 +287,50 @@ def _unless_empty(section: Section) -> Section:
     return replace(section, named_only=not section.rows)
 
 
-# -- words --------------------------------------------------------------------------------------------------------------
+# -- a stored plan or simulation ---------------------------------------------------------------------------------------
+
+
+def prediction_report(found: PredictionDiff) -> Report:
+    """The report of a prediction compared with a snapshot."""
+    items = [(group, queue) for group in found.groups for queue in group.queues]
+    differ = [(group, queue) for group, queue in items if queue.outcome not in ("as-predicted", "unknown")]
+    summary = found.summary
+    parts = [f"{of_all(summary.queues - summary.differences - summary.unknown, summary.queues)} as predicted"]
+    parts += [f"{summary.other_owner} with another owner"] if summary.other_owner else []
+    parts += [f"{summary.not_yet} not yet moved"] if summary.not_yet else []
+    parts += [f"{summary.unknown} with unknown owners"] if summary.unknown else []
+    came = [f"{new} came for {name}" for group in found.groups for name, new in group.placeholders.items()]
+    grave = ERROR if summary.other_owner else WARNING if summary.differences or summary.unknown else "inOrder"
+    return Report(
+        "rmqlb/diff-prediction",
+        found,
+        ("; ".join([*parts, *came]), f"{found.prediction} → {_side(found.after)}"),
+        (
+            _unless_empty(
+                Section("differences", "queues that differ from the prediction", *_compared(differ), heads=4)
+            ),
+            Section("queues", "queues, as predicted and as observed", *_compared(items), heads=4, named_only=True),
+        ),
+        rows=Rows(("group", "topic", "brokerName", "queueId"), [({"group": g.group}, q) for g, q in items]),
+        grave=grave,
+    )
+
+
+def _compared(
+    queues: Sequence[tuple[PredictedGroup, QueueComparison]],
+) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
+    columns = (
+        Column("group", "group", quiet=True),
+        *QUEUE_COLUMNS,
+        Column("predicted", "ownersPredicted", "clients"),
+        Column("observed", "ownersAfter", "clients"),
+        Column("outcome", "outcome"),
+    )
+    rows = rows_of(columns[1:], [queue for _, queue in queues])
+    return columns, tuple((group.group, *row) for (group, _), row in zip(queues, rows, strict=True))
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
 
 
 def _cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff]) -> str:

@@ -82,10 +82,11 @@ def compare_snapshots(
         found.append(differs)
     summary = _summary(len(topics), found, topic_diffs)
     group_diffs = tuple(each for each in found if each.differs)
-    return SnapshotDiff(_of(before), _of(after), summary, group_diffs, topic_diffs, tuple(not_compared))
+    return SnapshotDiff(side_of(before), side_of(after), summary, group_diffs, topic_diffs, tuple(not_compared))
 
 
-def _of(snapshot: ClusterSnapshot) -> SnapshotSide:
+def side_of(snapshot: ClusterSnapshot) -> SnapshotSide:
+    """The snapshot as one side of a comparison."""
     at = snapshot.taken_at
     return SnapshotSide(snapshot.kind, snapshot.endpoint, None if at is None else utc_text(at), snapshot.context)
 

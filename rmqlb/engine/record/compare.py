@@ -8,7 +8,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Literal
 
@@ -42,6 +42,18 @@ class Expected(Struct, frozen=True):
     gained_ms: Mapping[MessageQueue, tuple[float, ...]] = {}
     first_change_ms: tuple[float, ...] = ()
     event: tuple[str, str, float] | None = None
+
+    def placeholders(self, client_ids: Set[str]) -> dict[str, str]:
+        """Placeholder → the one of these consumers that came in its place, both in the order of clients."""
+        known = {each for owners in (*self.before.values(), *self.after.values()) for each in owners}
+        invented = sort_client_ids(each for each in known if each.startswith(PLACEHOLDER_PREFIX))
+        came = sort_client_ids(client_ids - known)
+        return dict(zip(invented, came, strict=True)) if len(invented) == len(came) else {}
+
+    def owners(self, queue: MessageQueue, names: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The predicted owners of a queue before and after, the latter with these names for placeholders."""
+        after = tuple(sort_client_ids(names.get(each, each) for each in self.after[queue]))
+        return tuple(sort_client_ids(self.before.get(queue, ()))), after
 
 
 def planned(topics: Iterable[TopicPlan]) -> Expected:
@@ -96,14 +108,14 @@ def placed(seen: tuple[float, float], predicted: tuple[float, float], tolerance:
 
 def compared(recording: Recording, expected: Expected, file: str, tolerance_ms: int) -> RecordingComparison:
     """The recording compared with the prediction of a file."""
-    names = _placeholders(recording, expected)
+    joined = {change.client_id for change in recording.consumer_changes if change.change == "joined"}
+    names = expected.placeholders(joined)
     by, anchor, zero = _aligned(recording, expected)
     queues = []
     for queue in recording.queues:
         if queue.queue not in expected.after:
             continue
-        owners = tuple(sort_client_ids(names.get(each, each) for each in expected.after[queue.queue]))
-        was = tuple(sort_client_ids(expected.before.get(queue.queue, ())))
+        was, owners = expected.owners(queue.queue, names)
         times = expected.gained_ms.get(queue.queue, ())
         when: tuple[int, int] | tuple[None, None] = None, None
         if times and anchor is not None:
@@ -140,15 +152,6 @@ def outcome_of(before: tuple[str, ...], after: tuple[str, ...] | None, expected:
     if after == expected:
         return "as-predicted"
     return "not-yet" if before != expected and set(after) <= {*before, *expected} else "other-owner"
-
-
-def _placeholders(recording: Recording, expected: Expected) -> dict[str, str]:
-    """Placeholder → the client ID that joined in its place, both in the order in which clients sort them."""
-    known = {each for owners in (*expected.before.values(), *expected.after.values()) for each in owners}
-    invented = sort_client_ids(each for each in known if each.startswith(PLACEHOLDER_PREFIX))
-    joined = {change.client_id for change in recording.consumer_changes if change.change == "joined"}
-    came = sort_client_ids(joined - known)
-    return dict(zip(invented, came, strict=True)) if len(invented) == len(came) else {}
 
 
 Aligned = Literal["event-at", "left", "first-change"]
