@@ -24,8 +24,8 @@ from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.verbs.plan_topic import MESSAGE_TYPES
 from rmqlb.verbs.rebalance_events import VERBS
-from rmqlb.verbs.strategy_options import KEYS
-from rmqlb.verbs.strategy_options import OPTION as STRATEGY_OPTION
+from rmqlb.verbs.strategies import KEYS
+from rmqlb.verbs.strategies import OPTION as STRATEGY_OPTION
 from rmqlb.views.explanations import explanations
 from rmqlb.views.report import FORMATS
 from tools.manual.tree import CommandPage, OptionPage
