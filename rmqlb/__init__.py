@@ -27,12 +27,11 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
-    from rmqlb.engine.size.size_group import size_group
+    from rmqlb.engine.size_group.size_group import size_group
     from rmqlb.engine.sweep_failures.sweep import sweep_failures
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
     from rmqlb.model.group_report import GroupReport, GroupTrials
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
-    from rmqlb.model.group_size import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.message_queue import MessageQueue
     from rmqlb.model.receive_report import ReceiveReport, TargetWait
     from rmqlb.model.receive_scenario import Crash, QueueRate, ReceiveScenario
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from rmqlb.model.send_report import Attempt, SendReport
     from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
     from rmqlb.model.send_trials import TrialsReport
+    from rmqlb.model.size_group import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.sweep_failures import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
     from rmqlb.verbs.check import check
@@ -82,9 +82,9 @@ _HOMES = {
         "rmqlb.engine.receive.simulate": "simulate_receive",
         "rmqlb.engine.send.simulate": "simulate_send",
         "rmqlb.engine.send.trials": "simulate_trials",
-        "rmqlb.engine.size.size_group": "size_group",
+        "rmqlb.engine.size_group.size_group": "size_group",
         "rmqlb.engine.sweep_failures.sweep": "sweep_failures",
-        "rmqlb.model.group_size": "GroupSize SizeLimits SizeQuestion",
+        "rmqlb.model.size_group": "GroupSize SizeLimits SizeQuestion",
         "rmqlb.model.sweep_failures": "FailureSweep",
         "rmqlb.verbs.check": "check",
         "rmqlb.verbs.diagnose": "diagnose",

@@ -100,7 +100,7 @@ RESULTS = (
         "rmqlb/group-size",
         ("size-group",),
         "how many consumers a group should have, size by size",
-        "model.group_size.GroupSize",
+        "model.size_group.GroupSize",
     ),
     Result(
         "rmqlb/sweep-failures",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from rmqlb import MessageQueue, TopicRouteData, allocate
-from rmqlb.model.group_size import SizeLimits
+from rmqlb.model.size_group import SizeLimits
 
 Topics = Sequence[Sequence[MessageQueue]]
 

@@ -18,11 +18,9 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.size.by_hash import HashSizes, growing_rings
-from rmqlb.engine.size.future_ids import future_ids
-from rmqlb.engine.size.layouts import layout
-from rmqlb.model.group_size import GroupSize
+from rmqlb.engine.size_group.sizes import GrowingRings, HashSizes, IdSizes, future_ids, layout_of
 from rmqlb.model.route import TopicRouteData
+from rmqlb.model.size_group import GroupSize
 from tests.support import builders
 from tests.support.mismatches import every_case
 
@@ -252,37 +250,24 @@ def test_a_fifth_of_the_sets_is_a_fifth() -> None:
         assert found.satisfied == (share > 0)
 
 
-def test_losses_that_are_too_many_are_bounded_and_it_is_said() -> None:
-    topic = route("T", a=32)
-    few = sized(topic, limits=SizeLimits(survive=1), strategies=("CONSISTENT_HASH",), most=9, trials=3)
-    many = sized(topic, limits=SizeLimits(survive=4), strategies=("CONSISTENT_HASH",), most=30, trials=3)
-    by_place = sized(topic, limits=SizeLimits(survive=4), most=30)
-    assert (few.losses, many.losses, by_place.losses) == ("counted", "bounded", "counted")
-    largest = many.curve[-1].after_loss
-    assert largest is not None
-    assert not largest.exact
-    # Of 9 consumers 4 can be lost in 126 ways, of 10 in 210: no more than 200 are looked at.
-    assert all(point.after_loss is None or point.after_loss.exact for point in many.curve[:9])
-
-
-def test_a_bound_on_losses_is_not_below_the_worst_of_all_of_them() -> None:
-    routes = [route("T", a=9, b=4), route("U", b=11)]
+@given(topics, st.integers(1, 3), st.integers(0, 9), st.sampled_from([1, 10]))
+@settings(max_examples=40, deadline=None)
+def test_rings_that_grow_give_what_allocate_gives(
+    brokers: list[dict[str, int]], losses: int, seed: int, virtual_nodes: int
+) -> None:
+    routes = [route(f"T{place}", **counts) for place, counts in enumerate(brokers)]
     work = {queue: 1.0 + queue.queue_id for queues in queues_of(routes) for queue in queues}
-    question = SizeQuestion(trials=5, seed=3)
-    trials = future_ids("CONSISTENT_HASH", Settings(), question, 8)
-    its = layout(routes, work, orderly=False)
-    rings = growing_rings(trials, its.queues, 10, 3)
-    sizes = HashSizes(its, rings, {queue: at for at, queue in enumerate(its.queues)}, 20)
-    for consumers, losses in ((4, 1), (5, 3), (8, 2)):
-        bound = sizes.bound(consumers, losses)
-        assert bound.utilisation is not None
-        for trial, ids_ in enumerate(trials):
-            left = list(combinations(ids_[:consumers], consumers - losses))
-            each = [owned("CONSISTENT_HASH", queues_of(routes), one) for one in left]
-            assert max(max(numbers.values()) for numbers in each) <= bound.most[trial] <= 24
-            assert max(list(numbers.values()).count(0) for numbers in each) <= bound.idle[trial]
-            used = max(busiest("CONSISTENT_HASH", queues_of(routes), one, work) for one in left) / 20
-            assert used <= bound.utilisation[trial] + 1e-9
+    own = Settings(virtual_nodes=virtual_nodes)
+    id_sets = future_ids("CONSISTENT_HASH", own, SizeQuestion(trials=3, seed=seed), 6)
+    layout = layout_of(routes, work, 20, orderly=False)
+    sizes = HashSizes(layout, GrowingRings(id_sets, layout.queues, virtual_nodes, losses))
+    plain = IdSizes(layout, "CONSISTENT_HASH", own, id_sets)
+    for consumers in range(1, 7):
+        for number in range(min(losses + 1, consumers)):
+            for lost in combinations(range(consumers), number):
+                found, wanted = sizes.figures(consumers, lost), plain.figures(consumers, lost)
+                assert (found.most, found.idle, found.owned) == (wanted.most, wanted.idle, wanted.owned)
+                assert found.utilisation == pytest.approx(wanted.utilisation)
 
 
 def test_losses_under_a_function_that_are_too_many_are_drawn_and_it_is_said() -> None:

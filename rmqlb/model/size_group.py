@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, field
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.limits import Seed
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.result import Result
 
 Limit = Literal[
     "unassigned", "duplicate-owners", "max-imbalance", "no-idle", "max-utilisation", "survive", "survive-broker"
@@ -97,8 +98,7 @@ class AfterLoss(Struct, frozen=True, rename="camel"):
         fails: what does not hold any more.
         unassigned: queues without an owner afterwards.
         duplicate_owners: queues with two or more owners afterwards.
-        exact: every loss was looked at; false: `losses` of the result says whether bounds decide, which the worst loss
-            may stay below, or drawn losses, which it may exceed.
+        exact: every loss was tried; false: some were drawn at random, and a worse one may exist.
     """
 
     lost_consumers: int
@@ -194,7 +194,7 @@ class SizedTopic(Struct, frozen=True, rename="camel"):
     consume_ms: float | None = None
 
 
-class GroupSize(Struct, frozen=True, rename="camel"):
+class GroupSize(Result, frozen=True):
     """How many consumers a group should have.
 
     Attributes:
@@ -213,9 +213,8 @@ class GroupSize(Struct, frozen=True, rename="camel"):
         every_order: the figures hold for every order of client IDs, because only the place in it decides; false: they
             come from trials with different IDs.
         trials: how many sets of client IDs were tried; 0 where they do not matter.
-        losses: how the worst loss of consumers is known where `afterLoss.exact` is false: bounded, a bound decides, so
-            that a size that satisfies all does, and another one may; drawn, some losses were looked at, so that a worse
-            one may exist; counted, in every size every loss was looked at.
+        losses: counted, every loss of consumers was tried in every size; drawn, where `afterLoss.exact` is false some
+            were drawn at random, and a worse one may exist.
         threads: consume threads of a consumer; null when no work is given.
         orderly: a queue is consumed by one thread at a time.
         sdk: the client library that all consumers are taken to run.
@@ -237,7 +236,7 @@ class GroupSize(Struct, frozen=True, rename="camel"):
     candidates: tuple[SizeCandidate, ...]
     every_order: bool
     trials: int
-    losses: Literal["counted", "bounded", "drawn"]
+    losses: Literal["counted", "drawn"]
     threads: int | None = None
     orderly: bool = False
     sdk: str = "java"
