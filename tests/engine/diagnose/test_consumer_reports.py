@@ -233,47 +233,6 @@ SECOND = tuple(replace(each, topic=topic) for topic in "TU" for each in (PAIR.ro
 # --- heads
 
 
-def test_a_call_that_began_after_the_look_before_is_not_hanging() -> None:
-    begun = replace(
-        Doing(),
-        end=lambda _: 5001,
-        done=lambda _: 5000,
-        pulled=lambda _: 5001,
-        consuming=1,
-        consumed_at=lambda _: -90,
-        locked_at=lambda t: t - 5,
-    )
-    assert answer(seen({("x", X): begun}, ORDERLY), "head-blocked") == "error"
-    looks = watched(PAIR, {("x", X): begun}, ORDERLY)
-    waiting = of_evidence(
-        looks[:-1],
-        lambda its: replace(
-            its,
-            queues=tuple(
-                replace(q, cached=1, min_offset=5000, consuming=0) if q.queue == X else q for q in its.queues or ()
-            ),
-        ),
-        "x",
-    )
-    assert answer(of_looks((*waiting, looks[-1])), "head-blocked") == "unknown"
-
-
-def test_a_queue_of_which_the_first_message_was_consumed_meanwhile_shows_that_the_listener_goes_on() -> None:
-    head = replace(HEAD, consumed_at=lambda _: -90)
-    new = replace(
-        Doing(),
-        end=lambda t: float(t > -5),
-        done=lambda t: float(t > -5),
-        pulled=lambda t: float(t > -5),
-        consumed_at=lambda _: -20,
-        locked_at=lambda _: -5000,
-    )
-    still = replace(new, end=lambda _: 0, done=lambda _: 0, pulled=lambda _: 0)
-    for does, expected in ((new, "warning"), (still, "unknown")):
-        found = seen({**of("x", still), ("x", owned(PAIR, "x")[1]): does, ("x", X): head}, looks=(-10, 0))
-        assert answer(found, "head-blocked") == expected
-
-
 # --- locks
 
 
@@ -314,27 +273,6 @@ def test_brokers_that_give_other_topics_at_another_look_show_different_subscript
     assert "different subscriptions" in reason(of_looks((*other, *looks[1:])), "frozen-consumer")
 
 
-def test_queues_that_others_own_are_not_those_of_a_silent_consumer() -> None:
-    looks = watched(PAIR, of("x", since(-90)), silent("x"))
-    taken = tuple(
-        replace(
-            look,
-            groups={
-                "g": replace(
-                    look.groups["g"],
-                    queues={
-                        queue: replace(state, owners=frozenset("y")) if queue == X else state
-                        for queue, state in look.groups["g"].queues.items()
-                    },
-                )
-            },
-        )
-        for look in looks
-    )
-    assert X not in finding(of_looks(taken), "frozen-consumer").queues
-    assert len(finding(of_looks(taken), "frozen-consumer").queues) == 3
-
-
 # --- lag
 
 
@@ -367,13 +305,6 @@ def test_the_evidence_of_a_slow_consumer() -> None:
     )
 
 
-def test_a_head_that_stands_since_the_look_before_and_one_that_went_back() -> None:
-    stands = replace(HEAD, done=lambda t: 109_000 + (t > -15))
-    assert answer(seen({("x", X): stands}, looks=(-30, -20, -10, 0)), "head-blocked") == "warning"
-    back = replace(HEAD, done=lambda t: 109_000 - (t > -5))
-    assert answer(seen({("x", X): back}), "head-blocked") == "in order"
-
-
 def test_only_a_message_that_was_pulled_later_shows_that_a_head_does_not_wait_for_a_thread() -> None:
     head = replace(HEAD, consumed_at=lambda _: -90)
     quiet = replace(
@@ -403,11 +334,6 @@ def test_two_consumers_had_the_lock_at_the_look_before() -> None:
     assert answer(found, "lock-lost") == "error"
 
 
-def test_one_offset_that_moved_once_shows_a_consumer_that_runs() -> None:
-    one_moves = {**of("x", since(-90)), ("x", X): Doing()}
-    assert answer(seen(one_moves, silent("x"), (-10, 0)), "frozen-consumer") == "in order"
-
-
 def test_a_queue_that_the_last_look_lacks_is_unknown() -> None:
     looks = watched(PAIR)
 
@@ -425,30 +351,6 @@ def test_a_queue_that_the_last_look_lacks_is_unknown() -> None:
 def test_a_group_of_an_unknown_kind_is_taken_for_one_of_push_consumers() -> None:
     looks = of_reports(watched(PAIR, of("x", since(-300))), partial(replace, consumer_type=None))
     assert answer(of_looks(of_groups(looks, consume_type=None)), "blocked-consumer") == "error"
-
-
-def test_the_queues_of_a_silent_consumer_need_a_known_strategy() -> None:
-    looks = of_reports(watched(PAIR, of("x", since(-90)), silent("x")), partial(replace, strategy_class=None))
-    unowned = tuple(
-        replace(
-            look,
-            groups={
-                "g": replace(
-                    look.groups["g"],
-                    queues={q: replace(state, owners=None) for q, state in look.groups["g"].queues.items()},
-                )
-            },
-        )
-        for look in looks
-    )
-    assert reason(of_looks(unowned), "frozen-consumer") == "the strategy of its consumers is unknown"
-
-
-def test_a_consumer_at_its_limit_whose_offset_went_back_catches_up() -> None:
-    back = replace(LIMITED, done=lambda t: LIMITED.done(t) - (5000 if t > -7 else 0), pulled=LIMITED.pulled)
-    found = seen({**of("x", back), **of("y", back)})
-    assert answer(found, "offset-rewound") == "warning"
-    assert answer(found, "flow-control") == "info"
 
 
 def test_offsets_may_go_back_while_a_queue_changes_hands() -> None:
