@@ -70,4 +70,13 @@ def _load(home: str, name: str) -> click.Command:
         module = import_module(f"{home}.{function}.command")
     single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
     single.command(name, cls=SingleCommand)(getattr(module, function))
-    return typer.main.get_command(single)
+    command = typer.main.get_command(single)
+    for parameter in command.params:
+        parameter._custom_shell_complete = _values  # noqa: SLF001 - Typer's own way in does not name the parameter
+    return command
+
+
+def _values(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[click.CompletionItem]:
+    from rmqlb.cli.completion import values
+
+    return values(ctx, param, incomplete)

@@ -33,6 +33,7 @@ COMMANDS = (
     "config",
     "schema",
     "explain",
+    "completion",
 )
 
 app = grouped("rmqlb", "rmqlb.cli", COMMANDS)

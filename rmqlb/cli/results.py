@@ -24,7 +24,7 @@ RESULTS = (
         "rmqlb/snapshot",
         ("fetch-routes",),
         "a snapshot of a cluster, as fetch-routes writes it and -s reads it",
-        "sources.formats.snapshot_document.SnapshotDocument",
+        "sources.formats.snapshot_file.SnapshotDocument",
         "snapshot",
     ),
     Result(
