@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
     from rmqlb.engine.size.size_group import size_group
-    from rmqlb.engine.sweep.given import sweep_failures
+    from rmqlb.engine.sweep_failures.sweep import sweep_failures
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
     from rmqlb.model.group_report import GroupReport, GroupTrials
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rmqlb.model.send_report import Attempt, SendReport
     from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
     from rmqlb.model.send_trials import TrialsReport
-    from rmqlb.model.sweep import FailureSweep
+    from rmqlb.model.sweep_failures import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
     from rmqlb.verbs.check import check
     from rmqlb.verbs.diagnose import diagnose
@@ -83,9 +83,9 @@ _HOMES = {
         "rmqlb.engine.send.simulate": "simulate_send",
         "rmqlb.engine.send.trials": "simulate_trials",
         "rmqlb.engine.size.size_group": "size_group",
-        "rmqlb.engine.sweep.given": "sweep_failures",
+        "rmqlb.engine.sweep_failures.sweep": "sweep_failures",
         "rmqlb.model.group_size": "GroupSize SizeLimits SizeQuestion",
-        "rmqlb.model.sweep": "FailureSweep",
+        "rmqlb.model.sweep_failures": "FailureSweep",
         "rmqlb.verbs.check": "check",
         "rmqlb.verbs.diagnose": "diagnose",
         "rmqlb.verbs.diff": "diff",

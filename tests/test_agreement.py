@@ -21,12 +21,11 @@ from rmqlb.cli.size_group.options import FutureIdOptions, LimitOptions, WhichSiz
 from rmqlb.cli.size_group.question import asked_of
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check.check import check_policy
-from rmqlb.engine.diagnose.diagnose import diagnose
-from rmqlb.engine.diagnose.group_looks import evidence_of
+from rmqlb.engine.diagnose.diagnose import diagnose, evidence_of
 from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.engine.group import resolve
 from rmqlb.engine.size.size_group import size_group
-from rmqlb.engine.sweep.sweep import SweepRequest, sweep_snapshot
+from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.errors import RmqlbError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, QueueState, Seen
 from rmqlb.model.group_result import GroupResult
@@ -41,7 +40,7 @@ from rmqlb.verbs.show_groups import show_consumers, show_groups
 from rmqlb.verbs.show_owners import show_owners
 from rmqlb.verbs.simulate_rebalance import simulate_rebalance
 from rmqlb.verbs.strategies import Strategies
-from rmqlb.views.diagnosis.view import diagnosis_report
+from rmqlb.views.diagnose import diagnosis_report
 from rmqlb.views.formats.people import as_plain
 from rmqlb.views.show_groups import groups_report
 from tests.engine.check.clusters import AVG_CLASS, cluster, members

@@ -13,9 +13,9 @@ from inspect import cleandoc
 from rmqlb.cli import click
 
 _FIGURES = {
-    "show-groups": "engine.fail_on_figures.of_groups.GROUPS_FIGURES",
+    "show-groups": "engine.show_groups.GROUPS_FIGURES",
     "diff": "verbs.diff.FIGURES",
-    "plan-rebalance": "engine.fail_on_figures.of_plan.PLAN_FIGURES",
+    "plan-rebalance": "engine.plan.rebalance.PLAN_FIGURES",
     "simulate-rebalance": "engine.fail_on_figures.of_simulation.GROUP_FIGURES",
     "plan-rollout": "engine.fail_on_figures.of_simulation.ROLLOUT_FIGURES",
     "size-group": "engine.fail_on_figures.of_size.SIZE_FIGURES",

@@ -64,6 +64,12 @@ RESULTS = (
         "two snapshots compared, and what explains each queue's new owners",
         "model.diff.SnapshotDiff",
     ),
+    Result(
+        "rmqlb/diff-prediction",
+        ("diff",),
+        "a stored plan or simulation compared with a snapshot",
+        "model.diff.PredictionDiff",
+    ),
     Result("rmqlb/plan", ("plan-rebalance",), "a group's owners before and after a change", "model.plan.RebalancePlan"),
     Result(
         "rmqlb/plan-of-groups",
@@ -100,7 +106,7 @@ RESULTS = (
         "rmqlb/sweep-failures",
         ("sweep-failures",),
         "every loss of consumers, brokers, hosts and zones, and the least that break a limit",
-        "model.sweep.FailureSweep",
+        "model.sweep_failures.FailureSweep",
     ),
     Result(
         "rmqlb/send",

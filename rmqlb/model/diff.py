@@ -10,6 +10,7 @@ from msgspec import Struct
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.figures import Figure
+from rmqlb.model.recording import QueueComparison
 from rmqlb.model.result import Result
 
 Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
@@ -317,4 +318,52 @@ class SnapshotDiff(Result, frozen=True):
     groups: tuple[GroupDiff, ...]
     topics: tuple[TopicDiff, ...]
     not_compared: tuple[NotCompared, ...]
+    conditions: tuple[TriedCondition, ...] = ()
+
+
+class PredictedGroup(Struct, frozen=True, rename="camel"):
+    """A group, and the owners that a plan or a simulation predicted.
+
+    Attributes:
+        group: its name.
+        kind: plan or simulation.
+        placeholders: placeholder consumer of the prediction → the client ID that came instead.
+        queues: queue by queue; the times are null.
+    """
+
+    group: str
+    kind: Literal["plan", "simulation"]
+    placeholders: Mapping[str, str]
+    queues: tuple[QueueComparison, ...]
+
+
+class PredictionSummary(Struct, frozen=True, rename="camel"):
+    """A stored prediction in numbers.
+
+    Attributes:
+        queues: the queues that it predicts.
+    """
+
+    queues: int
+    differences: Annotated[int, Figure("queues with other owners than predicted", of="queues")]
+    other_owner: Annotated[int, Figure("those of them with owners of neither before nor after", of="queues")]
+    not_yet: Annotated[int, Figure("those of them that still have owners of before", of="queues")]
+    unknown: Annotated[int, Figure("queues whose owners are unknown", of="queues")]
+
+
+class PredictionDiff(Result, frozen=True):
+    """A stored plan or simulation compared with a snapshot, to see whether it went as planned.
+
+    Attributes:
+        prediction: the file of the plan or simulation.
+        after: the snapshot.
+        summary: in numbers.
+        groups: the groups of the prediction, by name.
+        conditions: what --fail-on asked for.
+    """
+
+    prediction: str
+    after: SnapshotSide
+    summary: PredictionSummary
+    groups: tuple[PredictedGroup, ...]
     conditions: tuple[TriedCondition, ...] = ()

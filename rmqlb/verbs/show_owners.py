@@ -77,7 +77,6 @@ def show_owners(
 
 
 def _by_brokers(group: Group, source: Reader) -> tuple[tuple[BrokerAssignments, ...], tuple[Finding, ...]]:
-    """What brokers answer consumers that let them assign their queues, where they can be asked."""
     if group.seen is None or group.broadcasting or group.by_proxy or not group.asks_brokers:
         return (), ()
     routes = (*group.pulled_routes, *group.popped_routes)

@@ -10,7 +10,7 @@ from rmqlb.model.check_result import CheckResult, JudgedLimit, RuleCounts, Waive
 from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, Judgement
 from rmqlb.model.policy import GROUP, TOPIC, Bound, Unit, Waiver
 from rmqlb.model.words import counted
-from rmqlb.views.report import Audience, Cell, Column, Report, Section, rows_of
+from rmqlb.views.report import Audience, Column, Report, Section, attribute_of, numbers, rows_of
 
 _WORDS: dict[Unit, tuple[str, str]] = {
     "least": ("at least", "min"),
@@ -119,7 +119,6 @@ def _facts(result: CheckResult) -> Iterator[str]:
 
 
 def _verdict(result: CheckResult) -> str:
-    """The answer: the worst that was found, and whether it decides."""
     s = result.summary
     limits = counted(s.limits, "limit")
     if s.failed:
@@ -171,13 +170,11 @@ def _judgements(name: str, judged: Iterable[JudgedLimit], severity: Column, *mor
 
 
 def _incomplete(result: CheckResult) -> Section:
-    """What could not be judged; on a screen, unless it is asked for, where it decides."""
     section = _unless_empty(_judgements("incomplete", result.incomplete, _SEVERITY))
     return section if result.outcome == "incomplete" else replace(section, audience="scripts")
 
 
 def _waived(waived: Iterable[WaivedLimit]) -> Section:
-    """Why it failed matters less than why it may."""
     value = (replace(column, fold=2) if column.key == "allowed" else column for column in _VALUE)
     until = Column("until", "until", of=lambda one: str(one.until))
     columns = (_SEVERITY, *_WHERE, *value, replace(_WHY, fold=3), until, Column("reason", "reason", "prose"))
@@ -189,13 +186,7 @@ def _rules(rules: Iterable[RuleCounts]) -> Section:
         Column("rule", "rule"),
         Column("severity", "severity"),
         Column("about", "about"),
-        Column("names", "names", "number"),
-        Column("limits", "limits", "number"),
-        Column("passed", "passed", "number"),
-        Column("failed", "failed", "number"),
-        Column("waived", "waived", "number"),
-        Column("incomplete", "incomplete", "number"),
-        Column("n/a", "notApplicable", "number"),
+        *numbers("names limits passed failed waived incomplete notApplicable"),
     )
     return Section("rules", "rules", columns, rows_of(columns, rules), heads=1)
 
@@ -215,15 +206,7 @@ def _waivers(uses: Sequence[WaiverResult]) -> Section:
 
 
 def _summary(result: CheckResult) -> Section:
-    s = result.summary
-    rows: tuple[tuple[Cell, ...], ...] = (
-        ("outcome", result.outcome),
-        ("rules", s.rules),
-        ("limits", s.limits),
-        ("passed", s.passed),
-        ("failed", s.failed),
-        ("waived", s.waived),
-        ("incomplete", s.incomplete),
-        ("not applicable", s.not_applicable),
-    )
-    return Section("summary", "summary", (Column("", "figure"), Column("value", "value", "number")), rows)
+    counts = numbers("rules limits passed failed waived incomplete notApplicable")
+    rows = tuple((column.title, getattr(result.summary, attribute_of(column.key))) for column in counts)
+    columns = (Column("", "figure"), Column("value", "value", "number"))
+    return Section("summary", "summary", columns, (("outcome", result.outcome), *rows))

@@ -38,6 +38,7 @@ from rmqlb.views.report import (
     Section,
     about,
     labels,
+    numbers,
     rows_of,
     worst,
 )
@@ -321,10 +322,7 @@ def _consumers(plan: RebalancePlan) -> Section:
     columns = (
         Column("#", "index", "label", of=lambda c: places[c.client_id]),
         Column("consumer", "clientId"),
-        Column("before", "queuesBefore", "number"),
-        Column("after", "queuesAfter", "number"),
-        Column("gained", "gained", "number"),
-        Column("lost", "lost", "number"),
+        *numbers("queuesBefore queuesAfter gained lost"),
         Column("lag gained", "lagGained", "number", shown=known),
         Column("lag lost", "lagLost", "number", shown=known),
         Column("note", "note", of=_note),
@@ -461,11 +459,7 @@ def _comparisons(plan: RebalancePlan) -> Section:
     ranged = any(each is None or each.fewest < each.most for each in ranges)
     columns = (
         Column("strategy", "strategy"),
-        Column("moved", "moved", "number"),
-        Column("minimum", "minimumMoves", "number"),
-        Column("idle", "idle", "number"),
-        Column("unassigned", "unassigned", "number"),
-        Column("duplicate owners", "duplicateOwners", "number"),
+        *numbers("moved minimumMoves idle unassigned duplicateOwners"),
         Column("imbalance before", "imbalanceBefore", "number", of=lambda s: s.before.imbalance),
         Column("imbalance after", "imbalanceAfter", "number", of=lambda s: s.imbalance),
         Column(

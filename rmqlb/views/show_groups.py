@@ -215,7 +215,6 @@ def _groups(lines: tuple[GroupLine, ...]) -> Section:
 
 
 def _findings(lines: tuple[GroupLine, ...]) -> Section:
-    """All that was found, for those who ask for it."""
     columns = (
         Column("", "severity", "sign"),
         Column("group", "group"),

@@ -16,7 +16,19 @@ from rmqlb.model.unknown import sum_if_known
 from rmqlb.model.words import all_or_some, are, at_least, counted, have, named, of_all
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.queue_lists import fitting, lag_column, place_of, pop_facts, pop_title, severity_of
-from rmqlb.views.report import BETWEEN, QUEUE_COLUMNS, Cell, Column, Kind, Report, Rows, Section, labels, rows_of
+from rmqlb.views.report import (
+    BETWEEN,
+    QUEUE_COLUMNS,
+    Cell,
+    Column,
+    Kind,
+    Report,
+    Rows,
+    Section,
+    labels,
+    numbers,
+    rows_of,
+)
 
 _ROOM = 24
 _ROOM_OF_MISMATCHES = 8
@@ -424,12 +436,7 @@ def _strategy(report: OwnersReport) -> str:
 
 def _pop_report(report: OwnersReport) -> Report:
     section = _pop_section(report)
-    columns = (
-        *QUEUE_COLUMNS,
-        Column("broker offset", "brokerOffset", "number"),
-        Column("consumer offset", "consumerOffset", "number"),
-        Column("lag", "lag", "number"),
-    )
+    columns = (*QUEUE_COLUMNS, *numbers("brokerOffset consumerOffset lag"))
     offsets = Section("offsets", "offsets", columns, rows_of(columns, report.offsets), heads=3)
     shown = (offsets,) if report.hidden else (section, offsets)
     tables = (offsets, section) if report.hidden else (section, *((offsets,) if report.offsets else ()))

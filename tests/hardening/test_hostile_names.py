@@ -26,7 +26,7 @@ from rmqlb.model.stage import stage_report
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml, envelope
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.pipeline_view import pipeline_report
-from rmqlb.views.record.view import recording_report
+from rmqlb.views.record import recording_report
 from rmqlb.views.report import FORMATS
 from tests.cli.run import ROOT, Ran, command, environment, run
 from tests.hardening import walk

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.randomness import Draws
 from rmqlb.engine.rebalance.simulate import simulate_group
-from rmqlb.engine.record.follow import Follower
-from rmqlb.engine.record.look import look_of
+from rmqlb.engine.record.follow import Follower, look_of
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.group_report import GroupReport
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
@@ -24,7 +23,7 @@ from rmqlb.model.recording import Recording
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted
 from rmqlb.sources.opening import Access, open_source
 from rmqlb.views.formats.machine import as_json, envelope
-from rmqlb.views.record.view import recording_report
+from rmqlb.views.record import recording_report
 from tests.support.make_examples import EXAMPLES
 
 GROUP, JOINS = "order-svc", "192.0.2.2@inst3"

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.group import Group, all_groups, assumption, gaps
-from rmqlb.engine.overview.consumers import consumers_of
-from rmqlb.engine.overview.groups import overview
+from rmqlb.engine.show_groups import consumers_of, overview
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.snapshot import Unread
 from rmqlb.views.report import Report, Rows

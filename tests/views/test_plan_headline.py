@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.plan.placeholders import over_places
-from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.plan.rebalance import Side, over_places, plan_rebalance
 from rmqlb.model.group import States
 from rmqlb.model.plan import MovedRange, ObservedOwners
 from rmqlb.views.plan_rebalance import headline, plan_report

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.overview.groups import overview
+from rmqlb.engine.show_groups import overview
 from rmqlb.model.diagnosis import group_finding
 from rmqlb.model.finding import Finding
 from rmqlb.model.groups import STATUSES, GroupLine, Overview

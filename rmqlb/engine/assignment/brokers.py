@@ -38,24 +38,19 @@ _LMQ_PREFIX = "%LMQ%"
 
 
 class AskedBroker(Struct, frozen=True):
-    """What a broker answers from.
+    """What a broker answers from."""
 
-    Attributes:
-        broker_name: its name.
-        client_ids: the group's consumers that are connected to it, in any order, one entry per connection; None when it
-            does not know the group.
-        mode: the mode that it has for topic and group (`GET_ALL_MESSAGE_REQUEST_MODE`), or its
-            `defaultMessageRequestMode` where it has none.
-        pop_share_queue_num: POP, of how many further consumers a consumer reads the queues; 0 or less: of all. Brokers
-            have -1 where nothing is set for topic and group (`defaultPopShareQueueNum`).
-        balances: `serverLoadBalancerEnable`; a broker that does not balance gives each consumer every queue.
-    """
-
-    broker_name: str
+    broker_name: str  # its name
+    # the group's consumers that are connected to it, in any order, one entry per connection; None when it does not know
+    # the group
     client_ids: tuple[str, ...] | None
+    # the mode that it has for topic and group (`GET_ALL_MESSAGE_REQUEST_MODE`), or its `defaultMessageRequestMode`
+    # where it has none
     mode: RequestMode = "PULL"
+    # POP, of how many further consumers a consumer reads the queues; 0 or less: of all. Brokers have -1 where nothing
+    # is set for topic and group (`defaultPopShareQueueNum`)
     pop_share_queue_num: int = DEFAULT_SHARE
-    balances: bool = True
+    balances: bool = True  # `serverLoadBalancerEnable`; a broker that does not balance gives each consumer every queue
 
 
 def assign_pop(

@@ -390,19 +390,13 @@ def without_lock(
 
 
 class GroupSdks(Struct, frozen=True):
-    """A group's client libraries, by name.
+    """A group's client libraries, by name."""
 
-    Attributes:
-        usual: of most consumers, and so of those to come.
-        sdk_of: client id → its own, where it is another one.
-        assumed: the client ids whose library is not known, or of which no rules are: these are the nearest ones.
-        findings: which libraries that are named have the rules of another one.
-    """
-
-    usual: str = JAVA.name
-    sdk_of: Mapping[str, str] = field(default_factory=dict)
+    usual: str = JAVA.name  # of most consumers, and so of those to come
+    sdk_of: Mapping[str, str] = field(default_factory=dict)  # client id → its own, where it is another one
+    # the client ids whose library is not known, or of which no rules are: these are the nearest ones
     assumed: frozenset[str] = frozenset()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()  # which libraries that are named have the rules of another one
 
     def numbers(self, client_ids: Iterable[str]) -> Counter[str]:
         """Library → how many of these consumers run it."""

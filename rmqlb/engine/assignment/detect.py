@@ -166,7 +166,6 @@ def _outer(strategy: str) -> str:
 
 
 def _others(reported: Mapping[str, str]) -> tuple[str, ...]:
-    """The consumers that run another strategy than most of them."""
     usual = Counter(reported.values()).most_common(1)[0][0]
     return tuple(client_id for client_id, name in reported.items() if name != usual)
 

@@ -130,7 +130,6 @@ def owners_of_group(
 
 
 def _answered(group: Group, strategies: Sequence[str], *, named: bool) -> list[str]:
-    """The strategies under which a consumer gets an answer (raises Unknown where a named one gets none)."""
     if named:
         for each in strategies:
             group.must_be_answered(group.under_all(each))
@@ -142,7 +141,6 @@ def _answered(group: Group, strategies: Sequence[str], *, named: bool) -> list[s
 def _popped(
     group: Group, strategy: str | None, pop_share: int | None
 ) -> tuple[tuple[PopTopic, ...], tuple[Finding, ...]]:
-    """Who may read what of the topics that are consumed by POP, and the findings about it."""
     routes = group.popped_routes
     if not routes:
         return (), ()
@@ -161,7 +159,6 @@ def _hidden(group: Group) -> Literal["certain", "likely"] | None:
 
 
 def _offsets(group: Group) -> tuple[QueueOffsets, ...]:
-    """How far a group behind a Proxy has read the queues of its topics."""
     queues = [queue for route in group.popped_routes for queue in route.subscribe_queues()] if group.by_proxy else []
     states = ((queue, group.states.get(queue, QueueState())) for queue in queues)
     return tuple(

@@ -96,7 +96,7 @@ def _judgement(rule: Rule, name: str, limit: Limit, measured: Measured) -> Judge
 def _of_group(limit: Limit, facts: Group) -> Measured:
     try:
         if limit.name == FORBIDDEN:
-            from rmqlb.engine.check.forbidden import forbidden_findings
+            from rmqlb.engine.check.policy_limits import forbidden_findings
 
             return forbidden_findings(limit, facts)
         return GROUP_MEASURES[limit.name](facts)

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.sweep.given import sweep_failures
+from rmqlb.engine.sweep_failures.sweep import sweep_failures
 from rmqlb.errors import DataError
 from rmqlb.model.route import LOGICAL_PREFIX, BrokerData, TopicRouteData
-from rmqlb.model.sweep import FailureSweep, Loss, LossKind, Worst
+from rmqlb.model.sweep_failures import FailureSweep, Loss, LossKind, Worst
 from rmqlb.pipeline.groups.running_groups import Row, RunningGroup, each_group, with_left_out
 from rmqlb.pipeline.schemas import BROKEN_LIMITS, GROUP, WORST_LOSSES, Table, struct
 from rmqlb.pipeline.spark.progress import Count

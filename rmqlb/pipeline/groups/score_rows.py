@@ -106,7 +106,7 @@ def _members(loads: DataFrame) -> DataFrame:
 
 
 def _usual_sdk() -> Column:
-    """As `engine.assignment.group_sdks.usual_sdk`: the library of most consumers, the first of equals."""
+    """As `engine.assignment.consumers.usual_sdk`: the library of most consumers, the first of equals."""
     numbers = (
         fn.struct(fn.count_if(fn.col("sdk") == name), fn.lit(-place), fn.lit(name).alias("name"))
         for place, name in enumerate(SDKS)

@@ -2,7 +2,7 @@
 
 A newer minor version only adds keys, which are passed over; a newer major version is refused. Everything but the
 format's name, a topic's route and a group's name may be left out: what is absent is unknown. A time without a zone is
-UTC, as all times are. `snapshot_document.py` says what each key means.
+UTC, as all times are. The Structs below describe each key.
 """
 
 from __future__ import annotations

@@ -219,8 +219,8 @@ def _table(section: Section, labels: Mapping[str, str], *, is_narrow: bool = Fal
         collapse_padding=is_tight,
     )
     for column in section.columns:
-        justify = "right" if column.kind in RIGHT else "left"
-        table.add_column(Text(_title(column, is_narrow)), justify=justify, overflow="fold")
+        title = Text(_title(column, is_narrow))
+        table.add_column(title, justify="right" if column.kind in RIGHT else "left", overflow="fold")
     is_parted = section.columns[0].quiet
     for at, row in enumerate(section.rows):
         cells = (

@@ -47,7 +47,7 @@ def test_the_share_that_is_given_goes_before_that_of_brokers_and_without_either_
     (finding,) = pop_findings([unknown], "g")
     assert (finding.code, finding.message) == (
         "assumed-pop-share",
-        "popShareQueueNum of T is not known: the default of brokers, -1, is assumed",
+        "popShareQueueNum of T is not known; the default -1 is assumed",
     )
     assert list(pop_findings([one(seen)], "g")) == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from rmqlb.engine.check.check import check_policy
-from rmqlb.engine.diagnose.rules import RULES
+from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.model.check_result import check_result
 from rmqlb.model.checking import Judgement
 from rmqlb.model.diagnosis import CODES

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-from rmqlb.engine.diagnose.rules import RULES
+from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.model.diagnosis import Diagnosis, Explains, GroupFinding
 from rmqlb.model.finding import INFO, WARNING
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGroup, ProxyView, Seen
