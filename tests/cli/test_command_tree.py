@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 from collections import Counter
@@ -157,27 +156,6 @@ def test_the_formats_offered_are_those_that_the_command_takes(name: str, monkeyp
         if ran.code != ExitCode.USAGE:
             taken.add(each)
     assert set(known_values(name, "--output", "FORMAT", option.help)) <= taken | {"jsonl", "prometheus"}
-
-
-MAKERS = ("Section", "_judgements")
-
-
-def sections_in_views() -> set[str]:
-    """The first argument of every `Section(…)`, and of the function that makes three of them alike."""
-    found: set[str] = set()
-    for path in (ROOT / "rmqlb" / "views").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MAKERS:
-                name = node.args[0] if node.args else None
-                if isinstance(name, ast.Constant) and isinstance(name.value, str):
-                    found.add(name.value)
-    return found
-
-
-def test_the_sections_offered_are_those_that_views_make() -> None:
-    assert {name for names in SECTIONS.values() for name in names} == sections_in_views(), (
-        "rmqlb/cli/common/sections.py lists them"
-    )
 
 
 @every_case("name", [name for name in BASIC if name in SECTIONS])
