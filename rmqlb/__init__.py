@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from rmqlb.engine.allocate.conformance import check_strategy
     from rmqlb.engine.assignment.assign import Members
     from rmqlb.engine.assignment.brokers import assign_pop
-    from rmqlb.engine.rebalance.simulate import simulate_group
-    from rmqlb.engine.rebalance.trials import simulate_group_trials
+    from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
     from rmqlb.engine.receive.how_many import receives_within
     from rmqlb.engine.receive.simulate import simulate_receive
     from rmqlb.engine.send.fault import MQFaultStrategy
@@ -27,12 +26,10 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
-    from rmqlb.engine.size.size_group import size_group
+    from rmqlb.engine.size_group.size_group import size_group
     from rmqlb.engine.sweep_failures.sweep import sweep_failures
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
-    from rmqlb.model.group_report import GroupReport, GroupTrials
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
-    from rmqlb.model.group_size import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.message_queue import MessageQueue
     from rmqlb.model.receive_report import ReceiveReport, TargetWait
     from rmqlb.model.receive_scenario import Crash, QueueRate, ReceiveScenario
@@ -40,6 +37,8 @@ if TYPE_CHECKING:
     from rmqlb.model.send_report import Attempt, SendReport
     from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
     from rmqlb.model.send_trials import TrialsReport
+    from rmqlb.model.simulate_rebalance import GroupTrials, RebalanceResult
+    from rmqlb.model.size_group import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.sweep_failures import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
     from rmqlb.verbs.check import check
@@ -64,7 +63,7 @@ _HOMES = {
         "rmqlb.model.route": "BrokerData QueueData TopicRouteData",
         "rmqlb.model.group_scenario": "Event GroupScenario Timers",
         "rmqlb.model.send_scenario": "Failure Latency Moment Reaction SendScenario",
-        "rmqlb.model.group_report": "GroupReport GroupTrials",
+        "rmqlb.model.simulate_rebalance": "GroupTrials RebalanceResult",
         "rmqlb.engine.send.selectors": "JavaRandom select_by_hash select_by_machine_room select_by_random",
         "rmqlb.engine.send.fault": "MQFaultStrategy",
         "rmqlb.engine.assignment.assign": "Members",
@@ -76,15 +75,14 @@ _HOMES = {
         "rmqlb.engine.allocate": "allocate allocate_for",
         "rmqlb.engine.allocate.conformance": "check_strategy",
         "rmqlb.sources.formats.from_documents": "parse_route",
-        "rmqlb.engine.rebalance.simulate": "simulate_group",
-        "rmqlb.engine.rebalance.trials": "simulate_group_trials",
+        "rmqlb.engine.rebalance.simulate": "simulate_group simulate_group_trials",
         "rmqlb.engine.receive.how_many": "receives_within",
         "rmqlb.engine.receive.simulate": "simulate_receive",
         "rmqlb.engine.send.simulate": "simulate_send",
         "rmqlb.engine.send.trials": "simulate_trials",
-        "rmqlb.engine.size.size_group": "size_group",
+        "rmqlb.engine.size_group.size_group": "size_group",
         "rmqlb.engine.sweep_failures.sweep": "sweep_failures",
-        "rmqlb.model.group_size": "GroupSize SizeLimits SizeQuestion",
+        "rmqlb.model.size_group": "GroupSize SizeLimits SizeQuestion",
         "rmqlb.model.sweep_failures": "FailureSweep",
         "rmqlb.verbs.check": "check",
         "rmqlb.verbs.diagnose": "diagnose",
@@ -110,7 +108,6 @@ __all__ = [
     "Event",
     "Failure",
     "FailureSweep",
-    "GroupReport",
     "GroupScenario",
     "GroupSize",
     "GroupTrials",
@@ -124,6 +121,7 @@ __all__ = [
     "QueueData",
     "QueueRate",
     "Reaction",
+    "RebalanceResult",
     "ReceiveReport",
     "ReceiveScenario",
     "RmqlbError",

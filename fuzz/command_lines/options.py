@@ -15,7 +15,7 @@ from msgspec import Struct
 from fuzz.command_lines.snapshots import Made, earlier
 from rmqlb.cli.completion import known_values
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.verbs.group_simulation.parse_events import VERBS
+from rmqlb.verbs.rebalance_events import VERBS
 from tools.manual.tree import CommandPage, OptionPage
 
 RECORDING = Path(__file__).parent.parent.parent / "examples" / "recording.json"

@@ -8,7 +8,7 @@ from datetime import date
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.model.group_size import SizeLimits
+from rmqlb.model.size_group import SizeLimits
 from rmqlb.pipeline.producers.send_rows import SendSchedule
 from rmqlb.pipeline.row_filter import RowFilter
 

@@ -13,9 +13,9 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.size.size_group import size_group
-from rmqlb.model.group_size import SizeLimits, SizeQuestion
+from rmqlb.engine.size_group.size_group import size_group
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.size_group import SizeLimits, SizeQuestion
 from rmqlb.pipeline.groups.group_losses import SWEPT, swept_rows, write_losses
 from rmqlb.pipeline.groups.group_sizes import size_rows, sizes
 from rmqlb.pipeline.groups.running_groups import ADDRESSES, _rows, running_groups

@@ -21,7 +21,7 @@ from rmqlb.cli.pipeline.options import (
 from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.errors import UsageError
-from rmqlb.model.group_size import MOST_ID_TRIALS, MOST_SIZE, SizeLimits
+from rmqlb.model.size_group import MOST_ID_TRIALS, MOST_SIZE, SizeLimits
 from rmqlb.model.snapshot import close_names
 from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC, USUAL_SIZE, PipelinePlan
 from rmqlb.pipeline.producers.send_rows import DIES, LOAD, SendSchedule, check_schedule

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame
 from rmqlb.engine.allocate.rules import BY_PLACE
 from rmqlb.engine.allocate.sdks import JAVA
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.size.size_group import size_group
-from rmqlb.model.group_size import MOST_SIZE, GroupSize, SizeLimits, SizeQuestion
+from rmqlb.engine.size_group.size_group import size_group
 from rmqlb.model.route import PERM_READ, PERM_WRITE, QueueData, TopicRouteData
+from rmqlb.model.size_group import MOST_SIZE, GroupSize, SizeLimits, SizeQuestion
 from rmqlb.pipeline.groups.running_groups import Row, RunningGroup, each_group, running_groups, with_left_out
 from rmqlb.pipeline.schemas import SIZES
 from rmqlb.pipeline.spark.progress import Count
