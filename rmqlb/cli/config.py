@@ -1,21 +1,26 @@
-"""`rmqlb config show`."""
+"""`rmqlb config show`: what the options are when nothing names them."""
 
 import os
 
+from msgspec.structs import replace
+
 from rmqlb.cli.click import get_current_context
+from rmqlb.cli.command_tree import grouped
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import check_value, resolve_options
 from rmqlb.model.configuration import ActiveContext, Setting
 from rmqlb.model.finding import info
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.sources.source_text import shown_source
+from rmqlb.views.config_view import config_report
 
 _SECRETS = {"password": "RMQLB_PASSWORD", "secret-key": "RMQLB_SECRET_KEY", "security-token": "RMQLB_SECURITY_TOKEN"}
 _IS_SET = "(set)"
 
 
 @command
-def show(source: SourceOptions, output: OutputOptions) -> None:
+def show_settings(source: SourceOptions, output: OutputOptions) -> None:
     """Show each setting as a command would use it, and what set it; of a secret only that it is set, or where it is.
 
     Examples:
@@ -25,8 +30,6 @@ def show(source: SourceOptions, output: OutputOptions) -> None:
 
     Exit codes: 0 done, 2 usage.
     """
-    from rmqlb.views.config_view import config_report
-
     terminal = Terminal("config show", output)
     settled = resolve_options(get_current_context())
     for setting in settled.settings.values():  # refused here as elsewhere; a source is shown, not looked at
@@ -46,10 +49,6 @@ def _as_shown(setting: Setting) -> Setting:
     """The setting; a source that holds a password, which every other command refuses, without it."""
     if setting.key != "source" or setting.value is None:
         return setting
-    from msgspec.structs import replace
-
-    from rmqlb.sources.source_text import shown_source
-
     return replace(setting, value=shown_source(str(setting.value)))
 
 
@@ -60,3 +59,15 @@ def _secrets(context: ActiveContext | None) -> list[Setting]:
     return found + [
         Setting(key, _IS_SET, "environment", variable) for key, variable in _SECRETS.items() if os.environ.get(variable)
     ]
+
+
+app = grouped("config", {"show": show_settings})
+
+
+@app.callback()
+def config() -> None:
+    """Look at the settings, and at the file and variables they come from.
+
+    A setting comes from the first that has it: flag, environment (RMQLB_…), the context in force,
+    $XDG_CONFIG_HOME/rmqlb/config.yaml (else ~/.config/rmqlb/config.yaml), default.
+    """
