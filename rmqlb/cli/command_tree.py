@@ -72,12 +72,11 @@ def _load(name: str, place: str | Callable[..., None]) -> click.Command:
         module = import_module(place)
         if hasattr(module, "app"):
             return typer.main.get_command(module.app)
-        function = name.replace("-", "_")
-        if not hasattr(module, function):
-            module = import_module(f"{place}.command")
-        place = getattr(module, function)
+        function: Callable[..., None] = getattr(module, name.replace("-", "_"))
+    else:
+        function = place
     single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
-    single.command(name, cls=SingleCommand)(place)
+    single.command(name, cls=SingleCommand)(function)
     command = typer.main.get_command(single)
     for parameter in command.params:
         parameter._custom_shell_complete = _values  # noqa: SLF001 - Typer's own way in does not name the parameter
