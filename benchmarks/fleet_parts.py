@@ -243,8 +243,8 @@ class Parts:
 
     def _fleet(self, queues: int, *, observed: bool, days: int = 1) -> str:
         """The folder of a generated fleet; the fleet of an earlier run is taken as it is."""
-        from rmqlb.pipeline.synthetic.generate import generate
-        from rmqlb.pipeline.synthetic.shape import FleetShape
+        from tests.support.synthetic.generate import generate
+        from tests.support.synthetic.shape import FleetShape
 
         name = f"fleet-{queues}-{days}-{'observed' if observed else 'plain'}"
         folder = os.path.join(self.folder, name)

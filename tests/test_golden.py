@@ -45,7 +45,6 @@ BASIC = {
     "schema": "schema",
     "explain": "explain no-master",
     # Without damaged files: how large a gzip file is, zlib decides.
-    "pipeline-generate": "pipeline generate dumps --groups 4 --days 2 --layout json",
 }
 CONTEXTS = """\
 context: saved
@@ -199,7 +198,7 @@ CASES = {f"{name}.{fmt}": f"{command} -o {fmt}" for name, command in BASIC.items
     "check-policy": "check --print-policy",
     "help-check": "check --help",
     "schema-of-the-error": "schema rmqlb/error",
-    "schema-keys": "schema pipeline generate -o markdown",
+    "schema-keys": "schema pipeline run -o markdown",
     "explain-exit-code": "explain 3",
     "explain-narrow": "explain topic-not-found -o table",
     "explain-unknown": "explain shared-id",

@@ -49,6 +49,8 @@ RECORDED = recorded()
 
 @each_single_command
 def test_there_is_a_transcript_in_every_format(command: CommandPage) -> None:
+    if command.path[0] == "pipeline" and command.name != "run":
+        return  # they print the same result
     (output,) = (option for option in command.options if "--output" in option.names)
     formats = set(value_of(command, output).words)
     assert len(formats) >= 3

@@ -46,6 +46,10 @@ class CommandTree(WithHelpPage, BoundedGroup):
         return super().resolve_command(ctx, args)
 
 
+class PlainCommands(WithHelpPage, BoundedGroup):
+    """The commands of one file, in their order there."""
+
+
 def grouped(name: str, home: str, names: tuple[str, ...]) -> typer.Typer:
     """An app with these commands of a package; it still needs a callback."""
     return typer.Typer(

@@ -9,12 +9,12 @@ from __future__ import annotations
 import inspect
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,7 +59,7 @@ class Snapshots(Row, frozen=True):
         groups: consumer groups.
         brokers: broker names in the routes.
         unread: parts of the cluster that the snapshot could not read.
-        broker_addresses: addresses of the masters; two snapshots of one cluster share some.
+        broker_addresses: addresses of its brokers; two snapshots of one cluster share some.
         version: the version of rmqlb that read it.
         document: the snapshot without its groups, as `fetch-routes` writes it.
     """
@@ -146,6 +146,7 @@ class Queues(Row, frozen=True):
     """A queue as the cluster reports it for a group.
 
     Attributes:
+        snapshot: the snapshot that shows it.
         group: the group.
         topic: the queue's topic.
         broker_name: its broker.
@@ -157,6 +158,7 @@ class Queues(Row, frozen=True):
         last_timestamp: when the last consumed message was stored, in milliseconds since 1970.
     """
 
+    snapshot: str
     group: str
     topic: str
     broker_name: str
@@ -293,19 +295,19 @@ class Findings(Row, frozen=True):
     code: str
     severity: Literal["error", "warning", "info"]
     message: str
-    queues: int
-    consumers: tuple[str, ...]
-    evidence: tuple[str, ...]
-    consequence: str
-    remedy: str
-    rule: str | None
-    verdict: Literal["failed", "waived", "incomplete"] | None
-    value: str | None
-    bound: str | None
-    waived_until: date | None
-    waived_by: str | None
-    waived_reason: str | None
-    command: str | None
+    queues: int = 0
+    consumers: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    consequence: str = ""
+    remedy: str = ""
+    rule: str | None = None
+    verdict: Literal["failed", "waived", "incomplete"] | None = None
+    value: str | None = None
+    bound: str | None = None
+    waived_until: date | None = None
+    waived_by: str | None = None
+    waived_reason: str | None = None
+    command: str | None = None
 
 
 class WhatIf(Row, frozen=True):
@@ -460,6 +462,35 @@ def arrow_schema(table: type[Struct]) -> pa.Schema:
     return pa.schema([(column, _arrow(hints[encoded[column]])) for column in columns(table)])
 
 
+def union_ddl(tables: tuple[type[Row], ...]) -> str:
+    """A schema with a struct for each table, of which every row has one."""
+    return ", ".join(f"`{name(table)}` struct<{_fields(table)}>" for table in tables)
+
+
+def union_batch(tables: tuple[type[Row], ...], rows: Sequence[Row]) -> pa.RecordBatch:
+    """Rows of one table, at least one, as a batch of the `union_ddl` of these tables."""
+    import pyarrow as pa
+
+    own = type(rows[0])
+    columns_: list[pa.Array] = []
+    for table in tables:
+        kind = pa.struct(list(arrow_schema(table)))
+        if table is own:
+            encoded = dict(zip(own.__struct_encode_fields__, own.__struct_fields__, strict=True))
+            arrays = [pa.array(_values(rows, encoded[field.name]), field.type) for field in kind]
+            columns_.append(pa.StructArray.from_arrays(arrays, fields=list(kind)))
+        else:
+            columns_.append(pa.nulls(len(rows), kind))
+    return pa.RecordBatch.from_arrays(columns_, [name(table) for table in tables])
+
+
+def _values(rows: Sequence[Row], field: str) -> list[Any]:
+    values = [getattr(row, field) for row in rows]
+    some = next((value for value in values if value), None)
+    is_nested = isinstance(some, Struct) or (isinstance(some, tuple) and isinstance(some[0], Struct))
+    return to_builtins(values, builtin_types=(date, datetime)) if is_nested else values
+
+
 def documentation() -> str:
     """All tables and columns as Markdown."""
     return "\n".join(line for table in TABLES for line in _documented(table))
@@ -480,6 +511,10 @@ def _meanings(table: type[Struct]) -> dict[str, str]:
     return {field: " ".join(meaning.split()) for field, meaning in zip(parts[::2], parts[1::2], strict=True)}
 
 
+def _fields(table: type[Struct]) -> str:
+    return ", ".join(f"`{column}`: {kind}" for column, kind in columns(table).items())
+
+
 def _required(hint: Any) -> Any:
     """The type without None, a Literal as the type of its values, a tuple as `(tuple, its element)`."""
     if get_origin(hint) in (Union, types.UnionType):
@@ -495,8 +530,7 @@ def _spark(hint: Any) -> str:
         return f"array<{_spark(get_args(kind)[0])}>"
     if kind in _SPARK:
         return _SPARK[kind]
-    fields = ", ".join(f"`{column}`: {text}" for column, text in columns(kind).items())
-    return f"struct<{fields}>"
+    return f"struct<{_fields(kind)}>"
 
 
 def _arrow(hint: Any) -> Any:

@@ -269,7 +269,7 @@ SPELLING = [
     plan(
         "-o jsonl --section queues", USAGE, "--section chooses tables, and -o jsonl shows none", "leave one of them out"
     ),
-    Bad("pipeline genrate x", USAGE, "no such command 'genrate'", "did you mean generate?"),
+    Bad("pipeline ingst x", USAGE, "no such command 'ingst'", "did you mean ingest?"),
     Bad("frobnicate", USAGE, "no such command 'frobnicate'", "see rmqlb --help"),
     Bad(
         "fetch-routes -s EXAMPLE --group ordersvc",

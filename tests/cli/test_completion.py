@@ -96,7 +96,7 @@ def test_values_are_offered_by_how_they_begin(shell: str, home: Path) -> None:
         "rmqlb simulate-send --latency-fault o": {"on", "off"},
         "rmqlb plan-rebalance --section qu": {"queues"},
         "rmqlb plan-rebalance -s x --group y plan": set(),
-        "rmqlb pipeline w": {"what-if"},
+        "rmqlb pipeline j": {"judge"},
         "rmqlb plan-rebalance --add ": set(),
         "rmqlb context use ": {"prod", "staging"},
         "rmqlb show-route --context p": {"prod"},
@@ -118,8 +118,6 @@ def test_a_value_behind_an_equals_sign_is_offered(shell: str, home: Path) -> Non
         ("simulate-rebalance --timer heartbeat=", None),
         ("simulate-rebalance --timer=heartbeat=", None),
         ("simulate-rebalance --timer heartb", "simulate-rebalance --timer heartbeat="),
-        ("pipeline run --only cluster=", None),
-        ("pipeline run --only cluster=con", None),
         ("pipeline run --master spark:", None),
         ("show-route --map-address a:", None),
         ("fetch-routes --to=con", "fetch-routes --to=config/"),
@@ -150,7 +148,7 @@ def test_files_are_offered_where_a_file_goes(shell: str, home: Path) -> None:
     if shell == "bash":
         assert "-s|--source|--password-file" in (ROOT / "completions" / "rmqlb.bash").read_text()
         return  # readline adds them by itself: compopt -o default
-    answer, folders = offered(shell, ["rmqlb show-route -s clus", "rmqlb pipeline score -w c"], home)
+    answer, folders = offered(shell, ["rmqlb show-route -s clus", "rmqlb pipeline judge -w c"], home)
     assert answer == {"cluster.json"}
     assert {name.rstrip("/") for name in folders} == {"config"}
 

@@ -6,7 +6,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
-from rmqlb.pipeline.spark.settings import parse_conf
+from rmqlb.pipeline.spark import parse_conf
 from rmqlb.sources.native.address_map import parse_address_map
 from tests.support.mismatches import every_case
 from tools.manual.tree import CommandPage, OptionPage, command_tree

@@ -66,8 +66,8 @@ def test_the_table_has_every_setting() -> None:
 def test_an_option_of_the_pipeline_goes_before_its_variable(desk: Desk, name: str) -> None:
     (desk.project / "w").mkdir()
     more = () if name == "RMQLB_WAREHOUSE" else ("-w", "w")
-    of_variable = run("pipeline", "score", *more, env={name: "of-the-variable"})
-    of_line = run("pipeline", "score", *more, OF_THE_PIPELINE[name], "of-the-line", env={name: "of-the-variable"})
+    of_variable = run("pipeline", "judge", *more, env={name: "of-the-variable"})
+    of_line = run("pipeline", "judge", *more, OF_THE_PIPELINE[name], "of-the-line", env={name: "of-the-variable"})
     assert (of_variable.stderr.count("of-the-variable"), of_line.stderr.count("of-the-line")) == (1, 1)
     assert "of-the-variable" not in of_line.stderr
 

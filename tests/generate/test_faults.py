@@ -9,12 +9,12 @@ import pytest
 
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.synthetic.draw import Fault, draw_cluster
-from rmqlb.pipeline.synthetic.generate import generate
-from rmqlb.pipeline.synthetic.shape import FleetShape
-from tests.generate.faults import FAULTS, put_faults
-from tests.generate.reading import good, moves_of
 from tests.support.mismatches import every_case
+from tests.support.synthetic.draw import Fault, draw_cluster
+from tests.support.synthetic.faults import FAULTS, put_faults
+from tests.support.synthetic.generate import generate
+from tests.support.synthetic.reading import good, moves_of
+from tests.support.synthetic.shape import FleetShape
 
 SHAPE = FleetShape(seed=3, groups=120, topics=40, days=2, churn=0)
 Seen = tuple[ClusterSnapshot, ConsumerGroup]

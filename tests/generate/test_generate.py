@@ -15,17 +15,17 @@ import pytest
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.pop_and_proxy import popped_topics
 from rmqlb.errors import DocumentError, UsageError
-from rmqlb.model.fleet import FleetSummary
 from rmqlb.model.group import RETRY_PREFIX
 from rmqlb.model.java import sort_key
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.pipeline.synthetic.files import Damage, FleetFiles
-from rmqlb.pipeline.synthetic.generate import generate
-from rmqlb.pipeline.synthetic.shape import FleetShape
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.report import Report
-from tests.generate.reading import files, good, moves_of, read
 from tests.support.mismatches import every_case
+from tests.support.synthetic.files import Damage, FleetFiles
+from tests.support.synthetic.generate import generate
+from tests.support.synthetic.reading import files, good, moves_of, read
+from tests.support.synthetic.shape import FleetShape
+from tests.support.synthetic.summary import FleetSummary
 
 FEW = FleetShape(seed=7, groups=60, topics=24, days=4, odd_names=0.5, churn=0.5, faults=0.5)
 

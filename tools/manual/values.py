@@ -14,7 +14,6 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.cli.common.sections import sections_of
-from rmqlb.cli.pipeline.options import LOSS_LIMITS
 from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES
@@ -60,6 +59,7 @@ _FORMATS: Mapping[str, tuple[str, ...]] = {
     ),
     **dict.fromkeys(("show-groups", "show-owners", "diagnose"), (*FORMATS, "jsonl", "prometheus")),
     "check": (*FORMATS, "junit", "sarif", "prometheus"),
+    **dict.fromkeys((f"pipeline {name}" for name in ("run", "ingest", "judge", "report")), (*FORMATS, "prometheus")),
 }
 """Those that are not the common ones."""
 _FIGURES: Mapping[str, tuple[str, ...]] = {
@@ -84,9 +84,7 @@ _BY_METAVAR: Mapping[str, Value] = {
     "VERSION": Value("words", tuple(".".join(map(str, profile.since)) for profile in PROFILES)),
     "'VERB WHO@TIME'": Value("beginnings", tuple(f"{verb} " for verb in VERBS)),
     "NAME=TIME": Value("beginnings", tuple(f"{name}=" for name in TIMER_NAMES)),
-    "LIMIT=N": Value("beginnings", tuple(f"{name}=" for name in LOSS_LIMITS)),
-    "KEY=GLOB": Value("beginnings", ("cluster=", "group=", "topic=", "date=")),
-    "URL": Value("words", ("local[*]", "spark://", "sc://", "yarn", "k8s://")),
+    "URL": Value("words", ("local[*]", "spark://", "yarn", "k8s://")),
     "TYPE": Value("words", MESSAGE_TYPES),
     "DIR": Value("folders"),
     "DIR|URI": Value("folders"),
@@ -119,6 +117,7 @@ ONLY_THE_USER_KNOWS = frozenset(
             "MS,MS,…",
             "SIZE",
             "YYYY-MM-DD",
+            "DAYS",
             "USER",
             "KEY",
             "SHARE",

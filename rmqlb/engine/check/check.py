@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date
+from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
@@ -29,6 +30,7 @@ def check_policy(
     # what the members' strategy objects were constructed with; None is RocketMQ's defaults
     settings: Settings | None = None,
     fail_from: Severity = ERROR,  # the lowest severity that decides the report's outcome
+    cluster: str | None = None,  # its name in a fleet, by which waivers are chosen; without it those for clusters wait
     progress: Progress = no_progress,
 ) -> CheckReport:
     """What each limit of the policy comes to."""
@@ -36,7 +38,8 @@ def check_policy(
     judgements: list[Judgement] = []
     for rule in policy.rules:
         judgements += _judgements(rule, snapshot, missing, settings or Settings(), progress)
-    waived, uses = waive(judgements, policy.waivers, today)
+    waivers = [each for each in policy.waivers if each.cluster is None or fnmatchcase(cluster or "", each.cluster)]
+    waived, uses = waive(judgements, waivers, today)
     return CheckReport(policy, today, waived, uses, tuple(waiver_findings(uses)), fail_from)
 
 

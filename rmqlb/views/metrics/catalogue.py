@@ -107,6 +107,10 @@ DIAGNOSIS_OUTCOME = Metric(
 )
 UNDECIDED_RULES = Metric("diagnosis_undecided_rules", "Rules of the diagnosis that could not be decided", _GROUP)
 
+FLEET_NIGHT = Metric("fleet_night_timestamp_seconds", "The fleet's last night, in seconds since 1970", (), "seconds")
+FLEET = Metric("fleet", "Figures of the fleet's last night, by name", ("what",))
+FLEET_SILENT = Metric("fleet_silent_cluster", "1 for an expected cluster that did not report", ("cluster",))
+
 METRICS = (
     SNAPSHOT_TIME,
     *(GROUPS, GROUP_STATUS, CONSUMERS, PROCESSES, QUEUES, GROUP_LAG, GROUP_LAG_AT_LEAST, UNASSIGNED, DUPLICATE_OWNERS),
@@ -115,6 +119,7 @@ METRICS = (
     *(UNDER_UNASSIGNED, UNDER_DUPLICATE, UNDER_IDLE, UNDER_IMBALANCE, UNDER_MISMATCHES),
     *(CHECK_OUTCOME, CHECK_LIMITS, CHECK_NOT_PASSED, CHECK_VALUE, CHECK_BOUND),
     *(DIAGNOSIS_OUTCOME, UNDECIDED_RULES),
+    *(FLEET_NIGHT, FLEET, FLEET_SILENT),
     FINDINGS,
 )
 """In the order in which they are written."""

@@ -19,6 +19,7 @@ from rmqlb.views.metrics.clusters import cluster_of_group
 from rmqlb.views.metrics.diagnosis import of_diagnoses, of_diagnosis
 from rmqlb.views.metrics.groups import of_groups
 from rmqlb.views.metrics.owners import of_owners, of_owners_of_groups
+from rmqlb.views.pipeline_view import of_pipeline
 from rmqlb.views.report import Report
 
 _OF: Mapping[str, Callable[[Any, ClusterSnapshot], Iterator[Sample]]] = {
@@ -28,6 +29,7 @@ _OF: Mapping[str, Callable[[Any, ClusterSnapshot], Iterator[Sample]]] = {
     "rmqlb/check": of_check,
     "rmqlb/diagnosis": of_diagnosis,
     "rmqlb/diagnosis-of-groups": of_diagnoses,
+    "rmqlb/pipeline": of_pipeline,
 }
 """Schema → the metrics of the result's Struct."""
 
