@@ -78,7 +78,7 @@ def test_the_same_command_again_repairs(step: str, judged: Warehouse, fleet: Pat
 
 
 def test_one_process_writes_at_a_time(warehouse: Warehouse) -> None:
-    busy = pytest.raises(DataError, match="process .* is writing to this warehouse")
+    busy = pytest.raises(DataError, match=r"process \d+ on .* is writing to this warehouse")
     with warehouse.writing(), busy, warehouse.writing():
         pass
     with warehouse.writing():
