@@ -45,7 +45,6 @@ BASIC = {
     "schema": "schema",
     "explain": "explain no-master",
     # Without damaged files: how large a gzip file is, zlib decides.
-    "pipeline-generate": "pipeline generate dumps --groups 4 --days 2 --layout json",
 }
 CONTEXTS = """\
 context: saved
@@ -196,7 +195,7 @@ CASES = {
     "check-built-in": "check -s examples/four-groups.yaml --today 2026-12-31 -o table",
     "check-policy": "check --print-policy",
     "schema-of-the-error": "schema rmqlb/error",
-    "schema-keys": "schema pipeline generate -o markdown",
+    "schema-keys": "schema pipeline run -o markdown",
     "explain-narrow": "explain topic-not-found -o table",
     "explain-unknown": "explain shared-id",
     "help": "--help",

@@ -247,14 +247,6 @@ def test_contexts_and_settings_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert keys >= {key.name for key in (*SETTINGS, *ENDPOINT)}
 
 
-def test_a_generated_fleet_fits(tmp_path: Path) -> None:
-    ran = run("pipeline", "generate", str(tmp_path / "f"), "--groups", "4", "--bad-files", "1", "-o", "json")
-    assert ran.code == 0, ran.stderr
-    value = json.loads(ran.stdout)
-    must_fit(value)
-    assert value["data"]["badFiles"]
-
-
 @every_case(
     "words",
     [

@@ -92,6 +92,8 @@ class Waiver(Struct, frozen=True):
     group: str | None = None  # shell pattern of group names; None is no matter which
     topic: str | None = None
     limit: str | None = None
+    cluster: str | None = None  # shell pattern of cluster names of a fleet; None is no matter which
+    owner: str | None = None  # who answers for it
 
     def fits(self, rule: str, about: str, subject: str | None, limit: str | None) -> bool:
         """It is about this limit of this rule for this group or topic; `subject` None is the rule as a whole."""

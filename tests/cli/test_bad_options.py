@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rmqlb.pipeline.spark.settings import parse_conf
 
 from rmqlb.cli.completion import known_values
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
-from rmqlb.pipeline.spark.settings import parse_conf
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.views.explanations import explanations
 from tests.support.mismatches import every_case
@@ -35,7 +35,7 @@ BY_METAVAR = {
         ("GLOB=ZONE", "OLD=NEW", "FROM=TO", "BROKER:QUEUE", "STRATEGY", "STRATEGY|all", "VERSION"), "nonsense"
     ),
     **dict.fromkeys(("GROUP", "TOPIC", "GLOB", "BROKER", "SEVERITY"), "nonsense"),
-    **dict.fromkeys(("CODE", "COMMAND", "FORMAT", "SHARE", "N..M"), "nonsense"),
+    **dict.fromkeys(("CODE", "COMMAND", "FORMAT", "SHARE", "N..M", "DAYS"), "nonsense"),
     **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE|-", "DIR", "PATH…"), NOWHERE),
     **dict.fromkeys(("LIMIT=N", "SDK[@VERSION]", "TYPE"), "nonsense"),
     "URL|FILE": "127.0.0.1:9876",
@@ -90,8 +90,8 @@ NEEDED = {"rmqlb context add": ("-s", "http://h"), "rmqlb diff": ("examples/clus
 
 def base(command: CommandPage) -> list[str]:
     """A line of the command that is right, but for a warehouse that cannot be there: Spark is never started."""
-    if command.path[0] == "pipeline" and command.name != "generate":
-        return [*command.path, "-w", NOWHERE, *(["dumps"] if command.name == "ingest" else [])]
+    if command.path[0] == "pipeline":
+        return [*command.path, "-w", NOWHERE, *(["examples/cluster.json"] if command.name in ("ingest", "run") else [])]
     name = "-".join(command.path)
     assert name in LINES, f"give {command.typed} a line in tests/test_golden.py"
     return shlex.split(LINES[name])

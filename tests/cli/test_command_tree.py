@@ -52,7 +52,8 @@ def test_the_exit_codes_are_told_and_are_those_of_the_table(command: CommandPage
     assert codes == sorted(set(codes))
     assert {ExitCode.OK, ExitCode.USAGE} <= set(codes) <= set(ExitCode)
     assert (ExitCode.CONDITION in codes) == (
-        command.name == "check" or any({"--fail-on", "--check-step"} & {*option.names} for option in command.options)
+        command.name in ("check", "judge", "report", "run")
+        or any({"--fail-on", "--check-step"} & {*option.names} for option in command.options)
     )
 
 
@@ -63,7 +64,7 @@ def test_every_command_has_examples_of_its_own(command: CommandPage) -> None:
 
 
 MOST_IN_A_GROUP = 12
-"""As many options as are found at a glance; simulate-send's Producer and the pipeline's Producers have that many."""
+"""As many options as are found at a glance; simulate-send's Producer has that many."""
 
 
 @each_command

@@ -17,9 +17,9 @@ import yaml
 from rmqlb.engine.record.follow import Follower
 from rmqlb.model.finding import Finding
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.pipeline_result import PipelineResult, RejectedFile
 from rmqlb.model.recording import Look
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.model.stage import stage_report
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml, envelope
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.pipeline_view import pipeline_report
@@ -189,8 +189,8 @@ def test_markdown_has_no_tag_no_link_and_no_code_of_a_name() -> None:
 def test_a_pipelines_summary_has_nothing_raw(fmt: object) -> None:
     assert callable(fmt)
     evil = CONTROLS + DIRECTIONS + INVISIBLE
-    stage = stage_report(evil, 1.0, {evil: 1}, counts={evil: 1})
-    assert raw(fmt(pipeline_report(evil, [stage])), frozenset("\r")) == set()
+    result = PipelineResult(evil, page=evil, quarantined=(RejectedFile(evil, evil),))
+    assert raw(fmt(pipeline_report(result)), frozenset("\r")) == set()
 
 
 EVIL = "\x1b]0;x\x07\x1b[31m\x9b\u202e\u200bevil[/red]<script>"

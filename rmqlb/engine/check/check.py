@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
+from fnmatch import fnmatchcase
 
 from msgspec.structs import asdict
 
@@ -45,6 +46,7 @@ def check_policy(
     *,
     settings: Settings | None = None,
     fail_from: Severity = ERROR,
+    cluster: str | None = None,
     progress: Progress = no_progress,
 ) -> Checked:
     """Measure each limit of the policy.
@@ -53,12 +55,14 @@ def check_policy(
         today: the day for waivers.
         settings: those of the consumers' strategy objects; None is RocketMQ's defaults.
         fail_from: the lowest severity that decides the outcome.
+        cluster: the cluster's name in a fleet, which chooses waivers; without it, waivers for clusters do not apply.
     """
     missing = gaps(snapshot)
     found: list[JudgedLimit] = []
     for rule in policy.rules:
         found += _judge(rule, snapshot, missing, settings or Settings(), progress)
-    judged, waivers = waive(found, policy.waivers, today)
+    chosen = [each for each in policy.waivers if each.cluster is None or fnmatchcase(cluster or "", each.cluster)]
+    judged, waivers = waive(found, chosen, today)
     return Checked(policy, judged, _result(policy, judged, waivers, today, fail_from), tuple(waiver_findings(waivers)))
 
 
@@ -229,7 +233,8 @@ def waive(
         at = _first(one, waivers, today) if one.verdict in (FAILED, INCOMPLETE) else None
         if at is not None and one.verdict == FAILED:
             uses[at] += 1
-            found.append(WaivedLimit(**asdict(one), until=waivers[at].until, reason=waivers[at].reason))
+            waiver = waivers[at]
+            found.append(WaivedLimit(**asdict(one), until=waiver.until, reason=waiver.reason, owner=waiver.owner))
             continue
         found.append(one)
         if at is not None:
