@@ -75,7 +75,7 @@ def duck(found: Answers) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def figure(cluster: str, group: str, day: date = NIGHT, **more: Any) -> dict[str, Any]:
+def figure(cluster: str, group: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
     """A group of four queues and two consumers, in order."""
     usual = {
         "strategy": "AVG",
@@ -108,7 +108,7 @@ def figure(cluster: str, group: str, day: date = NIGHT, **more: Any) -> dict[str
     return {"cluster": cluster, "date": day, "group": group, **usual, **more}
 
 
-def finding(cluster: str | None, group: str | None, code: str, day: date = NIGHT, **more: Any) -> dict[str, Any]:
+def finding(cluster: str | None, group: str | None, code: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
     """An error of a diagnosis."""
     command = None if group is None else f"rmqlb diagnose -g {group} -s snapshots/cluster={cluster}"
     usual = {"kind": "group", "severity": "error", "message": f"{code} in {group}", "queues": 1, "command": command}
@@ -120,7 +120,7 @@ def change(cluster: str, group: str, what: str, day: date = NIGHT, **more: Any) 
     return {"cluster": cluster, "date": day, "previous": BEFORE, "group": group, "change": what, **more}
 
 
-def snapshot(cluster: str, day: date = NIGHT, **more: Any) -> dict[str, Any]:
+def snapshot(cluster: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
     """A cluster's snapshot that counts."""
     usual = {"snapshot": f"{day}-{cluster[:8]}", "counts": True, "topics": 2, "groups": 2, "brokers": 2, "unread": 0}
     return {"cluster": cluster, "date": day, **usual, **more}

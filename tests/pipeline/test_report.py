@@ -143,7 +143,6 @@ def test_all_queries_are_one_job(spark: SparkSession, folder: Path) -> None:
     spark.sparkContext.setJobGroup("report", "report")
     ask(spark, folder)
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("report")) <= 7
-    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
 
 
 def test_the_first_line_says_what_is_new_gone_and_stays(found: Answers) -> None:
@@ -382,12 +381,11 @@ def test_the_page_of_a_cluster_that_fell_silent_goes(spark: SparkSession, tmp_pa
 
 def test_a_long_past_costs_nothing(spark: SparkSession, tmp_path: Path) -> None:
     days = [NIGHT - timedelta(days=number) for number in range(WINDOW + 3)]
-    rows = {t.Figures: [figure("a", "g", day) for day in days], t.Snapshots: [snapshot("a", day) for day in days]}
+    rows: Rows = {t.Figures: [figure("a", "g", day) for day in days], t.Snapshots: [snapshot("a", day) for day in days]}
     warehouse = Warehouse(spark, str(written(tmp_path / "warehouse", rows, days)))
     spark.sparkContext.setJobGroup("past", "past")
     write(spark, warehouse, tmp_path / "out")
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("past")) <= 1
-    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
     nights = Page((tmp_path / "out" / "index.html").read_text()).tables["Groups as they run, night by night"]
     assert len(nights) == 1 + WINDOW
 
