@@ -181,6 +181,9 @@ def spark_session(settings: SparkSettings, size: int = 0) -> Iterator[SparkSessi
         with plain_errors(None):
             yield running
     elif _SUBMITTED in os.environ:
+        if settings.master != SparkSettings().master:
+            hint = "leave --master out, or start rmqlb without spark-submit"
+            raise UsageError(f"--master {settings.master}: under spark-submit it is spark-submit's", hint=hint)
         from pyspark.sql import SparkSession
 
         with TemporaryDirectory(prefix="rmqlb-spark-") as folder, plain_errors(None):
@@ -215,10 +218,14 @@ def must_be_ready(settings: SparkSettings, *uris: str) -> None:
                 raise EndpointError(text, hint=hint, code="unreachable")
     for uri in uris:
         named = settings.conf.get("spark.hadoop.fs.s3a.endpoint", "") if uri.startswith("s3a:") else uri
-        if not named.startswith(("hdfs:", "webhdfs:", "http:", "https:")) or not urlsplit(named).netloc:
-            continue
-        if urlsplit(named).port is not None and (fault := _fault(named, uri)):
-            text = f"{urlsplit(named).netloc}: cannot reach the storage of {uri}: {fault}"
+        server = urlsplit(named).netloc
+        # A name without a port may be one of Hadoop's own.
+        if (
+            named.startswith(("hdfs:", "webhdfs:", "http:", "https:"))
+            and ":" in server
+            and (fault := _fault(named, uri))
+        ):
+            text = f"{server}: cannot reach the storage of {uri}: {fault}"
             raise EndpointError(text, hint="is it running, and are its name and port right?", code="unreachable")
 
 
@@ -320,6 +327,7 @@ def _own_session(settings: SparkSettings, size: int, home: str) -> Iterator[Spar
             environ.setdefault("SPARK_CONF_DIR", os.path.join(environ["SPARK_HOME"], "conf"))
         environ |= {"SPARK_HOME": home, "JAVA_HOME": _java_home(find_java(environ), folder)}
         named = settings.conf.get("spark.pyspark.python") or environ.get("PYSPARK_PYTHON")
+        must_be_ready(settings)
         environ["PYSPARK_PYTHON"] = sys.executable if settings.is_local or not named else named
         from pyspark import SparkConf
 

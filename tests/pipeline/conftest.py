@@ -14,6 +14,7 @@ from tests.support.synthetic.generate import generate
 from tests.support.synthetic.shape import FleetShape
 
 from .running import ASKED, ingest_files, judge_nights
+from .spark_servers import StandaloneCluster, standalone_processes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +28,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     log_file = str(tmp_path_factory.mktemp("spark") / "spark.log")
     with spark_session(SparkSettings("local[2]", {}, log_file)) as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def standalone_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
+    """A Spark master and one worker of two cores on loopback."""
+    with standalone_processes(tmp_path_factory.mktemp("standalone")) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")
