@@ -10,8 +10,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec.structs import replace
 
 from rmqlb.pipeline import tables as t
+from rmqlb.pipeline.report.figures import Nights, Query, Thresholds, queries
 from rmqlb.pipeline.report.page import scripts
 from rmqlb.pipeline.report.report import Answers
 
@@ -73,6 +75,28 @@ def duck(found: Answers) -> duckdb.DuckDBPyConnection:
     for engine in ("DuckDB", "both, for findings"):
         connection.execute(scripts(found)[engine])
     return connection
+
+
+def by_duckdb(folder: Path) -> Answers:
+    """What the pages show, without Spark."""
+    nights, thresholds = Nights(NIGHT, BEFORE, FIRST), Thresholds()
+    there = [t.name(table) for table in t.TABLES if (folder / t.name(table)).is_dir()]
+    filled = {
+        query.name: replace(query, source=nights.fill(query.source), where=nights.fill(query.where))
+        for query in queries(thresholds).values()
+    }
+    found = Answers(nights, thresholds, str(folder), there, filled, {}, {})
+    connection = duck(found)
+
+    def rows(query: Query, scope: str | None) -> list[dict[str, Any]]:
+        result = connection.sql(query.shown(scope))
+        texts = ([str(one) if isinstance(one, date) else one for one in row] for row in result.fetchall())
+        return [dict(zip(result.columns, row, strict=True)) for row in texts]
+
+    scopes = [None, *(row["cluster"] for row in rows(filled["clusters"], None))]
+    answered = {name: {scope: rows(query, scope) for scope in scopes} for name, query in filled.items()}
+    counts = {name: {scope: len(own) for scope, own in own_rows.items()} for name, own_rows in answered.items()}
+    return replace(found, rows=answered, counts=counts)
 
 
 def figure(cluster: str, group: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
@@ -243,3 +267,25 @@ def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
             change("west", "new", "group-new"),
         ],
     }
+
+
+def hostile_rows() -> Rows:
+    """Every text that comes from a cluster is a hostile name."""
+    rows: dict[type[t.Row], list[dict[str, Any]]] = {}
+    for name in HOSTILE:
+        texts = {"topic": name, "message": name, "value": name, "bound": name, "rule": name, "command": name}
+        rows.setdefault(t.Snapshots, []).append(snapshot(name, snapshot=name))
+        policy = {"verdict": "failed", "kind": "policy"}
+        rows.setdefault(t.Findings, []).append(finding(name, name, name, **texts, **policy))
+        lagging = {"strategy": name, "lagAtLeast": 5000, "imbalance": 3.0, "idle": 1}
+        rows.setdefault(t.Figures, []).append(figure(name, name, **lagging))
+        rejected = {
+            "file": {"path": name, "length": 1, "modified": 1},
+            "position": 1,
+            "reason": name,
+            "code": "unreadable",
+        }
+        rows.setdefault(t.Quarantine, []).append({"cluster": name, "date": NIGHT, **rejected})
+        change = {"cluster": name, "date": NIGHT, "previous": BEFORE, "group": name, "change": "strategy"}
+        rows.setdefault(t.Changes, []).append(change | {"before": name, "after": name})
+    return rows

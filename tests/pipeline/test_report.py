@@ -23,7 +23,20 @@ from rmqlb.pipeline.report.report import WINDOW, Answers, Verdict, answers, page
 from rmqlb.pipeline.warehouse import Warehouse
 from rmqlb.sources.user_files.policy_file import parse_policy
 
-from .report_fleet import BEFORE, FIRST, HOSTILE, NIGHT, Rows, duck, figure, finding, fleet, mark, snapshot
+from .report_fleet import (
+    BEFORE,
+    FIRST,
+    HOSTILE,
+    NIGHT,
+    Rows,
+    duck,
+    figure,
+    finding,
+    fleet,
+    hostile_rows,
+    mark,
+    snapshot,
+)
 from .report_fleet import write_warehouse as written
 
 if TYPE_CHECKING:
@@ -285,28 +298,6 @@ def test_the_first_night_has_nothing_new_or_gone(spark: SparkSession, tmp_path: 
     verdict = verdict_of(found, "")
     assert verdict.line == "2026-11-21: 1 finding (1 error) in the first night; 1 cluster, 1 group"
     assert not {"New and gone findings", "Changes"} & set(Page(fleet_page(found, verdict)).headings)
-
-
-def hostile_rows() -> Rows:
-    """Every text that comes from a cluster is a hostile name."""
-    rows: dict[type[t.Row], list[dict[str, Any]]] = {}
-    for name in HOSTILE:
-        texts = {"topic": name, "message": name, "value": name, "bound": name, "rule": name, "command": name}
-        rows.setdefault(t.Snapshots, []).append(snapshot(name, snapshot=name))
-        policy = {"verdict": "failed", "kind": "policy"}
-        rows.setdefault(t.Findings, []).append(finding(name, name, name, **texts, **policy))
-        lagging = {"strategy": name, "lagAtLeast": 5000, "imbalance": 3.0, "idle": 1}
-        rows.setdefault(t.Figures, []).append(figure(name, name, **lagging))
-        rejected = {
-            "file": {"path": name, "length": 1, "modified": 1},
-            "position": 1,
-            "reason": name,
-            "code": "unreadable",
-        }
-        rows.setdefault(t.Quarantine, []).append({"cluster": name, "date": NIGHT, **rejected})
-        change = {"cluster": name, "date": NIGHT, "previous": BEFORE, "group": name, "change": "strategy"}
-        rows.setdefault(t.Changes, []).append(change | {"before": name, "after": name})
-    return rows
 
 
 def test_hostile_names_are_text_on_every_page(spark: SparkSession, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ WINDOW = 31
 _INDEX, _VERDICT = "index.html", "verdict.json"
 
 Row = Mapping[str, Any]
+Day = date  # where a field has that name
 
 
 class Answers(Struct, frozen=True):
@@ -204,8 +205,8 @@ class Verdict(Counts, frozen=True, rename="camel", kw_only=True):
     """
 
     line: str
-    date: date
-    previous: date | None
+    date: Day
+    previous: Day | None
     groups: int
     clusters: tuple[ClusterVerdict, ...]
     silent: tuple[str, ...]
@@ -293,7 +294,7 @@ def _groups(found: Answers, scope: str | None) -> int:
     return own[0]["groups"] if own else 0
 
 
-def _counts(found: Answers, scope: str | None) -> dict[str, int]:
+def _counts(found: Answers, scope: str | None) -> dict[str, Any]:
     own = found.of("findings", scope)
     return dict(own[0]) if own else {}
 
