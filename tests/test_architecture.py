@@ -271,7 +271,7 @@ def test_a_command_imports_no_other_command_and_what_they_share_imports_none() -
         there = {verb_of(name) for name in imports(path)} - {None}
         assert there <= {here}, path
         seen |= there
-    assert {"simulate_send", "context", "pipeline"} <= seen
+    assert {"context", "pipeline"} <= seen
 
 
 MOST_LINES = 65

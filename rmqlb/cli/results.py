@@ -81,7 +81,7 @@ RESULTS = (
         "rmqlb/topic-plan",
         ("plan-topic",),
         "the steps that change a topic's queues, and what each does",
-        "model.topic_change.TopicChangePlan",
+        "model.plan_topic.TopicChangePlan",
     ),
     Result(
         "rmqlb/simulate-rebalance",
@@ -117,20 +117,20 @@ RESULTS = (
         "rmqlb/send",
         ("simulate-send",),
         "where a producer's messages go while brokers fail",
-        "model.send_result.SendResult",
+        "model.simulate_send.SendResult",
     ),
     Result(
         "rmqlb/attempt",
         ("simulate-send",),
         "one attempt to send a message, a line of -o jsonl",
-        "model.send_report.Attempt",
+        "model.simulate_send.Attempt",
         "whole",
     ),
     Result(
         "rmqlb/lost-message",
         ("simulate-send",),
         "a lost message and its exception, a line of -o jsonl --trace",
-        "model.send_report.LostMessage",
+        "model.simulate_send.LostMessage",
         "whole",
     ),
     Result(
@@ -140,7 +140,7 @@ RESULTS = (
         "rmqlb/receive",
         ("simulate-receive",),
         "how long messages wait for consumers that receive",
-        "model.receive_report.ReceiveReport",
+        "model.simulate_receive.ReceiveReport",
     ),
     Result(
         "rmqlb/change",

@@ -19,7 +19,7 @@ from rmqlb.model.group_scenario import EventKind, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import Result
 from rmqlb.model.sdk_use import SdkUse
-from rmqlb.model.send_result import SendResult
+from rmqlb.model.simulate_send import SendResult
 from rmqlb.model.times import Microseconds, milliseconds_if_known
 
 OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]

@@ -8,19 +8,18 @@ from msgspec.structs import replace
 
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, try_on_group, try_on_group_trials
 from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
-from rmqlb.engine.send.horizon import ASSUMED_RATE
 from rmqlb.engine.send.latency import constant
 from rmqlb.engine.send.producers import Producers, failures_of, producers_of
+from rmqlb.engine.send.simulate import ASSUMED_RATE
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import SendReport
-from rmqlb.model.send_result import send_result
 from rmqlb.model.send_scenario import NEWEST, SendScenario
 from rmqlb.model.simulate_rebalance import RebalanceResult, RebalanceResults, SimulationsSummary
+from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
 from rmqlb.model.snapshot import Everything
 from rmqlb.model.system_names import is_system_topic
 from rmqlb.model.unknown import sum_if_known
@@ -164,7 +163,7 @@ def simulate_rebalance(
         return with_meta(groups[0], Meta(snapshot, findings))
     progress("producers", 0, 0)
     producers = _producers(arguments, list(used.values()), routes)
-    sent = tuple(send_result(each, [each], [], None, [], None) for each in producers.reports)
+    sent = tuple(printed_part(each, SendResult) for each in producers.reports)
     results = RebalanceResults(tuple(groups), sent, summary_of(groups, producers.reports))
     return with_meta(results, Meta(snapshot, (*findings, *producers.findings)))
 

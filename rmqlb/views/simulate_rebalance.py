@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Timers
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
-from rmqlb.model.send_result import SendResult
 from rmqlb.model.simulate_rebalance import (
     FigureSpread,
     GroupFigures,
@@ -28,6 +27,7 @@ from rmqlb.model.simulate_rebalance import (
     SimulationsSummary,
     timers_in_ms,
 )
+from rmqlb.model.simulate_send import SendResult
 from rmqlb.model.words import counted, messages, of_all
 from rmqlb.views.of_groups import of_groups, rank
 from rmqlb.views.report import (
@@ -46,7 +46,7 @@ from rmqlb.views.report import (
     rows_of,
     worst,
 )
-from rmqlb.views.send.facts import send_gravity, some_messages
+from rmqlb.views.simulate_send import send_gravity, some_messages
 from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, timeline_section
 
 _MOST_NAMES, _MOST_IN_LEAD = 3, 2  # events in a sentence; the first line names two, and the picture marks where

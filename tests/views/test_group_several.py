@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from rmqlb.engine.send.producers import failures_of, producers_of
 from rmqlb.model.group_scenario import SECOND_US, Event
-from rmqlb.model.send_report import SendReport
-from rmqlb.model.send_result import send_result
 from rmqlb.model.send_scenario import SendScenario
 from rmqlb.model.simulate_rebalance import RebalanceResult, RebalanceResults
+from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
 from rmqlb.verbs.simulate_rebalance import summary_of
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
 from rmqlb.views.formats.people import as_markdown, as_plain
@@ -38,7 +37,7 @@ def producers(topic: str = "T", broker: str = "b", **brokers: int) -> tuple[Send
 
 
 def shown(*groups: RebalanceResult, sends: tuple[SendReport, ...] = ()) -> Report:
-    producers = tuple(send_result(each, [each], [], None, [], None) for each in sends)
+    producers = tuple(printed_part(each, SendResult) for each in sends)
     return rebalance_report(RebalanceResults(groups, producers, summary_of(groups, sends)))
 
 
