@@ -10,8 +10,7 @@ from fractions import Fraction
 import pytest
 
 from rmqlb import MessageQueue
-from rmqlb.engine.simulate_receive.rules import again_after_us
-from rmqlb.engine.simulate_receive.rules import broker_rules
+from rmqlb.engine.simulate_receive.rules import again_after_us, broker_rules
 from rmqlb.engine.simulate_receive.simulate_receive import simulate_receive
 from rmqlb.model.simulate_receive import SECOND_US, QueueRate, ReceiveScenario
 from tests.support.builders import route
