@@ -22,8 +22,8 @@ from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.sdks.profile import CLIENTS
 from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.group_scenario import TIMER_NAMES
-from rmqlb.verbs.group_simulation.parse_events import VERBS
 from rmqlb.verbs.plan_topic import MESSAGE_TYPES
+from rmqlb.verbs.rebalance_events import VERBS
 from rmqlb.verbs.strategy_options import KEYS
 from rmqlb.verbs.strategy_options import OPTION as STRATEGY_OPTION
 from rmqlb.views.explanations import explanations
