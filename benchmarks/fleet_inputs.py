@@ -17,7 +17,7 @@ def write_giant(folder: str, topics: int, queues: int, consumers: int) -> None:
     from rmqlb.model.group import Connection, ConsumerGroup, MemberView, Seen
     from rmqlb.model.route import PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
     from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-    from rmqlb.pipeline.synthetic.generate import document
+    from tests.support.synthetic.generate import document
 
     seen = Seen("rocketmq://10.0.255.1:9876", None)
     names = [f"broker-{number}" for number in range(_BROKERS)]

@@ -200,10 +200,11 @@ class Parts:
 
     def jvm(self) -> Section:
         """Beside RocketMQ's own classes."""
-        from benchmarks.fleet_pairs import groups_of_a_fleet, groups_of_one_size
-        from benchmarks.rocketmq import FLEET_ALLOCATIONS, java_if_here
         from rmqlb.pipeline.spark.session import spark_session
         from rmqlb.pipeline.spark.settings import SessionSettings
+
+        from benchmarks.fleet_pairs import groups_of_a_fleet, groups_of_one_size
+        from benchmarks.rocketmq import FLEET_ALLOCATIONS, java_if_here
         from rmqlb.pipeline.warehouse import Warehouse
 
         queues = self.queues or JVM_QUEUES
@@ -243,8 +244,8 @@ class Parts:
 
     def _fleet(self, queues: int, *, observed: bool, days: int = 1) -> str:
         """The folder of a generated fleet; the fleet of an earlier run is taken as it is."""
-        from rmqlb.pipeline.synthetic.generate import generate
-        from rmqlb.pipeline.synthetic.shape import FleetShape
+        from tests.support.synthetic.generate import generate
+        from tests.support.synthetic.shape import FleetShape
 
         name = f"fleet-{queues}-{days}-{'observed' if observed else 'plain'}"
         folder = os.path.join(self.folder, name)

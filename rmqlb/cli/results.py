@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from rmqlb.views.json_schema import Result
 
-_STAGES = (
-    "run",
-    "ingest",
-    "allocate",
-    "score",
-    "what-if",
-    "size",
-    "sweep",
-    "producers",
-    "history",
-    "report",
-    "compact",
-)
+_STAGES = ("run", "ingest", "judge", "report")
 _LISTING = ("add", "list", "use", "remove")
 
 RESULTS = (
@@ -161,10 +149,9 @@ RESULTS = (
     Result(
         "rmqlb/pipeline",
         tuple(f"pipeline {stage}" for stage in _STAGES),
-        "what stages of the pipeline have done",
-        "views.pipeline_view.PipelineResult",
+        "what a run of the pipeline did, and what the last night comes to",
+        "model.pipeline_result.PipelineResult",
     ),
-    Result("rmqlb/fleet", ("pipeline generate",), "a generated fleet in numbers", "model.fleet.FleetSummary"),
     Result(
         "rmqlb/contexts",
         tuple(f"context {verb}" for verb in _LISTING),

@@ -1,250 +1,321 @@
-"""The warehouse: named tables, each replaced or added to as a whole, or not at all.
+"""The warehouse: plain Parquet at any URI that Hadoop reads, a folder `TABLE/date=YYYY-MM-DD/` for each night.
 
-A run writes tables that nobody sees, and publishes them together at its end: by one act that the storage does wholly or
-not at all, with the run's number and the versions of what each table was made from. Who reads sees the state that was
-published last, of all tables. One writer at a time.
+    groups/date=2026-11-21/part-….parquet    a table's rows of one night
+    _nights/date=2026-11-21/TOKEN            the night is whole: removed before its tables change, written after
+    _ingested/date=2026-11-21/TOKEN.DIGEST   the same for what ingest writes; the digest is of the night's input files
+    _staging/                                rows on their way; what a kill leaves there is removed by the next run
+    _writer                                  who writes now
 
-What is read or replaced can be narrowed to some values of columns (`Where`), best of those that a table's folders are
-by: then neither files nor rows of others are touched, and a night costs the same however many there were before.
+Rules of this file:
+- A night is replaced as a whole: its rows are complete in `_staging` before the old ones go.
+- Tokens are names of empty files, so that one listing of `_nights` and `_ingested` tells the state of all nights.
 """
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
+import json
+import os
+import re
+import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
+from msgspec import Struct
 
-from rmqlb.errors import DataError
-from rmqlb.pipeline.schemas import MIGRATED, WRITTEN_BY, Table
-from rmqlb.pipeline.storage.contents import Contents, Stored
-from rmqlb.pipeline.storage.delta_tables import DeltaTables
-from rmqlb.pipeline.storage.local_folder import LocalFolder
-from rmqlb.pipeline.storage.storage import Rows, Storage, Where, is_uri
+from rmqlb.errors import DataError, UsageError
+from rmqlb.pipeline.tables import TABLES, ReadFile, Row, Snapshots, columns, ddl, name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from rmqlb.pipeline.spark.worked import Worked
+NIGHTS, INGESTED = "_nights", "_ingested"
+_STAGING, _WRITER = "_staging", "_writer"
+_DATE = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_OVERWRITE = _RECURSIVE = True  # Java's arguments have no names
+_MOST_ROWS = 10_000_000
+"""A Parquet file of so many rows stays below 128 MB."""
+
+
+class Night(Struct, frozen=True):
+    """What the markers say of a night.
+
+    Attributes:
+        ingested: changes whenever the night's snapshots do; None while they are being written.
+        inputs: the digest of the night's input files.
+        judged: what its figures were made from; None while they are not whole.
+    """
+
+    ingested: str | None = None
+    inputs: str | None = None
+    judged: str | None = None
+
+
+def location(place: str | None) -> str:
+    """The warehouse's URI, or its absolute path (raises UsageError)."""
+    if not place:
+        hint = "name its folder or URI with --warehouse, or set RMQLB_WAREHOUSE"
+        raise UsageError("no warehouse", hint=hint, code="no-warehouse")
+    if re.search(r"[*?{}\[\]\\]", place):
+        raise UsageError(
+            f"--warehouse {place}: Spark takes * ? [ ] {{ }} and \\ for patterns", hint="rename the folder"
+        )
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:(?!/)", place):
+        raise UsageError(
+            f"--warehouse {place}: not a URI", hint="such as hdfs://namenode:8020/rmqlb, or ./ and a folder"
+        )
+    path = "/" + place.removeprefix("file:").lstrip("/") if place.startswith("file:/") else place
+    return path.rstrip("/") if is_uri(path) else os.path.abspath(path)
+
+
+def is_uri(path: str) -> bool:
+    """It names a storage other than this machine's files."""
+    return _SCHEME.match(path) is not None
+
+
+def short(*texts: object) -> str:
+    """A short text that differs when these do."""
+    return hashlib.sha256(repr(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 class Warehouse:
-    """Tables in a folder of this machine, which all of Spark's machines see, or at a URI that Spark reaches."""
+    """The tables at one place, read and written through Spark."""
 
-    def __init__(self, place: str, spark: SparkSession | None = None) -> None:
-        self._storage: Storage = DeltaTables(place) if is_uri(place) else LocalFolder(place)
-        self._held = False
-        if spark is not None:
-            self.use(spark)
+    def __init__(self, spark: SparkSession, place: str) -> None:
+        self.spark = spark
+        self.place = place  # as `location` gives it
+        jvm: Any = spark._jvm  # noqa: SLF001 - pyspark has no other way to Hadoop's file systems
+        self._path: Any = jvm.org.apache.hadoop.fs.Path
+        self._conf: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - likewise
+        self._files: Any = self._path(place).getFileSystem(self._conf)
 
-    @property
-    def folder(self) -> str:
-        """Its folder or its URI."""
-        return self._storage.place
+    # -- reading
 
-    @property
-    def needs_spark(self) -> bool:
-        """Nothing can be asked of it before `use`."""
-        return self._storage.needs_spark
+    def dates(self, table: type[Row]) -> list[date]:
+        """The nights of which the table has rows, whether or not they are whole."""
+        return sorted(_days(self._names(name(table))))
 
-    def use(self, spark: SparkSession) -> None:
-        """The session by which its storage is reached."""
-        self._storage.use(spark)
+    def nights(self) -> dict[date, Night]:
+        """Every night with what its markers say, in order."""
+        found: dict[date, dict[str, str]] = {}
+        for folder in (NIGHTS, INGESTED):
+            for path in self.files_in(f"{self.place}/{folder}"):
+                day, _, token = path.path.rpartition(f"/{folder}/")[2].partition("/")
+                for each in _days([day]):
+                    found.setdefault(each, {})[folder] = token
+        return {day: _night(found[day]) for day in sorted(found)}
 
-    def stored(self, name: str) -> Stored | None:
-        """What is known of a table; None when there is none."""
-        return self._storage.contents().tables.get(name)
+    def whole_nights(self) -> list[date]:
+        """The nights that readers see."""
+        return [day for day, night in self.nights().items() if night.judged is not None]
 
-    def names(self) -> tuple[str, ...]:
-        """The tables that are there."""
-        return tuple(sorted(self._storage.contents().tables))
+    def read(self, table: type[Row], days: Iterable[date]) -> DataFrame:
+        """The table's rows of these nights."""
+        there = set(self.dates(table))
+        paths = [f"{self.place}/{name(table)}/date={day}" for day in sorted(set(days)) if day in there]
+        if not paths:
+            return self.spark.createDataFrame([], ddl(table))
+        reader = self.spark.read.schema(ddl(table)).option("basePath", f"{self.place}/{name(table)}")
+        return reader.parquet(*paths).select(*columns(table))
 
-    def read(self, spark: SparkSession, table: Table, where: Where | None = None) -> DataFrame:
-        """A table's rows (those `where`); a DataError when it is not there, or was written with other columns."""
-        stored = self.stored(table.name)
-        if stored is None:
-            raise DataError(
-                f"table {table.name} is not in {self.folder}",
-                hint=f"write it first: rmqlb pipeline {_writer(table)}",
-                code="table-not-found",
-            )
-        return self._rows(spark, table, stored, where)
+    def files_in(self, uri: str) -> list[ReadFile]:
+        """All files below a folder, hidden ones left out; nothing where there is no folder."""
+        path = self._path(uri)
+        if not path.getFileSystem(self._conf).exists(path):
+            return []
+        found, each = [], path.getFileSystem(self._conf).listFiles(path, _RECURSIVE)
+        while each.hasNext():
+            state = each.next()
+            text = state.getPath().toString()
+            if not state.getPath().getName().startswith((".", "_")):
+                found.append(ReadFile(_plain(text), state.getLen(), state.getModificationTime()))
+        return sorted(found, key=lambda file: file.path)
 
-    def read_or_empty(self, spark: SparkSession, table: Table, where: Where | None = None) -> DataFrame:
-        """A table's rows (those `where`); none when the table is not there."""
-        if self.stored(table.name) is None:
-            return no_rows(spark, table)
-        return self.read(spark, table, where)
-
-    def rows(self, *tables: Table) -> dict[str, int]:
-        """Table → how many rows it has, of those that are there."""
-        return {name: stored.rows for name, stored in self._these(tables).items()}
-
-    def versions(self, *tables: Table) -> dict[str, str]:
-        """Table → its version, of those that are there: what a table made from them was made from."""
-        return {name: stored.version for name, stored in self._these(tables).items()}
-
-    def is_made_from(self, table: Table, made_from: Mapping[str, str]) -> bool:
-        """The table is there, has this version's columns, and was made from just this."""
-        stored = self.stored(table.name)
-        return stored is not None and stored.made_from == made_from and stored.columns == dict(table.columns)
+    # -- writing
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Be the only one that writes, for as long as the block lasts; what is held already stays so.
+    def writing(self) -> Iterator[bool]:
+        """While this process is the only one that writes; True when an interrupted run left rows behind.
 
         Raises:
-            DataError: the place cannot be made or written.
-            UsageError: another process is writing.
+            DataError: another process writes.
         """
-        if self._held:
-            yield
-            return
-        with self._storage.held():
-            self._held = True
+        with _locked(self.place) if not is_uri(self.place) else self._claimed():
+            interrupted = self._delete(_STAGING)
             try:
-                yield
+                yield interrupted
             finally:
-                self._held = False
+                with suppress(Exception):  # the error that ends the block says more
+                    self._delete(_STAGING)
+
+    def stage(self, frame: DataFrame, step: str) -> DataFrame:
+        """The same rows from a file, so that they are computed once."""
+        path = f"{self.place}/{_STAGING}/{step}"
+        frame.write.mode("overwrite").parquet(path)
+        return self.spark.read.schema(frame.schema).parquet(path)
+
+    def replace(self, table: type[Row], frame: DataFrame, days: Collection[date]) -> None:
+        """Put these rows in the place of the table's rows of these nights."""
+        if not days:
+            return
+        staged = f"{self.place}/{_STAGING}/{name(table)}"
+        order = [column for column in ("cluster", "group", "topic", "brokerName", "queueId") if column in frame.columns]
+        whole = frame.coalesce(1) if len(days) == 1 else frame.repartition("date")
+        rows = whole.sortWithinPartitions("date", *order).select(*columns(table))
+        rows.write.mode("overwrite").option("maxRecordsPerFile", _MOST_ROWS).partitionBy("date").parquet(staged)
+        written = set(self._names(f"{_STAGING}/{name(table)}"))
+        self._files.mkdirs(self._path(f"{self.place}/{name(table)}"))
+        for day in days:
+            part = f"date={day}"
+            self._delete(f"{name(table)}/{part}")
+            if part in written:
+                moved = self._files.rename(
+                    self._path(f"{staged}/{part}"), self._path(f"{self.place}/{name(table)}/{part}")
+                )
+                if not moved:
+                    raise DataError(f"{self.place}/{name(table)}/{part}: cannot be written", code="cannot-write")
+
+    def unmark(self, day: date, *, ingested: bool) -> None:
+        """Say that a night is not whole; `ingested`: not even its snapshots."""
+        self._delete(f"{NIGHTS}/date={day}")
+        if ingested:
+            self._delete(f"{INGESTED}/date={day}")
+
+    def mark(self, day: date, folder: str, token: str) -> None:
+        """Say that a night is whole."""
+        self._delete(f"{folder}/date={day}")
+        self._files.create(self._path(f"{self.place}/{folder}/date={day}/{token}")).close()
+
+    def drop_before(self, first: date) -> list[date]:
+        """Drop the nights before this date, but none that is the last of a cluster; returns those dropped."""
+        days = self.dates(Snapshots)
+        old = [day for day in days if day < first]
+        if not old:
+            return []
+        rows = self.read(Snapshots, days).where("counts").groupBy("cluster").agg({"date": "max"}).collect()
+        dropped = sorted(set(old) - {row[1] for row in rows})
+        for day in dropped:
+            self.unmark(day, ingested=True)
+            for table in TABLES:
+                self._delete(f"{name(table)}/date={day}")
+        return dropped
+
+    # -- files
+
+    def _names(self, folder: str) -> list[str]:
+        path = self._path(f"{self.place}/{folder}")
+        if not self._files.exists(path):
+            return []
+        return [state.getPath().getName() for state in self._files.listStatus(path)]
+
+    def _delete(self, name: str) -> bool:
+        """Whether anything was there."""
+        return bool(self._files.delete(self._path(f"{self.place}/{name}"), _RECURSIVE))
 
     @contextmanager
-    def writing(self) -> Iterator[Writing]:
-        """Write tables; all of them show when the block ends well, none of them otherwise (raises as `held`)."""
-        with self.held():
-            self._storage.clean()
-            contents = self._storage.contents()
-            writing = Writing(self, self._storage, contents.last + 1)
-            try:
-                yield writing
-                tables = {**contents.tables, **writing.written}
-                self._storage.publish(Contents(last=writing.number, tables=tables), writing.written)
-            finally:
-                self._storage.clean()
-
-    def reader_scripts(self, tables: Iterable[Table]) -> dict[str, str]:
-        """Scripts by which DuckDB and Spark SQL read these tables as they are now: file → its text."""
-        return self._storage.reader_scripts(self._storage.contents(), tables)
-
-    def forget(self) -> None:
-        """Remove files that no state of the last days needs, where the storage keeps such."""
-        with self.held():
-            self._storage.forget(self._storage.contents())
-
-    def _these(self, tables: Iterable[Table]) -> dict[str, Stored]:
-        there = self._storage.contents().tables
-        return {table.name: there[table.name] for table in tables if table.name in there}
-
-    def _rows(self, spark: SparkSession, table: Table, stored: Stored, where: Where | None) -> DataFrame:
-        """The rows that are stored, with this version's columns."""
-        missing = sorted(set(table.columns) - set(stored.columns) - MIGRATED.get(table.name, {}).keys())
-        if missing:
-            raise DataError(
-                f"table {table.name} in {self.folder} has no column {missing[0]}: another version of rmqlb wrote it",
-                hint=_anew(table),
-            )
+    def _claimed(self) -> Iterator[None]:
+        """By a file that only one process can create, where the file system can say so."""
+        path = self._path(f"{self.place}/{_WRITER}")
+        mine = json.dumps({"host": socket.gethostname(), "pid": os.getpid()})
         try:
-            frame = self._storage.read(spark, table, stored, where)
-        except DataError as error:
-            raise DataError(error.message, hint=_anew(table)) from None
-        for name, known in MIGRATED.get(table.name, {}).items():
-            if name not in stored.columns:
-                frame = frame.selectExpr("*", f"CAST({known} AS {table.columns[name]}) AS `{name}`")
-        return frame.select(*table.columns)
+            self._write_new(path, mine)
+        except Exception:  # noqa: BLE001 - Java's; whoever holds it is asked next
+            theirs = self._content(path)
+            if not _is_dead(theirs):
+                raise _taken(self.place, theirs, f"{self.place}/{_WRITER}") from None
+            self._files.delete(path, not _RECURSIVE)
+            self._write_new(path, mine)
+        try:
+            yield
+        finally:
+            self._files.delete(path, not _RECURSIVE)
+
+    def _write_new(self, path: Any, text: str) -> None:
+        out = self._files.create(path, not _OVERWRITE)
+        out.write(bytearray(text.encode()))
+        out.close()
+
+    def _content(self, path: Any) -> Mapping[str, Any]:
+        try:
+            stream = self._files.open(path)
+            text = bytes(stream.readAllBytes())
+            stream.close()
+            return dict(json.loads(text))
+        except Exception:  # noqa: BLE001 - Java's, or a file that is written at this moment
+            return {}
 
 
-class Writing:
-    """Tables that nobody sees yet, and by name what was written; `number` is that of the run."""
-
-    def __init__(self, warehouse: Warehouse, storage: Storage, number: int) -> None:
-        self._warehouse = warehouse
-        self._storage = storage
-        self.number = number
-        self.written: dict[str, Stored] = {}
-
-    def replace(
-        self, table: Table, rows: Rows | None, made_from: Mapping[str, str] | None = None, where: Where | None = None
-    ) -> int:
-        """Write a table in place of what is there, and come back with the number of rows written; None is no rows.
-
-        `where`: only rows of before with these values give way, all others stay. `made_from` is of the whole table.
-        """
-        before = None if where is None else self._warehouse.stored(table.name)
-        if where is None or before is None:
-            stored = self._storage.replace(table, rows, self.number)
-            number = stored.rows
-        else:
-            stored, number = self._storage.put(table, rows, self.number, before, where)
-        self.written[table.name] = replace(stored, made_from=dict(made_from or {}))
-        return number
-
-    def replace_part(
-        self, table: Table, rows: Worked, part: str, made_from: Mapping[str, str], where: Where | None = None
-    ) -> DataFrame | None:
-        """`replace` with the rows whose column `part` is false, and come back with the others, if there are any.
-
-        All are computed once. They have the table's columns and `part`, their first partition column; the others are
-        there while this block lasts.
-        """
-        these, others = self._storage.in_two(rows, part, self.number)
-        self.replace(table, these, made_from, where)
-        return others()
-
-    def add(self, table: Table, frame: DataFrame, instead_of: Collection[str] = (), *, empty: bool = False) -> int:
-        """Write rows beside those that are there, and come back with their number; a table that is not there is made.
-
-        `instead_of`: snapshots whose rows of before are to be shown no more. `empty`: the frame is known to have no
-        rows, and nothing is done where they would change nothing.
-        """
-        before = self._warehouse.stored(table.name)
-        if empty and not instead_of:
-            if before is None:
-                self.written[table.name] = self._storage.replace(table, None, self.number)
-            return 0
-        if before is not None and before.columns != dict(table.columns):
-            return self._migrate(table, frame, instead_of)
-        stored, rows = self._storage.add(table, frame, self.number, before, instead_of)
-        if stored is not before:
-            self.written[table.name] = stored
-        return rows
-
-    def _migrate(self, table: Table, frame: DataFrame, instead_of: Collection[str]) -> int:
-        """Rows of other columns are written anew with those of now, before others are beside them."""
-        kept = self._warehouse.read(frame.sparkSession, table)
-        if instead_of:
-            kept = kept.filter(~kept["snapshot"].isin(list(instead_of)))
-        rows = kept.count()
-        return self.replace(table, kept.unionByName(frame.select(*table.columns))) - rows
-
-    def compact(self, spark: SparkSession, table: Table) -> None:
-        """Put a table's rows in as few files as are useful; it stays the same version of the table."""
-        before = self._warehouse.stored(table.name)
-        if before is not None:
-            self.written[table.name] = self._storage.compact(spark, table, self.number, before)
-
-    def aside(self, name: str) -> str:
-        """A path, for Spark, of what is needed only while this block lasts."""
-        return self._storage.aside(name, self.number)
-
-    def read(self, spark: SparkSession, table: Table, where: Where | None = None) -> DataFrame:
-        """The rows (those `where`) of a table that this block has written, with those of before that stay."""
-        return self._storage.read(spark, table, self.written[table.name], where).select(*table.columns)
+def first_kept(nights: Iterable[date], keep_days: int, today: date) -> date:
+    """The first night that is kept, counted from the last one that is not in the future."""
+    past = [day for day in nights if day <= today]
+    return max(past, default=today) - timedelta(days=keep_days - 1)
 
 
-def no_rows(spark: SparkSession, table: Table) -> DataFrame:
-    """A table without rows; with the limit Spark knows that no job has to make them."""
-    return spark.createDataFrame([], table.ddl).limit(0)
+def _night(found: Mapping[str, str]) -> Night:
+    ingested, _, inputs = found.get(INGESTED, "").partition(".")
+    return Night(ingested or None, inputs or None, found.get(NIGHTS))
 
 
-def _writer(table: Table) -> str:
-    return next((stage for stage, tables in WRITTEN_BY.items() if table in tables), "ingest")
+def _days(names: Iterable[str]) -> Iterator[date]:
+    for each in names:
+        if match := _DATE.fullmatch(each):
+            with suppress(ValueError):
+                yield date.fromisoformat(match[1])
 
 
-def _anew(table: Table) -> str:
-    """The command that makes a table again; a warehouse knows what was ingested, and does not read it twice."""
-    stage = _writer(table)
-    return (
-        "ingest the snapshots into another one: rmqlb pipeline run -w NEW PATH…"
-        if stage == "ingest"
-        else f"rebuild it: rmqlb pipeline {stage} --force"
-    )
+def _plain(uri: str) -> str:
+    return "/" + uri.removeprefix("file:").lstrip("/") if uri.startswith("file:") else uri
+
+
+def make_folder(place: str) -> None:
+    """Make the folder of a warehouse on this machine (raises UsageError)."""
+    try:
+        os.makedirs(place, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--warehouse {place}: {error.strerror or error}", code="cannot-write") from None
+
+
+@contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """By a lock on a file, which the system releases however the process ends."""
+    path = os.path.join(folder, _WRITER)
+    make_folder(folder)
+    try:
+        file = open(path, "a+", encoding="utf-8")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise UsageError(f"--warehouse {folder}: {error.strerror or error}", code="cannot-write") from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            with suppress(ValueError):
+                raise _taken(folder, json.loads(file.read()), None) from None
+            raise _taken(folder, {}, None) from None
+        file.truncate(0)
+        file.write(json.dumps({"host": socket.gethostname(), "pid": os.getpid()}))
+        file.flush()
+        yield
+
+
+def _is_dead(who: Mapping[str, Any]) -> bool:
+    """The process was one of this machine, and is gone."""
+    if who.get("host") != socket.gethostname():
+        return False
+    try:
+        os.kill(int(who["pid"]), 0)
+    except ProcessLookupError:
+        return True
+    except (OSError, KeyError, ValueError):
+        return False
+    return False
+
+
+def _taken(place: str, who: Mapping[str, Any], file: str | None) -> DataError:
+    text = f"process {who['pid']} on {who['host']}" if {"pid", "host"} <= who.keys() else "another process"
+    hint = "wait until it is done" if file is None else f"wait until it is done; if it is gone, delete {file}"
+    return DataError(f"{place}: {text} is writing to this warehouse", hint=hint, code="warehouse-in-use")

@@ -12,13 +12,13 @@ from typing import Any, get_args
 
 from msgspec import Struct
 
-from rmqlb.model.check_result import CheckResult, JudgedLimit
-from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED
+from rmqlb.model.check_result import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckResult, JudgedLimit
 from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups, Outcome
 from rmqlb.model.figures import annotated_figures
 from rmqlb.model.finding import Finding
 from rmqlb.model.groups import STATUSES, GroupLine, GroupState, Overview
 from rmqlb.model.owners import OwnersOfGroups, OwnersReport
+from rmqlb.model.pipeline_result import PipelineResult
 from rmqlb.model.policy import GROUP
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.report import Report
@@ -101,10 +101,14 @@ FINDINGS = Metric(
     "findings", "Findings by code; rmqlb explain CODE describes a code", (*_GROUP, "code", "severity", "command")
 )
 
+FLEET_NIGHT = Metric("fleet_night_timestamp_seconds", "The fleet's last night, since 1970", (), "seconds")
+FLEET = Metric("fleet", "Figures of the fleet's last night, by name", ("what",))
+FLEET_SILENT = Metric("fleet_silent_cluster", "1 for an expected cluster that did not report", ("cluster",))
+
 METRICS = (
     *(SNAPSHOT_TIME, GROUPS, GROUP_STATUS, *OF_GROUP.values(), QUEUE_OWNERS, QUEUE_LAG, *OF_STRATEGY.values()),
     *(CHECK_OUTCOME, CHECK_LIMITS, CHECK_NOT_PASSED, CHECK_VALUE, CHECK_BOUND),
-    *(DIAGNOSIS_OUTCOME, UNDECIDED_RULES, FINDINGS),
+    *(DIAGNOSIS_OUTCOME, UNDECIDED_RULES, FLEET_NIGHT, FLEET, FLEET_SILENT, FINDINGS),
 )
 """In the order in which they are written."""
 
@@ -121,7 +125,12 @@ def metrics_of(
     if snapshot.taken_at is not None:
         yield Sample(SNAPSHOT_TIME, snapshot.taken_at.timestamp(), {"command": command})
     data = report.data
-    yield from _OF[report.schema](data, snapshot)
+    if isinstance(data, PipelineResult):
+        from rmqlb.views.pipeline_view import of_pipeline
+
+        yield from of_pipeline(data)
+    else:
+        yield from _OF[report.schema](data, snapshot)
     parts = data.groups if isinstance(data, (Overview, DiagnosisOfGroups)) else [data]
     found = [(finding.group, finding) for finding in findings]
     for part in parts:
@@ -238,7 +247,7 @@ _OF: Mapping[str, Callable[[Any, ClusterSnapshot], Iterator[Sample]]] = {
     "rmqlb/diagnosis": _diagnosis,
     "rmqlb/diagnosis-of-groups": _diagnoses,
 }
-"""Schema → the samples of the result."""
+"""Schema → the samples of the result; those of `rmqlb/pipeline` are in `pipeline_view`."""
 
 
 def _cluster_of_topics(snapshot: ClusterSnapshot, topics: Iterable[str] | None) -> str | None:

@@ -1,94 +1,76 @@
-"""What the stages of a pipeline have done, and what a generated fleet consists of, as reports."""
+"""What a run of the pipeline did, as a report and as metrics."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
 
-from msgspec import Struct, to_builtins
-
-from rmqlb.decoding import from_attributes
-from rmqlb.model.fleet import FleetSummary
-from rmqlb.model.stage import StageReport, StageResult
+from rmqlb.model.finding import ERROR
+from rmqlb.model.pipeline_result import PipelineResult, Verdict
+from rmqlb.model.words import counted
+from rmqlb.views import metrics as of
+from rmqlb.views.metrics import Sample
 from rmqlb.views.report import Cell, Column, Report, Section
 
-_COLUMNS = (
-    Column("Stage", "stage"),
-    Column("Table", "table"),
-    Column("Rows", "rows", "number"),
-    Column("State", "state"),
-    Column("Took", "ms", "ms"),
-)
-
-_COUNTS = (Column("What", "what"), Column("Number", "number", "number"))
-_DAMAGED = (Column("File", "file"), Column("Document", "position", "number"), Column("Damage", "damage"))
+_NIGHT = (Column("What", "what"), Column("Number", "number", "number"))
+_QUARANTINE = (Column("File", "file"), Column("Reason", "reason", "prose"))
+_FIGURES = ("clusters", "groups", "failed", "incomplete", "waived", "errors", "new", "gone")
 
 
-class PipelineResult(Struct, frozen=True):
-    """What the stages of a pipeline have done.
-
-    Attributes:
-        warehouse: the folder of the tables.
-        stages: in the order in which they ran.
-    """
-
-    warehouse: str
-    stages: tuple[StageResult, ...]
-
-
-def pipeline_report(warehouse: str, stages: Sequence[StageReport]) -> Report:
-    """The stages and their tables."""
-    counted = [f"{stage.stage}: {_counts(stage)}" for stage in stages if stage.counts]
+def pipeline_report(result: PipelineResult) -> Report:
+    """The verdict first, then what was done."""
+    verdict = result.verdict
+    rows: tuple[tuple[Cell, ...], ...] = ()
+    if verdict is not None:
+        rows = (*((name, getattr(verdict, name)) for name in _FIGURES), ("silent", len(verdict.silent)))
+    rejected = tuple((each.file, each.reason) for each in result.quarantined)
     return Report(
         schema="rmqlb/pipeline",
-        data=PipelineResult(warehouse, tuple(from_attributes(stage, StageResult) for stage in stages)),
-        facts=(*reversed(counted), f"  warehouse {warehouse}"),
-        sections=(Section("stages", "Stages", _COLUMNS, tuple(row for stage in stages for row in _rows(stage))),),
-    )
-
-
-def _rows(stage: StageResult) -> list[tuple[Cell, ...]]:
-    took = round(stage.seconds * 1000)
-    if not stage.tables:
-        return [(stage.stage, None, None, stage.state, took)]
-    return [
-        (stage.stage, table.table, table.rows, stage.state, None if index else took)
-        for index, table in enumerate(stage.tables)
-    ]
-
-
-def _counts(stage: StageReport) -> str:
-    """What is not 0; all of it where nothing is."""
-    counts = {name: number for name, number in stage.counts.items() if number} or stage.counts
-    return ", ".join(_counted(number, name) for name, number in counts.items())
-
-
-_ONE = re.compile(r"\b(cluster|group|consumer|queue|document|mismatch|snapshot)e?s\b")
-
-
-def _counted(number: int, name: str) -> str:
-    """A count under a camelCase name, in words.
-
-    >>> _counted(2, "flappingGroups"), _counted(1, "unassignedQueuesObserved"), _counted(1, "mismatches")
-    ('2 flapping groups', '1 unassigned queue observed', '1 mismatch')
-    """
-    words = re.sub("([A-Z])", lambda upper: f" {upper[0].lower()}", name)
-    return f"{number} {_ONE.sub(lambda found: found[1], words) if number == 1 else words}"
-
-
-def fleet_report(summary: FleetSummary) -> Report:
-    """The fleet in numbers."""
-    counts = [(name, value) for name, value in to_builtins(summary).items() if isinstance(value, int)]
-    bad = tuple((each.file, each.position, str(each.damage)) for each in summary.bad_files)
-    faults, clients = (tuple(sorted(each.items())) for each in (summary.faults, summary.other_clients))
-    return Report(
-        schema="rmqlb/fleet",
-        data=summary,
-        facts=(f"written to {summary.folder}",),
+        data=result,
+        facts=tuple(_facts(result)),
         sections=(
-            Section("fleet", "Fleet", _COUNTS, tuple(counts)),
-            *((Section("faults", "Groups with faults", _COUNTS, faults),) if faults else ()),
-            *((Section("clients", "Groups with other clients", _COUNTS, clients),) if clients else ()),
-            *((Section("damaged", "Damaged documents", _DAMAGED, bad),) if bad else ()),
+            *((Section("night", "Last night", _NIGHT, rows),) if rows else ()),
+            *((Section("quarantine", "Rejected documents", _QUARANTINE, rejected),) if rejected else ()),
         ),
+        grave=ERROR if verdict is not None and verdict.is_violated else "",
     )
+
+
+def _facts(result: PipelineResult) -> Iterator[str]:
+    yield result.verdict.line if result.verdict is not None else "the warehouse has no night"
+    if result.files is not None:
+        new = f"{counted(result.read, 'new file')} of {result.files}"
+        yield f"  ingest: {new}, {counted(result.snapshots, 'snapshot')} in {_nights(result.ingested)}"
+    yield f"  judge: {_nights(result.judged)}"
+    if result.dropped:
+        yield f"  dropped: {_nights(result.dropped)}"
+    if result.page is not None:
+        yield f"  report: {result.page}"
+    yield f"  warehouse {result.warehouse}"
+
+
+def _nights(days: Sequence[date]) -> str:
+    if not days:
+        return "no night"
+    span = f" ({days[0]})" if len(days) == 1 else f" ({days[0]} to {days[-1]})"
+    return f"{counted(len(days), 'night')}{span}"
+
+
+def of_pipeline(result: PipelineResult) -> Iterator[Sample]:
+    """The metrics of the last night."""
+    verdict = result.verdict
+    if verdict is None:
+        return
+    night = datetime(verdict.date.year, verdict.date.month, verdict.date.day, tzinfo=UTC)
+    yield Sample(of.FLEET_NIGHT, night.timestamp())
+    for name in _FIGURES:
+        yield Sample(of.FLEET, _number(verdict, name), {"what": name})
+    yield Sample(of.FLEET, len(verdict.silent), {"what": "silent"})
+    for cluster in verdict.silent:
+        yield Sample(of.FLEET_SILENT, 1, {"cluster": cluster})
+    yield Sample(of.FLEET, len(result.quarantined), {"what": "quarantined"})
+
+
+def _number(verdict: Verdict, name: str) -> int:
+    number: int = getattr(verdict, name)
+    return number

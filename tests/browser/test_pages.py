@@ -12,7 +12,6 @@ from tests.browser.devtools import Chromium
 from tests.cli.run import run
 from tests.hardening import walk
 from tests.hardening.hostile import MARKUP, SNAPSHOTS, as_text, snapshot
-from tests.pipeline.report_rows import HOSTILE
 
 pytestmark = pytest.mark.browser
 
@@ -116,24 +115,6 @@ def test_the_page_of_a_sweep_does_nothing(kind: str, recorder: Recorder, chromiu
     assert done.code == walk.CODES["sweep-failures"], done.stderr
     page = done.stdout.encode()
     must_do_nothing(f"{HOST}/{kind}-sweep", "text/html; charset=utf-8", page, recorder, chromium)
-
-
-@pytest.mark.parametrize("number", range(len(HOSTILE)))
-def test_the_report_of_a_fleet_does_nothing(number: int, recorder: Recorder, chromium: Chromium) -> None:
-    from rmqlb.pipeline.report.charts import Picture, Series, bars, steps
-    from rmqlb.pipeline.report.page import Fact, Grid, Section, ToDo, page, said
-
-    name = HOSTILE[number]
-    shapes = (
-        bars(Picture("one", "Bars", "What is seen."), [name, "b"], [Series(name, [1, 2])], "queues"),
-        steps(Picture("two", "Steps", "What is seen."), [name, "+1"], [Series(name, [1, 2])], ("change", "moved")),
-    )
-    grid = Grid(name, ((name, "name"), ("n", "count")), ((name, 1), (name, None)))
-    seen = Section("a", name, (said("{}", name),), name, shapes, (grid,))
-    first = ToDo("error", said("{}", name), f"rmqlb show-groups -s {name}")
-    body = page(name, said("{}", name), (Fact(name, name, "error"),), (seen,), (first,))
-    url = f"{HOST}/report-{number}"
-    must_do_nothing(url, "text/html; charset=utf-8", body.encode(), recorder, chromium)
 
 
 def must_do_nothing(url: str, media: str, body: bytes, recorder: Recorder, chromium: Chromium) -> str:

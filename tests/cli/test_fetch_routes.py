@@ -16,8 +16,6 @@ from typer.testing import CliRunner, Result
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.main import app
-from rmqlb.pipeline.ingest.document_ids import FileDocument
-from rmqlb.pipeline.ingest.input_files import find, path_labels
 from rmqlb.sources.dump import split_documents
 from tests.support.moving_group import GROUP, Moment, MovingGroup, moving
 from tests.support.replay_remoting import Replay, cluster, refusing_address, silent
@@ -175,16 +173,15 @@ def test_snapshots_at_an_interval_are_read_by_commands_and_the_pipeline(tmp_path
         done = stopped_after(group, folder, 2)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (0, f"2 snapshots written to {folder}")
     assert "the fetch failed: " in done.stderr
-    first, second = map(Path, find([str(folder)]).files)
+    first, second = sorted(folder.glob("date=*/*.json.gz"))
     assert run("show-owners", "-s", str(second), "-g", GROUP).exit_code == 0
     groups = [json.loads(gzip.decompress(path.read_bytes()))["data"]["groups"][0] for path in (first, second)]
     owners = [{queue["owners"][0] for queue in group["queues"] if queue.get("owners")} for group in groups]
     assert owners == [{"10.0.0.1@x"}, {"10.0.0.1@x", "10.0.0.2@y"}]
-    labels = path_labels(str(first))
     (body,) = split_documents(first.read_bytes(), str(first))
-    document = FileDocument(str(first), 1, 1, body, labels).read()
+    document = read_document(body, str(first))
     assert document.taken_at is not None
-    assert (document.kind, document.taken_at.date()) == ("snapshot", labels.date)
+    assert (document.kind, f"date={document.taken_at.date()}") == ("snapshot", first.parent.name)
 
 
 def test_the_first_fetch_of_an_interval_and_a_folder_that_cannot_be_written_end_it(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ from random import Random
 
 from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.model.diagnosis import Diagnosis
-from rmqlb.pipeline.synthetic.generate import generate
-from rmqlb.pipeline.synthetic.shape import FleetShape
 from tests.engine.diagnose.consuming import earlier
 from tests.engine.diagnose.running import diagnosed, grave
 from tests.generate.healthy import healthy_looks
-from tests.generate.reading import good
+from tests.support.synthetic.generate import generate
+from tests.support.synthetic.reading import good
+from tests.support.synthetic.shape import FleetShape
 
 GROUPS = int(os.environ.get("HEALTHY_GROUPS", "300"))
 """`.ci/full` asks for more."""

@@ -1,14 +1,20 @@
-"""The sessions and servers that Spark tests share. Missing Java or pyspark is an error."""
+"""The session that Spark tests share, and a fleet with faults that went through the pipeline. Missing Java is an error."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from .quick_java import QUICK_JAVA
-from .spark_servers import ConnectServer, StandaloneCluster, connect_server_process, standalone_processes
+from rmqlb.pipeline.warehouse import Warehouse
+from tests.support.synthetic.faults import put_faults
+from tests.support.synthetic.generate import generate
+from tests.support.synthetic.shape import FleetShape
+
+from .running import ASKED, ingest_files, judge_nights
+from .spark_servers import StandaloneCluster, standalone_processes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,29 +23,40 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One local session for all tests; whatever calls `spark_session` in this process gets it too."""
-    from rmqlb.pipeline.spark.session import spark_session
-    from rmqlb.pipeline.spark.settings import SessionSettings
+    from rmqlb.pipeline.spark import SparkSettings, spark_session
 
-    conf = {
-        "spark.driver.memory": "1g",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": QUICK_JAVA,
-        "spark.ui.retainedStages": "100000",  # or Spark forgets stages that `spark_costs` asks for
-    }
     log_file = str(tmp_path_factory.mktemp("spark") / "spark.log")
-    with spark_session(SessionSettings("local[2]", conf, log_file, "rmqlb-tests")) as session:
+    with spark_session(SparkSettings("local[2]", {}, log_file)) as session:
         yield session
 
 
 @pytest.fixture(scope="session")
 def standalone_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneCluster]:
-    """A Spark master and one worker of two cores on loopback, from the installed pyspark."""
+    """A Spark master and one worker of two cores on loopback."""
     with standalone_processes(tmp_path_factory.mktemp("standalone")) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
-def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
-    """A server of Spark Connect on loopback, from the installed pyspark; needs pyspark[connect]."""
-    with connect_server_process(tmp_path_factory.mktemp("connect")) as server:
-        yield server
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Snapshots of 3 clusters over 2 nights, with every fault that groups and topics may have."""
+    folder = tmp_path_factory.mktemp("fleet") / "snapshots"
+    shape = FleetShape(seed=11, groups=90, days=2, odd_names=0.3, other_clients=0.3, retry_queues=False, churn=0.3)
+    generate(shape, str(folder))
+    put_faults(folder, every=3)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def judged(spark: SparkSession, fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
+    """The fleet's warehouse, with all tables."""
+    warehouse = Warehouse(spark, str(tmp_path_factory.mktemp("judged") / "warehouse"))
+    ingest_files(warehouse, fleet)
+    judge_nights(warehouse, ASKED)
+    return warehouse
+
+
+@pytest.fixture
+def warehouse(spark: SparkSession, tmp_path: Path) -> Warehouse:
+    """An empty one."""
+    return Warehouse(spark, str(tmp_path / "warehouse"))

@@ -21,9 +21,8 @@ _DEADLINE = 180.0
 _START = """\
 import json, os, sys, time
 from rmqlb.errors import RmqlbError
-from rmqlb.pipeline.spark.session import spark_session
-from rmqlb.pipeline.spark.settings import SessionSettings
-settings = SessionSettings(sys.argv[1], json.loads(sys.argv[2]), "spark.log")
+from rmqlb.pipeline.spark import SparkSettings, spark_session
+settings = SparkSettings(sys.argv[1], json.loads(sys.argv[2]), "spark.log")
 def say(**values):
     with open("said.json", "w") as file:
         json.dump(values, file)
@@ -61,8 +60,8 @@ def command(folder: Path, body: str, master: str, conf: Mapping[str, str] | None
     indented = "".join(f"        {line}\n" for line in body.splitlines())
     (folder / "tmp").mkdir()
     (folder / "program.py").write_text(_START + _BODY.format(body=indented), encoding="utf-8")
-    small = {} if master.startswith("sc://") else {"spark.driver.memory": "600m"}
-    return [sys.executable, str(folder / "program.py"), master, json.dumps({**small, **(conf or {})})]
+    small = {"spark.driver.memory": "600m", **(conf or {})}
+    return [sys.executable, str(folder / "program.py"), master, json.dumps(small)]
 
 
 def environ(folder: Path, changes: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Servers of Spark on loopback, from the installed pyspark or another: a standalone cluster, and Spark Connect.
+"""A standalone Spark cluster on loopback, from the installed pyspark.
 
 Each runs under a small guard that reads a pipe from us and, when it closes, kills its whole process group, executors
 included: even a killed pytest leaves nothing behind. Ports are the system's choice, read from each server's log.
@@ -12,12 +12,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rmqlb.pipeline.spark.session import launch_environ
+import pyspark
+
+from rmqlb.pipeline.spark import find_java
 
 START_DEADLINE = 300.0
 POLL = 0.1
@@ -56,17 +58,6 @@ class StandaloneCluster:
         return self.folders[0]
 
 
-@dataclass(frozen=True)
-class ConnectServer:
-    """A running server of Spark Connect.
-
-    Attributes:
-        master: its `sc://` address.
-    """
-
-    master: str
-
-
 @contextmanager
 def standalone_processes(
     folder: Path, *, workers: int = 1, cores: int = 2, home: Path | None = None
@@ -87,37 +78,14 @@ def standalone_processes(
 
 
 @contextmanager
-def connect_server_process(
-    folder: Path, *, more: Mapping[str, str] | None = None, home: Path | None = None
-) -> Iterator[ConnectServer]:
-    """A server in local mode; `more`: settings of Spark's, `home`: the folder of its Spark."""
-    conf = {
-        "spark.master": "local[2]",
-        "spark.driver.memory": "1g",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": "0",
-        "spark.ui.enabled": "false",
-        "spark.local.dir": str(folder),
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        **(more or {}),
-    }
-    settings = [argument for key, value in conf.items() for argument in ("--conf", f"{key}={value}")]
-    program = ["org.apache.spark.deploy.SparkSubmit", *settings]
-    program += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    with _server(program, folder, "connect", home) as log:
-        port = _said(log, r"Spark Connect server started at: \S*:(\d+)")
-        yield ConnectServer(f"sc://localhost:{port}")
-
-
-@contextmanager
 def _server(program: list[str], folder: Path, name: str, home: Path | None) -> Iterator[Path]:
     """Run one of Spark's programs, outside the reach of our own PYTHONPATH, and yield its log."""
     (folder / "conf").mkdir(exist_ok=True)
     (folder / "conf" / "log4j2.properties").write_text(_LOG4J2, encoding="utf-8")
     ours = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    environ = launch_environ(ours, str(folder)) | {
+    environ = ours | {
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "JAVA_HOME": str(Path(find_java(ours)).resolve().parent.parent),
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_LOCAL_DIRS": str(folder),
         "PYSPARK_PYTHON": sys.executable,

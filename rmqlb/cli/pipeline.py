@@ -1,0 +1,346 @@
+"""`rmqlb pipeline`: a whole fleet on Spark, night by night; nothing of Spark is imported before a command runs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from msgspec import Struct
+from typer import Argument, Option
+
+from rmqlb.cli.command_tree import grouped
+from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command, panel
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.finding import WARNING, Finding
+from rmqlb.model.pipeline_result import PipelineResult, RejectedFile
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.model.words import counted
+
+if TYPE_CHECKING:
+    from rmqlb.pipeline.judge import Asked
+    from rmqlb.pipeline.warehouse import Warehouse
+
+warehouse_option = panel("Warehouse")
+spark_option = panel("Spark")
+fleet_option = panel("Fleet")
+_LONGEST_KEEP = 36_500
+
+
+class WhereOptions(Struct, frozen=True):
+    """Where the tables are, and on which Spark they are made."""
+
+    warehouse: Annotated[
+        str | None,
+        warehouse_option(
+            "-w",
+            "--warehouse",
+            metavar="DIR|URI",
+            envvar="RMQLB_WAREHOUSE",
+            help="A folder that all of Spark's machines see, or a URI that Hadoop reads: hdfs://, s3a://.",
+        ),
+    ] = None
+    force: Annotated[bool, warehouse_option("--force", help="Rebuild even if up to date.")] = False
+    master: Annotated[
+        str,
+        spark_option(metavar="URL", envvar="RMQLB_SPARK_MASTER", help="local[N], spark://HOST:7077, yarn or k8s://…."),
+    ] = "local[*]"
+    conf: Annotated[list[str] | None, spark_option(metavar="KEY=VALUE", help="A setting of Spark's; repeatable.")] = (
+        None
+    )
+    log_file: Annotated[
+        str | None, spark_option(metavar="FILE", help="Where Spark's log goes; default: in ~/.local/state/rmqlb.")
+    ] = None
+
+
+class FleetOptions(Struct, frozen=True):
+    """By what the fleet is judged."""
+
+    strategy: Annotated[
+        list[str] | None,
+        fleet_option(metavar="STRATEGY", help="Figures and assignments under this one too; repeatable."),
+    ] = None
+    policy: Annotated[
+        str | None,
+        fleet_option("-p", "--policy", metavar="FILE", help="Rules and waivers as check reads them, for all clusters."),
+    ] = None
+    expect: Annotated[
+        str | None, fleet_option(metavar="FILE", help="The clusters that must report, one name a line.")
+    ] = None
+
+
+Paths = Annotated[list[str], Argument(metavar="PATH…", help="Files, folders, patterns, URIs.", show_default=False)]
+Cluster = Annotated[
+    str | None,
+    Option(
+        metavar="NAME",
+        help="The cluster that the files are of; default: cluster=NAME in the path, otherwise its brokers' cluster.",
+    ),
+]
+Keep = Annotated[
+    str | None,
+    warehouse_option(metavar="DAYS", help="Drop nights older than this, as 90d, but no cluster's last night."),
+]
+To = Annotated[str, Option("--to", metavar="DIR", help="The report's folder.")]
+
+
+@command
+def ingest(
+    *, paths: Paths, cluster: Cluster = None, keep: Keep = None, where: WhereOptions, output: OutputOptions
+) -> None:
+    """Read snapshots into the tables snapshots, groups, queues and quarantine.
+
+    A path is a file, a folder, a pattern or a URI, of rmqlb's snapshots (JSON, YAML, JSON lines, gzip). The folder
+    `cluster=NAME/date=YYYY-MM-DD` names a file's cluster and night; several routes and answers in it make one snapshot.
+    A file is known again by name, size and time. What cannot be read goes to quarantine, with the reason.
+
+    Examples:
+      rmqlb pipeline ingest -w warehouse snapshots/
+
+      rmqlb pipeline ingest -w warehouse --cluster east 'east/2026-11-*.json.gz'
+
+    Exit codes: 0 done, 2 usage, 4 nothing is there to read, 5 master or storage cannot be reached.
+    """
+    _run("ingest", where, output, paths=paths, cluster=cluster, keep=keep)
+
+
+@command
+def judge(
+    *, fleet: FleetOptions, strategy_options: StrategyOptions, where: WhereOptions, output: OutputOptions
+) -> None:
+    """Compute assignments, figures, findings, losses and changes of the nights that have new snapshots.
+
+    A group is judged under the strategy that it runs. The last night is judged again when other options are given;
+    --force judges every night.
+
+    Examples:
+      rmqlb pipeline judge -w warehouse
+
+      rmqlb pipeline judge -w warehouse --policy examples/policy.yaml --strategy CONSISTENT_HASH
+
+    Exit codes: 0 done, 2 usage, 3 the policy is violated or an expected cluster is silent, 4 data is missing,
+    5 master or storage cannot be reached.
+    """
+    _run("judge", where, output, fleet=fleet, strategy_options=strategy_options, judged=True)
+
+
+@command
+def report(*, to: To = "rmqlb-report", fleet: FleetOptions, where: WhereOptions, output: OutputOptions) -> None:
+    """Write a page for the fleet, and one for each cluster.
+
+    Examples:
+      rmqlb pipeline report -w warehouse --to report
+
+    Exit codes: 0 done, 2 usage, 3 the policy is violated or an expected cluster is silent, 4 data is missing,
+    5 master or storage cannot be reached.
+    """
+    _run("report", where, output, fleet=fleet, to=to)
+
+
+@command
+def run(
+    *,
+    paths: Paths,
+    cluster: Cluster = None,
+    keep: Keep = None,
+    to: To = "rmqlb-report",
+    fleet: FleetOptions,
+    strategy_options: StrategyOptions,
+    where: WhereOptions,
+    output: OutputOptions,
+) -> None:
+    """Ingest, judge and report.
+
+    Besides the common formats there is -o prometheus. The first line is the verdict on the last night.
+
+    Examples:
+      rmqlb pipeline run -w warehouse snapshots/ --policy examples/policy.yaml --keep 90d
+
+    Exit codes: 0 done, 2 usage, 3 the policy is violated or an expected cluster is silent, 4 data is missing,
+    5 master or storage cannot be reached.
+    """
+    more: dict[str, Any] = {"fleet": fleet, "strategy_options": strategy_options, "judged": True}
+    _run("run", where, output, paths=paths, cluster=cluster, keep=keep, to=to, **more)
+
+
+def _run(
+    verb: str,
+    where: WhereOptions,
+    output: OutputOptions,
+    *,
+    paths: list[str] | None = None,
+    cluster: str | None = None,
+    keep: str | None = None,
+    fleet: FleetOptions | None = None,
+    strategy_options: StrategyOptions | None = None,
+    judged: bool = False,
+    to: str | None = None,
+) -> None:
+    """The steps of a command: whatever can be refused without Java is refused first."""
+    from rmqlb.pipeline.ingest import find_files
+    from rmqlb.pipeline.spark import SparkSettings, must_be_ready, parse_conf, spark_session
+    from rmqlb.pipeline.warehouse import Warehouse, is_uri, location, make_folder
+
+    terminal = Terminal(f"pipeline {verb}", output, more_formats=("prometheus",))
+    place, keep_days = location(where.warehouse), _days(keep)
+    settings = SparkSettings(where.master, parse_conf(where.conf or ()), where.log_file or _log_of(place))
+    asked = _asked(fleet or FleetOptions(), strategy_options or StrategyOptions())
+    local, uris = find_files(paths or ())
+    if paths is None and not is_uri(place) and not os.path.isdir(place):
+        hint = "rmqlb pipeline ingest makes one"
+        raise DataError(f"there is no warehouse {where.warehouse}", hint=hint, code="table-not-found")
+    if paths is not None and not is_uri(place):
+        make_folder(place)
+    must_be_ready(settings, place, *uris)
+    result = PipelineResult(place)
+    size = sum(file.length for file in local) if not uris and not is_uri(place) else _UNKNOWN_SIZE
+    with terminal.progress(stages=True, verb="running") as progress:
+        progress("on Spark", 0, 0)
+        with spark_session(settings, size) as spark:
+            steps = _Steps(Warehouse(spark, place), result, where.force, progress, len(local))
+            if paths is not None or judged:
+                with steps.warehouse.writing() as interrupted:
+                    steps.interrupted = interrupted
+                    if paths is not None:
+                        steps.ingest(local, uris, cluster, keep_days)
+                    if judged:
+                        steps.judge(asked)
+            if to is not None:
+                steps.report(to, asked)
+    show(steps.result, terminal, interrupted=steps.interrupted)
+
+
+_UNKNOWN_SIZE = 1 << 40
+
+
+class _Steps(Struct):
+    """What a run has done so far."""
+
+    warehouse: Warehouse
+    result: PipelineResult
+    force: bool
+    progress: Any
+    files: int
+    interrupted: bool = False
+
+    def ingest(self, local: Any, uris: Any, cluster: str | None, keep_days: int | None) -> None:
+        from rmqlb.pipeline.documents import last_day
+        from rmqlb.pipeline.ingest import ingest as do
+        from rmqlb.pipeline.warehouse import first_kept
+
+        self.progress("ingest", 0, self.files)
+        done = do(self.warehouse, local, uris, cluster, force=self.force)
+        self._is(
+            files=done.files,
+            read=done.read,
+            snapshots=done.snapshots,
+            quarantined=tuple(RejectedFile(*each) for each in done.quarantined),
+            ingested=done.nights,
+            incomplete=done.unread,
+        )
+        if keep_days is not None:
+            first = first_kept(self.warehouse.nights(), keep_days, last_day())
+            self._is(dropped=tuple(self.warehouse.drop_before(first)))
+
+    def judge(self, asked: Asked) -> None:
+        from rmqlb.pipeline.judge import judge as do
+
+        self.progress("judge", 0, 0)
+        done = do(self.warehouse, asked, force=self.force)
+        self._is(judged=done.nights, incomplete=done.unread, verdict=done.verdict)
+
+    def report(self, to: str, asked: Asked) -> None:
+        from rmqlb.pipeline.judge import verdict_of_last_night
+        from rmqlb.pipeline.report.report import write
+
+        self.progress("report", 0, 0)
+        verdict = self.result.verdict or verdict_of_last_night(self.warehouse, asked)
+        self._is(page=write(self.warehouse.spark, self.warehouse, Path(to), asked.policy).page, verdict=verdict)
+
+    def _is(self, **known: Any) -> None:
+        from msgspec.structs import replace
+
+        self.result = replace(self.result, **known)
+
+
+def show(result: PipelineResult, terminal: Terminal, *, interrupted: bool) -> None:
+    """Show what a run did; it ends with exit code 3 where the policy is violated."""
+    from rmqlb.views.pipeline_view import pipeline_report
+
+    findings = [*_findings(result, interrupted=interrupted)]
+    terminal.show(pipeline_report(result), ClusterSnapshot("warehouse", result.warehouse), findings)
+    if result.verdict is not None and result.verdict.is_violated:
+        raise typer.Exit(ExitCode.CONDITION)
+
+
+def _findings(result: PipelineResult, *, interrupted: bool) -> Iterator[Finding]:
+    if interrupted:
+        text = "an interrupted run left rows behind: they were removed, and its nights are written again"
+        yield Finding("interrupted-run", text, severity=WARNING)
+    if result.quarantined:
+        text = f"{counted(len(result.quarantined), 'document')} rejected: see the table quarantine"
+        yield Finding("rejected-document", text, severity=WARNING)
+    for day in result.incomplete:
+        yield Finding("incomplete-night", f"{day} is incomplete: ingest its files again", severity=WARNING)
+
+
+def _asked(fleet: FleetOptions, options: StrategyOptions) -> Asked:
+    """What the options ask of judge (raises UsageError)."""
+    from rmqlb.engine.allocate.rules import NAMES
+    from rmqlb.engine.assignment.detect import must_be_set
+    from rmqlb.pipeline.ingest import read_expected
+    from rmqlb.pipeline.judge import Asked
+    from rmqlb.sources.user_files.policy_file import read_policy
+    from rmqlb.verbs.strategies import Strategies
+
+    named = Strategies(options.texts)
+    strategies = tuple(dict.fromkeys(named.name(each) for each in fleet.strategy or ()))
+    policy = None if fleet.policy is None else read_policy(fleet.policy, NAMES)
+    if policy is not None:
+        named.named += [rule.assume for rule in policy.rules if rule.assume is not None]
+    named.must_apply(reported=True)
+    settings = named.settings_for(["*"])
+    must_be_set(strategies, settings)
+    expected = () if fleet.expect is None else read_expected(fleet.expect)
+    return Asked(settings, strategies, policy, expected, repr((strategies, options, policy, named.sources)))
+
+
+def _days(keep: str | None) -> int | None:
+    if keep is None:
+        return None
+    number = keep.removesuffix("d")
+    if not (number.isascii() and number.isdecimal() and 1 <= int(number) <= _LONGEST_KEEP):
+        raise UsageError(f"--keep {keep}: not a number of days", hint="such as --keep 90d")
+    return int(number)
+
+
+def _log_of(place: str) -> str:
+    """A file of this user's for each warehouse; where there is no home to write to, a temporary one."""
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    name = f"spark-{os.path.basename(place)}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:8]}.log"
+    for folder in (os.path.join(state, "rmqlb"), tempfile.gettempdir()):
+        with suppress(OSError):
+            os.makedirs(folder, exist_ok=True)
+            if os.access(folder, os.W_OK):
+                return os.path.join(folder, name)
+    return name
+
+
+app = grouped("pipeline", {"ingest": ingest, "judge": judge, "report": report, "run": run})
+
+
+@app.callback()
+def pipeline() -> None:
+    """Watch a whole fleet on Spark, night by night.
+
+    Snapshots of all clusters become tables of plain Parquet: who owns which queue, figures and findings of every group,
+    what a lost consumer, host or broker would do, and what has changed since the night before. `run` does all steps.
+    It needs the extra packages of rmqlb[pipeline].
+    """

@@ -1,0 +1,402 @@
+"""A group, or the topics of a cluster, judged by the engine: the part of judge that runs in Spark's Python processes.
+
+Every answer is the engine's own: `show-groups`, `show-owners`, `sweep-failures`, `plan-rebalance` and `check` call the
+same functions.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate import full_name
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
+from rmqlb.engine.assignment.balance import Owners, spread
+from rmqlb.engine.assignment.consumers import broadcasting_finding, is_orderly, without_lock
+from rmqlb.engine.check.check import check_policy
+from rmqlb.engine.check.policy_limits import moved
+from rmqlb.engine.group import Group, gaps, known, resolve_all
+from rmqlb.engine.plan.changes import Changes, change_members
+from rmqlb.engine.show_groups import group_line, unread_of_groups
+from rmqlb.engine.sweep_failures.cases import by_thing, touching
+from rmqlb.engine.sweep_failures.failures import cluster_of
+from rmqlb.engine.sweep_failures.subjects import GroupSubject, TopicSubject
+from rmqlb.errors import DataError, RmqlbError
+from rmqlb.model.check_result import FAILED, INCOMPLETE, JudgedLimit, WaivedLimit
+from rmqlb.model.groups import GroupLine
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.policy import GROUP, TOPIC, Policy
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.model.sweep_failures import LossKind
+from rmqlb.model.system_names import is_system_topic
+from rmqlb.model.unknown import sum_if_known
+from rmqlb.pipeline.documents import in_batches, read_back
+from rmqlb.pipeline.spark import Batches
+from rmqlb.pipeline.tables import Assignments, Figures, Findings, Row, Sends, WhatIf
+
+PER_GROUP: tuple[type[Row], ...] = (Assignments, Figures, Findings, WhatIf, Sends)
+"""The tables whose rows come from here."""
+_OF_GROUPS: tuple[LossKind, ...] = ("consumer", "host", "broker", "master")
+_OF_TOPICS: tuple[LossKind, ...] = ("broker", "master", "host")
+
+
+class Adds(Protocol):
+    """Where workers add what they have done."""
+
+    def add(self, term: Any) -> None:
+        """So many more, or these more."""
+
+
+class Judge(Struct, frozen=True):
+    """What groups and topics are judged by; it travels to the workers.
+
+    Attributes:
+        settings: what consumers' strategy objects were constructed with.
+        strategies: further strategies under which figures and assignments are computed.
+        policy: the limits of the fleet; None for none.
+        groups_done: counts the groups.
+        rules_used: collects the nights and rules of the policy that found something to check.
+    """
+
+    settings: Settings
+    strategies: tuple[str, ...] = ()
+    policy: Policy | None = None
+    groups_done: Adds | None = None
+    rules_used: Adds | None = None
+
+    def rows(self, batches: Batches) -> Batches:
+        """Rows (cluster, date, group, document) → `union_ddl(PER_GROUP)`; without a group, the cluster's topics."""
+        given = (row for batch in batches for row in batch.to_pylist())
+        yield from in_batches(PER_GROUP, (row for each in given for row in self._judged(each)))
+
+    def _judged(self, row: dict[str, Any]) -> Iterator[Row]:
+        of = _Of(row["date"], row["cluster"], row["group"], read_back(row["document"]), self)
+        if row["group"] is None:
+            yield from of.topics()
+        else:
+            yield from of.group()
+            if self.groups_done is not None:
+                self.groups_done.add(1)
+
+
+class _Of(Struct):
+    """One group of a night, or the topics of a cluster."""
+
+    date: date
+    cluster: str
+    name: str | None
+    snapshot: ClusterSnapshot
+    judge: Judge
+
+    @property
+    def _key(self) -> dict[str, Any]:
+        return {"date": self.date, "cluster": self.cluster}
+
+    def group(self) -> Iterator[Row]:
+        name = self.name or ""
+        (facts,) = resolve_all(self.snapshot, [name], self.judge.settings)
+        line = group_line(facts, unread_of_groups(self.snapshot).get(name, ()))
+        problem = _problem(facts) if name in self.snapshot.groups else DataError("the group could not be read")
+        label = ",".join(line.strategies) or None
+        predicted = facts.predicted if problem is None else None
+        yield self._as_it_runs(facts, line, label, predicted, problem)
+        if predicted is not None and label is not None:
+            yield from self._assignments(facts, label, predicted, runs=True)
+            yield from self._what_if(facts, label)
+        shares = name in self.snapshot.groups and not facts.broadcasting and facts.refusal is None
+        for strategy in self.judge.strategies if shares else ():
+            yield from self._under(facts, full_name(strategy, self.judge.settings), predicted)
+        for found in line.findings:
+            yield Findings(
+                **self._key,
+                kind="group",
+                group=name,
+                topic=found.topic,
+                code=found.code,
+                severity=found.severity,
+                message=found.message,
+                queues=len(found.queues),
+                consumers=found.consumers,
+                evidence=tuple(f"{each.fact}: {each.value}" for each in found.evidence),
+                consequence=found.consequence,
+                remedy=found.remedy,
+                command=self._command("diagnose", "--group", name),
+            )
+        yield from self._limits(GROUP)
+
+    def topics(self) -> Iterator[Row]:
+        """The topics without a writable broker left, and the limits of topics."""
+        own = self.snapshot.own_topics
+        for topic, sighting in sorted(self.snapshot.routes.items()):
+            if topic in own or is_system_topic(topic):
+                continue
+            try:
+                subject = TopicSubject(sighting)
+            except DataError:  # a static topic, or NameServers that disagree: its queues follow no single broker
+                continue
+            now: dict[str, Any] = {"writable_brokers": len(subject.queues), "writable_queues": sum(subject.queues.values())}
+            if not subject.queues:
+                yield Sends(**self._key, topic=topic, change="none", subject=None, **now, groups=0)
+                continue
+            failures = cluster_of([], [sighting.route]).failures(_OF_TOPICS)
+            for number, mask in touching(subject, by_thing(failures)):
+                if subject.outcome(subject.effect(mask)).writable_brokers == 0:
+                    loss = failures[number].loss
+                    row = {**self._key, **now, "change": loss.kind, "subject": loss.name}
+                    yield Sends(topic=topic, groups=0, **row)
+        yield from self._limits(TOPIC)
+
+    def _as_it_runs(
+        self, facts: Group, line: GroupLine, label: str | None, predicted: Owners | None, problem: RmqlbError | None
+    ) -> Figures:
+        owned = known(lambda: facts.ownership) if line.basis is not None else None
+        each = None if owned is None or owned.unknown else owned.spread.queues_per_consumer
+        return Figures(
+            **self._key,
+            group=line.group,
+            strategy=label,
+            runs=True,
+            origin=line.strategy_origin,
+            status=line.status,
+            basis=line.basis,
+            shares_queues=line.shares_queues,
+            topics=None if line.topics is None else len(line.topics),
+            consumers=line.consumers,
+            processes=line.processes,
+            queues=line.queues,
+            unassigned=line.unassigned,
+            duplicate_owners=line.duplicate_owners,
+            owners_unknown=line.owners_unknown,
+            idle=line.idle,
+            min_queues_per_consumer=None if each is None else each.min,
+            mean_queues_per_consumer=None if each is None else each.mean,
+            max_queues_per_consumer=None if each is None else each.max,
+            imbalance=line.imbalance,
+            mismatches=line.mismatches,
+            duplicate_client_ids=line.duplicate_client_ids,
+            lag=line.lag,
+            lag_at_least=line.lag_at_least,
+            max_lag_per_consumer=None if predicted is None else _most_lag(facts, predicted, facts.client_ids),
+            moved=None if predicted is None else 0,
+            code=None if problem is None else problem.code,
+            problem=None if problem is None else problem.message,
+        )
+
+    def _under(self, facts: Group, strategy: str, now: Owners | None) -> Iterator[Row]:
+        """The figures and assignments under another strategy."""
+        row: dict[str, Any] = {**dict.fromkeys(Figures.__struct_fields__), **self._key, "group": self.name}
+        row |= {"strategy": strategy, "runs": False, "origin": "given"}
+        try:
+            members = facts.under(strategy)
+            facts.must_be_answered(members)
+            owners = owners_at_rest(facts.routes, members)
+        except RmqlbError as error:
+            yield Figures(**{**row, "code": error.code, "problem": error.message})
+            return
+        even = spread(owners, members.client_ids)
+        each = even.queues_per_consumer
+        observed = [queue for queue in owners if queue in facts.observed]
+        row |= {
+            "basis": "predicted",
+            "topics": len(facts.routes),
+            "consumers": even.consumers,
+            "processes": len(members.client_ids),
+            "queues": even.queues,
+            "unassigned": even.unassigned,
+            "duplicate_owners": even.duplicate_owners,
+            "owners_unknown": 0,
+            "idle": even.idle,
+            "min_queues_per_consumer": each and each.min,
+            "mean_queues_per_consumer": each and each.mean,
+            "max_queues_per_consumer": each and each.max,
+            "imbalance": even.imbalance,
+            "mismatches": sum(facts.observed[queue] != owners[queue] for queue in observed) if observed else None,
+            "max_lag_per_consumer": _most_lag(facts, owners, members.client_ids),
+            "moved": None if now is None else moved(now, owners),
+        }
+        yield Figures(**row)
+        yield from self._assignments(facts, strategy, owners, runs=False)
+
+    def _assignments(self, facts: Group, strategy: str, owners: Owners, *, runs: bool) -> Iterator[Row]:
+        for queue, own in owners.items():
+            observed = facts.observed.get(queue)
+            state = facts.states.get(queue)
+            for owner in own or (None,):
+                yield Assignments(
+                    **self._key,
+                    group=self.name or "",
+                    strategy=strategy,
+                    runs=runs,
+                    topic=queue.topic,
+                    broker_name=queue.broker_name,
+                    queue_id=queue.queue_id,
+                    owner=owner,
+                    owners=len(own),
+                    owners_observed=observed,
+                    mismatch=None if observed is None else observed != own,
+                    lag=None if state is None else state.lag,
+                )
+
+    def _what_if(self, facts: Group, strategy: str) -> Iterator[Row]:
+        """Every single loss, as `sweep-failures --at-once 1`, and one more consumer, as `plan-rebalance --add 1`."""
+        try:
+            subject = GroupSubject(facts, orderly=is_orderly(facts.group))
+        except RmqlbError:
+            return
+        cluster = cluster_of([subject.client_ids], subject.routes if subject.has_brokers else ())
+        failures = cluster.failures(_OF_GROUPS)
+        for number, mask in touching(subject, by_thing(failures)):
+            try:
+                outcome = subject.outcome(subject.effect(mask))
+            except RmqlbError:  # RocketMQ's clients throw
+                continue
+            loss, figures = failures[number].loss, {name: getattr(outcome, name) for name in outcome.__struct_fields__}
+            yield self._what_if_row(strategy, loss.kind, loss.name, figures)
+        more = replace(subject.members, client_ids=change_members(subject.members.client_ids, Changes(add=(1,))))
+        yield from self._one_more(facts, subject, more, strategy)
+
+    def _one_more(self, facts: Group, subject: GroupSubject, more: Members, strategy: str) -> Iterator[Row]:
+        after = known(lambda: owners_at_rest(subject.routes, more))
+        if after is None:
+            return
+        even = spread(after, more.client_ids)
+        gone = [queue for queue, was in subject.before.items() if was and after.get(queue) and after[queue] != was]
+        figures = {name: getattr(even, name) for name in _EVEN}
+        figures |= {
+            "moved": len(gone),
+            "lag_moved": sum_if_known(_lag(facts, queue) for queue in gone),
+            "without_lock": without_lock(subject.routes, (), orderly=subject.orderly),
+        }
+        yield self._what_if_row(strategy, "consumer-added", "+1", figures)
+
+    def _what_if_row(self, strategy: str, change: str, subject: str, figures: dict[str, Any]) -> WhatIf:
+        row: dict[str, Any] = {**self._key, **figures, "strategy": strategy, "change": change, "subject": subject}
+        return WhatIf(group=self.name or "", **row)
+
+    def _limits(self, about: str) -> Iterator[Row]:
+        """The limits of the policy that the group or the topics did not pass."""
+        policy = self.judge.policy
+        if policy is None:
+            return
+        rules = tuple(rule for rule in policy.rules if rule.about == about or (about == TOPIC and self._unlisted))
+        own = replace(policy, rules=rules)
+        report = check_policy(self.snapshot, own, self.date, settings=self.judge.settings, cluster=self.cluster)
+        used = {one.rule for one in report.judged if one.name is not None}
+        if self.judge.rules_used is not None and used:
+            self.judge.rules_used.add({(self.date, name) for name in used})
+        for one in report.judged:
+            of_fleet = one.name is None and not (about == TOPIC and one.about == GROUP and self._unlisted)
+            if one.verdict in (FAILED, INCOMPLETE) and not of_fleet:
+                yield self._limit(one)
+
+    @property
+    def _unlisted(self) -> bool:
+        return gaps(self.snapshot).unlisted is not None
+
+    def _limit(self, one: JudgedLimit) -> Findings:
+        waived = one if isinstance(one, WaivedLimit) else None
+        what = f"{one.about} {one.name}" if one.name is not None else "its groups"
+        value, bound = _text(one.value), _text(one.bound)
+        said = f"rule {one.rule}: {what}"
+        if one.limit is not None:
+            said += f": {one.limit}" + (f" is {value}" if value is not None else "") + f" (limit {bound})"
+        return Findings(
+            **self._key,
+            kind="policy",
+            group=one.name if one.about == GROUP else None,
+            topic=one.name if one.about == TOPIC else None,
+            code="rule" if one.limit is None else one.limit,
+            severity=one.severity,
+            message=said + (f"; {one.why}" if one.why else ""),
+            evidence=tuple(each.message for each in one.findings),
+            rule=one.rule,
+            verdict="waived" if waived is not None else "failed" if one.verdict == FAILED else "incomplete",
+            value=value,
+            bound=bound,
+            waived_until=None if waived is None else waived.until,
+            waived_by=None if waived is None else waived.owner,
+            waived_reason=None if waived is None else waived.reason,
+            command=self._command("check", "-p", self.judge.policy.where if self.judge.policy else ""),
+        )
+
+    def _command(self, verb: str, *more: str) -> str:
+        return shlex.join(["rmqlb", verb, "-s", self.snapshot.endpoint, *more])
+
+
+_EVEN = ("consumers", "queues", "unassigned", "duplicate_owners", "idle", "imbalance")
+
+
+def _problem(facts: Group) -> RmqlbError | None:
+    """Why the owners of its queues cannot be predicted; None where they can."""
+    if facts.broadcasting:
+        found = broadcasting_finding(facts.title, facts.name)
+        return DataError(found.message, code=found.code)
+    if facts.refusal is not None:
+        return facts.refusal
+    try:
+        _ = facts.predicted
+    except RmqlbError as error:
+        return error
+    return None
+
+
+def _most_lag(facts: Group, owners: Owners, client_ids: Sequence[str]) -> int | None:
+    """Unread messages of the consumer with the most; None when those of a queue that it owns are unknown."""
+    of = dict.fromkeys(client_ids, 0)
+    for queue, own in owners.items():
+        lag = _lag(facts, queue)
+        if lag is None and own:
+            return None
+        for owner in own:
+            of[owner] += lag or 0
+    return max(of.values(), default=None)
+
+
+def _lag(facts: Group, queue: MessageQueue) -> int | None:
+    state = facts.states.get(queue)
+    return None if state is None else state.lag
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    return ", ".join(value) if isinstance(value, tuple) else f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def fleet_findings(
+    night: date, policy: Policy | None, used: Sequence[str], silent: Sequence[str]
+) -> Iterator[Findings]:
+    """The findings that are about no single cluster's document: silent clusters, and rules with nothing to check."""
+    for cluster in silent:
+        yield Findings(
+            date=night,
+            cluster=cluster,
+            kind="fleet",
+            group=None,
+            topic=None,
+            code="silent-cluster",
+            severity="error",
+            message=f"cluster {cluster} did not report",
+            consequence="Nothing is known of its groups in this night.",
+            remedy="Look into the log of fetch-routes.",
+        )
+    for rule in policy.rules if policy is not None else ():
+        if rule.name not in used:
+            yield Findings(
+                date=night,
+                cluster=None,
+                kind="policy",
+                group=None,
+                topic=None,
+                code="rule",
+                severity=rule.severity,
+                message=f"rule {rule.name}: no {rule.about} of the fleet matches {' or '.join(rule.patterns)}",
+                rule=rule.name,
+                verdict="incomplete",
+            )

@@ -1,0 +1,385 @@
+"""`pipeline ingest`: new files → snapshots, quarantine, groups and queues.
+
+A file is known again by name, size and time. The driver decides which files are read and which snapshot of a cluster
+and night counts; the documents are read by one `mapInArrow` (`documents.py`).
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, convert
+
+from rmqlb.errors import DataError
+from rmqlb.pipeline.documents import Reader, labels, last_day
+from rmqlb.pipeline.spark import in_workers
+from rmqlb.pipeline.tables import (
+    INGESTED,
+    Groups,
+    Quarantine,
+    Queues,
+    ReadFile,
+    Row,
+    Snapshots,
+    columns,
+    ddl,
+    name,
+    union_ddl,
+)
+from rmqlb.pipeline.warehouse import INGESTED as INGESTED_MARK
+from rmqlb.pipeline.warehouse import Night, Warehouse, is_uri, short
+from rmqlb.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_BYTES_A_TASK = 4 << 20
+_MOST_TASKS = 512
+_INPUT = "unit string, path string, length bigint, modified bigint, content binary"
+Day = date  # where a field has that name
+_HEAD = [column for column in columns(Snapshots) if column != "document"]
+
+
+class Head(Struct, frozen=True, rename="camel"):
+    """A snapshot without its document, as the driver sees it."""
+
+    cluster: str
+    snapshot: str
+    taken_at: datetime | None
+    counts: bool
+    files: tuple[ReadFile, ...]
+    hash: str
+    topics: int
+    groups: int
+    broker_addresses: tuple[str, ...]
+    date: Day
+
+    @property
+    def paths(self) -> set[str]:
+        return {file.path for file in self.files}
+
+    @property
+    def key(self) -> tuple[Day, str, str]:
+        return self.date, self.cluster, self.snapshot
+
+
+class Ingested(Struct, frozen=True):
+    """What an ingest did.
+
+    Attributes:
+        files: how many files were given.
+        read: how many of them were new.
+        nights: the nights that were written.
+        snapshots: the snapshots that were read.
+        quarantined: rejected documents, with their files and reasons.
+        unread: nights that an interrupted run left incomplete, and whose files were not given.
+    """
+
+    files: int
+    read: int
+    nights: tuple[date, ...] = ()
+    snapshots: int = 0
+    groups: int = 0
+    quarantined: tuple[tuple[str, str], ...] = ()
+    unread: tuple[date, ...] = ()
+
+
+def find_files(inputs: Iterable[str]) -> tuple[list[ReadFile], list[str]]:
+    """The files of this machine that the inputs stand for, and the URIs among the inputs (raises DataError).
+
+    An input is a file, a folder with all below it, a pattern, or a URI. Names that begin with `.` or `_` are skipped
+    in folders.
+    """
+    files: dict[str, ReadFile] = {}
+    uris: list[str] = []
+    for given in inputs:
+        path = "/" + given.removeprefix("file:").lstrip("/") if given.startswith("file:/") else given
+        if is_uri(path):
+            uris.append(given)
+            continue
+        roots = [path] if os.path.lexists(path) else glob.glob(path, recursive=True)
+        found = [file for root in roots for file in _below(os.path.abspath(root))]
+        if not found:
+            hint = "name files, folders, patterns or URIs that Hadoop reads"
+            raise DataError(f"{given}: there is no file to read", hint=hint)
+        files |= {file.path: file for file in found}
+    for path in files:
+        if re.search("[\ud800-\udfff]", path):
+            raise DataError(f"{path!r}: the file's name is not UTF-8 text", hint="rename it")
+    return [files[path] for path in sorted(files)], uris
+
+
+def _below(root: str) -> Iterator[ReadFile]:
+    if not os.path.isdir(root):
+        yield _file(root)
+        return
+    for folder, folders, names in os.walk(root):
+        folders[:] = [each for each in folders if not each.startswith((".", "_"))]
+        yield from (_file(os.path.join(folder, each)) for each in names if not each.startswith((".", "_")))
+
+
+def _file(path: str) -> ReadFile:
+    try:
+        state = os.stat(path)
+    except OSError:  # a broken link: it is read, and rejected
+        return ReadFile(path, 0, 0)
+    return ReadFile(path, state.st_size, state.st_mtime_ns // 1_000_000)
+
+
+def ingest(
+    warehouse: Warehouse, local: Sequence[ReadFile], uris: Sequence[str], cluster: str | None = None, *, force: bool
+) -> Ingested:
+    """Read the files that are new, and write their nights (raises DataError).
+
+    Args:
+        warehouse: while this process is the only one that writes.
+        local: files of this machine.
+        uris: files and folders elsewhere.
+        cluster: the name of the cluster of all files; None takes it from the path or the brokers.
+        force: read known files too.
+    """
+    files = [*local, *(file for uri in uris for file in _files_at(warehouse, uri))]
+    nights = warehouse.nights()
+    digests = _digests(files, cluster)
+    chosen = files if force else _unknown(warehouse, files, nights, digests)
+    broken = {day for day in warehouse.dates(Snapshots) if nights.get(day, Night()).ingested is None}
+    if not chosen:
+        return Ingested(len(files), 0, unread=tuple(sorted(broken)))
+    reader = Reader(cluster, __version__, last_day())
+    staged = warehouse.stage(in_workers(_inputs(warehouse, chosen), reader.rows, union_ddl(INGESTED)), "read")
+    return _write(warehouse, staged, chosen, digests, broken, len(files))
+
+
+def _files_at(warehouse: Warehouse, uri: str) -> list[ReadFile]:
+    found = warehouse.files_in(uri)
+    if not found:
+        raise DataError(f"{uri}: there is no file to read", hint="name a file or a folder that Hadoop reads")
+    return found
+
+
+def _digests(files: Iterable[ReadFile], cluster: str | None) -> dict[date, str]:
+    """Night → what tells that the files in its folder `date=…` are the same as before."""
+    of: dict[date, list[ReadFile]] = {}
+    for file in files:
+        day = labels(file.path).date
+        if day is not None:
+            of.setdefault(day, []).append(file)
+    return {day: short(cluster, __version__, sorted((f.path, f.length, f.modified) for f in of[day])) for day in of}
+
+
+def _unknown(
+    warehouse: Warehouse, files: Sequence[ReadFile], nights: Mapping[date, Night], digests: Mapping[date, str]
+) -> list[ReadFile]:
+    """The new files; the digests spare looking into the tables of the nights in which nothing has changed."""
+    same = {day for day, digest in digests.items() if day in nights and nights[day].inputs == digest}
+    rest = [file for file in files if labels(file.path).date not in same]
+    if not rest:
+        return []
+    dates = {labels(file.path).date for file in rest}
+    written = [day for day, night in nights.items() if night.ingested is not None]
+    days = written if None in dates else [day for day in written if day in dates]
+    known = set(_known(warehouse, days)) if days else set()
+    new = {file.path for file in rest if file not in known}
+    units = {labels(path).unit for path in new} - {None}
+    return [file for file in rest if file.path in new or labels(file.path).unit in units]
+
+
+def _known(warehouse: Warehouse, days: Sequence[date]) -> Iterator[ReadFile]:
+    """The files that these nights were read from, and those that this version of rmqlb rejected."""
+    from pyspark.sql import functions as fn
+
+    taken = warehouse.read(Snapshots, days).select(fn.explode("files").alias("file"))
+    rejected = warehouse.read(Quarantine, days).where(fn.col("version") == __version__).select("file")
+    for row in taken.union(rejected).collect():
+        yield ReadFile(*row["file"])
+
+
+def _inputs(warehouse: Warehouse, files: Sequence[ReadFile]) -> DataFrame:
+    """The files in the order of units, those of one unit in one task."""
+    spark = warehouse.spark
+    size = sum(file.length for file in files)
+    units = {labels(file.path).unit or file.path for file in files}
+    cores = spark.sparkContext.defaultParallelism
+    tasks = max(1, min(len(units), _MOST_TASKS, max(cores, size // _BYTES_A_TASK)))
+    here = [file for file in files if not is_uri(file.path)]
+    frame = spark.createDataFrame([(_unit(f), f.path, f.length, f.modified, None) for f in here], _INPUT)
+    away = [file for file in files if is_uri(file.path)]
+    if away:
+        content = spark.read.format("binaryFile").load([file.path for file in away]).select("path", "content")
+        rows = [(_unit(f), f.path, f.length, f.modified) for f in away]
+        named = spark.createDataFrame(rows, _INPUT.rpartition(",")[0])
+        frame = frame.union(named.join(content, "path").select(frame.columns))
+    return frame.repartition(tasks, "unit").sortWithinPartitions("unit", "path")
+
+
+def _unit(file: ReadFile) -> str:
+    return labels(file.path).unit or file.path
+
+
+def _write(
+    warehouse: Warehouse,
+    staged: DataFrame,
+    chosen: Sequence[ReadFile],
+    digests: Mapping[date, str],
+    broken: set[date],
+    given: int,
+) -> Ingested:
+    spark, paths = warehouse.spark, {file.path for file in chosen}
+    found = staged.selectExpr("snapshots", "quarantine").where("snapshots is not null or quarantine is not null")
+    wanted = ", ".join(f"'{column}', snapshots.{column}" for column in _HEAD)
+    rows = found.selectExpr(f"if(snapshots is null, null, named_struct({wanted})) as head", "quarantine").collect()
+    new = [_head(row["head"]) for row in rows if row["head"] is not None]
+    rejected = [convert(row["quarantine"].asDict(recursive=True), Quarantine) for row in rows if row["quarantine"]]
+    touched = {head.date for head in new} | {row.date for row in rejected} | {day for day in digests if day in broken}
+    written = set(warehouse.dates(Snapshots))
+    earlier_days = sorted(touched & written)
+    before = [day for day in written if touched and day < min(touched)][-1:]
+    old = [_head(row) for row in warehouse.read(Snapshots, [*before, *earlier_days]).select(*_HEAD).collect()]
+    kept = [head for head in old if head.date in touched and not head.paths & paths]
+    night_before = [head for head in old if head.date not in touched and head.counts]
+    new = list({head.key: head for head in new}.values())
+    rivals = list(_rivals(new, kept, night_before))
+    out = {head.key for head, _ in rivals}
+    rejected += [_conflict(head, file, other) for head, other in rivals for file in head.files]
+    kept, new = [head for head in kept if head.key not in out], [head for head in new if head.key not in out]
+    counting = _counting([*kept, *new])
+    days = sorted(touched)
+    for day in days:
+        warehouse.unmark(day, ingested=True)
+    choice = spark.createDataFrame(
+        [(*head.key, head.key in counting, head in kept) for head in [*kept, *new]],
+        "date date, cluster string, snapshot string, counts boolean, isOld boolean",
+    )
+    for table in (Snapshots, Groups, Queues):
+        warehouse.replace(table, _chosen(warehouse, staged, table, choice, earlier_days), days)
+    warehouse.replace(Quarantine, _quarantine(warehouse, rejected, earlier_days, paths), days)
+    for day in days:
+        token = short(__version__, sorted(key for key in counting if key[0] == day))
+        warehouse.mark(day, INGESTED_MARK, f"{token}.{digests.get(day, '')}")
+    return Ingested(
+        files=given,
+        read=len(chosen),
+        nights=tuple(days),
+        snapshots=len(new),
+        groups=sum(head.groups for head in new if head.key in counting),
+        quarantined=tuple((row.file.path, row.reason) for row in rejected),
+        unread=tuple(sorted(broken - touched)),
+    )
+
+
+def _head(row: Any) -> Head:
+    return convert(row.asDict(recursive=True), Head, strict=False)
+
+
+def _counting(heads: Iterable[Head]) -> set[tuple[date, str, str]]:
+    """The last snapshot of each cluster and night."""
+    last: dict[tuple[date, str], Head] = {}
+    early = datetime.min.replace(tzinfo=UTC)
+    for head in sorted(heads, key=lambda each: (_utc(each.taken_at) or early, each.snapshot)):
+        last[head.date, head.cluster] = head
+    return {head.key for head in last.values()}
+
+
+def _utc(at: datetime | None) -> datetime | None:
+    return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
+
+
+def _rivals(new: Sequence[Head], kept: Sequence[Head], before: Sequence[Head]) -> Iterator[tuple[Head, str]]:
+    """New snapshots that name another cluster than the rest of the night does: no broker has an address in common.
+
+    A snapshot that shares an address with one that is in the warehouse stays. Where none does, nobody can tell which
+    one is right, and all are rejected.
+    """
+    for day, cluster in sorted({(head.date, head.cluster) for head in new}):
+        here = [head for head in new if (head.date, head.cluster) == (day, cluster) and head.broker_addresses]
+        settled = [head for head in kept if (head.date, head.cluster) == (day, cluster) and head.broker_addresses]
+        known = settled or [head for head in before if head.cluster == cluster and head.broker_addresses]
+        strangers = [head for head in here if not _share(head, known)] if settled else here
+        for head in strangers:
+            others = [each for each in (*settled, *here) if each is not head and not _share(head, [each])]
+            trusted = not settled and _share(head, known)
+            if others and not trusted:
+                yield head, others[0].files[0].path
+
+
+def _share(head: Head, others: Iterable[Head]) -> bool:
+    own = set(head.broker_addresses)
+    return any(own.intersection(each.broker_addresses) for each in others)
+
+
+def _conflict(head: Head, file: ReadFile, other: str) -> Quarantine:
+    return Quarantine(
+        date=head.date,
+        cluster=head.cluster,
+        file=file,
+        position=0,
+        other=other,
+        code="name-conflict",
+        reason=f"another cluster is called {head.cluster}, with other brokers: {other}; name one with cluster=NAME",
+        version=__version__,
+    )
+
+
+def _chosen(
+    warehouse: Warehouse, staged: DataFrame, table: type[Row], choice: DataFrame, days: Collection[date]
+) -> DataFrame:
+    """The rows of the snapshots in `choice`, new and old; of groups and queues only of the snapshots that count."""
+    from pyspark.sql import functions as fn
+
+    keys = ["date", "cluster", "snapshot"]
+    own = columns(table)
+    fresh = staged.where(fn.col(name(table)).isNotNull()).select(f"{name(table)}.*")
+    if "counts" in own:
+        fresh = fresh.drop("counts")
+    else:
+        choice = choice.where("counts")
+    rows = fresh.join(fn.broadcast(choice.where("not isOld")), keys).select(*own)
+    if days:
+        there = warehouse.read(table, days).drop("counts")
+        rows = rows.unionByName(there.join(fn.broadcast(choice.where("isOld")), keys).select(*own))
+    return rows
+
+
+def _quarantine(
+    warehouse: Warehouse, rejected: Sequence[Quarantine], days: Collection[date], paths: Collection[str]
+) -> DataFrame:
+    from pyspark.sql import functions as fn
+
+    fields = dict(zip(Quarantine.__struct_encode_fields__, Quarantine.__struct_fields__, strict=True))
+    values = [tuple(_plain(getattr(row, fields[column])) for column in columns(Quarantine)) for row in rejected]
+    rows = warehouse.spark.createDataFrame(values, ddl(Quarantine))
+    if not days:
+        return rows
+    there = warehouse.read(Quarantine, days)
+    read_again = warehouse.spark.createDataFrame([(path,) for path in paths], "path string")
+    there = there.join(fn.broadcast(read_again), fn.col("file.path") == fn.col("path"), "left_anti")
+    return rows.unionByName(there.select(*rows.columns))
+
+
+def _plain(value: Any) -> Any:
+    return (value.path, value.length, value.modified) if isinstance(value, ReadFile) else value
+
+
+def silent(warehouse: Warehouse, day: date, expected: Collection[str]) -> list[str]:
+    """The expected clusters without a snapshot in that night."""
+    rows = warehouse.read(Snapshots, [day]).where("counts").select("cluster").collect()
+    return sorted(set(expected) - {row[0] for row in rows})
+
+
+def read_expected(path: str) -> tuple[str, ...]:
+    """The clusters that must report, one a line; `#` begins a comment (raises DataError)."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line.partition("#")[0].strip() for line in file.read(1 << 20).splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise DataError(f"--expect {path}: {reason}", code="cannot-read") from None
+    names = tuple(dict.fromkeys(line for line in lines if line))
+    if not names:
+        raise DataError(f"--expect {path}: it names no cluster", hint="write one name a line")
+    return names

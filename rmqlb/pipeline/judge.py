@@ -1,0 +1,214 @@
+"""`pipeline judge`: groups and snapshots of a night → assignments, figures, findings, what_if, sends and changes.
+
+A night is judged when its snapshots or those of the night before have changed. Groups are judged by one `mapInArrow`
+(`group_rows.py`); changes come from the tables of the night and of the night before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.model.pipeline_result import Verdict
+from rmqlb.model.policy import Policy
+from rmqlb.pipeline.changes import changes
+from rmqlb.pipeline.group_rows import PER_GROUP, Judge, fleet_findings
+from rmqlb.pipeline.ingest import silent
+from rmqlb.pipeline.spark import in_workers
+from rmqlb.pipeline.tables import (
+    Assignments,
+    Changes,
+    Figures,
+    Findings,
+    Groups,
+    Row,
+    Sends,
+    Snapshots,
+    WhatIf,
+    columns,
+    ddl,
+    name,
+    union_ddl,
+)
+from rmqlb.pipeline.warehouse import NIGHTS, Night, Warehouse, short
+from rmqlb.version import __version__
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_BYTES_A_TASK = 256 << 10
+_MOST_TASKS = 2048
+
+
+class Asked(Struct, frozen=True):
+    """What the user asks of judge.
+
+    Attributes:
+        settings: what consumers' strategy objects were constructed with.
+        strategies: further strategies under which figures and assignments are computed.
+        policy: the limits of the fleet.
+        expected: the clusters that must report.
+        text: differs when something else is asked.
+    """
+
+    settings: Settings = Settings()
+    strategies: tuple[str, ...] = ()
+    policy: Policy | None = None
+    expected: tuple[str, ...] = ()
+    text: str = ""
+
+
+class Judged(Struct, frozen=True):
+    """What a run of judge did.
+
+    Attributes:
+        nights: the nights that were judged now.
+        groups: how many groups they have.
+        unread: nights whose snapshots are not whole.
+        verdict: of the last night; None for an empty warehouse.
+    """
+
+    nights: tuple[date, ...]
+    groups: int
+    unread: tuple[date, ...]
+    verdict: Verdict | None
+
+
+def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Any = None) -> Judged:
+    """Judge the nights that are new, and those whose snapshots have changed.
+
+    The last night is judged again too when something else is asked than before. A policy holds from the night on in
+    which it is first given; `force` judges all nights.
+
+    Args:
+        warehouse: while this process is the only one that writes.
+        asked: strategies, policy and expected clusters.
+        force: judge every night.
+        progress: called with the accumulator that counts groups.
+    """
+    from pyspark.sql import functions as fn
+
+    nights = warehouse.nights()
+    ingested = [day for day, night in nights.items() if night.ingested is not None]
+    unread = tuple(day for day in warehouse.dates(Snapshots) if nights.get(day, Night()).ingested is None)
+    wanted = {day: _token(nights, ingested, day, asked) for day in ingested}
+    days = [day for day in ingested if force or _is_stale(nights[day], wanted[day], last=day == ingested[-1])]
+    previous = dict(zip(ingested[1:], ingested[:-1], strict=True))
+    groups = 0
+    if days:
+        spark = warehouse.spark
+        done, used = spark.sparkContext.accumulator(0), spark.sparkContext.accumulator(set(), _union())
+        if progress is not None:
+            progress(done)
+        worker = Judge(asked.settings, asked.strategies, asked.policy, done, used)
+        staged = warehouse.stage(in_workers(_inputs(warehouse, days), worker.rows, union_ddl(PER_GROUP)), "judged")
+        groups = done.value
+        for day in days:
+            warehouse.unmark(day, ingested=False)
+        for table in (Assignments, Figures, WhatIf):
+            warehouse.replace(table, _rows(staged, table), days)
+        read_by = warehouse.read(Groups, days).select("date", "cluster", fn.explode("topics").alias("topic"))
+        counts = read_by.groupBy("date", "cluster", "topic").agg(fn.count("*").alias("number"))
+        sends = _rows(staged, Sends).join(counts, ["date", "cluster", "topic"], "left")
+        sends = sends.withColumn("groups", fn.coalesce("number", fn.lit(0)))
+        warehouse.replace(Sends, sends, days)
+        own = _fleet_findings(warehouse, asked, days, used.value)
+        warehouse.replace(Findings, _rows(staged, Findings).unionByName(own), days)
+        pairs = {day: previous[day] for day in days if day in previous}
+        warehouse.replace(Changes, changes(warehouse, pairs), days)
+        for day in days:
+            warehouse.mark(day, NIGHTS, wanted[day])
+    return Judged(tuple(days), groups, unread, verdict_of_last_night(warehouse, asked))
+
+
+def verdict_of_last_night(warehouse: Warehouse, asked: Asked) -> Verdict | None:
+    """What the last night that is whole comes to; None where none is."""
+    days = warehouse.whole_nights()
+    return _verdict(warehouse, days[-1], days[-2] if len(days) > 1 else None, asked) if days else None
+
+
+def _token(nights: Mapping[date, Night], ingested: Sequence[date], day: date, asked: Asked) -> str:
+    """What a night's figures are made from, then what is asked."""
+    place = ingested.index(day)
+    before = ingested[place - 1] if place else None
+    made = short(__version__, nights[day].ingested, before, before and nights[before].ingested)
+    return f"{made}.{short(asked.text, asked.expected)}"
+
+
+def _is_stale(night: Night, wanted: str, *, last: bool) -> bool:
+    there, now = (night.judged or "").partition("."), wanted.partition(".")
+    return there[0] != now[0] or (last and there != now)
+
+
+def _inputs(warehouse: Warehouse, days: Sequence[date]) -> DataFrame:
+    """A row for each group, and one for the topics of each cluster."""
+    from pyspark.sql import functions as fn
+
+    groups = warehouse.read(Groups, days).select("date", "cluster", "group", "document")
+    clusters = warehouse.read(Snapshots, days).where("counts")
+    rows = groups.union(clusters.select("date", "cluster", fn.lit(None).cast("string"), "document"))
+    size = sum(file.length for day in days for file in warehouse.files_in(f"{warehouse.place}/groups/date={day}"))
+    cores = warehouse.spark.sparkContext.defaultParallelism
+    return rows.repartition(max(1, min(_MOST_TASKS, max(cores, size // _BYTES_A_TASK))))
+
+
+def _rows(staged: DataFrame, table: type[Row]) -> DataFrame:
+    return staged.where(f"{name(table)} is not null").select(f"{name(table)}.*").select(*columns(table))
+
+
+def _fleet_findings(warehouse: Warehouse, asked: Asked, days: Sequence[date], used: set[tuple[date, str]]) -> DataFrame:
+    found: list[Findings] = []
+    for day in days:
+        absent = silent(warehouse, day, asked.expected) if asked.expected else ()
+        found += fleet_findings(day, asked.policy, [rule for night, rule in used if night == day], absent)
+    fields = dict(zip(Findings.__struct_encode_fields__, Findings.__struct_fields__, strict=True))
+    values = [tuple(getattr(row, fields[column]) for column in columns(Findings)) for row in found]
+    return warehouse.spark.createDataFrame(values, ddl(Findings))
+
+
+def _verdict(warehouse: Warehouse, day: date, previous: date | None, asked: Asked) -> Verdict:
+    """What a night comes to, from its tables."""
+    from pyspark.sql import functions as fn
+
+    rows = warehouse.read(Findings, [day]).groupBy("kind", "code", "severity", "verdict").agg(fn.count("*").alias("n"))
+    found = [row.asDict() for row in rows.collect()]
+    differs = warehouse.read(Changes, [day]).where("change like 'finding-%' and severity <> 'info'")
+    changed = {row[0]: row[1] for row in differs.groupBy("change").count().collect()}
+    clusters = warehouse.read(Snapshots, [day]).where("counts").select("cluster").count()
+
+    def number(**wanted: str) -> int:
+        return sum(row["n"] for row in found if all(row[key] == value for key, value in wanted.items()))
+
+    verdict = Verdict(
+        date=day,
+        previous=previous,
+        clusters=clusters,
+        silent=tuple(silent(warehouse, day, asked.expected)) if asked.expected else (),
+        groups=warehouse.read(Groups, [day]).count(),
+        failed=number(verdict="failed", severity="error"),
+        incomplete=number(verdict="incomplete", severity="error"),
+        waived=number(verdict="waived"),
+        errors=number(kind="group", severity="error"),
+        new=changed.get("finding-new", 0),
+        gone=changed.get("finding-gone", 0),
+    )
+    return replace(verdict, line=verdict.sentence)
+
+
+def _union() -> Any:
+    """How an accumulator collects what workers add."""
+    from pyspark.accumulators import AccumulatorParam
+
+    class Union(AccumulatorParam[set[Any]]):
+        def zero(self, value: set[Any]) -> set[Any]:  # noqa: ARG002 - pyspark's signature
+            return set()
+
+        def addInPlace(self, value1: set[Any], value2: set[Any]) -> set[Any]:  # noqa: N802 - likewise
+            return value1 | value2
+
+    return Union()

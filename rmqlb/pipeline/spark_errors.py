@@ -1,0 +1,226 @@
+"""What Spark throws, in one line: an `RmqlbError`, or the very one that rmqlb raised in a Python process of Spark."""
+
+from __future__ import annotations
+
+import os
+import re
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import rmqlb.errors
+from rmqlb.errors import DataError, EndpointError, RmqlbError, UsageError
+
+_OURS = re.compile(
+    r"^(?:.*: )?rmqlb\.errors\.(?P<name>\w+): (?P<message>.+)$(?:\ncode: (?P<code>[\w-]+)$)?(?:\nhint: (?P<hint>.+)$)?",
+    re.MULTILINE,
+)
+"""The end of a traceback, with the notes of `spark.in_workers`."""
+_JAVA_NAME = r"(?:[a-z_][\w$]*\.)+[A-Z][\w$]*"
+_STATEMENT = re.compile(rf"^(?:Caused by: )?(?:{_JAVA_NAME}(?:: |$))+")
+_RAISED = re.compile(r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)
+_NOISE = re.compile(r"\s*(?:SQLSTATE: \w+;?|Driver stacktrace:)\s*$")
+_GONE = re.compile(r"SparkContext was shut down|a stopped SparkContext|^py4j\.\S+ does not exist in the JVM$")
+"""What is said of a Java that has ended or is ending, and nothing of why."""
+_LONGEST = 400  # characters of Spark's own sentence
+_LAST_WORDS = 200_000  # bytes
+
+
+_MORE_MEMORY = "give it more: --conf spark.driver.memory=2g (on a cluster spark.executor.memory too)"
+_KNOWN: tuple[tuple[str, str, str, type[RmqlbError]], ...] = (
+    (
+        r"No space left on device|Disk quota exceeded",
+        "the disk is full",
+        "make room in the warehouse, or for Spark's own files: --conf spark.local.dir=DIR",
+        RmqlbError,
+    ),
+    (
+        r"Mkdirs failed to create (?:file:)?([^\s(]+?)(?:/_temporary/[^\s(]*)?(?=[\s(]|$)",
+        "{0}: cannot be created",
+        "check who may write there",
+        UsageError,
+    ),
+    (
+        r'Permission denied: user=([^,\s]+), access=(\w+), inode="([^"]+)"',
+        "{2}: user {0} has no permission to {1}",
+        "check who may read and write there",
+        UsageError,
+    ),
+    (r"(\S+?):? \(?Permission denied\)?", "{0}: permission denied", "check who may read and write there", UsageError),
+    (
+        r"InvalidAccessKeyId|SignatureDoesNotMatch|NoAuthWithAWSException|SIMPLE authentication|No valid credentials",
+        "the storage does not accept the credentials, or there are none",
+        "they are Hadoop's own: a Kerberos ticket, core-site.xml, an instance role, or --conf spark.hadoop.fs.s3a.…",
+        EndpointError,
+    ),
+    (
+        r"AccessDeniedException: (\S+?)(?:/_(?:staging|writer)\S*?)?:*(?=\s|$)",
+        "{0}: permission denied",
+        "check who may read and write there, and the credentials",
+        UsageError,
+    ),
+    (
+        r"The specified bucket does not exist|UnknownStoreException",
+        "there is no such bucket",
+        "make it first, or check its name and the endpoint",
+        DataError,
+    ),
+    (
+        r"UnknownHostException: ([\w.\-]+)",
+        "{0}: there is no host of this name",
+        "check the URI, and Hadoop's own settings",
+        EndpointError,
+    ),
+    (r"(?:java\.lang\.|Spark)OutOfMemoryError: ([^\n]+)", "Spark ran out of memory: {0}", _MORE_MEMORY, RmqlbError),
+    (
+        r"Insufficient (driver|executor) memory: \D*(\d+) must be at least (\d+)",
+        "too little {0} memory: {1} bytes, and Spark needs {2} at least",
+        _MORE_MEMORY,
+        UsageError,
+    ),
+    (
+        r"ExecutorLostFailure \([^\n]*?\)(?: Reason: ([^\n]+))?",
+        "Spark lost an executor: {0}",
+        "often it ran out of memory: --conf spark.executor.memory=4g, or fewer cores in --master local[N]",
+        RmqlbError,
+    ),
+    (
+        r"Python worker exited unexpectedly \(crashed\)",
+        "a Python process of Spark was killed or crashed",
+        "often the machine ran out of memory: fewer cores in --master local[N]",
+        RmqlbError,
+    ),
+    (
+        r"ModuleNotFoundError: No module named '([^']+)'",
+        "the Python package {0} is missing where Spark's executors run",
+        "install rmqlb[pipeline] there; PYSPARK_PYTHON names their Python",
+        RmqlbError,
+    ),
+    (
+        r'Cannot run program "([^"]+)"',
+        "Spark cannot run the program {0}",
+        "it must be on every executor's machine; PYSPARK_PYTHON names the Python to run there",
+        RmqlbError,
+    ),
+    (
+        r"Class (org\.apache\.hadoop\.fs\.\S+|com\.google\.cloud\.\S+) not found",
+        "Spark cannot reach this storage: the class {0} is missing",
+        "give its jars, as docs/pipeline.md lists them: hadoop-aws, hadoop-azure or the gcs-connector",
+        UsageError,
+    ),
+    (
+        r'No FileSystem for scheme "([^"]+)"',
+        "Spark knows no storage with the scheme {0}",
+        "hdfs, s3a, gs and abfss are usual; other than hdfs they need jars of their own",
+        UsageError,
+    ),
+    (
+        r"Call From \S+ to (\S+) failed on connection exception",
+        "{0}: HDFS does not answer there",
+        "is its NameNode running, and is the port right?",
+        EndpointError,
+    ),
+    (
+        r"All masters are unresponsive",
+        "the Spark master does not answer",
+        "is it running, and does its page show this very spark:// address?",
+        EndpointError,
+    ),
+    (
+        r"\[PATH_NOT_FOUND] Path does not exist: (?:file:)?(\S+?)\.? ",
+        "{0}: no such file or folder",
+        "check the path",
+        DataError,
+    ),
+)
+"""What in Spark's text gives a failure away, what to say ({0}, {1}…: the groups of the sign), the hint, the error."""
+
+
+@contextmanager
+def plain_errors(log_file: str | None) -> Iterator[None]:
+    """Errors of Spark leave the block as `plain_error` tells them."""
+    try:
+        yield
+    except Exception as error:
+        plain = plain_error(error, log_file)
+        if plain is None:
+            raise
+        raise plain from error
+
+
+def plain_error(error: BaseException, log_file: str | None) -> RmqlbError | None:
+    """One line for an error of pyspark, of Java or of a Python process of Spark; None when it is another's, or ours.
+
+    To be called while the session still runs: pyspark asks Java for parts of the text. `log_file` is None when another
+    program has Spark's log.
+    """
+    if not _is_of_spark(error):
+        return None
+    where = f"the whole story is in {log_file}" if log_file else "the whole story is in Spark's log"
+    text = _text(error)
+    if text is None or _GONE.search(text):
+        gone = RmqlbError("Spark has stopped before its work was done", hint=f"often memory ran out; {where}")
+        return _known(text or "", where) or _known(_end_of(log_file), where) or gone
+    return _ours(text) or _known(text, where) or RmqlbError(f"Spark failed: {_cause(text)}", hint=where)
+
+
+def _is_of_spark(error: BaseException) -> bool:
+    """It is of a class of theirs, or a lost connection, raised while Java was asked."""
+    if isinstance(error, ConnectionError):
+        steps = traceback.walk_tb(error.__traceback__)
+        return any(frame.f_globals.get("__name__", "").startswith("py4j.") for frame, _ in steps)
+    return type(error).__module__.partition(".")[0] in {"pyspark", "py4j"}
+
+
+def _text(error: BaseException) -> str | None:
+    """All that the error says, or None when Java is no longer there to say it."""
+    if type(error).__name__ == "Py4JNetworkError" or isinstance(error, ConnectionError):
+        return None
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - what it raises tells of Java's end, not of what happened
+        return None
+
+
+def _end_of(log_file: str | None) -> str:
+    """The last words of Java, when it can be asked no more."""
+    try:
+        with open(log_file or os.devnull, "rb") as file:
+            file.seek(-min(_LAST_WORDS, os.fstat(file.fileno()).st_size), os.SEEK_END)
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _ours(text: str) -> RmqlbError | None:
+    """The error that rmqlb raised in a Python process: the last one, when it was raised while another was handled."""
+    found = [*_OURS.finditer(text)]
+    kind = getattr(rmqlb.errors, found[-1]["name"], None) if found else None
+    if not isinstance(kind, type) or not issubclass(kind, RmqlbError):
+        return None
+    hint = found[-1]["hint"]
+    return kind(found[-1]["message"].strip(), hint=hint and hint.strip(), code=found[-1]["code"])
+
+
+def _known(text: str, where: str) -> RmqlbError | None:
+    for sign, message, hint, kind in _KNOWN:
+        if found := re.search(sign, text):
+            groups = [group or "no reason given" for group in found.groups()]
+            return kind(message.format(*groups), hint=f"{hint}; {where}")
+    return None
+
+
+def _cause(text: str) -> str:
+    """The first line of the last cause, without Java's names; of a Python process, what was raised there."""
+    raised = _RAISED.findall(text.partition("Traceback (most recent call last):")[2].partition("\n\tat ")[0])
+    if raised:
+        return _short(raised[-1])
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    line = (causes or lines or ["no reason given"])[-1 if causes else 0]
+    return _short(_STATEMENT.sub("", line) or line)
+
+
+def _short(line: str) -> str:
+    line = _NOISE.sub("", line)
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"

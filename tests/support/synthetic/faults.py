@@ -1,0 +1,143 @@
+"""More that goes wrong in groups and topics than `pipeline generate` makes, put into the snapshots that it wrote."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterable
+from itertools import cycle
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGroup, MemberReport
+from rmqlb.model.route import PERM_READ, TopicQueueMappingInfo, TopicRouteData
+from tests.support.synthetic.generate import document
+from tests.support.synthetic.reading import read
+
+ConnectionsOf = Callable[[tuple[Connection, ...]], Iterable[Connection]]
+
+
+def connected(group: ConsumerGroup, change: ConnectionsOf) -> ConsumerGroup:
+    """With other members; the reports of those that are gone go too."""
+    views = tuple(replace(view, connections=tuple(change(view.connections))) for view in group.views or ())
+    known = {connection.client_id for view in views for connection in view.connections}
+    return replace(group, views=views, reports={i: report for i, report in group.reports.items() if i in known})
+
+
+def first_reports(group: ConsumerGroup, change: Callable[[MemberReport], MemberReport]) -> ConsumerGroup:
+    """What the first member that reports says, changed."""
+    first = min(group.reports, default="")
+    return replace(group, reports={i: change(each) if i == first else each for i, each in group.reports.items()})
+
+
+def all_report(group: ConsumerGroup, **changes: object) -> ConsumerGroup:
+    return replace(group, reports={i: replace(each, **changes) for i, each in group.reports.items()})
+
+
+def held_by(group: ConsumerGroup, owners: frozenset[str] | None) -> ConsumerGroup:
+    return replace(group, queues={queue: replace(state, owners=owners) for queue, state in group.queues.items()})
+
+
+def shared_id(group: ConsumerGroup) -> ConsumerGroup:
+    def change(its: tuple[Connection, ...]) -> tuple[Connection, ...]:
+        return (its[0], replace(its[1], client_id=its[0].client_id), *its[2:]) if len(its) > 1 else its
+
+    return connected(group, change)
+
+
+def missing_subscription(group: ConsumerGroup) -> ConsumerGroup:
+    return first_reports(group, lambda each: replace(each, topics=frozenset(sorted(each.topics or ())[:-1])))
+
+
+def split_view(group: ConsumerGroup) -> ConsumerGroup:
+    first, *others = group.views or ()
+    return replace(group, views=(first, *(replace(view, connections=view.connections[:-1]) for view in others)))
+
+
+def silent_member(group: ConsumerGroup) -> ConsumerGroup:
+    silent = min(group.reports, default="")
+    group = replace(group, reports={i: each for i, each in group.reports.items() if i != silent})
+    queues = {q: replace(s, owners=None) if silent in (s.owners or ()) else s for q, s in group.queues.items()}
+    return replace(group, queues=queues)
+
+
+def no_members(group: ConsumerGroup) -> ConsumerGroup:
+    """Nothing was read lately: otherwise its members are behind a Proxy."""
+    queues = {q: replace(state, owners=frozenset(), last_timestamp=1) for q, state in group.queues.items()}
+    return replace(group, consume_type=None, message_model=None, views=(), reports={}, queues=queues)
+
+
+def of_grpc(group: ConsumerGroup) -> ConsumerGroup:
+    renamed = connected(
+        group,
+        lambda its: (replace(each, client_id=f"host-{place}@1@0@abcdef{place}") for place, each in enumerate(its)),
+    )
+    return held_by(renamed, None)
+
+
+FAULTS: dict[str, Callable[[ConsumerGroup], ConsumerGroup]] = {
+    "shared id": shared_id,
+    "missing subscription": missing_subscription,
+    "split view": split_view,
+    "mixed strategies": lambda group: first_reports(
+        group, lambda each: replace(each, strategy_class="AllocateMessageQueueConsistentHash")
+    ),
+    "broadcasting": lambda group: replace(group, message_model=BROADCASTING, queues={}, reports={}),
+    "pop": lambda group: held_by(
+        all_report(replace(group, consume_type=CONSUME_POP), strategy_class=None, client_rebalance=False), frozenset()
+    ),
+    "no members": no_members,
+    "unseen members": lambda group: held_by(replace(group, views=None, reports={}), None),
+    "silent member": silent_member,
+    "foreign strategy": lambda group: all_report(group, strategy_class="AllocateMessageQueueByWeight"),
+    "grpc": of_grpc,
+    "lost topic": lambda group: replace(group, topics=(*(group.topics or ()), f"Retired-{group.group}")),
+}
+"""What is wrong → a group with it."""
+
+
+def ordered(route: TopicRouteData) -> TopicRouteData:
+    return replace(route, order_topic_conf=";".join(f"{q.broker_name}:{q.read_queue_nums}" for q in route.queue_datas))
+
+
+def static(route: TopicRouteData) -> TopicRouteData:
+    """Logical queues, dealt to the brokers in blocks."""
+    total, first, mapping = sum(each.read_queue_nums for each in route.queue_datas), 0, {}
+    for each in route.queue_datas:
+        ids = {first + number: number for number in range(each.read_queue_nums)}
+        mapping[each.broker_name] = TopicQueueMappingInfo(route.topic, "__global__", total, each.broker_name, 1, ids)
+        first += each.read_queue_nums
+    return replace(route, topic_queue_mapping_by_broker=mapping)
+
+
+def queues_changed(route: TopicRouteData, **changes: int) -> TopicRouteData:
+    return replace(route, queue_datas=tuple(replace(each, **changes) for each in route.queue_datas))
+
+
+def without_masters(route: TopicRouteData) -> TopicRouteData:
+    return replace(route, broker_datas=tuple(replace(each, broker_addrs={}) for each in route.broker_datas))
+
+
+ROUTES: dict[str, Callable[[TopicRouteData], TopicRouteData]] = {
+    "ordered": ordered,
+    "static": static,
+    "shrinking": lambda route: queues_changed(route, write_queue_nums=1),
+    "read only": lambda route: queues_changed(route, perm=PERM_READ),
+    "without masters": without_masters,
+}
+"""What is special → a route that is."""
+
+
+def put_faults(folder: Path, every: int) -> None:
+    """Give every so many-th group and topic of each snapshot one, the kinds going round."""
+    for path in sorted(folder.rglob("snapshot.json.gz")):
+        snapshot, of_groups, of_routes = read(path), cycle(FAULTS.values()), cycle(ROUTES.values())
+        groups = {
+            name: group if number % every else next(of_groups)(group)
+            for number, (name, group) in enumerate(snapshot.groups.items())
+        }
+        routes = {
+            name: seen if number % every else replace(seen, route=next(of_routes)(seen.route))
+            for number, (name, seen) in enumerate(snapshot.routes.items())
+        }
+        path.write_bytes(gzip.compress(document(replace(snapshot, groups=groups, routes=routes))))
