@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct, field
 
@@ -27,25 +27,18 @@ class WaitFor(Struct, frozen=True, rename="camel"):
         kind: readable (NameServers show all these queues to consumers), owned (in each group with consumers every one
             of these queues has an observed owner), drained (no group has unread messages in these queues), writable
             (producers have exactly these queues, in this order), not-readable (consumers have none of these queues).
-        queues: which queues it is about.
     """
 
     kind: WaitKind
-    queues: tuple[QueueName, ...]
+    queues: Annotated[tuple[QueueName, ...], "which queues it is about"]
 
 
 class Checked(Struct, frozen=True, rename="camel"):
-    """What came of waiting for something.
+    """What came of waiting for something."""
 
-    Attributes:
-        kind: of what is waited for.
-        holds: whether it holds; null when that cannot be known.
-        found: what there is instead, or what is missing to know; empty when it holds.
-    """
-
-    kind: WaitKind
-    holds: bool | None
-    found: str
+    kind: Annotated[WaitKind, "of what is waited for"]
+    holds: Annotated[bool | None, "whether it holds; null when that cannot be known"]
+    found: Annotated[str, "what there is instead, or what is missing to know; empty when it holds"]
 
 
 class AdminCommand(Struct, frozen=True, rename="camel"):
@@ -53,57 +46,36 @@ class AdminCommand(Struct, frozen=True, rename="camel"):
 
     Attributes:
         broker_name: the broker that it changes; null when it changes the NameServers' order configuration.
-        address: of that broker's master; null when it is unknown, and the text has a placeholder.
-        text: the command to copy.
     """
 
     broker_name: str | None
-    address: str | None
-    text: str
+    address: Annotated[str | None, "of that broker's master; null when it is unknown, and the text has a placeholder"]
+    text: Annotated[str, "the command to copy"]
 
 
 class BrokerQueues(Struct, frozen=True, rename="camel"):
-    """What a broker has of the topic after a step.
-
-    Attributes:
-        broker_name: the broker.
-        read_queue_nums: queues that consumers can read.
-        write_queue_nums: queues that producers can write.
-        perm: bits: 4 read, 2 write.
-    """
+    """What a broker has of the topic after a step."""
 
     broker_name: str
-    read_queue_nums: int
-    write_queue_nums: int
-    perm: int
+    read_queue_nums: Annotated[int, "queues that consumers can read"]
+    write_queue_nums: Annotated[int, "queues that producers can write"]
+    perm: Annotated[int, "bits: 4 read, 2 write"]
 
 
 class StartCount(Struct, frozen=True, rename="camel"):
-    """How owners of new queues begin.
+    """How owners of new queues begin."""
 
-    Attributes:
-        rule: stored, beginning, end, timestamp, refused or unknown.
-        queues: how many begin so.
-    """
-
-    rule: str
-    queues: int
+    rule: Annotated[str, "stored, beginning, end, timestamp, refused or unknown"]
+    queues: Annotated[int, "how many begin so"]
 
 
 class GroupEffect(Struct, frozen=True, rename="camel"):
     """What a step does to a group.
 
     Attributes:
-        group: its name.
         strategy: by which its queues are assigned; null when none decides, as in BROADCASTING or POP.
         moved: queues that go from one owner to another; null like the others when the group has no consumer online or
             no strategy decides.
-        added: queues that its consumers get and that were not readable before.
-        removed: queues that are no longer readable.
-        unassigned: queues without an owner afterwards.
-        idle: consumers without a queue afterwards.
-        imbalance: of the queues per consumer afterwards.
-        starts: how the owners of new queues begin.
         skipped: messages in new queues that their owners never read, because they begin at the end; null when that
             cannot be known.
         first_lost: new queues in which messages are lost that come before there is an owner: the group has no offset of
@@ -116,15 +88,15 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
             of the keys given (each equally often) or evenly hashed; null when it cannot be known.
     """
 
-    group: str
+    group: Annotated[str, "its name"]
     strategy: str | None
     moved: int | None
-    added: int | None
-    removed: int | None
-    unassigned: int | None
-    idle: int | None
-    imbalance: float | None
-    starts: tuple[StartCount, ...]
+    added: Annotated[int | None, "queues that its consumers get and that were not readable before"]
+    removed: Annotated[int | None, "queues that are no longer readable"]
+    unassigned: Annotated[int | None, "queues without an owner afterwards"]
+    idle: Annotated[int | None, "consumers without a queue afterwards"]
+    imbalance: Annotated[float | None, "of the queues per consumer afterwards"]
+    starts: Annotated[tuple[StartCount, ...], "how the owners of new queues begin"]
     skipped: int | None
     first_lost: int | None
     lag_removed: int | None
@@ -132,65 +104,43 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
 
 
 class MovedKey(Struct, frozen=True, rename="camel"):
-    """A key that goes to another queue.
+    """A key that goes to another queue."""
 
-    Attributes:
-        key: a message group or sharding key.
-        queue: that it is stored in before; null when no queue takes it.
-        queue_after: that it is stored in afterwards; null when no queue takes it.
-    """
-
-    key: str
-    queue: QueueName | None
-    queue_after: QueueName | None
+    key: Annotated[str, "a message group or sharding key"]
+    queue: Annotated[QueueName | None, "that it is stored in before; null when no queue takes it"]
+    queue_after: Annotated[QueueName | None, "that it is stored in afterwards; null when no queue takes it"]
 
 
 class KeysMoved(Struct, frozen=True, rename="camel"):
-    """Keys that go to another queue, of one SDK's producers.
+    """Keys that go to another queue, of one SDK's producers."""
 
-    Attributes:
-        sdk: the SDK.
-        moved: keys of --keys-file that move; null when that cannot be known.
-        moved_share: the same as a share (0..1).
-        keys: those that move, as given.
-    """
-
-    sdk: str
-    moved: int | None
-    moved_share: float | None
-    keys: tuple[MovedKey, ...] = ()
+    sdk: Annotated[str, "the SDK"]
+    moved: Annotated[int | None, "keys of --keys-file that move; null when that cannot be known"]
+    moved_share: Annotated[float | None, "the same as a share (0..1)"]
+    keys: Annotated[tuple[MovedKey, ...], "those that move, as given"] = ()
 
 
 class Step(Struct, frozen=True, rename="camel"):
     """One step.
 
     Attributes:
-        number: from 1; the same in every run with the same options.
-        kind: what it does.
-        done: its change is in the route already, or none is needed.
-        commands: what to run, in this order; empty where nothing is run.
-        wait_for: all of it, before the next step.
         estimated_ms: how long until then, at most where clients' timers decide; null when it is unknown.
-        brokers: what each broker has of the topic afterwards.
-        readable_queues: queues that consumers can read afterwards.
-        writable_queues: queues that producers can write afterwards.
-        groups: what it does to each group, by name.
         keys: keys that move, SDK by SDK; empty where no key moves or no keys are given.
         uniform_share: share of evenly hashed keys (hash % number of queues) that go to another queue.
         order_broken_ms: for how long messages of a moved key can be consumed out of order; 0 where producers are held.
         order_broken_unheld_ms: the same if producers are not held, at most; null when it is unknown.
     """
 
-    number: int
-    kind: StepKind
-    done: bool
-    commands: tuple[AdminCommand, ...]
-    wait_for: tuple[WaitFor, ...]
+    number: Annotated[int, "from 1; the same in every run with the same options"]
+    kind: Annotated[StepKind, "what it does"]
+    done: Annotated[bool, "its change is in the route already, or none is needed"]
+    commands: Annotated[tuple[AdminCommand, ...], "what to run, in this order; empty where nothing is run"]
+    wait_for: Annotated[tuple[WaitFor, ...], "all of it, before the next step"]
     estimated_ms: float | None
-    brokers: tuple[BrokerQueues, ...]
-    readable_queues: int
-    writable_queues: int
-    groups: tuple[GroupEffect, ...] = ()
+    brokers: Annotated[tuple[BrokerQueues, ...], "what each broker has of the topic afterwards"]
+    readable_queues: Annotated[int, "queues that consumers can read afterwards"]
+    writable_queues: Annotated[int, "queues that producers can write afterwards"]
+    groups: Annotated[tuple[GroupEffect, ...], "what it does to each group, by name"] = ()
     keys: tuple[KeysMoved, ...] = ()
     uniform_share: float = 0.0
     order_broken_ms: float | None = 0.0
@@ -201,41 +151,25 @@ class StepCheck(Struct, frozen=True, rename="camel"):
     """Whether all that a step waits for holds.
 
     Attributes:
-        number: of the step.
-        holds: whether the next step may begin; null when that cannot be known.
         conditions: each thing waited for, those of earlier steps that must still hold included.
     """
 
-    number: int
-    holds: bool | None
+    number: Annotated[int, "of the step"]
+    holds: Annotated[bool | None, "whether the next step may begin; null when that cannot be known"]
     conditions: tuple[Checked, ...]
 
 
 class TopicChangePlan(Result, frozen=True):
-    """How to change a topic's queues.
-
-    Attributes:
-        topic: its name.
-        changes: what is asked for, in words.
-        ordered: producers that send by key are held while writable queues change.
-        readable_queues_before: queues that consumers can read now.
-        readable_queues_after: queues that consumers can read in the end.
-        writable_queues_before: queues that producers can write now.
-        writable_queues_after: queues that producers can write in the end.
-        next_step: number of the first step that is not done; null when all are.
-        estimated_ms: how long all steps take; null when it is unknown.
-        steps: in their order.
-        checked: what --check-step found; null without it.
-    """
+    """How to change a topic's queues."""
 
     topic: str
-    changes: tuple[str, ...]
-    ordered: bool
-    readable_queues_before: int
-    readable_queues_after: int
-    writable_queues_before: int
-    writable_queues_after: int
-    next_step: int | None
-    estimated_ms: float | None
-    steps: tuple[Step, ...] = field(default_factory=tuple)
-    checked: StepCheck | None = None
+    changes: Annotated[tuple[str, ...], "what is asked for, in words"]
+    ordered: Annotated[bool, "producers that send by key are held while writable queues change"]
+    readable_queues_before: Annotated[int, "queues that consumers can read now"]
+    readable_queues_after: Annotated[int, "queues that consumers can read in the end"]
+    writable_queues_before: Annotated[int, "queues that producers can write now"]
+    writable_queues_after: Annotated[int, "queues that producers can write in the end"]
+    next_step: Annotated[int | None, "number of the first step that is not done; null when all are"]
+    estimated_ms: Annotated[float | None, "how long all steps take; null when it is unknown"]
+    steps: Annotated[tuple[Step, ...], "in their order"] = field(default_factory=tuple)
+    checked: Annotated[StepCheck | None, "what --check-step found; null without it"] = None

@@ -95,7 +95,6 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
     require(scenario, ReceiveScenario, "ReceiveScenario")
     broker_rules(scenario.broker_version)
     queues = readable_queues(route)
-    names = list(dict.fromkeys(queue.broker_name for queue in queues))
     if scenario.client != "simple" and scenario.loops != 1:
         raise UsageError(f"{scenario.loops} loops: a {scenario.client} consumer has one receive per broker")
     if scenario.client == "pop" and scenario.fifo:
@@ -111,26 +110,26 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
             f"invisible duration of {milliseconds(scenario.invisible_us):g} ms: the Proxy refuses less than 10 s and "
             "more than 12 h"
         )
-    _check_rates(route, scenario, queues, names)
-    _check_failures(route, scenario, names)
-    _check_crashes(scenario)
+    _check_rates_and_failures(route, scenario, queues)
+    dying = [crash.consumer for crash in scenario.crashes]
+    for consumer in dying:
+        if consumer > scenario.consumers:
+            raise UsageError(f"consumer {consumer} dies, of {scenario.consumers}")
+        if dying.count(consumer) > 1:
+            raise UsageError(f"consumer {consumer} dies twice")
     if scenario.rates and scenario.messages is None and scenario.duration_us is None:
         raise UsageError("neither messages nor duration_us: the simulation would not end")
     return queues
 
 
-def _check_rates(
-    route: TopicRouteData, scenario: ReceiveScenario, queues: list[MessageQueue], names: list[str]
-) -> None:
+def _check_rates_and_failures(route: TopicRouteData, scenario: ReceiveScenario, queues: list[MessageQueue]) -> None:
+    names = list(dict.fromkeys(queue.broker_name for queue in queues))
     known = {(queue.broker_name, queue.queue_id) for queue in queues}
     for rate in scenario.rates:
         if rate.per_second <= 0:
             raise UsageError(f"rate of {rate.broker_name}:{rate.queue_id} is {rate.per_second}: more than 0 is needed")
         if (rate.broker_name, rate.queue_id) not in known:
             raise _unknown(route, rate.broker_name, names, f"queue {rate.broker_name}:{rate.queue_id}")
-
-
-def _check_failures(route: TopicRouteData, scenario: ReceiveScenario, names: list[str]) -> None:
     for failure in scenario.failures:
         if failure.broker_name not in names:
             raise _unknown(route, failure.broker_name, names, f"broker {failure.broker_name}")
@@ -143,16 +142,6 @@ def _check_failures(route: TopicRouteData, scenario: ReceiveScenario, names: lis
 def _unknown(route: TopicRouteData, broker: str, names: list[str], what: str) -> UsageError:
     hint = suggestion("brokers", broker, names)
     return UsageError(f"topic {route.topic} has no {what} to receive from", hint=hint, code="unknown-broker")
-
-
-def _check_crashes(scenario: ReceiveScenario) -> None:
-    seen = set()
-    for crash in scenario.crashes:
-        if crash.consumer > scenario.consumers:
-            raise UsageError(f"consumer {crash.consumer} dies, of {scenario.consumers}")
-        if crash.consumer in seen:
-            raise UsageError(f"consumer {crash.consumer} dies twice")
-        seen.add(crash.consumer)
 
 
 def simulate_receive(
@@ -270,27 +259,61 @@ def wait_times(waits: Sequence[int]) -> WaitTimes | None:
 
 
 def report_of(simulation: ReceiveSimulation, *, trace: bool) -> ReceiveReport:
-    """What came of a simulation that is over."""
-    recorder, scenario = simulation.recorder, simulation.scenario
+    """The report of a simulation that is over."""
+    recorder, scenario, brokers = simulation.recorder, simulation.scenario, simulation.brokers
     waits = sorted(wait for counts in recorder.brokers for wait in counts.waits)
+    requests = sum(counts.receives for counts in recorder.brokers)
+    received = [message for message in recorder.messages if message.received != UNKNOWN]
+    by_queue: dict[tuple[int, int], list[int]] = {}
+    for message in received:
+        by_queue.setdefault((message.place, message.queue), []).append(message.received - message.stored)
+    places = {broker.name: broker.place for broker in brokers}
     return ReceiveReport(
         topic=simulation.queues[0].topic,
-        scenario=simulated(simulation),
+        scenario=_simulated(simulation),
         wait=wait_times(waits),
         back=wait_times(recorder.back),
         quantiles=tuple(Quantile(percent, _ms_of(waits, percent)) for percent in _PERCENTS) if waits else (),
-        brokers=_brokers(simulation),
-        queue_waits=tuple(_queue_waits(simulation)),
-        totals=_totals(simulation),
-        closed_forms=closed_forms([len(broker.queues) for broker in simulation.brokers], scenario),
+        brokers=tuple(
+            BrokerReceives(
+                broker_name=broker.name,
+                queues=len(broker.queues),
+                receives=counts.receives,
+                share=counts.receives / requests if requests else None,
+                empty=counts.empty,
+                failed=counts.failed,
+                messages=len(counts.waits),
+                longest_unpolled_ms=milliseconds(counts.unpolled_us),
+                wait=wait_times(counts.waits),
+            )
+            for broker, counts in zip(brokers, recorder.brokers, strict=True)
+        ),
+        queue_waits=tuple(
+            _queue_waits(queue, by_queue.get((places[queue.broker_name], queue.queue_id), []))
+            for queue in simulation.queues
+        ),
+        totals=ReceiveTotals(
+            messages=len(recorder.messages),
+            further=recorder.further,
+            received=len(waits),
+            acknowledged=sum(message.done != UNKNOWN for message in recorder.messages),
+            dead_lettered=recorder.dead_lettered,
+            left=sum(counts.open for counts in recorder.brokers),
+            not_stored=recorder.not_stored,
+            redelivered=sum(message.deliveries > 1 for message in recorder.messages),
+            receives=requests,
+            empty_receives=sum(counts.empty for counts in recorder.brokers),
+            failed_receives=sum(counts.failed for counts in recorder.brokers),
+            lasted_ms=milliseconds(simulation.clock.now),
+        ),
+        closed_forms=closed_forms([len(broker.queues) for broker in brokers], scenario),
         failures=_failures(simulation),
         crashes=_crashes(simulation),
         messages=tuple(_message(message, simulation) for message in recorder.messages) if trace else None,
     )
 
 
-def simulated(simulation: ReceiveSimulation) -> SimulatedReceivers:
-    """What was simulated."""
+def _simulated(simulation: ReceiveSimulation) -> SimulatedReceivers:
     scenario = simulation.scenario
     rates = {} if scenario.rare else {broker.name: Fraction() for broker in simulation.brokers}
     for rate in scenario.rates:
@@ -321,56 +344,11 @@ def _ms_of(ordered: Sequence[int], percent: int) -> float:
     return milliseconds(ordered[max(ceil(len(ordered) * percent / 100) - 1, 0)])
 
 
-def _brokers(simulation: ReceiveSimulation) -> tuple[BrokerReceives, ...]:
-    recorder = simulation.recorder
-    whole = sum(counts.receives for counts in recorder.brokers)
-    return tuple(
-        BrokerReceives(
-            broker_name=broker.name,
-            queues=len(broker.queues),
-            receives=counts.receives,
-            share=counts.receives / whole if whole else None,
-            empty=counts.empty,
-            failed=counts.failed,
-            messages=len(counts.waits),
-            longest_unpolled_ms=milliseconds(counts.unpolled_us),
-            wait=wait_times(counts.waits),
-        )
-        for broker, counts in zip(simulation.brokers, recorder.brokers, strict=True)
-    )
-
-
-def _queue_waits(simulation: ReceiveSimulation) -> Iterator[QueueWaits]:
-    waits: dict[tuple[str, int], list[int]] = {(each.broker_name, each.queue_id): [] for each in simulation.queues}
-    for message in simulation.recorder.messages:
-        if message.received != UNKNOWN:
-            own = waits[simulation.brokers[message.place].name, message.queue]
-            own.append(message.received - message.stored)
-    for (broker_name, queue_id), own in waits.items():
-        times = wait_times(own)
-        if times is None:
-            yield QueueWaits(broker_name, queue_id, 0, None, None, None)
-        else:
-            yield QueueWaits(broker_name, queue_id, times.messages, times.mean_ms, times.p95_ms, times.max_ms)
-
-
-def _totals(simulation: ReceiveSimulation) -> ReceiveTotals:
-    recorder = simulation.recorder
-    messages, counts = recorder.messages, recorder.brokers
-    return ReceiveTotals(
-        messages=len(messages),
-        further=recorder.further,
-        received=sum(len(each.waits) for each in counts),
-        acknowledged=sum(message.done != UNKNOWN for message in messages),
-        dead_lettered=recorder.dead_lettered,
-        left=sum(each.open for each in counts),
-        not_stored=recorder.not_stored,
-        redelivered=sum(message.deliveries > 1 for message in messages),
-        receives=sum(each.receives for each in counts),
-        empty_receives=sum(each.empty for each in counts),
-        failed_receives=sum(each.failed for each in counts),
-        lasted_ms=milliseconds(simulation.clock.now),
-    )
+def _queue_waits(queue: MessageQueue, waits: list[int]) -> QueueWaits:
+    times = wait_times(waits)
+    if times is None:
+        return QueueWaits(queue.broker_name, queue.queue_id, 0, None, None, None)
+    return QueueWaits(queue.broker_name, queue.queue_id, times.messages, times.mean_ms, times.p95_ms, times.max_ms)
 
 
 def _failures(simulation: ReceiveSimulation) -> tuple[FailureReceived, ...]:
