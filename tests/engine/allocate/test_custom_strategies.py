@@ -202,7 +202,7 @@ def test_a_member_whose_strategy_throws_keeps_what_it_holds() -> None:
 
     members = Members(("a", "b"), refuses_three)
     report = simulate_group("g", members, [route(a=4)], GroupScenario((Event("join", 5 * S, "c"),), until_us=60 * S))
-    ends = [line.intervals[-1].owners for line in report.timelines]
+    ends = [line.intervals[-1].owners for line in report.queues]
     assert ends == [("a",), ("b",), ("a",), ("b",)]
     assert set(asked) == {"g"}
 
