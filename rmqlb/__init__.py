@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from rmqlb.engine.allocate.conformance import check_strategy
     from rmqlb.engine.assignment.assign import Members
     from rmqlb.engine.assignment.brokers import assign_pop
-    from rmqlb.engine.rebalance.simulate import simulate_group
-    from rmqlb.engine.rebalance.trials import simulate_group_trials
-    from rmqlb.engine.receive.how_many import receives_within
-    from rmqlb.engine.receive.simulate import simulate_receive
+    from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
     from rmqlb.engine.send.fault import MQFaultStrategy
     from rmqlb.engine.send.publish_info import TopicPublishInfo
     from rmqlb.engine.send.sdks.balancers import PublishingLoadBalancer, go_round_robin
@@ -27,18 +24,17 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
+    from rmqlb.engine.simulate_receive.simulate_receive import receives_within, simulate_receive
     from rmqlb.engine.size_group.size_group import size_group
     from rmqlb.engine.sweep_failures.sweep import sweep_failures
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
-    from rmqlb.model.group_report import GroupReport, GroupTrials
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
     from rmqlb.model.message_queue import MessageQueue
-    from rmqlb.model.receive_report import ReceiveReport, TargetWait
-    from rmqlb.model.receive_scenario import Crash, QueueRate, ReceiveScenario
     from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-    from rmqlb.model.send_report import Attempt, SendReport
     from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
-    from rmqlb.model.send_trials import TrialsReport
+    from rmqlb.model.simulate_rebalance import GroupTrials, RebalanceResult
+    from rmqlb.model.simulate_receive import Crash, QueueRate, ReceiveReport, ReceiveScenario, TargetWait
+    from rmqlb.model.simulate_send import Attempt, SendReport, TrialsReport
     from rmqlb.model.size_group import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.sweep_failures import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
@@ -57,14 +53,12 @@ _HOMES = {
     name: module
     for module, names in {
         "rmqlb.errors": "AllocationError DataError EndpointError RmqlbError UsageError",
-        "rmqlb.model.send_report": "Attempt SendReport",
-        "rmqlb.model.send_trials": "TrialsReport",
-        "rmqlb.model.receive_report": "ReceiveReport TargetWait",
-        "rmqlb.model.receive_scenario": "Crash QueueRate ReceiveScenario",
+        "rmqlb.model.simulate_send": "Attempt SendReport TrialsReport",
+        "rmqlb.model.simulate_receive": "Crash QueueRate ReceiveReport ReceiveScenario TargetWait",
         "rmqlb.model.route": "BrokerData QueueData TopicRouteData",
         "rmqlb.model.group_scenario": "Event GroupScenario Timers",
         "rmqlb.model.send_scenario": "Failure Latency Moment Reaction SendScenario",
-        "rmqlb.model.group_report": "GroupReport GroupTrials",
+        "rmqlb.model.simulate_rebalance": "GroupTrials RebalanceResult",
         "rmqlb.engine.send.selectors": "JavaRandom select_by_hash select_by_machine_room select_by_random",
         "rmqlb.engine.send.fault": "MQFaultStrategy",
         "rmqlb.engine.assignment.assign": "Members",
@@ -76,10 +70,8 @@ _HOMES = {
         "rmqlb.engine.allocate": "allocate allocate_for",
         "rmqlb.engine.allocate.conformance": "check_strategy",
         "rmqlb.sources.formats.from_documents": "parse_route",
-        "rmqlb.engine.rebalance.simulate": "simulate_group",
-        "rmqlb.engine.rebalance.trials": "simulate_group_trials",
-        "rmqlb.engine.receive.how_many": "receives_within",
-        "rmqlb.engine.receive.simulate": "simulate_receive",
+        "rmqlb.engine.rebalance.simulate": "simulate_group simulate_group_trials",
+        "rmqlb.engine.simulate_receive.simulate_receive": "receives_within simulate_receive",
         "rmqlb.engine.send.simulate": "simulate_send",
         "rmqlb.engine.send.trials": "simulate_trials",
         "rmqlb.engine.size_group.size_group": "size_group",
@@ -110,7 +102,6 @@ __all__ = [
     "Event",
     "Failure",
     "FailureSweep",
-    "GroupReport",
     "GroupScenario",
     "GroupSize",
     "GroupTrials",
@@ -124,6 +115,7 @@ __all__ = [
     "QueueData",
     "QueueRate",
     "Reaction",
+    "RebalanceResult",
     "ReceiveReport",
     "ReceiveScenario",
     "RmqlbError",

@@ -22,11 +22,11 @@ from rmqlb.engine.group import resolve
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.errors import RmqlbError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, QueueState, Seen
-from rmqlb.model.group_result import GroupResult
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule
+from rmqlb.model.simulate_rebalance import RebalanceResult
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from rmqlb.verbs.plan_rebalance import plan_rebalance
 from rmqlb.verbs.plan_rollout import plan_rollout
@@ -294,9 +294,7 @@ def _diagnose(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 def _check(snapshot: ClusterSnapshot) -> dict[str, Any]:
     policy = Policy("p", (Rule("r", GROUP, ("g",), LIMITS),))
-    measured = {
-        each.limit.name: each for each in check_policy(snapshot, policy, date(2026, 1, 1)).judgements if each.limit
-    }
+    measured = {each.limit: each for each in check_policy(snapshot, policy, date(2026, 1, 1)).judged if each.limit}
     found: dict[str, Any] = {}
     for limit, fact in (("idle", "idle"), ("imbalance", "imbalance")):
         one = measured[limit]
@@ -333,7 +331,7 @@ def _diff(snapshot: ClusterSnapshot) -> dict[str, Any]:
 def _simulate(snapshot: ClusterSnapshot) -> dict[str, Any]:
     """The owners at the beginning, before anything happens; a client ID counts once, however many processes have it."""
     found = simulate_rebalance(snapshot, "g", duration="1s")
-    assert isinstance(found, GroupResult)
+    assert isinstance(found, RebalanceResult)
     codes = {each.code for each in found.meta.findings}
     facts: dict[str, Any] = _severities(found.meta.findings)
     if codes.isdisjoint(PARTLY_SEEN) and found.queues:

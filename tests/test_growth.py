@@ -19,7 +19,7 @@ from rmqlb.engine.group import Group, assumption, gaps
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.event_log import EventLog, Hold
 from rmqlb.engine.rebalance.simulate import GroupSimulation
-from rmqlb.engine.rebalance.starts import with_starts
+from rmqlb.engine.rebalance.start_offsets import with_starts
 from rmqlb.engine.rebalance.timelines import timelines
 from rmqlb.engine.show_groups import consumers_of
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario

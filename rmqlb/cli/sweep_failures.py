@@ -101,7 +101,7 @@ def sweep_failures(
     from rmqlb.cli.common.reading import Reader
     from rmqlb.sources.user_files.policy_file import built_in_text
     from rmqlb.verbs import sweep_failures as verb
-    from rmqlb.views.group.picture import page_of
+    from rmqlb.views.pictures import page_of
     from rmqlb.views.sweep_failures import sweep_report
 
     terminal = Terminal("sweep-failures", output)

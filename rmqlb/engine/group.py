@@ -171,7 +171,6 @@ class Group(Struct, dict=True, eq=False):
     gaps: Gaps = Gaps()  # those of the snapshot
 
     def with_settings(self, settings: Settings) -> Group:
-        """The same group, whose consumers' strategy objects were constructed with these settings."""
         return Group(self.snapshot, self.name, settings, self.given, self.gaps)
 
     # -- what the snapshot has of it
@@ -247,7 +246,6 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def popped(self) -> frozenset[str]:
-        """The topics that it consumes by POP."""
         return frozenset() if self.seen is None or self.assumed else popped_topics(self.seen)
 
     @cached_property
@@ -386,7 +384,6 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def sdks(self) -> GroupSdks:
-        """The client libraries of its consumers (raises UsageError)."""
         seen = None if self.assumed else self.seen
         return group_sdks(seen, self.client_ids, given=self.given.sdk, given_of=self.given.sdk_of)
 
@@ -756,7 +753,6 @@ def resolve(
 def resolve_all(
     snapshot: ClusterSnapshot, names: Iterable[str], settings: Settings | None = None, given: Given | None = None
 ) -> Iterator[Group]:
-    """The groups of these names, one after another."""
     missing = gaps(snapshot)
     for name in names:
         yield Group(snapshot, name, settings or Settings(), given or assumption(snapshot, name), missing)

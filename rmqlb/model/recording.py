@@ -16,8 +16,8 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.group_report import OfQueue, OwnerState
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.simulate_rebalance import OfQueue, OwnerState
 from rmqlb.model.times import Microseconds
 
 Ended = Literal["converged", "time", "interrupted"]

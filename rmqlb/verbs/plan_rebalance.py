@@ -10,7 +10,7 @@ from rmqlb.engine.group import Group
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.group_plan import plan_group
 from rmqlb.engine.plan.rebalance import PLAN_FIGURES, try_on_plan
-from rmqlb.engine.rebalance.starts import start_questions, with_starts
+from rmqlb.engine.rebalance.start_offsets import start_questions, with_starts
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.plan import PlanOfGroups, RebalancePlan, plans_of_groups

@@ -33,10 +33,10 @@ from rmqlb.model.size_group import (
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.model.words import counted
 from rmqlb.verbs import amounts
-from rmqlb.verbs.group_simulation.parse import rates as parse_rates
 from rmqlb.verbs.parse import conditions
-from rmqlb.verbs.rates_since import rates_since as rates_between
 from rmqlb.verbs.selection import select
+from rmqlb.verbs.simulated_group import rates as parse_rates
+from rmqlb.verbs.simulated_group import rates_since as rates_between
 from rmqlb.verbs.source import Earlier, Reader
 from rmqlb.verbs.strategies import Strategies
 

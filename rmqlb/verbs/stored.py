@@ -16,9 +16,9 @@ from rmqlb.engine.record.compare import Expected, planned, simulated
 from rmqlb.engine.record.follow import at_event
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
-from rmqlb.model.group_report import QueueTimeline
 from rmqlb.model.plan import TopicPlan
 from rmqlb.model.recording import Recording
+from rmqlb.model.simulate_rebalance import QueueTimeline
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.sources.user_files.send_inputs import read_text
 

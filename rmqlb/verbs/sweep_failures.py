@@ -26,8 +26,7 @@ from rmqlb.verbs import amounts
 from rmqlb.verbs.globs import each_matches
 from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.source import Reader
-from rmqlb.verbs.strategies import Strategies
-from rmqlb.verbs.strategy_options import OPTION
+from rmqlb.verbs.strategies import OPTION, Strategies
 
 BUILT_IN = "built_in_sweep_policy.yaml"
 

@@ -12,8 +12,7 @@ from typing import Any, get_args
 
 from msgspec import Struct
 
-from rmqlb.model.check_result import CheckResult, JudgedLimit
-from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED
+from rmqlb.model.check_result import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckResult, JudgedLimit
 from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups, Outcome
 from rmqlb.model.figures import annotated_figures
 from rmqlb.model.finding import Finding

@@ -19,8 +19,6 @@ from rmqlb.model.recording import (
     RecordingFigures,
 )
 from rmqlb.model.words import counted, named, of_all
-from rmqlb.views.group.strips import SYMBOLS, symbols
-from rmqlb.views.group.timeline import letter_styles, timeline_section
 from rmqlb.views.report import (
     BETWEEN,
     NOT_THERE,
@@ -36,6 +34,7 @@ from rmqlb.views.report import (
     rows_of,
     worst,
 )
+from rmqlb.views.timeline import SYMBOLS, letter_styles, symbols, timeline_section
 
 _MOST_ROWS = 40
 _BOUNDS = (("longest gap", "longest_gap"), ("longest overlap", "longest_overlap"), ("converged after", "convergence"))
@@ -69,10 +68,10 @@ _ENDED = {"converged": "", "time": "", "interrupted": "interrupted, "}
 class RecordedGroup(Struct, frozen=True):
     """A recording for the pictures of groups over time; times in microseconds."""
 
-    members: tuple[str, ...]
+    client_ids: tuple[str, ...]
     events: tuple[Event, ...]
     end_us: int
-    timelines: tuple[QueueRecording, ...]
+    queues: tuple[QueueRecording, ...]
     broadcasting: bool = False
 
 
@@ -102,7 +101,7 @@ def recording_report(recording: Recording) -> Report:
         *(() if compared is None else (_comparison(compared),)),
         _summary(recording.figures),
     )
-    ids = group.members
+    ids = group.client_ids
     return Report(
         "rmqlb/record",
         recording,

@@ -15,7 +15,7 @@ from rmqlb import SendScenario, UsageError, simulate_trials
 from rmqlb.engine.send.latency import from_samples
 from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.send_scenario import Failure, Moment, Reaction
-from rmqlb.model.send_trials import TrialsReport
+from rmqlb.model.simulate_send import TrialsReport
 from rmqlb.pipeline.producers.send_rows import SendSchedule
 from rmqlb.pipeline.producers.send_tables import send_jobs, send_shares, sends, simulate_sends, write_sends
 from rmqlb.pipeline.schemas import SEND_SHARES, SENDS, TOPICS

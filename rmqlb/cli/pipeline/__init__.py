@@ -5,7 +5,7 @@ A command's module imports nothing of Spark before the command runs.
 
 from __future__ import annotations
 
-from rmqlb.cli.command_tree import grouped
+from rmqlb.cli.command_tree import grouped, in_package
 
 COMMANDS = (
     "generate",
@@ -22,7 +22,7 @@ COMMANDS = (
     "compact",
 )
 
-app = grouped("pipeline", "rmqlb.cli.pipeline", COMMANDS)
+app = grouped("pipeline", in_package("rmqlb.cli.pipeline", COMMANDS))
 
 
 @app.callback()

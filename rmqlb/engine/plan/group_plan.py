@@ -15,7 +15,7 @@ from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
 from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types
-from rmqlb.engine.rebalance.trials import convergence
+from rmqlb.engine.rebalance.simulate import convergence
 from rmqlb.engine.route_findings import route_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import INFO, Finding
@@ -161,7 +161,6 @@ def _findings(
 
 
 def mixed_sdks(group: Group, plan: RebalancePlan) -> Iterator[Finding]:
-    """The finding on a group with several client libraries, with its predicted owners."""
     if plan.topics and not group.broadcasting:
         worse = max(plan.summary.before, plan.summary.after, key=lambda side: side.unassigned + side.duplicate_owners)
         yield from mixed_finding(
@@ -170,7 +169,6 @@ def mixed_sdks(group: Group, plan: RebalancePlan) -> Iterator[Finding]:
 
 
 def placeholder_finding(moved: int, over: MovedRange | None) -> Finding:
-    """The finding that new client IDs are invented."""
     if over is not None and over.fewest == over.most and over.complete:
         text = f"{counted(moved, 'queue')} move{'s' * (moved == 1)} wherever the new client IDs sort"
     else:

@@ -1,4 +1,4 @@
-"""A broker as consumers meet it: who is in the group, who holds which lock, and whom it tells.
+"""A broker as consumers meet it: its list of the group, its locks, and its notices.
 
 Mirrors `ConsumerManager`, `DefaultConsumerIdsChangeListener`, `ClientHousekeepingService` and `RebalanceLockManager`.
 """
@@ -18,7 +18,7 @@ from rmqlb.model.java import sort_key
 from rmqlb.model.message_queue import MessageQueue
 
 _EARLY_CLOSE = 3
-"""One in so many closes is heard before the client is forgotten: 3 of 8 in recordings on a busy machine."""
+"""One in so many closes is noticed before the client is forgotten: 3 of 8 in recordings on a busy machine."""
 
 
 class Channel(Protocol):
@@ -39,11 +39,11 @@ class Broker(Struct, eq=False):
     clock: Clock
     draws: Draws
     timers: Timers
-    tells: bool  # it tells the members when they have changed
+    tells: bool  # it notifies consumers of changes
     one_way: Callable[[Draws], int]
     list_of: Callable[[tuple[str, ...]], MemberList]  # equal lists of ids as one object
-    changed: Callable[[Broker], None]  # is told when its list of members is another one
-    say: Callable[[Broker, str, str], None] | None  # notes what it does; None when nobody wants to know
+    changed: Callable[[Broker], None]  # called when its list of consumers changes
+    say: Callable[[Broker, str, str], None] | None  # notes what it does
     up: bool = True  # its process runs
     silent: bool = False  # its machine is lost: requests end in a timeout
     _ids: list[tuple[bytes, str]] = []
@@ -82,7 +82,7 @@ class Broker(Struct, eq=False):
         self.run()
 
     def beat(self, channel: Channel, *, at_us: int | None = None) -> None:
-        """A heartbeat (`ConsumerManager.registerConsumer`); a new channel is news for all, but before the start."""
+        """A heartbeat (`ConsumerManager.registerConsumer`); from the start on, a new channel is news for all."""
         new = channel not in self._beats
         self._beats[channel] = self.clock.now if at_us is None else at_us
         if new:
@@ -92,14 +92,14 @@ class Broker(Struct, eq=False):
                 self._news(f"hears {channel.client_id} for the first time")
 
     def forget(self, channel: Channel, why: str) -> None:
-        """The client unregisters, or its connection closes; nothing when it is not known any more."""
+        """The client unregisters, or its connection closes."""
         if channel in self._beats:
             self._drop(channel)
             self._news(why)
 
     @property
     def members(self) -> MemberList | None:
-        """The members that it names, sorted, duplicates kept; None while it knows nobody of the group."""
+        """The IDs that it lists, sorted, duplicates kept; None while it knows nobody of the group."""
         if self._members is None and self._ids:
             self._members = self.list_of(tuple([client_id for _, client_id in self._ids]))
         return self._members
@@ -142,7 +142,7 @@ class Broker(Struct, eq=False):
         self.changed(self)
 
     def _news(self, what: str) -> None:
-        """The members have changed: tell them, but not those of a BROADCASTING group (brokers from 5.3.1 on)."""
+        """The consumers have changed: notify them, but not a BROADCASTING group (brokers from 5.3.1 on)."""
         if not self.tells:
             if self.say:
                 self.say(self, "notice", f"{what}: tells no consumer of a BROADCASTING group")
@@ -163,9 +163,9 @@ class Broker(Struct, eq=False):
             self.clock.call(self.one_way(self.draws), channel.notice, self)
 
     def _scan(self) -> Steps:
-        """`ConsumerManager.scanNotActiveChannel`: it closes the connection, and tells nobody.
+        """`ConsumerManager.scanNotActiveChannel`: close the connection, then forget the client, and notify nobody.
 
-        It closes first and forgets then: where another thread hears of the close before that, it tells the others.
+        If another thread notices the close before the client is forgotten, that thread notifies the others.
         """
         expiry, every = self.timers.channel_expiry_us, self.timers.broker_scan_us
         while True:

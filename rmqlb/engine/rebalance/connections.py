@@ -1,8 +1,4 @@
-"""A member's connections to the brokers, and the requests that it makes over them.
-
-Requests are made one after the other, as the client's threads make them; one that runs into a silent broker holds its
-thread up until the timeout. Mirrors what `MQClientInstance` and `MQClientAPIImpl` ask brokers.
-"""
+"""A consumer's connections to brokers: what `MQClientInstance` and `MQClientAPIImpl` request from them."""
 
 from __future__ import annotations
 
@@ -10,14 +6,17 @@ from collections.abc import Callable, Collection, Generator, Mapping
 
 from rmqlb.engine.kernel import Draws, Steps
 from rmqlb.engine.rebalance.broker import Broker, Channel
-from rmqlb.engine.rebalance.group_environment import GroupEnvironment
+from rmqlb.engine.rebalance.environment import GroupEnvironment
 from rmqlb.engine.rebalance.shares import MemberList, TopicView
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import MASTER_ID
 
 
 class Connections:
-    """Which brokers a member knows, and which it is connected to."""
+    """A consumer's connections to brokers, and the requests that it makes over them.
+
+    A thread makes one request after the other; a silent broker keeps it waiting until the timeout.
+    """
 
     def __init__(
         self,
@@ -28,13 +27,13 @@ class Connections:
         opened: Callable[[Broker], None],
         nobody: MemberList | None = None,
     ) -> None:
-        """`nobody` is the list for which its client takes the error of a broker that knows no consumer of the group."""
+        """`nobody` is what its client makes of the error of a broker that knows no consumer of the group."""
         self._addresses: dict[Broker, None] | None = None
         self._ids: dict[str, tuple[int, ...]] = {}
         self._views = views
         self.connected: dict[Broker, None] = {}
         self.beating = False  # a heartbeat is under way (`lockHeartbeat`)
-        # the broker to which a member that goes on after a freeze opens a connection and loses track of it
+        # the broker to which a client that continues after a freeze opens a connection and loses track of it
         self.twice: Broker | None = None
         self.lost: list[LostConnection] = []  # that connection, and those like it
         self._channel = channel
@@ -45,14 +44,14 @@ class Connections:
 
     @property
     def addresses(self) -> Collection[Broker]:
-        """The brokers of the routes that it knows (`brokerAddrTable`)."""
+        """The brokers of its routes (`brokerAddrTable`)."""
         if self._addresses is None:
             names = dict.fromkeys(name for view in self._views.values() for name in view.brokers)
             self._addresses = dict.fromkeys(self._env.addresses({name: self._ids[name] for name in names}))
         return self._addresses.keys()
 
     def learn(self, view: TopicView) -> list[str]:
-        """A route is about to be kept: the brokers of which the member has known other processes, or none."""
+        """Learn the addresses of a route; returns the brokers of which it knew other processes, or none."""
         changed = [name for name, ids in view.addresses.items() if self._ids.get(name) != ids]
         if view.topic in self._views or any(name in self._ids for name in changed):
             self._addresses = None
@@ -64,17 +63,17 @@ class Connections:
     def have_stood(self) -> None:
         self.connected.update(dict.fromkeys(self.addresses))
 
-    def asked_about(self, name: str) -> Broker | None:
-        """Who is asked for the offsets of a broker's queues; None when no address is known."""
+    def stores_offsets(self, name: str) -> Broker | None:
+        """The process that answers for the offsets of a broker's queues; None without an address."""
         return self._env.first_of(name, self._ids.get(name))
 
     def pulled_from(self, name: str) -> Broker | None:
-        """Who is pulled from; of queues that need the lock of a master nobody else, who would not be consumed."""
-        broker = self.asked_about(name)
+        """The process to pull from; only a master where queues need its lock."""
+        broker = self.stores_offsets(name)
         return None if broker is None or (self._env.locks and broker.broker_id != MASTER_ID) else broker
 
     def request(self, broker: Broker) -> Generator[int, None, bool]:
-        """The way of a request to a broker; True when it arrives, False when it has failed."""
+        """Send a request; returns whether it arrives."""
         env = self._env
         if broker.up and broker not in self.connected:
             yield env.timers.connect_us
@@ -92,7 +91,7 @@ class Connections:
         return self._env.one_way(self._draws)
 
     def heartbeats(self) -> Generator[int, None, bool]:
-        """`MQClientInstance.sendHeartbeatToAllBrokerWithLock`: one broker after the other; True when it was tried."""
+        """`MQClientInstance.sendHeartbeatToAllBrokerWithLock`: one broker after the other; returns whether it tried."""
         if self.beating or not self.addresses:
             return False
         self.beating = True
@@ -104,10 +103,7 @@ class Connections:
         return True
 
     def greet(self, broker: Broker, then: Callable[[], None]) -> Steps:
-        """`ChannelEventListener.onChannelActive` of `MQClientInstance`: a heartbeat, and when it arrives a rebalance.
-
-        The client does nothing while another heartbeat is under way; the caller looks at that.
-        """
+        """`ChannelEventListener.onChannelActive`: a heartbeat, then a rebalance; not while another one is under way."""
         if broker not in self.addresses:
             return
         self.beating = True
@@ -117,9 +113,9 @@ class Connections:
             then()
 
     def member_ids(self, view: TopicView) -> Generator[int, None, tuple[Broker | None, MemberList | None]]:
-        """`MQClientInstance.findConsumerIdList`: one broker of the route at random, its master if it has one.
+        """`MQClientInstance.findConsumerIdList` from a random broker of the route, its master if it has one.
 
-        The broker asked, and whom it names; None when it does not answer, or with an error as it knows no consumer.
+        Returns the broker and its list; None without an answer, or if the broker knows no consumer of the group.
         """
         name = view.brokers[self._draws.below(len(view.brokers))]
         broker = self._env.any_of(name, view.addresses[name], self._draws)
@@ -130,7 +126,7 @@ class Connections:
         return broker, self._nobody if members is None else members
 
     def good_bye(self, client_id: str, locked: list[MessageQueue], *, unregisters: bool = True) -> Steps:
-        """Unlock all (`ConsumeMessageOrderlyService`), then unregister from one broker after the other, or hang up."""
+        """Unlock all (`ConsumeMessageOrderlyService`), then unregister from each broker, or hang up."""
         by_broker: dict[Broker | None, list[MessageQueue]] = {}
         for queue in locked:
             by_broker.setdefault(self._env.master(queue), []).append(queue)
@@ -148,7 +144,7 @@ class Connections:
                 yield self.answer()
 
     def hang_up(self) -> None:
-        """All connections close, which each broker finds by itself."""
+        """Close all connections, which each broker notices by itself."""
         for broker in self.connected:
             late = self._draws.below(self._env.timers.close_us + 1)
             self._env.clock.call(late + self._env.one_way(self._draws), self.found_closed, broker)
@@ -158,7 +154,7 @@ class Connections:
             broker.forget(self._channel, f"finds the connection of {self._channel.client_id} closed")
 
     def _lose(self, broker: Broker) -> Steps:
-        """A heartbeat over a connection that is forgotten then: the broker takes it for another process."""
+        """Send a heartbeat over a connection and then forget it: the broker takes it for another process."""
         self.twice = None
         if (yield from self.request(broker)):
             lost = LostConnection(self._channel, broker, self._env)
@@ -176,9 +172,9 @@ class Connections:
 
 
 class LostConnection:
-    """A connection that its client has forgotten: it stays open, hears notices, and sends nothing any more.
+    """A connection that its client has forgotten: it stays open, receives notices, and sends nothing.
 
-    The broker names the client twice until the connection has been idle for too long.
+    The broker lists the client twice until the connection has been idle for too long.
     """
 
     def __init__(self, channel: Channel, broker: Broker, env: GroupEnvironment) -> None:

@@ -1,4 +1,4 @@
-"""What is written down while a simulation runs: who held which queue from when to when, and what happened why."""
+"""What a running simulation notes: who owned which queue from when to when, and what happened and why."""
 
 from __future__ import annotations
 
@@ -6,35 +6,47 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
-from rmqlb.model.group_report import Step
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.simulate_rebalance import Step
 from rmqlb.model.times import milliseconds
+
+Break = tuple[int, int | None]  # from when to when; None while it lasts
 
 
 class Hold(Struct, eq=False):
-    """A queue in a member's process-queue table, from taking it to dropping it."""
+    """A queue in a consumer's process-queue table, from taking it to dropping it. Times are in microseconds."""
 
     queue: MessageQueue
     client_id: str
-    from_us: int  # when it was taken; negative when that was before the start
-    # a time → when the member's timer last stored its offsets at or before it; None before the first time
-    persisted_before: Callable[[int], int | None]
-    # a time at which an offset is stored → up to when that covers what was delivered
-    committed_before: Callable[[int], int] = lambda at_us: at_us
+    from_us: int  # negative when it was taken before the start
+    persisted_before: Callable[[int], int | None]  # a time → the last time until then at which offsets were stored
+    committed_before: Callable[[int], int] = lambda at_us: at_us  # when stored → up to when that covers deliveries
     reads_from_us: int | None = None
     stalled_us: int | None = None
-    # the stretches of time in which its broker answered no pull; the last may be without an end
-    pauses: list[tuple[int, int | None]] = []
-    freezes: list[tuple[int, int | None]] = []  # likewise those in which its owner's process was frozen
+    pauses: list[Break] = []  # its broker answered no pull
+    freezes: list[Break] = []  # its owner's process was frozen
     to_us: int | None = None
-    persisted: bool = False  # the offset was stored when it was dropped
+    persisted: bool = False  # the offset was stored when the queue was dropped
 
     @property
     def is_paused(self) -> bool:
         return bool(self.pauses) and self.pauses[-1][1] is None
 
-    def owned(self) -> Iterator[tuple[int, int | None]]:
-        """From when to when it is held by a process that runs; a frozen one has it in its table, and does nothing."""
+    def pause(self, at_us: int) -> None:
+        if not self.is_paused:
+            self.pauses.append((at_us, None))
+
+    def resume(self, at_us: int) -> None:
+        self.pauses[-1] = self.pauses[-1][0], at_us
+
+    def freeze(self, at_us: int) -> None:
+        self.freezes.append((at_us, None))
+
+    def unfreeze(self, at_us: int) -> None:
+        self.freezes[-1] = self.freezes[-1][0], at_us
+
+    def owned(self) -> Iterator[Break]:
+        """When a running process owns the queue; a frozen one keeps it in its table and does nothing."""
         yield from _without(self.from_us, self.to_us, self.freezes)
 
     def turns(self) -> Iterator[tuple[int, bool]]:
@@ -48,25 +60,17 @@ class Hold(Struct, eq=False):
                         yield end, False
 
     def reads(self, end_us: int) -> Iterator[tuple[int, int]]:
-        """From when to when it is read, none of them empty."""
+        """When the queue is read, until the simulation ends."""
         if self.reads_from_us is not None:
             last = min(at for at in (self.stalled_us, self.to_us, end_us) if at is not None)
             for begin, end in _without(self.reads_from_us, last, self._silences()):
                 yield begin, last if end is None else end
 
-    def _silences(self) -> list[tuple[int, int | None]]:
-        """Pauses and freezes by their beginning; two may begin at once, and one of them go on."""
-        return sorted([*self.pauses, *self.freezes], key=lambda span: span[0])
-
     def read_until(self, end_us: int) -> int | None:
-        """When it is last read; None when it never is."""
         return max((end for _, end in self.reads(end_us)), default=None)
 
     def stored_before(self, at_us: int) -> int | None:
-        """When the member's timer last stored its offset at or before a time.
-
-        A broker that is away stores none, and neither does a member that is frozen.
-        """
+        """When a timer last stored its offset. A broker that is down stores none, a frozen consumer sends none."""
         tick = self.persisted_before(at_us if self.to_us is None else min(at_us, self.to_us))
         for begin, end in reversed(self._silences()):
             if tick is not None and begin < tick and (end is None or tick < end):
@@ -74,34 +78,21 @@ class Hold(Struct, eq=False):
         return tick
 
     def stale_position_us(self) -> int | None:
-        """What it stored when it was given up right after a freeze: where it stood before.
+        """The position of before a freeze, if the consumer stored that one when it dropped the queue soon after it.
 
-        None when it was not, or when it had been read again for so long that it had caught up.
+        None if it did not, or if it had read the queue for so long since then that it had caught up.
         """
         if not self.persisted or self.to_us is None or not self.freezes:
             return None
         begin, end = self.freezes[-1]
         return begin if end is not None and self.to_us - end < end - begin else None
 
-    def pause(self, at_us: int) -> None:
-        """Its broker answers no pull from now on; nothing when that is so already."""
-        if not self.is_paused:
-            self.pauses.append((at_us, None))
-
-    def freeze(self, at_us: int) -> None:
-        self.freezes.append((at_us, None))
-
-    def unfreeze(self, at_us: int) -> None:
-        begin, _ = self.freezes.pop()
-        self.freezes.append((begin, at_us))
-
-    def resume(self, at_us: int) -> None:
-        begin, _ = self.pauses.pop()
-        self.pauses.append((begin, at_us))
+    def _silences(self) -> list[Break]:
+        return sorted([*self.pauses, *self.freezes], key=lambda span: span[0])
 
 
-def _without(begin: int, end: int | None, breaks: Iterable[tuple[int, int | None]]) -> Iterator[tuple[int, int | None]]:
-    """What is left of a stretch of time, none of it empty; the breaks are in the order of time and may overlap."""
+def _without(begin: int, end: int | None, breaks: Iterable[Break]) -> Iterator[Break]:
+    """A stretch of time without its breaks, which are in the order of time and may overlap."""
     for away, back in breaks:
         if end is not None and away >= end:
             break
@@ -119,25 +110,23 @@ class EventLog(Struct, eq=False):
 
     explain: bool
     holds: list[Hold] = []  # in the order in which queues were taken
-    # queue → the times at which it came to be (True) or was removed (False)
-    there: dict[MessageQueue, list[tuple[int, bool]]] = {}
-    # queue → the times at which the last process of its broker went (False) and the first came back (True); a queue
-    # without an entry was served all the time
+    there: dict[MessageQueue, list[tuple[int, bool]]] = {}  # when each queue was created (True) and removed (False)
+    # when the last process of a queue's broker went (False) and the first came back (True); without an entry it
+    # served all the time
     served: dict[MessageQueue, list[tuple[int, bool]]] = {}
-    steps: list[Step] = []  # what happened; only kept when asked for
-    last_change_us: int = -1  # when a queue was last taken or dropped; −1 before the first time
+    steps: list[Step] = []  # empty unless `explain`
+    last_change_us: int = -1  # when a queue was last taken or dropped
     rebalances: int = 0
-    waiting_pulls: int = 0  # queues taken whose first pull is still to come
-    resuming: set[Hold] = set()  # holds whose broker answers again, and whose next pull is still to come
+    waiting_pulls: int = 0  # queues that were taken and not yet pulled
+    resuming: set[Hold] = set()  # those whose broker is back, and whose next pull is still to come
 
     def take(self, hold: Hold) -> None:
         self.holds.append(hold)
         self.last_change_us = max(self.last_change_us, hold.from_us)
 
     def drop(self, hold: Hold, at_us: int, *, persisted: bool) -> None:
-        hold.to_us = at_us
+        hold.to_us = self.last_change_us = at_us
         hold.persisted = persisted and not hold.is_paused
-        self.last_change_us = at_us
         self.resuming.discard(hold)
 
     def freeze(self, holds: Iterable[Hold], at_us: int) -> None:
@@ -166,6 +155,6 @@ class EventLog(Struct, eq=False):
             self.served.setdefault(queue, []).append((at_us, served))
 
     def say(self, at_us: int, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
-        """Write a step down; callers ask `explain` first where the text costs time."""
+        """Note a step; callers look at `explain` first where the text takes time."""
         if self.explain:
             self.steps.append(Step(milliseconds(at_us), who, what, text, tuple(queues)))

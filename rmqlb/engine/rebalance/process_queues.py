@@ -1,4 +1,4 @@
-"""A member's process-queue table, and what each rebalance makes of it: RocketMQ's `RebalanceImpl`.
+"""A consumer's process-queue table, and what each rebalance makes of it: RocketMQ's `RebalanceImpl`.
 
 The order of the steps is the client's: what it no longer owns goes first, then each new queue is locked (orderly) and
 its offset asked for, one after the other; all first pulls are sent together at the end.
@@ -14,16 +14,15 @@ from msgspec import Struct
 from rmqlb.engine.kernel import Steps
 from rmqlb.engine.rebalance.broker import Broker
 from rmqlb.engine.rebalance.connections import Connections
+from rmqlb.engine.rebalance.environment import Consumer, GroupEnvironment
 from rmqlb.engine.rebalance.event_log import Hold
-from rmqlb.engine.rebalance.group_environment import GroupEnvironment
-from rmqlb.engine.rebalance.member import Member
 from rmqlb.engine.rebalance.shares import Share
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.words import counted
 
 
 class ProcessQueue(Struct, eq=False):
-    """One queue that the member has taken (`ProcessQueue`)."""
+    """A queue that the consumer has taken (`ProcessQueue`)."""
 
     queue: MessageQueue
     hold: Hold
@@ -37,9 +36,9 @@ _NOTHING: Mapping[MessageQueue, ProcessQueue] = {}
 
 
 class ProcessQueues:
-    """The table of one member, also by topic: a rebalance goes through one topic, and there may be thousands."""
+    """The table of one consumer, also by topic: a rebalance visits one topic of perhaps thousands."""
 
-    def __init__(self, client: Member, connections: Connections, env: GroupEnvironment) -> None:
+    def __init__(self, client: Consumer, connections: Connections, env: GroupEnvironment) -> None:
         self._client = client
         self._connections = connections
         self._env = env
@@ -52,7 +51,7 @@ class ProcessQueues:
         return [queue for queue, held in self._table.items() if not held.dropped]
 
     def has_had(self, queues: Iterable[MessageQueue], since_us: int) -> None:
-        """It has owned these queues since before the start; a lock of them was last renewed by its timer."""
+        """It has owned these queues since before the start; its timer last renewed their locks."""
         renewed = self._client.last_lock_tick() if self._env.locks else 0
         for queue in queues:
             held = ProcessQueue(queue, self._client.hold(queue, since_us), renewed)
@@ -94,7 +93,7 @@ class ProcessQueues:
         ]
 
     def resume(self, holds: Iterable[Hold]) -> None:
-        """A pull has arrived: those that are still owned are read again."""
+        """A pull has arrived: the queues that are still owned are read again."""
         again = [hold for hold in holds if hold.is_paused and hold.to_us is None]
         for hold in again:
             hold.resume(self._env.clock.now)
@@ -105,7 +104,7 @@ class ProcessQueues:
         self._env.log.freeze(self._owned(), self._env.clock.now)
 
     def unfreeze(self) -> None:
-        """It goes on, with pulls that are sent late and locks that are given back late."""
+        """It continues, and sends the late pulls and unlocks."""
         self._env.log.unfreeze(self._owned(), self._env.clock.now)
         late, self._late = self._late, []
         for action, argument in late:
@@ -115,7 +114,7 @@ class ProcessQueues:
         return [held.hold for held in self._table.values() if not held.dropped]
 
     def is_settled(self, shares: Mapping[str, Share | None]) -> bool:
-        """Its queues are these; a topic whose strategy throws, or that it does not know, stays as it is."""
+        """Its queues are these; a topic stays as it is if its strategy throws, or it is unknown."""
         for topic, share in shares.items():
             if share is None:
                 continue
@@ -127,7 +126,7 @@ class ProcessQueues:
         return True
 
     def rebalance_by_topic(self, topic: str) -> Generator[int, None, bool | None]:
-        """`RebalanceImpl.rebalanceByTopic`: whether the member holds what it should afterwards; None without a list."""
+        """`RebalanceImpl.rebalanceByTopic`: returns whether the table then has the share; None without a list."""
         client, env = self._client, self._env
         view = client.views.get(topic)
         if view is None:
@@ -150,7 +149,7 @@ class ProcessQueues:
         return (yield from self._become(topic, share, why))
 
     def _become(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
-        """Make the table hold this share; whether it does afterwards."""
+        """Make the table have this share; returns whether it does."""
         changed = yield from self._update(topic, share, why)
         # the listeners of the others send none
         if changed and self._client.type == "push" and self._client.profile.beats_on_change:
@@ -167,7 +166,7 @@ class ProcessQueues:
                 yield self._connections.answer()
 
     def locked(self) -> dict[Broker, list[ProcessQueue]]:
-        """The queues whose locks are renewed, by the master that each is asked of."""
+        """The queues whose locks are renewed, by their master."""
         by_broker: dict[Broker, list[ProcessQueue]] = {}
         for held in self._table.values():
             broker = self._env.master(held.queue)
@@ -217,7 +216,7 @@ class ProcessQueues:
         self._table[held.queue] = self._by_topic.setdefault(held.queue.topic, {})[held.queue] = held
 
     def _pull_expired(self, held: ProcessQueue) -> bool:
-        """`ProcessQueue.isPullExpired`, of push consumers: a queue that is given up is not pulled either."""
+        """`ProcessQueue.isPullExpired`, of push consumers; a dropped queue is not pulled either."""
         if self._client.type != "push":
             return False
         since = held.hold.to_us if held.hold.stalled_us is None else held.hold.stalled_us
@@ -265,7 +264,7 @@ class ProcessQueues:
         return True
 
     def _unlock(self, queue: MessageQueue) -> None:
-        """The request to give a lock back reaches the broker; a late one frees a lock that was taken anew since."""
+        """The unlock request reaches the broker; a late one frees a lock that was taken again since."""
         if self._client.frozen:
             self._late.append((self._unlock, queue))
             return
@@ -292,7 +291,7 @@ class ProcessQueues:
         """
         if self._client.type == "pull":
             return True
-        broker = self._connections.asked_about(self._env.broker_name(queue))
+        broker = self._connections.stores_offsets(self._env.broker_name(queue))
         if broker is None:  # no address is known, as for a logical queue that no broker names
             yield 2 * self._env.one_way(self._client.draws)
             return True
@@ -304,10 +303,7 @@ class ProcessQueues:
         return True
 
     def _pull_later(self, taken: list[ProcessQueue]) -> None:
-        """`RebalancePushImpl.dispatchPullRequest`; the others dispatch none.
-
-        The listener of a lite pull consumer starts to pull at once (`updatePullTask`), and so may a pull consumer's.
-        """
+        """`RebalancePushImpl.dispatchPullRequest`. Listeners of other consumers pull at once (`updatePullTask`)."""
         env = self._env
         env.log.waiting_pulls += len(taken)
         delay_us = self._client.pull_delay_us if self._client.type == "push" else 0
@@ -339,7 +335,7 @@ class ProcessQueues:
             self._say("pull", f"pulls {_queues(pulled)} for the first time", [held.queue for held in pulled])
 
     def _listener_us(self, queue: MessageQueue) -> int:
-        """For how long the listener still holds a queue that is given up: the rest of one message's time."""
+        """How long the listener still works on a dropped queue: the rest of one message's time."""
         env, draws = self._env, self._client.draws
         if not env.locks or not env.consume_us:
             return 0

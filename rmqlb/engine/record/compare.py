@@ -15,10 +15,10 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.engine.plan.changes import PLACEHOLDER_PREFIX
-from rmqlb.model.group_report import QueueTimeline
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.plan import TopicPlan
 from rmqlb.model.recording import DIFFERENCES, Between, Outcome, QueueComparison, Recording, RecordingComparison
+from rmqlb.model.simulate_rebalance import QueueTimeline
 
 _LEAVING = ("leave", "crash", "host-loss")
 Owners = Mapping[MessageQueue, tuple[str, ...]]

@@ -22,7 +22,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.java import sort_key
 from rmqlb.model.route import PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
-from rmqlb.model.send_trials import TrialsReport
+from rmqlb.model.simulate_send import TrialsReport
 
 _S = 1_000_000
 LOAD = SendScenario(messages=None, rate=Fraction(10), duration_us=120 * _S)

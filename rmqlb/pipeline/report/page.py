@@ -18,7 +18,7 @@ from msgspec import Struct
 from rmqlb.pipeline.report.text import shown, value_of
 from rmqlb.views.formats.signs import SIGNS
 from rmqlb.views.formats.text import fit_for_xml
-from rmqlb.views.group.picture import PAGE_POLICY
+from rmqlb.views.pictures import PAGE_POLICY
 from rmqlb.views.report import duration, percent
 
 Kind = Literal["name", "text", "word", "count", "figure", "signed", "share", "ms", "status", "links", "codes", "line"]

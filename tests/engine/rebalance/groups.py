@@ -7,9 +7,9 @@ from typing import Any
 
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rebalance.simulate import simulate_group
-from rmqlb.model.group_report import GroupReport, QueueTimeline
 from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario
 from rmqlb.model.route import TopicRouteData
+from rmqlb.model.simulate_rebalance import QueueTimeline, RebalanceResult
 from tests.support.builders import route
 
 START_US = 10 * SECOND_US
@@ -28,23 +28,23 @@ def simulate(
     trial: int = 0,
     explain: bool = False,
     **scenario: Any,
-) -> GroupReport:
+) -> RebalanceResult:
     """The members, named in one text, on two brokers with four queues each unless routes are given."""
     members = Members(tuple(client_ids.split()), strategy)
     topics = routes or (route(a=4, b=4),)
     return simulate_group("g", members, topics, GroupScenario(events, **scenario), trial=trial, explain=explain)
 
 
-def line(report: GroupReport, broker_name: str, queue_id: int) -> QueueTimeline:
+def line(report: RebalanceResult, broker_name: str, queue_id: int) -> QueueTimeline:
     """One queue's time line."""
     return next(
-        each for each in report.timelines if (each.queue.broker_name, each.queue.queue_id) == (broker_name, queue_id)
+        each for each in report.queues if (each.queue.broker_name, each.queue.queue_id) == (broker_name, queue_id)
     )
 
 
-def owners_at_the_end(report: GroupReport) -> dict[str, tuple[str, ...]]:
+def owners_at_the_end(report: RebalanceResult) -> dict[str, tuple[str, ...]]:
     """`a0` → its owners."""
-    return {f"{each.queue.broker_name}{each.queue.queue_id}": each.intervals[-1].owners for each in report.timelines}
+    return {f"{each.queue.broker_name}{each.queue.queue_id}": each.intervals[-1].owners for each in report.queues}
 
 
 def seconds(us: int | None) -> float:

@@ -12,14 +12,15 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.kernel import Draws, Steps
 from rmqlb.engine.rebalance.broker import Broker
-from rmqlb.engine.rebalance.client import Client
-from rmqlb.engine.rebalance.group_environment import GroupEnvironment
+from rmqlb.engine.rebalance.consumer import Client
+from rmqlb.engine.rebalance.environment import GroupEnvironment
 from rmqlb.engine.rebalance.shares import Shares
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario, Timers
 from rmqlb.model.route import BrokerData, TopicRouteData
 from tests.engine.rebalance.groups import at, seconds, simulate
 from tests.support.builders import route
+from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 
 LATENCY_US = 1000
@@ -195,7 +196,7 @@ def last_traffic(client_ids: str, lost: str, **scenario: object) -> dict[str, li
         )
         for step in report.steps:
             if step.what == "notice" and f"connection of {lost} closed" in step.text:
-                heard[step.who].append(10 + IDLE_S - seconds(step.at_us))
+                heard[step.who].append(10 + IDLE_S - seconds(us(step.at_ms)))
     assert [len(each) for each in heard.values()] == [60, 60]
     return heard
 
@@ -224,7 +225,7 @@ def test_a_connection_that_has_been_idle_for_too_long_already_is_closed_at_the_l
     """A broker that closes connections after no time at all, between two heartbeats: at 10 s, and not before."""
     closing = replace(QUIET, socket_idle_us=0)
     report = simulate("c1 c2 c3", at("host-loss", "c3"), timers=closing, latency_us=0, explain=True)
-    assert {step.at_us for step in report.steps if "connection of c3 closed" in step.text} == {10 * SECOND_US}
+    assert {us(step.at_ms) for step in report.steps if "connection of c3 closed" in step.text} == {10 * SECOND_US}
 
 
 def test_a_late_unlock_frees_the_lock_of_nobody_else() -> None:
@@ -281,7 +282,9 @@ def test_since_5_2_a_broker_that_is_back_hears_a_client_as_soon_as_it_connects(v
     for trial in range(20):
         events = at("broker-down", "b", 10), at("broker-up", "b", 10.5)
         report = simulate("c1 c2", *events, client_version=version, trial=trial, explain=True)
-        heard = min(seconds(step.at_us) for step in report.steps if "hears c2 for the first time" in step.text) - 10.5
+        heard = (
+            min(seconds(us(step.at_ms)) for step in report.steps if "hears c2 for the first time" in step.text) - 10.5
+        )
         assert 0 < heard < 31
         soon += heard < 1.6
     assert soon == 20 if at_once else soon < 5

@@ -15,6 +15,7 @@ from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.sources.formats.documents import RunningInfoDocument, SubscriptionItem
 from rmqlb.sources.formats.from_documents import member_report
+from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 
 from .groups import at, line, owners_at_the_end, seconds, simulate
@@ -25,9 +26,9 @@ PULLS: tuple[ConsumerType, ...] = ("pull", "lite-pull")
 def firsts(kind: ConsumerType, **more: Any) -> list[tuple[float, float]]:
     """Of each queue that a newcomer takes: when, after its start, and how long until it pulls it."""
     report = simulate("c1 c2", at("join", "c3"), consumer_type=kind, **more)
-    taken = [each for queue in report.timelines for each in queue.takeovers if each.client_id == "c3"]
+    taken = [each for queue in report.queues for each in queue.takeovers if each.client_id == "c3"]
     assert taken
-    return [(seconds(each.at_us) - 10, seconds((each.reads_from_us or 0) - each.at_us)) for each in taken]
+    return [(seconds(us(each.at_ms)) - 10, seconds((us(each.reads_from_ms) or 0) - us(each.at_ms))) for each in taken]
 
 
 @pytest.mark.parametrize("kind", PULLS)
@@ -38,7 +39,7 @@ def test_the_first_heartbeat_of_one_that_pulls_is_its_timers_and_it_pulls_at_onc
     heard = []
     for each in ("push", kind):
         report = simulate("c1 c2", at("join", "c3"), consumer_type=each, explain=True)
-        heard.append(min(s.at_us for s in report.steps if s.what == "notice" and "c3 for the first" in s.text))
+        heard.append(min(us(s.at_ms) for s in report.steps if s.what == "notice" and "c3 for the first" in s.text))
     assert seconds(heard[0]) < 10.1
     assert 11 <= seconds(heard[1]) < 11.1
 
@@ -61,7 +62,7 @@ def test_a_pull_consumer_takes_queues_without_asking_for_an_offset() -> None:
         found = []
         for trial in range(20):
             report = simulate("c1 c2", *events, consumer_type=kind, trial=trial, until_us=100 * SECOND_US)
-            found += [t for each in report.timelines if each.queue.broker_name == "b" for t in each.takeovers]
+            found += [t for each in report.queues if each.queue.broker_name == "b" for t in each.takeovers]
         taken[kind] = len(found)
     assert taken["pull"] > 0
     assert taken["lite-pull"] == 0
@@ -69,7 +70,7 @@ def test_a_pull_consumer_takes_queues_without_asking_for_an_offset() -> None:
 
 def test_one_that_assigns_itself_queues_takes_no_part_and_is_counted_by_all_others() -> None:
     report = simulate("c1 c2 c3", at("leave", "c3"), consumer_types={"c2": "assign"})
-    assert not any("c2" in interval.owners for each in report.timelines for interval in each.intervals)
+    assert not any("c2" in interval.owners for each in report.queues for interval in each.intervals)
     assert {name for name, owners in owners_at_the_end(report).items() if not owners} == {"b0", "b1", "b2", "b3"}
     assert report.figures.queues_unread_at_end == 4
 
@@ -77,8 +78,8 @@ def test_one_that_assigns_itself_queues_takes_no_part_and_is_counted_by_all_othe
 def test_each_member_follows_its_own_rules() -> None:
     report = simulate("c1 c2", at("join", "c3"), consumer_types={"c1": "lite-pull"})
     pulls = {
-        each.client_id: seconds((each.reads_from_us or 0) - each.at_us)
-        for queue in report.timelines
+        each.client_id: seconds((us(each.reads_from_ms) or 0) - us(each.at_ms))
+        for queue in report.queues
         for each in queue.takeovers
     }
     assert pulls["c3"] >= 0.5
@@ -98,7 +99,7 @@ def test_a_lite_pull_consumer_stores_what_it_has_committed() -> None:
         log = EventLog(explain=False)
         log.holds, log.there[queue] = [old, new], [(0, True)]
         scenario = GroupScenario(latency_us=0, rates={queue: 1e6})
-        return [takeover.again for takeover in timelines(log, scenario, {}, 1000)[0].takeovers]
+        return [takeover.redelivered for takeover in timelines(log, scenario, {}, 1000)[0].takeovers]
 
     assert again(180, 220, persisted=False) == [40]
     assert again(210, 220, persisted=True) == [10]
@@ -109,8 +110,8 @@ def test_a_lite_pull_consumer_stores_what_it_has_committed() -> None:
 def test_a_lite_pull_consumer_commits_every_five_seconds_of_its_life(kind: ConsumerType, again_us: int) -> None:
     """c2 starts at 0, commits at 5 and at 10 s, and leaves at 13 s: what came since 10 s comes again."""
     report = simulate("c1 c2", at("leave", "c2", 13), consumer_type=kind, all_new=True)
-    late = [each for queue in report.timelines for each in queue.takeovers if each.at_us > 13 * SECOND_US]
-    assert [(each.client_id, each.again_us) for each in late] == [("c1", again_us)] * 4
+    late = [each for queue in report.queues for each in queue.takeovers if us(each.at_ms) > 13 * SECOND_US]
+    assert [(each.client_id, us(each.redelivered_ms)) for each in late] == [("c1", again_us)] * 4
 
 
 @pytest.mark.parametrize("scenario", [{"consumer_type": "pull"}, {"consumer_types": {"c1": "lite-pull"}}])

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.reported_clients import client_version
-from rmqlb.engine.rebalance.starts import with_starts
-from rmqlb.engine.rebalance.trials import change_events, convergence
+from rmqlb.engine.rebalance.simulate import change_events, convergence
+from rmqlb.engine.rebalance.start_offsets import with_starts
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Convergence, RebalancePlan

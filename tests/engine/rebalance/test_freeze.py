@@ -10,10 +10,11 @@ from rmqlb.engine.rebalance.event_log import EventLog, Hold
 from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.engine.rebalance.timelines import timelines
 from rmqlb.errors import UsageError
-from rmqlb.model.group_report import GroupReport
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.simulate_rebalance import RebalanceResult
 from tests.support.builders import route
+from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 
 from .groups import at, line, owners_at_the_end, seconds, simulate
@@ -23,12 +24,14 @@ LONG_C1 = at("freeze", "c1", 10), at("unfreeze", "c1", 60)
 QUEUE = MessageQueue("T", "a", 0)
 
 
-def states(report: GroupReport, broker_name: str, queue_id: int) -> list[tuple[str, tuple[str, ...]]]:
+def states(report: RebalanceResult, broker_name: str, queue_id: int) -> list[tuple[str, tuple[str, ...]]]:
     return [(each.state, each.owners) for each in line(report, broker_name, queue_id).intervals]
 
 
-def said(report: GroupReport, what: str, from_s: float, to_s: float) -> list[tuple[str, float]]:
-    return [(s.who, seconds(s.at_us)) for s in report.steps if s.what == what and from_s <= seconds(s.at_us) < to_s]
+def said(report: RebalanceResult, what: str, from_s: float, to_s: float) -> list[tuple[str, float]]:
+    return [
+        (s.who, seconds(us(s.at_ms))) for s in report.steps if s.what == what and from_s <= seconds(us(s.at_ms)) < to_s
+    ]
 
 
 def test_brokers_forget_it_by_its_heartbeats_and_the_others_find_out_by_themselves() -> None:
@@ -44,7 +47,7 @@ def test_brokers_forget_it_by_its_heartbeats_and_the_others_find_out_by_themselv
         heard = said(report, "expire", 10, 180)
         assert sorted([*closed, *(who for who, _ in heard)]) == ["broker a", "broker b"]
         forgotten += [when - 10 for _, when in heard]
-        gaps.append(seconds(report.figures.longest_none_us))
+        gaps.append(seconds(us(report.figures.longest_gap_ms)))
     assert 90 <= min(forgotten) < 97
     assert 120 < max(forgotten) <= 130
     assert 60 < len(forgotten) < 115
@@ -63,8 +66,8 @@ def test_it_drops_what_it_had_at_once_and_has_its_share_again_a_second_later() -
         assert len(set(owners_at_the_end(report).values())) == 3
         assert owners_at_the_end(report)["b0"] == ("c2",)
         if not any("of no use" in step.text for step in report.steps):
-            assert report.figures.longest_several_us < 1.2 * SECOND_US
-            assert seconds(report.figures.settled_us) < 173
+            assert us(report.figures.longest_overlap_ms) < 1.2 * SECOND_US
+            assert seconds(us(report.figures.convergence_ms)) < 173
 
 
 @every_case(("version", "least"), [("5.5.0", 10), ("5.1.4", 0), ("4.9.7", 0)])
@@ -73,11 +76,11 @@ def test_a_connection_that_it_forgets_lets_a_broker_name_it_twice_for_two_minute
     twice = 0
     for trial in range(40):
         report = simulate("c1 c2 c3", *LONG, trial=trial, client_version=version, explain=True)
-        ends = [seconds(step.at_us) for step in report.steps if "of no use" in step.text]
+        ends = [seconds(us(step.at_ms)) for step in report.steps if "of no use" in step.text]
         assert all(300 <= end < 302 for end in ends)
         assert len(ends) <= 1
         twice += len(ends)
-        assert bool(ends) is (seconds(report.figures.settled_us) > 200)
+        assert bool(ends) is (seconds(us(report.figures.convergence_ms)) > 200)
         assert owners_at_the_end(report)["b0"] == ("c2",)
     assert least <= twice <= 3 * least
 
@@ -85,39 +88,39 @@ def test_a_connection_that_it_forgets_lets_a_broker_name_it_twice_for_two_minute
 def test_a_crash_ends_the_connection_that_it_forgot_as_well() -> None:
     for trial in range(20):
         report = simulate("c1 c2 c3", *LONG, at("crash", "c2", 200), trial=trial, explain=True)
-        assert seconds(report.figures.settled_us) < 212
+        assert seconds(us(report.figures.convergence_ms)) < 212
 
 
 def test_a_frozen_member_owns_nothing_and_nobody_reads_what_it_has() -> None:
     report = simulate("c1 c2 c3", *LONG, trial=2)
     assert states(report, "b", 0)[:3] == [("one", ("c2",)), ("unassigned", ()), ("one", ("c3",))]
     queue = line(report, "b", 0)
-    assert queue.unread_us > queue.longest_none_us > 90 * SECOND_US
+    assert us(queue.unread_ms) > us(queue.longest_gap_ms) > 90 * SECOND_US
     assert queue.intervals[1].from_us == 10 * SECOND_US
 
 
 def test_nobody_notices_a_short_one() -> None:
     for trial in range(20):
         report = simulate("c1 c2 c3", at("freeze", "c2", 10), at("unfreeze", "c2", 70), trial=trial)
-        assert not any(each.takeovers for each in report.timelines)
+        assert not any(each.takeovers for each in report.queues)
         assert states(report, "b", 0) == [("one", ("c2",)), ("unassigned", ()), ("one", ("c2",))]
-        assert report.figures.longest_none_us == report.figures.unread_us == 60 * SECOND_US
-        assert report.figures.again == 0
+        assert us(report.figures.longest_gap_ms) == us(report.figures.unread_ms) == 60 * SECOND_US
+        assert report.figures.redelivered == 0
 
 
 def test_one_that_never_goes_on_leaves_the_group() -> None:
     report = simulate("c1 c2 c3", at("freeze", "c2"), trial=1)
-    assert report.figures.settled_us is not None
-    assert 90 < seconds(report.figures.settled_us) <= 150
+    assert us(report.figures.convergence_ms) is not None
+    assert 90 < seconds(us(report.figures.convergence_ms)) <= 150
     assert {owner for owners in owners_at_the_end(report).values() for owner in owners} == {"c1", "c3"}
 
 
 def test_a_frozen_process_can_be_killed_and_another_may_take_its_id() -> None:
     events = at("freeze", "c2", 10), at("crash", "c2", 40), at("join", "c2", 60)
     report = simulate("c1 c2 c3", *events)
-    assert report.figures.settled_us is not None
+    assert us(report.figures.convergence_ms) is not None
     assert states(report, "b", 0)[:3] == [("one", ("c2",)), ("unassigned", ()), ("one", ("c3",))]
-    assert 30 < seconds(report.figures.longest_none_us) < 32
+    assert 30 < seconds(us(report.figures.longest_gap_ms)) < 32
     assert owners_at_the_end(report)["b0"] == ("c2",)
 
 
@@ -131,7 +134,7 @@ def test_it_can_freeze_again_and_several_can() -> None:
 def test_orderly_members_take_its_queues_when_its_locks_have_run_out_and_it_gets_none_back_at_once() -> None:
     for trial in range(10):
         report = simulate("c1 c2 c3", *LONG, trial=trial, orderly=True)
-        assert seconds(report.figures.longest_none_us) > 90
+        assert seconds(us(report.figures.longest_gap_ms)) > 90
         assert owners_at_the_end(report)["b0"] == ("c2",)
 
 
@@ -141,7 +144,7 @@ def test_a_connection_that_nothing_goes_over_is_closed_and_that_is_told() -> Non
     report = simulate("c1 c2 c3", at("freeze", "c2", 10), at("unfreeze", "c2", 300), timers=timers, explain=True)
     closed = [s for s in report.steps if s.what == "notice" and "the connection of c2 closed" in s.text]
     assert len(closed) == 2
-    assert all(100 < seconds(step.at_us) < 146 for step in closed)
+    assert all(100 < seconds(us(step.at_ms)) < 146 for step in closed)
 
 
 def test_one_that_goes_on_before_that_keeps_its_connection() -> None:
@@ -153,23 +156,23 @@ def test_one_that_goes_on_before_that_keeps_its_connection() -> None:
 
 def test_a_joiner_that_freezes_at_once_starts_when_it_goes_on() -> None:
     report = simulate("c1", at("join", "c2", 10), at("freeze", "c2", 10.01), at("unfreeze", "c2", 60))
-    assert min(t.at_us for each in report.timelines for t in each.takeovers if t.client_id == "c2") > 60 * SECOND_US
+    assert min(us(t.at_ms) for each in report.queues for t in each.takeovers if t.client_id == "c2") > 60 * SECOND_US
 
 
 def test_a_first_pull_that_is_due_while_it_is_frozen_comes_afterwards() -> None:
     for trial in range(5):
         joined = simulate("c1", at("join", "c2", 10), trial=trial)
-        took_us = max(t.at_us for each in joined.timelines for t in each.takeovers)
+        took_us = max(us(t.at_ms) for each in joined.queues for t in each.takeovers)
         freeze = at("freeze", "c2", seconds(took_us) + 0.1), at("unfreeze", "c2", 60)
         report = simulate("c1", at("join", "c2", 10), *freeze, trial=trial)
-        reads = {t.reads_from_us for each in report.timelines for t in each.takeovers if t.at_us <= took_us}
+        reads = {us(t.reads_from_ms) for each in report.queues for t in each.takeovers if us(t.at_ms) <= took_us}
         assert reads == {60 * SECOND_US}
 
 
 def test_a_broker_that_comes_back_meanwhile_is_read_when_it_goes_on() -> None:
     events = at("broker-down", "b", 10), at("freeze", "c2", 10.1), at("broker-up", "b", 10.2), at("unfreeze", "c2", 30)
     queue = line(simulate("c1 c2", *events), "b", 0)
-    assert queue.unread_us >= 20 * SECOND_US
+    assert us(queue.unread_ms) >= 20 * SECOND_US
     assert queue.intervals[-1].state == "one"
 
 
@@ -214,7 +217,7 @@ def again(*holds: Hold) -> list[int | None]:
     log.holds = list(holds)
     log.there[QUEUE] = [(0, True)]
     (found,) = timelines(log, GroupScenario(latency_us=0, rates={QUEUE: 1e6}), {}, 1000)
-    return [takeover.again for takeover in found.takeovers]
+    return [takeover.redelivered for takeover in found.takeovers]
 
 
 def test_messages_of_both_owners_after_a_freeze_come_again() -> None:
@@ -271,7 +274,7 @@ def test_a_group_that_is_frozen_as_a_whole_is_read_by_nobody_meanwhile() -> None
     events = at("freeze", "c1", 10), at("freeze", "c2", 10), at("unfreeze", "c1", 40), at("unfreeze", "c2", 40)
     scenario = GroupScenario(events)
     report = simulate_group("g", Members(("c1", "c2"), "AVG"), [route(a=4)], scenario)
-    assert report.figures.none_us == 4 * 30 * SECOND_US
+    assert us(report.figures.total_gap_ms) == 4 * 30 * SECOND_US
 
 
 def test_one_that_pulls_from_nobody_goes_on_too() -> None:

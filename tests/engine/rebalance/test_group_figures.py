@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from msgspec.structs import replace
 
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_simulation import (
@@ -15,42 +14,13 @@ from rmqlb.engine.fail_on_figures.of_simulation import (
     try_on_rollout,
 )
 from rmqlb.errors import UsageError
-from rmqlb.model.group_report import GroupFigures, GroupReport
-from rmqlb.model.group_scenario import GroupScenario
-from rmqlb.model.rollout import Rollout
+from rmqlb.model.plan_rollout import Rollout
+from rmqlb.model.simulate_rebalance import GroupFigures
 from tests.support.group_builders import choice, trials
 from tests.support.mismatches import every_case
 
-
-def report(**given: int | None) -> GroupReport:
-    """A simulation in which every figure is another."""
-    figures: dict[str, Any] = {
-        "convergence_ms": 2500,
-        "longest_gap_ms": 1000,
-        "total_gap_ms": 4000,
-        "longest_overlap_ms": 500,
-        "total_overlap_ms": 1500,
-        "longest_outage_ms": 6000,
-        "total_outage_ms": 8000,
-        "unread_ms": 750,
-        "redelivered": 7,
-        "queues_with_gap": 4,
-        "queues_with_overlap": 3,
-        "queues_with_outage": 5,
-        **dict.fromkeys(
-            (
-                "queues_with_gap_at_end",
-                "queues_with_overlap_at_end",
-                "queues_with_outage_at_end",
-                "queues_unread_at_end",
-            ),
-            0,
-        ),
-        "taken": 9,
-        "rebalances": 20,
-    }
-    found = GroupFigures(**{**figures, **given})
-    return GroupReport("g", "AVG", "5.5.0 and newer", GroupScenario(), (), 0, ("a",), 10_000_000, (), (), found)
+FIGURES = GroupFigures(2500, 1000, 4000, 500, 1500, 6000, 8000, 750, 7, 4, 3, 5, 0, 0, 0, 0, 9, 20)
+"""Every figure is another."""
 
 
 def rollout(takes_ms: float | None, misassigned: int = 0) -> Rollout:
@@ -88,12 +58,12 @@ def test_the_hint_names_each_figure_once() -> None:
 )
 def test_every_figure_is_in_its_unit(text: str, value: float) -> None:
     condition = parse_condition(text, GROUP_FIGURES)
-    tried = try_on_group(condition, report())
+    tried = try_on_group(condition, FIGURES)
     assert (tried.value, tried.met) == (value, True)
 
 
 def test_a_group_that_does_not_settle_takes_longer_than_anything() -> None:
-    never = report(convergence_ms=None)
+    never = replace(FIGURES, convergence_ms=None)
     for text, met in (
         ("convergence-ms>999999999", True),
         ("convergence-ms<=999999999", False),
@@ -116,15 +86,15 @@ def test_what_is_not_over_at_the_end_lasts_longer_than_anything(field: str, name
     timed = [name for name in GROUP_FIGURES.names if name.endswith("-ms") and name != "convergence-ms"]
     for name in timed:
         condition = parse_condition(f"{name}>999999999", GROUP_FIGURES)
-        assert try_on_group(condition, report(**{field: 1})).met is (name in names)
+        assert try_on_group(condition, replace(FIGURES, **{field: 1})).met is (name in names)
         of_all = trials(100, 100, **{name.replace("-", "_"): (1, 2, 3), field: (0, 0, 1)})
         assert try_on_group_trials(condition, of_all).met is (name in names)
     name = field.replace("_", "-")
-    assert try_on_group(parse_condition(f"{name}=3", GROUP_FIGURES), report(**{field: 3})).met is True
+    assert try_on_group(parse_condition(f"{name}=3", GROUP_FIGURES), replace(FIGURES, **{field: 3})).met is True
 
 
 def test_an_unknown_rate_leaves_the_condition_open() -> None:
-    assert try_on_group(parse_condition("redelivered>0", GROUP_FIGURES), report(redelivered=None)).met is None
+    assert try_on_group(parse_condition("redelivered>0", GROUP_FIGURES), replace(FIGURES, redelivered=None)).met is None
     assert try_on_group_trials(parse_condition("redelivered>0", GROUP_FIGURES), trials()).met is None
 
 
@@ -151,7 +121,7 @@ def test_one_trial_that_does_not_settle_is_enough() -> None:
 
 def test_a_spread_needs_trials_and_a_name() -> None:
     with pytest.raises(UsageError, match="of many trials"):
-        try_on_group(parse_condition("total-gap-ms[p95]>0", GROUP_FIGURES), report())
+        try_on_group(parse_condition("total-gap-ms[p95]>0", GROUP_FIGURES), FIGURES)
     with pytest.raises(UsageError, match="what is mean"):
         try_on_group_trials(parse_condition("total-gap-ms[mean]>0", GROUP_FIGURES), trials(total_gap_ms=(1, 2, 3)))
 

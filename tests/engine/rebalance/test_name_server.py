@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import pytest
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.rebalance.name_server import NameServer
+from rmqlb.engine.rebalance.environment import NameServer
 from rmqlb.engine.rebalance.shares import Shares
 from rmqlb.model.group_scenario import SECOND_US, Event, Timers
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from tests.engine.rebalance.groups import at, simulate
 from tests.support.builders import route
+from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 
 QUEUES = tuple(QueueData(name, 2, 2, 6) for name in ("a", "b"))
@@ -49,7 +50,7 @@ def drops_us(events: Sequence[Event], trial: int, timers: Timers) -> list[int]:
     """When the NameServers drop a broker from their routes."""
     topic = route(a=1, b=1, c=1)
     report = simulate("c1", *events, routes=[topic], trial=trial, timers=timers, explain=True, until_us=600 * SECOND_US)
-    return [step.at_us for step in report.steps if step.who == "NameServer"]
+    return [us(step.at_ms) for step in report.steps if step.who == "NameServer"]
 
 
 @pytest.mark.parametrize(

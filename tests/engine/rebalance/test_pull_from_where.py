@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rmqlb.engine.rebalance.pull_from_where import pull_from_where, start_of
+from rmqlb.engine.rebalance.start_offsets import pull_from_where, start_of
 from rmqlb.model.group import QueueState
 from tests.support.mismatches import every_case
 

@@ -10,6 +10,7 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
+from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 from tests.support.rebalance_comparison import (
     TOLERANCE_US,
@@ -68,10 +69,10 @@ def test_the_first_pull_comes_as_long_after_the_take_as_in_the_recording(name: s
     )
     report = simulate_group(lived.group, Members((), "AVG"), [lived.route, lived.retry_route], scenario)
     foretold = sorted(
-        taken.reads_from_us - taken.at_us
-        for line in report.timelines
+        us(taken.reads_from_ms) - us(taken.at_ms)
+        for line in report.queues
         for taken in line.takeovers
-        if line.queue.topic == lived.topic and taken.reads_from_us is not None
+        if line.queue.topic == lived.topic and us(taken.reads_from_ms) is not None
     )
     measured = sorted(recording.first_pulls_us)
     assert len(measured) >= 20

@@ -11,25 +11,26 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rebalance.profile import SDK_PROFILES, Clocks, java_clocks
 from rmqlb.engine.rebalance.reported_clients import orderly_findings
 from rmqlb.engine.rebalance.simulate import simulate_group
-from rmqlb.model.group_report import GroupReport
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
+from rmqlb.model.simulate_rebalance import RebalanceResult
 from tests.engine.rebalance.groups import at, line, owners_at_the_end, seconds
 from tests.support.builders import route
+from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 
 
 def simulate(
     client_ids: str, *events: Event, sdk: str = "go", of: dict[str, str] | None = None, **more: Any
-) -> GroupReport:
+) -> RebalanceResult:
     """A group of a library, but for some consumers, on two brokers with four queues each."""
     members = Members(tuple(client_ids.split()), more.pop("strategy", "AVG"), sdk=sdk, sdk_of=of or {})
     trial = more.pop("trial", 0)
     return simulate_group("g", members, (route(a=4, b=4),), GroupScenario(events, **more), trial=trial, explain=True)
 
 
-def said(report: GroupReport, who: str, what: str) -> list[float]:
+def said(report: RebalanceResult, who: str, what: str) -> list[float]:
     """When a consumer is noted to do something, in seconds."""
-    return [seconds(step.at_us) for step in report.steps if step.who == who and step.what == what]
+    return [seconds(us(step.at_ms)) for step in report.steps if step.who == who and step.what == what]
 
 
 def test_javas_clocks_are_those_that_can_be_set() -> None:
@@ -46,8 +47,8 @@ def test_a_consumer_that_joins_rebalances_and_pulls_at_once(sdk: str) -> None:
     """Java waits a second after a rebalance without a list, and half a second before its first pull."""
     java, other = (simulate("a b", at("join", "c"), sdk=each) for each in ("java", sdk))
     assert owners_at_the_end(java) == owners_at_the_end(other)
-    assert seconds(java.figures.settled_us) > 0.9
-    assert seconds(other.figures.settled_us) < 0.2
+    assert seconds(us(java.figures.convergence_ms)) > 0.9
+    assert seconds(us(other.figures.convergence_ms)) < 0.2
     taken, pulled = said(other, "c", "take"), said(other, "c", "pull")
     assert pulled[0] - taken[0] < 0.02
     assert said(java, "c", "pull")[0] - said(java, "c", "take")[0] == pytest.approx(0.5, abs=0.02)
@@ -61,7 +62,7 @@ def test_a_change_that_nobody_is_told_of_is_seen_at_the_next_interval(sdk: str, 
         members = Members(("a",), "AVG", sdk=sdk)
         event = Event("route-change", 0, "T", read_queues=8)
         report = simulate_group("g", members, (route(a=4),), GroupScenario((event,)), trial=trial)
-        gap = next(each for each in report.timelines if each.queue.queue_id == 7).intervals[0]
+        gap = next(each for each in report.queues if each.queue.queue_id == 7).intervals[0]
         waits.append(seconds(gap.to_us))
     assert max(waits) <= 30 + every + 0.1
     assert max(waits) > 0.6 * (30 + every)
@@ -111,10 +112,10 @@ def test_a_go_consumer_keeps_the_lock_of_an_orderly_queue_that_it_loses() -> Non
     """The broker gives it to another 60 s after its last renewal; Java gives it back at once."""
     go = simulate("x", at("join", "y"), sdk="go", orderly=True)
     java = simulate("x", at("join", "y"), sdk="java", orderly=True)
-    assert seconds(java.figures.longest_none_us) < 2
-    assert 40 < seconds(go.figures.longest_none_us) < 85
+    assert seconds(us(java.figures.longest_gap_ms)) < 2
+    assert 40 < seconds(us(go.figures.longest_gap_ms)) < 85
     mixed = simulate("x", at("join", "y"), sdk="go", of={"y": "java"}, orderly=True)
-    assert 40 < seconds(mixed.figures.longest_none_us) < 62  # Java tries again every half second
+    assert 40 < seconds(us(mixed.figures.longest_gap_ms)) < 62  # Java tries again every half second
     assert owners_at_the_end(go) == owners_at_the_end(java) == owners_at_the_end(mixed)
 
 
@@ -127,9 +128,9 @@ def test_an_orderly_go_consumer_first_pulls_after_its_locks_were_renewed() -> No
 
 def test_a_mixed_group_has_the_clocks_of_each() -> None:
     report = simulate("a b", at("join", "c"), sdk="java", of={"b": "go"})
-    assert report.profile == "5.5.0 and newer, Go 2.1.2"
+    assert report.scenario.profile == "5.5.0 and newer, Go 2.1.2"
     alone = simulate("a b", at("join", "c"), sdk="java", of={"c": "cpp"})
-    assert alone.profile == "5.5.0 and newer, C++ 2.2.0"
+    assert alone.scenario.profile == "5.5.0 and newer, C++ 2.2.0"
     assert said(alone, "c", "take")[0] < 10.2
     assert simulate("a", sdk="go", until_us=SECOND_US).profile == "Go 2.1.2"
     assert line(report, "a", 0).intervals[0].owners == ("a",)

@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.rebalance.pull_from_where import start_of
 from rmqlb.engine.rebalance.simulate import simulate_group
-from rmqlb.engine.rebalance.starts import new_queues, start_questions, timestamps, with_starts
+from rmqlb.engine.rebalance.start_offsets import new_queues, start_of, start_questions, timestamps, with_starts
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
@@ -93,8 +92,8 @@ def test_in_a_simulation_a_new_broker_s_queues_begin_at_0_and_go_on_where_they_w
         Event("leave", 120 * second, "b", "leave"),
     )
     scenario = GroupScenario(events, consume_from=TIMESTAMP)
-    lines = simulate_group("g", side("a b", route(x=2)).members, [route(x=2)], scenario).timelines
-    by_queue = {line.queue: [(one.start.rule, one.start.offset) for one in line.takeovers] for line in lines}
+    lines = simulate_group("g", side("a b", route(x=2)).members, [route(x=2)], scenario).queues
+    by_queue = {line.queue: [(one.start_rule, one.start_offset) for one in line.takeovers] for line in lines}
     taken = [by_queue[queue(i, "y")] for i in range(2)]
     assert all(one[0] == ("timestamp", 0) for one in taken)
     assert any(one[-1] == ("stored", None) for one in taken), "what b had goes to a"

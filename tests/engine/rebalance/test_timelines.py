@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from rmqlb.engine.rebalance.event_log import EventLog, Hold
 from rmqlb.engine.rebalance.timelines import figures, timelines
-from rmqlb.model.group_report import Interval, OwnerState, QueueTimeline
 from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.simulate_rebalance import Interval, OwnerState, QueueTimeline
+from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 
 QUEUE = MessageQueue("T", "a", 0)
@@ -44,39 +45,39 @@ def read(
 
 def test_a_handover_in_good_order_delivers_nothing_again() -> None:
     line = read(hold("c1", -500, 220), hold("c2", 230, None))
-    assert [takeover.again for takeover in line.takeovers] == [0]
-    assert (line.none_us, line.unread_us) == (10, 10)
+    assert [takeover.redelivered for takeover in line.takeovers] == [0]
+    assert (us(line.total_gap_ms), us(line.unread_ms)) == (10, 10)
 
 
 def test_a_killed_owner_leaves_what_it_had_not_stored() -> None:
     """Stored at 200, read until 220: the 20 after it come again, at a message a microsecond."""
     line = read(hold("c1", -500, 220, persisted=False), hold("c2", 230, None))
-    assert [takeover.again for takeover in line.takeovers] == [20]
+    assert [takeover.redelivered for takeover in line.takeovers] == [20]
 
 
 def test_two_owners_at_once_both_deliver() -> None:
     """c2 starts at 230 from what was stored at 200; c1 goes on until 270."""
     line = read(hold("c1", -500, 270), hold("c2", 230, None))
-    assert [takeover.again for takeover in line.takeovers] == [70]
-    assert (line.several_us, line.longest_several_us, line.none_us) == (40, 40, 0)
+    assert [takeover.redelivered for takeover in line.takeovers] == [70]
+    assert (us(line.total_overlap_ms), us(line.longest_overlap_ms), us(line.total_gap_ms)) == (40, 40, 0)
 
 
 def test_two_owners_that_stay_deliver_everything_again_until_the_end() -> None:
     line = read(hold("c1", -500, None), hold("c2", 230, None))
-    assert [takeover.again for takeover in line.takeovers] == [800]
+    assert [takeover.redelivered for takeover in line.takeovers] == [800]
 
 
 def test_an_owner_that_dies_before_it_stored_anything_starts_the_next_where_it_started() -> None:
     """c2 starts at 205 from 205; it is killed at 240, before its first timer at 250."""
     line = read(hold("c1", -500, 205), hold("c2", 205, 240, persisted=False), hold("c3", 245, None))
-    assert [takeover.again for takeover in line.takeovers] == [0, 35]
+    assert [takeover.redelivered for takeover in line.takeovers] == [0, 35]
 
 
 @pytest.mark.parametrize(("taken_at", "again"), [(229, 20), (230, 0)])
 def test_a_stored_offset_is_there_after_half_of_a_round_trip(taken_at: int, again: int) -> None:
     """c1 stores 220 as it gives the queue up, which arrives at 230; before, the broker knows of 200."""
     line = read(hold("c1", -500, 220), hold("c2", taken_at, None), latency_us=20)
-    assert [takeover.again for takeover in line.takeovers] == [again]
+    assert [takeover.redelivered for takeover in line.takeovers] == [again]
 
 
 @every_case(("since", "again"), [(0, [0, 30]), (-1, [0]), (-500, [0])])
@@ -84,18 +85,18 @@ def test_where_an_owner_from_before_the_start_began_is_not_known(since: int, aga
     """One that came at 0 began there, and its 30 come again; of one from before only what it stored is known."""
     first = hold("c1", since, 30, persisted=False)
     first.persisted_before = dict[int, int]().get
-    assert [takeover.again for takeover in read(first, hold("c2", 40, None)).takeovers] == again
+    assert [takeover.redelivered for takeover in read(first, hold("c2", 40, None)).takeovers] == again
 
 
 def test_an_owner_that_never_pulled_delivered_nothing() -> None:
     line = read(hold("c1", -500, 205), hold("c2", 205, 240, reads=False), hold("c3", 240, None))
-    assert [(takeover.client_id, takeover.again) for takeover in line.takeovers] == [("c2", 0), ("c3", 0)]
-    assert line.takeovers[1].unread_us == 35
+    assert [(takeover.client_id, takeover.redelivered) for takeover in line.takeovers] == [("c2", 0), ("c3", 0)]
+    assert us(line.takeovers[1].unread_ms) == 35
 
 
 def test_the_first_owner_of_a_queue_delivers_nothing_again() -> None:
     line = read(hold("c1", 130, None), there=((100, True),))
-    assert [(takeover.again, takeover.unread_us) for takeover in line.takeovers] == [(0, 30)]
+    assert [(takeover.redelivered, us(takeover.unread_ms)) for takeover in line.takeovers] == [(0, 30)]
     assert [(interval.state, interval.to_us) for interval in line.intervals] == [
         ("gone", 100),
         ("unassigned", 130),
@@ -106,7 +107,7 @@ def test_the_first_owner_of_a_queue_delivers_nothing_again() -> None:
 @pytest.mark.parametrize("broadcasting", [False, True])
 def test_a_queue_that_is_taken_at_the_very_start_is_taken(broadcasting: bool) -> None:
     line = read(hold("c1", -1, None), hold("c2", 0, None), hold("c3", 7, None), broadcasting=broadcasting)
-    assert [(takeover.client_id, takeover.at_us) for takeover in line.takeovers] == [("c2", 0), ("c3", 7)]
+    assert [(takeover.client_id, us(takeover.at_ms)) for takeover in line.takeovers] == [("c2", 0), ("c3", 7)]
 
 
 def test_a_pause_is_one_of_the_time_in_which_the_owner_runs() -> None:
@@ -125,15 +126,15 @@ def test_a_queue_that_is_lost_is_gone_whoever_holds_it() -> None:
         ("gone", ("c1",)),
         ("gone", ()),
     ]
-    assert line.none_us == 0
+    assert us(line.total_gap_ms) == 0
 
 
 def test_stretches_are_counted_over_changing_owners() -> None:
     """Three owners, then two, then one: one stretch with several."""
     line = read(hold("c1", -500, 300), hold("c2", 200, 400), hold("c3", 250, None))
-    assert (line.several_us, line.longest_several_us) == (200, 200)
+    assert (us(line.total_overlap_ms), us(line.longest_overlap_ms)) == (200, 200)
     log = EventLog(explain=False)
-    assert figures([line], log, 0, settled=True).queues_several == 1
+    assert figures([line], log, 0, settled=True).queues_with_overlap == 1
 
 
 def test_the_figures_of_a_group_count_queues_and_add_up_or_take_the_longest() -> None:
@@ -169,14 +170,19 @@ def test_the_figures_of_a_group_count_queues_and_add_up_or_take_the_longest() ->
     assert (found.unread_ms, found.queues_unread_at_end, found.redelivered) == (90, 2, 7)
     assert figures(lines, EventLog(explain=False), 0, settled=True, broadcasting=True).queues_with_overlap_at_end == 0
     unknown = [*lines, replace(lines[0], redelivered=None)]
-    assert figures(unknown, EventLog(explain=False), 0, settled=True).again is None
+    assert figures(unknown, EventLog(explain=False), 0, settled=True).redelivered is None
     none = figures([], EventLog(explain=False), 0, settled=True)
-    assert (none.longest_none_us, none.longest_several_us, none.longest_outage_us, none.unread_us) == (0, 0, 0, 0)
+    assert (us(none.longest_gap_ms), us(none.longest_overlap_ms), us(none.longest_outage_ms), us(none.unread_ms)) == (
+        0,
+        0,
+        0,
+        0,
+    )
 
 
 def test_a_group_that_did_not_settle_has_no_time_for_it() -> None:
     log = EventLog(explain=False)
     log.last_change_us = 500
-    assert figures([], log, 200, settled=True).settled_us == 300
-    assert figures([], log, 200, settled=False).settled_us is None
-    assert figures([], log, 700, settled=True).settled_us == 0
+    assert us(figures([], log, 200, settled=True).convergence_ms) == 300
+    assert us(figures([], log, 200, settled=False).convergence_ms) is None
+    assert us(figures([], log, 700, settled=True).convergence_ms) == 0
