@@ -176,6 +176,7 @@ def test_owners_that_nothing_explains_are_said_as_they_are() -> None:
     assert grave(found) == ["unassigned-queues", "duplicate-owners"]
     assert finding(found, "unassigned-queues").consequence == "1 queue unassigned; 600 messages unread there."
     assert finding(found, "duplicate-owners").consumers == ("x", "y")
+    assert [(each.value, each.threshold) for one in found.findings for each in one.evidence] == [(1, 1), (1, 1)]
     assert [(each.code, each.causes) for each in found.consequences] == [
         ("mismatch", ("duplicate-owners", "unassigned-queues"))
     ]

@@ -88,6 +88,12 @@ def test_a_listener_is_blocked_after_more_than_a_minute() -> None:
     assert answer(seen(of("x", since(-59.5))), "blocked-consumer") == "in order"  # calls ended within the last minute
     idle = {"x": Reporting(consumed_per_s=0.0)}
     assert answer(seen(of("x", since(-59.5)), idle), "blocked-consumer") == "unknown"
+    assert reason(seen(of("x", since(-59.5)), idle), "blocked-consumer").startswith(
+        "x has had messages for less than 60 s"
+    )
+    assert reason(seen(of("x", since(-300)), looks=(0,)), "blocked-consumer") == (
+        "the listener of x has messages, and ended no call for 0 s or more; more than usual is 8 s"
+    )
 
 
 def test_a_listener_without_messages_is_not_blocked() -> None:
