@@ -68,16 +68,19 @@ def in_package(home: str, names: Iterable[str]) -> dict[str, str | Callable[...,
 @cache
 def _load(name: str, place: str | Callable[..., None]) -> click.Command:
     """A command with its options; made once, however many command lines a process runs."""
-    if isinstance(place, str):
+    function: Callable[..., None]
+    if not isinstance(place, str):
+        function = place
+    else:
         module = import_module(place)
         if hasattr(module, "app"):
             return typer.main.get_command(module.app)
-        function = name.replace("-", "_")
-        if not hasattr(module, function):
+        called = name.replace("-", "_")
+        if not hasattr(module, called):
             module = import_module(f"{place}.command")
-        place = getattr(module, function)
+        function = getattr(module, called)
     single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
-    single.command(name, cls=SingleCommand)(place)
+    single.command(name, cls=SingleCommand)(function)
     command = typer.main.get_command(single)
     for parameter in command.params:
         parameter._custom_shell_complete = _values  # noqa: SLF001 - Typer's own way in does not name the parameter
