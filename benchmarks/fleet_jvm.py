@@ -24,7 +24,6 @@ from benchmarks.sections import Section
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
-
     from rmqlb.pipeline.groups.group_batch import GroupBatch
 
 FLEET = "the fleet"
@@ -74,8 +73,8 @@ class Stage:
 
     def __init__(self, spark: SparkSession, folder: str, groups: pa.Table) -> None:
         from pyarrow import parquet
-
         from rmqlb.pipeline.schemas import FLEET as TABLE
+
         from rmqlb.pipeline.warehouse import Warehouse
 
         self._warehouse = Warehouse(os.path.join(folder, "warehouse"))

@@ -34,7 +34,6 @@ def groups_of_one_size(queues: int, members: int, rows: int) -> pa.Table:
         rows: how many queues in all, about.
     """
     import pyarrow as pa
-
     from rmqlb.pipeline.arrow import arrow_schema
     from rmqlb.pipeline.schemas import FLEET
 
@@ -63,7 +62,6 @@ def groups_of_a_fleet(warehouse: Warehouse) -> pa.Table:
     """What a warehouse has in its table FLEET."""
     import pyarrow as pa
     from pyarrow import dataset
-
     from rmqlb.pipeline.arrow import arrow_schema
     from rmqlb.pipeline.schemas import FLEET
 

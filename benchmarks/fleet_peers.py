@@ -71,7 +71,6 @@ def _trial(run: StageRun) -> StageReport:
 
 def _duckdb(run: StageRun) -> StageReport:
     import duckdb
-
     from rmqlb.model.stage import stage_report
 
     began = time.monotonic()

@@ -112,14 +112,15 @@ def run_stages(job: Job) -> list[Ran]:
 
 def main() -> None:
     """Run the job that is the one argument."""
-    from benchmarks.fleet_peers import peer
-    from benchmarks.fleet_strategies import SETTINGS
     from rmqlb.pipeline.pipeline_plan import PipelinePlan
     from rmqlb.pipeline.spark.session import spark_session
     from rmqlb.pipeline.spark.settings import SessionSettings
     from rmqlb.pipeline.stages import STAGES, StageRun
-    from rmqlb.pipeline.warehouse import Warehouse
     from tests.pipeline.spark_costs import costs
+
+    from benchmarks.fleet_peers import peer
+    from benchmarks.fleet_strategies import SETTINGS
+    from rmqlb.pipeline.warehouse import Warehouse
 
     job = Job(**json.loads(sys.argv[1]))
     os.makedirs(job.warehouse, exist_ok=True)

@@ -42,8 +42,8 @@ HELD_BY = {
         "tests/pipeline/test_uri_warehouse.py",
         "def test_killed_in_the_middle_of_a_write_and_run_again",
     ),
-    "pip install -e '.[test]' cosmic-ray": ("tests/support/mutants.py", "cosmic_ray"),
-    "python -m tests.support.mutants": ("tests/support/mutants.py", "__main__"),
+    "pip install -e '.[test]' cosmic-ray": ("tools/mutants.py", "cosmic_ray"),
+    "python -m tools.mutants": ("tools/mutants.py", "__main__"),
     "rmqlb record -s rocketmq://10.0.0.1:9876": (
         "tests/cli/test_record.py",
         "def test_it_ends_when_the_group_has_changed",

@@ -140,7 +140,8 @@ class _Of(Struct):
                 subject = TopicSubject(sighting)
             except DataError:  # a static topic, or NameServers that disagree: its queues follow no single broker
                 continue
-            now: dict[str, Any] = {"writable_brokers": len(subject.queues), "writable_queues": sum(subject.queues.values())}
+            queues = subject.queues
+            now: dict[str, Any] = {"writable_brokers": len(queues), "writable_queues": sum(queues.values())}
             if not subject.queues:
                 yield Sends(**self._key, topic=topic, change="none", subject=None, **now, groups=0)
                 continue

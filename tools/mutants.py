@@ -1,7 +1,7 @@
 """Changes a part of the product a place at a time and counts which changes the tests notice.
 
     pip install cosmic-ray
-    python -m tests.support.mutants --sample 200 --seed 1 rmqlb/engine/send -- tests/engine/send tests/engine/vectorized
+    python -m tools.mutants --sample 200 --seed 1 rmqlb/engine/send -- tests/engine/send tests/engine/vectorized
 
 cosmic-ray makes the mutants, at most one a place; each runs in a fork of one process that has collected the tests, where the
 changed function takes the place of the original, the quick tests first, until one fails. What changes a module's or a class's
@@ -238,7 +238,7 @@ def _in_file(mutant: Mutant, arguments: Sequence[str]) -> bool:
 
 def main(arguments: Sequence[str]) -> int:
     """The mutants that no test notices, and how many there were."""
-    parser = argparse.ArgumentParser(prog="python -m tests.support.mutants", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
     parser.add_argument("--sample", type=int, default=100, help="how many mutants (100)")
     parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
     parser.add_argument("path", nargs="+", help="files and folders to change")
