@@ -16,11 +16,10 @@ from benchmarks.measuring import Spread, machine, markdown
 from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.remoting import requests
 from rmqlb.remoting.codes import RequestCode
-from rmqlb.sources.live import LiveSource
+from rmqlb.sources.live import AT_ONCE, LiveSource
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
-from rmqlb.sources.snapshot_reader import AT_ONCE
 from tests.support.replay_remoting import Answer, Replay, remoting, success
 
 TOPICS, GROUPS, MEMBERS = 500, 50, 4

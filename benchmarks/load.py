@@ -18,8 +18,8 @@ from itertools import pairwise
 
 from benchmarks.measuring import machine, markdown
 from rmqlb.remoting.codes import RequestCode
+from rmqlb.sources.live import AT_ONCE
 from rmqlb.sources.pace import GAP_S
-from rmqlb.sources.snapshot_reader import AT_ONCE
 from tests.cli.run import command, environment
 from tests.support.moving_group import GROUP, Moment, moving
 from tests.support.replay_remoting import Turn

@@ -109,10 +109,10 @@ def peak_megabytes(usages: Iterable[Usage]) -> Spread:
 
 def markdown(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table as it stands in a page, numbers to the right."""
-    from rmqlb.views.formats.grid import markdown_table
+    from rmqlb.views.formats.people import drawn_table
 
     texts = [[str(cell) for cell in row] for row in rows]
-    lines = markdown_table(headers, texts, [at > 0 for at in range(len(headers))]).splitlines()
+    lines = drawn_table(headers, texts, [at > 0 for at in range(len(headers))], "github").splitlines()
     first, *others = lines[1].strip("|").split("|")
     lines[1] = "|".join(("", f":{first[1:]}", *(f"{dashes[1:]}:" for dashes in others), ""))
     return "\n".join(lines)

@@ -18,12 +18,12 @@ from benchmarks.measuring import machine, ratio
 from benchmarks.sections import Hold, Section, least, loop, measure, parser_of
 from benchmarks.sections import broken as sections_broken
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.engine.sweep.sweep import SweepRequest, sweep_snapshot
+from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.policy import Policy
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-from rmqlb.model.sweep import FailureSweep
+from rmqlb.model.sweep_failures import FailureSweep
 from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy
 
 ROUNDS = 10**6

@@ -49,7 +49,7 @@ _rmqlb_at() {
     case $prev in
     esac
     case $cur in
-        -*) _rmqlb_words --version --help --help-all ;;
+        -*) _rmqlb_words --version --help ;;
         *) _rmqlb_words show-groups show-consumers fetch-routes show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check pipeline context config schema explain ;;
     esac
 }
@@ -64,9 +64,9 @@ _rmqlb_at_show_groups() {
         --section) _rmqlb_words groups findings; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --severity) _rmqlb_words error warning info; return ;;
-        --fail-on) _rmqlb_beginnings groups-with-errors groups-with-warnings groups-unknown groups-offline unassigned duplicate-owners idle mismatches duplicate-client-ids lag imbalance 'unassigned[' 'duplicate-owners[' 'idle[' 'mismatches[' 'duplicate-client-ids[' 'lag[' 'imbalance[' 'consumers[' 'processes[' 'queues['; return ;;
+        --fail-on) _rmqlb_beginnings groups-with-errors groups-with-warnings groups-unknown groups-offline unassigned duplicate-owners idle mismatches imbalance duplicate-client-ids lag 'unassigned[' 'duplicate-owners[' 'idle[' 'mismatches[' 'imbalance[' 'duplicate-client-ids[' 'lag[' 'consumers[' 'processes[' 'queues['; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --severity --fail-on --help
 }
 
 _rmqlb_at_show_consumers() {
@@ -79,7 +79,7 @@ _rmqlb_at_show_consumers() {
         --section) _rmqlb_words consumers; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --group --help
 }
 
 _rmqlb_at_fetch_routes() {
@@ -90,7 +90,7 @@ _rmqlb_at_fetch_routes() {
         -o|--output) _rmqlb_words json yaml jsonl; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --evidence --to --every --redact --redact-map --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --color --quiet --debug --topic --group --system --evidence --to --every --redact --redact-map --help
 }
 
 _rmqlb_at_show_route() {
@@ -102,7 +102,7 @@ _rmqlb_at_show_route() {
         --section) _rmqlb_words brokers queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --watch --rounds --topic --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --watch --rounds --topic --help
 }
 
 _rmqlb_at_show_owners() {
@@ -117,7 +117,7 @@ _rmqlb_at_show_owners() {
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --help
 }
 
 _rmqlb_at_diagnose() {
@@ -131,7 +131,7 @@ _rmqlb_at_diagnose() {
         --section) _rmqlb_words groups findings rules evidence queues; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --all-groups --fail-on --earlier --interval --looks --stacks --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --all-groups --fail-on --earlier --interval --looks --stacks --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --help
 }
 
 _rmqlb_at_diff() {
@@ -145,7 +145,7 @@ _rmqlb_at_diff() {
         --fail-on) _rmqlb_beginnings groups-changed groups-added groups-removed topics-changed consumers-joined consumers-left strategies-changed moved newly-assigned newly-unassigned newly-duplicate-owners queues-added queues-removed pending unexplained lag-growth offsets-back; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --strategy-option --output --section --all --color --no-pager --quiet --debug --fail-on --help --help-all ;;
+        -*) _rmqlb_words --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --system --strategy-option --output --section --all --color --no-pager --quiet --debug --fail-on --help ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -162,9 +162,9 @@ _rmqlb_at_plan_rebalance() {
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
         --to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
-        --fail-on) _rmqlb_beginnings moved newly-assigned newly-unassigned added removed idle unassigned duplicate-owners queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer imbalance lag-moved excess-moves lag-unassigned lag-removed mismatches observed-unassigned observed-duplicate-owners; return ;;
+        --fail-on) _rmqlb_beginnings moved newly-assigned newly-unassigned added removed lag-moved idle unassigned duplicate-owners imbalance lag-unassigned lag-removed queues-of-duplicate-client-ids max-queues-per-consumer min-queues-per-consumer excess-moves mismatches observed-unassigned observed-duplicate-owners; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --remove-master --read-queues --write-queues --changed --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --strategy-option --output --section --all --color --no-pager --quiet --debug --watch --rounds --strategy --pop-share --scale-to --add --remove --replace --to-strategy --add-broker --remove-broker --remove-master --read-queues --write-queues --changed --fail-on --help
 }
 
 _rmqlb_at_plan_topic() {
@@ -181,7 +181,7 @@ _rmqlb_at_plan_topic() {
         --section) _rmqlb_words steps commands waits groups keys brokers checked; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --queues --add-broker --drain-broker --move-to-cluster --message-type --unordered --group --strategy --keys-file --sdk --proxy-mode --rates-since --check-step --strategy-option --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --queues --add-broker --drain-broker --move-to-cluster --message-type --unordered --group --strategy --keys-file --sdk --proxy-mode --rates-since --check-step --strategy-option --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_simulate_rebalance() {
@@ -200,9 +200,9 @@ _rmqlb_at_simulate_rebalance() {
         --section) _rmqlb_words timeline windows takeovers consumers events trials summary steps queues intervals groups producers; return ;;
         --color) _rmqlb_words auto always never; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
-        --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken; return ;;
+        --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken 'convergence-ms[' 'longest-gap-ms[' 'total-gap-ms[' 'longest-overlap-ms[' 'total-overlap-ms[' 'longest-outage-ms[' 'total-outage-ms[' 'unread-ms[' 'redelivered[' 'queues-with-gap[' 'queues-with-overlap[' 'queues-with-outage[' 'queues-with-gap-at-end[' 'queues-with-overlap-at-end[' 'queues-with-outage-at-end[' 'queues-unread-at-end[' 'taken['; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --svg --html --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --explain --sdk --event --for --all-new --broadcasting --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --trials --trial --seed --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --svg --html --fail-on --help
 }
 
 _rmqlb_at_plan_rollout() {
@@ -222,25 +222,25 @@ _rmqlb_at_plan_rollout() {
         --strategy|--to-strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL; return ;;
         --restart) _rmqlb_words all; return ;;
         --ids) _rmqlb_words new same; return ;;
-        --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken takes-ms misassigned; return ;;
+        --fail-on) _rmqlb_beginnings convergence-ms longest-gap-ms total-gap-ms longest-overlap-ms total-overlap-ms longest-outage-ms total-outage-ms unread-ms redelivered queues-with-gap queues-with-overlap queues-with-outage queues-with-gap-at-end queues-with-overlap-at-end queues-with-outage-at-end queues-unread-at-end taken takes-ms misassigned 'convergence-ms[' 'longest-gap-ms[' 'total-gap-ms[' 'longest-overlap-ms[' 'total-overlap-ms[' 'longest-outage-ms[' 'total-outage-ms[' 'unread-ms[' 'redelivered[' 'queues-with-gap[' 'queues-with-overlap[' 'queues-with-outage[' 'queues-with-gap-at-end[' 'queues-with-overlap-at-end[' 'queues-with-outage-at-end[' 'queues-unread-at-end[' 'taken['; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --sdk --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --fail-on --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --consumers --include-retry --sdk --client --orderly --consumer-type --consume-from --timer --latency --consume-time --rate --rates-since --strategy-option --output --section --all --color --no-pager --quiet --debug --strategy --restart --to-strategy --down --pause --at-once --order --ids --trials --seed --fail-on --help
 }
 
 _rmqlb_at_size_group() {
     case $prev in
-        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since|--svg) _rmqlb_files; return ;;
+        -s|--source|--password-file|--ca-file|--secret-key-file|--client-cert|--client-key|--rates-since) _rmqlb_files; return ;;
         --context) _rmqlb_contexts; return ;;
         --user|--source-timeout|--deadline|--source-retries|--max-size|--proxy|--map-address|--access-key|--tls-name|-g|--group|-t|--topic|--max-imbalance|--survive|--max-utilisation|--consumers|--queues-per-broker|--rate|--consume-time|--threads|--trials|--share|--seed) :; return ;;
         --sdk) _rmqlb_words java go cpp; return ;;
         --strategy) _rmqlb_words AVG AVG_BY_CIRCLE CONFIG MACHINE_ROOM CONSISTENT_HASH MACHINE_ROOM_NEARBY PIN PIN_OVER_ALL all; return ;;
-        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         --fail-on) _rmqlb_beginnings unsatisfied consumers queues-per-broker imbalance idle; return ;;
+        --strategy-option) _rmqlb_beginnings 'virtual-nodes=' 'idc=' 'queues=' 'inner=' 'broker-zone=' 'client-zone=' 'host=' 'pin='; return ;;
         -o|--output) _rmqlb_words table plain json yaml csv markdown; return ;;
         --section) _rmqlb_words chart curve candidates topics; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --include-retry --sdk --max-imbalance --no-idle --survive --survive-broker --max-utilisation --consumers --queues-per-broker --strategy --rate --rates-since --consume-time --threads --orderly --trials --share --seed --strategy-option --svg --fail-on --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --include-retry --sdk --max-imbalance --no-idle --survive --survive-broker --max-utilisation --consumers --queues-per-broker --strategy --rate --rates-since --consume-time --threads --orderly --trials --share --seed --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_sweep_failures() {
@@ -255,7 +255,7 @@ _rmqlb_at_sweep_failures() {
         --section) _rmqlb_words counterexamples broken-already groups topics unjudged losses summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --orderly --lose --at-once --zone --zones --policy --today --print-policy --jobs --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --orderly --lose --at-once --zone --zones --policy --today --print-policy --jobs --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_simulate_send() {
@@ -277,7 +277,7 @@ _rmqlb_at_simulate_send() {
         --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings lost stored not-store-ok duplicated retried attempts failed-attempts retries failing-ms longest-send-ms 'share[' 'picks[' 'failed[' 'isolated-ms[' 'isolations['; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --sdk --proxy-mode --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --compare-sdks --trials --precision --fail-on --topic --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --fail --latency --nameserver-notices --route-poll --first-poll --messages --rate --for --threads --start-at --seed --keys --key-type --client --mode --latency-fault --detector --sdk --proxy-mode --send-retries --send-timeout --send-timeout-per-request --retry-not-store-ok --selector --exclude --latency-max --not-available-duration --output --section --all --color --no-pager --quiet --debug --trace --compare --compare-clients --compare-sdks --trials --precision --fail-on --topic --help
 }
 
 _rmqlb_at_select_queue() {
@@ -291,7 +291,7 @@ _rmqlb_at_select_queue() {
         --section) _rmqlb_words moved keys pairs sdks; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --key --keys-file --sdk --proxy-mode --add-broker --remove-broker --write-queues --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --topic --key --keys-file --sdk --proxy-mode --add-broker --remove-broker --write-queues --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_simulate_receive() {
@@ -307,7 +307,7 @@ _rmqlb_at_simulate_receive() {
         --color) _rmqlb_words auto always never; return ;;
         --fail-on) _rmqlb_beginnings wait-mean-ms wait-p50-ms wait-p95-ms wait-p99-ms wait-max-ms back-mean-ms back-p50-ms back-p95-ms back-p99-ms back-max-ms left not-stored redelivered dead-lettered receives empty-receives failed-receives unpolled-ms receives-needed 'wait-mean-ms[' 'wait-p50-ms[' 'wait-p95-ms[' 'wait-p99-ms[' 'wait-max-ms[' 'receives[' 'unpolled-ms['; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --broker --broker-version --type --processes --loops --await --invisible --batch --fifo --consume-time --error-pause --round-trip --rate --messages --for --seed --fail --nameserver-notices --crash --output --section --all --color --no-pager --quiet --debug --target-wait --trials --trace --fail-on --topic --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --broker --broker-version --type --processes --loops --await --invisible --batch --fifo --consume-time --error-pause --round-trip --rate --messages --for --seed --fail --nameserver-notices --crash --output --section --all --color --no-pager --quiet --debug --target-wait --trials --trace --fail-on --topic --help
 }
 
 _rmqlb_at_record() {
@@ -322,7 +322,7 @@ _rmqlb_at_record() {
         --section) _rmqlb_words differences timeline consumers changes queues intervals comparison summary; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --every --until --for --event-at --svg --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --against --tolerance --replay --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --group --topic --every --until --for --event-at --svg --html --fail-on --strategy-option --output --section --all --color --no-pager --quiet --debug --against --tolerance --replay --help
 }
 
 _rmqlb_at_check() {
@@ -336,14 +336,14 @@ _rmqlb_at_check() {
         --color) _rmqlb_words auto always never; return ;;
         --fail-from) _rmqlb_words error warning info; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --policy --today --fail-from --print-policy --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --strategy-option --output --section --all --color --no-pager --quiet --debug --policy --today --fail-from --print-policy --help
 }
 
 _rmqlb_at_pipeline() {
     case $prev in
     esac
     case $cur in
-        -*) _rmqlb_words --help --help-all ;;
+        -*) _rmqlb_words --help ;;
         *) _rmqlb_words generate ingest allocate score what-if size sweep producers history report run compact ;;
     esac
 }
@@ -357,7 +357,7 @@ _rmqlb_at_pipeline_generate() {
         --layout) _rmqlb_words 'json.gz' json jsonl; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --consumers --days --first --faults --odd-names --other-clients --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help --help-all ;;
+        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --seed --clusters --brokers --topics --groups --pairs --queues --consumers --days --first --faults --odd-names --other-clients --churn --observed --not-observed --retry-queues --no-retry-queues --bad-files --layout --help ;;
         *) _rmqlb_folders ;;
     esac
 }
@@ -374,7 +374,7 @@ _rmqlb_at_pipeline_ingest() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --only --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
+        -*) _rmqlb_words --cluster --only --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -392,7 +392,7 @@ _rmqlb_at_pipeline_allocate() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --include-retry --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --only --as-of --strategy --include-retry --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_score() {
@@ -406,7 +406,7 @@ _rmqlb_at_pipeline_score() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_what_if() {
@@ -422,7 +422,7 @@ _rmqlb_at_pipeline_what_if() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --include-retry --consumers --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --only --as-of --strategy --include-retry --consumers --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_size() {
@@ -438,7 +438,7 @@ _rmqlb_at_pipeline_size() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --include-retry --max-imbalance --no-idle --survive --survive-broker --id-trials --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --only --as-of --strategy --include-retry --max-imbalance --no-idle --survive --survive-broker --id-trials --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_sweep() {
@@ -455,7 +455,7 @@ _rmqlb_at_pipeline_sweep() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --strategy --include-retry --limit --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --only --as-of --strategy --include-retry --limit --strategy-option --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_producers() {
@@ -472,7 +472,7 @@ _rmqlb_at_pipeline_producers() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --as-of --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --only --as-of --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_history() {
@@ -486,7 +486,7 @@ _rmqlb_at_pipeline_history() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --only --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_report() {
@@ -499,7 +499,7 @@ _rmqlb_at_pipeline_report() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --to --top --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --to --top --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_pipeline_run() {
@@ -520,7 +520,7 @@ _rmqlb_at_pipeline_run() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --max-imbalance --no-idle --survive --survive-broker --id-trials --limit --strategy-option --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
+        -*) _rmqlb_words --cluster --to --top --only --as-of --strategy --include-retry --consumers --max-imbalance --no-idle --survive --survive-broker --id-trials --limit --strategy-option --fail --each --nameserver-notices --rate --for --threads --client --latency-fault --send-retries --send-timeout --trials --seed --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_files ;;
     esac
 }
@@ -535,14 +535,14 @@ _rmqlb_at_pipeline_compact() {
         --section) _rmqlb_words stages; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --keep --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --keep --warehouse --force --master --conf --log-file --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_context() {
     case $prev in
     esac
     case $cur in
-        -*) _rmqlb_words --help --help-all ;;
+        -*) _rmqlb_words --help ;;
         *) _rmqlb_words add list use show remove ;;
     esac
 }
@@ -557,7 +557,7 @@ _rmqlb_at_context_add() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --source --user --access-key --secret --ca-file --client-cert --client-key --tls-name --proxy --map-address --source-timeout --source-retries --use --replace --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
+        -*) _rmqlb_words --source --user --access-key --secret --ca-file --client-cert --client-key --tls-name --proxy --map-address --source-timeout --source-retries --use --replace --output --section --all --color --no-pager --quiet --debug --help ;;
         *) : ;;
     esac
 }
@@ -568,7 +568,7 @@ _rmqlb_at_context_list() {
         --section) _rmqlb_words contexts context; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_context_use() {
@@ -578,7 +578,7 @@ _rmqlb_at_context_use() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --none --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
+        -*) _rmqlb_words --none --output --section --all --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -590,7 +590,7 @@ _rmqlb_at_context_show() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
+        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -602,7 +602,7 @@ _rmqlb_at_context_remove() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
+        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_contexts ;;
     esac
 }
@@ -611,7 +611,7 @@ _rmqlb_at_config() {
     case $prev in
     esac
     case $cur in
-        -*) _rmqlb_words --help --help-all ;;
+        -*) _rmqlb_words --help ;;
         *) _rmqlb_words show ;;
     esac
 }
@@ -625,7 +625,7 @@ _rmqlb_at_config_show() {
         --section) _rmqlb_words settings; return ;;
         --color) _rmqlb_words auto always never; return ;;
     esac
-    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --help --help-all
+    _rmqlb_words --source --context --user --password-file --ca-file --source-timeout --deadline --source-retries --max-size --proxy --map-address --access-key --secret-key-file --client-cert --client-key --tls-name --output --section --all --color --no-pager --quiet --debug --help
 }
 
 _rmqlb_at_schema() {
@@ -635,8 +635,8 @@ _rmqlb_at_schema() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
-        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/topic-plan' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/group-size' 'rmqlb/sweep-failures' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/key-queues' 'rmqlb/receive' 'rmqlb/change' 'rmqlb/record' 'rmqlb/record-line' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
+        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help ;;
+        *) _rmqlb_words fetch-routes show-groups show-consumers show-route show-owners diagnose diff plan-rebalance plan-topic simulate-rebalance plan-rollout size-group sweep-failures simulate-send select-queue simulate-receive record check schema explain 'rmqlb/snapshot' 'rmqlb/groups' 'rmqlb/consumers' 'rmqlb/route' 'rmqlb/owners' 'rmqlb/owners-of-groups' 'rmqlb/diagnosis' 'rmqlb/diagnosis-of-groups' 'rmqlb/diff' 'rmqlb/diff-prediction' 'rmqlb/plan' 'rmqlb/plan-of-groups' 'rmqlb/topic-plan' 'rmqlb/simulate-rebalance' 'rmqlb/simulate-rebalance-of-groups' 'rmqlb/plan-rollout' 'rmqlb/group-size' 'rmqlb/sweep-failures' 'rmqlb/send' 'rmqlb/attempt' 'rmqlb/lost-message' 'rmqlb/key-queues' 'rmqlb/receive' 'rmqlb/change' 'rmqlb/record' 'rmqlb/record-line' 'rmqlb/check' 'rmqlb/pipeline' 'rmqlb/fleet' 'rmqlb/contexts' 'rmqlb/context' 'rmqlb/config' 'rmqlb/schemas' 'rmqlb/explanations' 'rmqlb/error' ;;
     esac
 }
 
@@ -647,7 +647,7 @@ _rmqlb_at_explain() {
         --color) _rmqlb_words auto always never; return ;;
     esac
     case $cur in
-        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help --help-all ;;
+        -*) _rmqlb_words --output --section --all --color --no-pager --quiet --debug --help ;;
         *) _rmqlb_words custom-unassigned custom-duplicate-owners custom-order custom-varies custom-throws pin-over-all pin-no-consumer selector-throws routes-differ no-read-queues one-broker spans-clusters order-topic no-address no-master not-readable not-writable read-below-write read-above-write duplicate-client-id unassigned-queues duplicate-owners pull-consumers broker-rebalance mixed-strategies split-consumer-view broker-silent broker-gone consumer-gone broker-unreachable-from-consumer stale-connections subscription-mismatch mixed-sdks assumed-sdk assumed-pop-share assignment-mismatch assignments-not-asked broker-strategy request-modes-unknown frozen-consumer blocked-consumer clock-ahead consume-failing hot-queue flow-control pull-stopped head-blocked lock-lost dropped-but-consuming slow-consumer lag-growing lag-stalled offset-rewound more-consumers-than-queues idle-by-strategy surprising-order mismatch strategy-differs assumed-strategy matches-nothing owners-not-planned starts-later group-left-out group-not-seen no-pager starts-not-asked placeholder-ids no-route not-subscribed unread info snapshots-swapped nothing-in-common not-compared unexplained-owners not-moved-yet all-lost failure-not-reached timeouts-not-retried hash-remaps before-route-poll healthy-isolated skewed await-limited invisible-limited longer-than-invisible queues-beyond-100 arrivals-ended not-in-version assumed-latency sdk-not-simulated unpredictable-sdk one-sdk assumed-limits assumed-rate assumed-producers producers-left-out new-topic broadcasting own-offset-file mixed-versions other-language new-ids new-broker static-queues consumer-type-unknown assigns-itself slaves-go-on orderly-group not-converged badly-owned-anyway stays-mixed several-away all-at-once expired-waiver unused-waiver no-such-context quarantined untimed late-snapshots uneven-lag imbalanced flapping usage strategy-option-unused given-twice no-source unknown-source password-in-url hosts-over-http no-secret secret-not-private config-invalid config-not-private no-home context-not-found context-exists which-context policy-invalid zones-invalid unknown-zone too-many-cases empty-zone in-no-zone which-group which-topic unknown-strategy unknown-sdk strategy-not-in-sdk custom-code two-of-one-time custom-raised custom-answer unknown-figure unknown-broker unknown-cluster nothing-changes step-not-known static-topic ring-too-large too-many-steps already-in-group not-in-group contradicting-limits too-many-sizes rate-unknown consume-time-unknown contradicting-changes cannot-write no-warehouse warehouse-busy folder-not-shared needs-extra needs-java not-a-result not-of-this data topic-not-found not-earlier group-not-found consumers-unknown no-consumer-online behind-proxy broadcasting-group pop-consumption unknown-strategy-class settings-unknown message-type-unknown searched-in-part no-readable-queue no-writable-queue bad-order-config allocation figure-not-seen document cannot-read not-recognised newer-format group-not-named topic-not-named too-large table-not-found endpoint refused access-denied unreachable no-answer deadline connection-broke tls-failed login-needed login-failed not-a-dashboard protocol output-lost unexpected 0 1 2 3 4 5 130 ;;
     esac
 }

@@ -267,7 +267,7 @@ def _send(draw: Draw) -> object:
         trials, precision = wrong(draw, _one_of(2, 5)), wrong(draw, _one_of(None, 0.1))
         return _API.simulate_trials(route, scenario, trials, precision=precision)
     trial = wrong(draw, _one_of(0, 1))
-    return _API.simulate_send(route, scenario, trial=trial, skip=draw.random() < 0.5)
+    return _API.simulate_send(route, scenario, trial=trial)
 
 
 def _group(draw: Draw) -> object:

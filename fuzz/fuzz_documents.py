@@ -21,8 +21,7 @@ with atheris.instrument_imports(include=["rmqlb"]):
     from rmqlb.errors import DocumentError, RmqlbError
     from rmqlb.model.snapshot import Wanted
     from rmqlb.remoting.frame import FrameDecoder
-    from rmqlb.sources.dump import recognise  # noqa: F401 - to be watched
-    from rmqlb.sources.dump.source import DumpSource
+    from rmqlb.sources.dump import DumpSource
     from rmqlb.sources.formats import (
         loose_json,  # noqa: F401 - to be watched
         snapshot_file,  # noqa: F401 - to be watched

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from rmqlb.engine.allocate import allocate, allocate_for
     from rmqlb.engine.allocate.conformance import check_strategy
     from rmqlb.engine.assignment.assign import Members
-    from rmqlb.engine.assignment.by_broker import assign_pop
-    from rmqlb.engine.consume.simulate import simulate_group
-    from rmqlb.engine.consume.trials import simulate_group_trials
+    from rmqlb.engine.assignment.brokers import assign_pop
+    from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
     from rmqlb.engine.receive.how_many import receives_within
     from rmqlb.engine.receive.simulate import simulate_receive
     from rmqlb.engine.send.fault import MQFaultStrategy
@@ -27,20 +26,19 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
-    from rmqlb.engine.size.size_group import size_group
-    from rmqlb.engine.sweep.given import sweep_failures
+    from rmqlb.engine.size_group.size_group import size_group
+    from rmqlb.engine.sweep_failures.sweep import sweep_failures
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
-    from rmqlb.model.group_report import GroupReport, GroupTrials
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
-    from rmqlb.model.group_size import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.message_queue import MessageQueue
     from rmqlb.model.receive_report import ReceiveReport, TargetWait
     from rmqlb.model.receive_scenario import Crash, QueueRate, ReceiveScenario
     from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-    from rmqlb.model.send_report import Attempt, SendReport
     from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
-    from rmqlb.model.send_trials import TrialsReport
-    from rmqlb.model.sweep import FailureSweep
+    from rmqlb.model.simulate_rebalance import GroupTrials, RebalanceResult
+    from rmqlb.model.simulate_send import Attempt, SendReport, TrialsReport
+    from rmqlb.model.size_group import GroupSize, SizeLimits, SizeQuestion
+    from rmqlb.model.sweep_failures import FailureSweep
     from rmqlb.sources.formats.from_documents import parse_route
     from rmqlb.verbs.check import check
     from rmqlb.verbs.diagnose import diagnose
@@ -57,18 +55,17 @@ _HOMES = {
     name: module
     for module, names in {
         "rmqlb.errors": "AllocationError DataError EndpointError RmqlbError UsageError",
-        "rmqlb.model.send_report": "Attempt SendReport",
-        "rmqlb.model.send_trials": "TrialsReport",
+        "rmqlb.model.simulate_send": "Attempt SendReport TrialsReport",
         "rmqlb.model.receive_report": "ReceiveReport TargetWait",
         "rmqlb.model.receive_scenario": "Crash QueueRate ReceiveScenario",
         "rmqlb.model.route": "BrokerData QueueData TopicRouteData",
         "rmqlb.model.group_scenario": "Event GroupScenario Timers",
         "rmqlb.model.send_scenario": "Failure Latency Moment Reaction SendScenario",
-        "rmqlb.model.group_report": "GroupReport GroupTrials",
+        "rmqlb.model.simulate_rebalance": "GroupTrials RebalanceResult",
         "rmqlb.engine.send.selectors": "JavaRandom select_by_hash select_by_machine_room select_by_random",
         "rmqlb.engine.send.fault": "MQFaultStrategy",
         "rmqlb.engine.assignment.assign": "Members",
-        "rmqlb.engine.assignment.by_broker": "assign_pop",
+        "rmqlb.engine.assignment.brokers": "assign_pop",
         "rmqlb.model.message_queue": "MessageQueue",
         "rmqlb.engine.send.publish_info": "TopicPublishInfo",
         "rmqlb.engine.send.sdks.balancers": "PublishingLoadBalancer go_round_robin",
@@ -76,16 +73,15 @@ _HOMES = {
         "rmqlb.engine.allocate": "allocate allocate_for",
         "rmqlb.engine.allocate.conformance": "check_strategy",
         "rmqlb.sources.formats.from_documents": "parse_route",
-        "rmqlb.engine.consume.simulate": "simulate_group",
-        "rmqlb.engine.consume.trials": "simulate_group_trials",
+        "rmqlb.engine.rebalance.simulate": "simulate_group simulate_group_trials",
         "rmqlb.engine.receive.how_many": "receives_within",
         "rmqlb.engine.receive.simulate": "simulate_receive",
         "rmqlb.engine.send.simulate": "simulate_send",
         "rmqlb.engine.send.trials": "simulate_trials",
-        "rmqlb.engine.size.size_group": "size_group",
-        "rmqlb.engine.sweep.given": "sweep_failures",
-        "rmqlb.model.group_size": "GroupSize SizeLimits SizeQuestion",
-        "rmqlb.model.sweep": "FailureSweep",
+        "rmqlb.engine.size_group.size_group": "size_group",
+        "rmqlb.engine.sweep_failures.sweep": "sweep_failures",
+        "rmqlb.model.size_group": "GroupSize SizeLimits SizeQuestion",
+        "rmqlb.model.sweep_failures": "FailureSweep",
         "rmqlb.verbs.check": "check",
         "rmqlb.verbs.diagnose": "diagnose",
         "rmqlb.verbs.diff": "diff",
@@ -110,7 +106,6 @@ __all__ = [
     "Event",
     "Failure",
     "FailureSweep",
-    "GroupReport",
     "GroupScenario",
     "GroupSize",
     "GroupTrials",
@@ -124,6 +119,7 @@ __all__ = [
     "QueueData",
     "QueueRate",
     "Reaction",
+    "RebalanceResult",
     "ReceiveReport",
     "ReceiveScenario",
     "RmqlbError",

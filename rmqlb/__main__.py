@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 
 _INTERRUPTED = 130  # as in `cli/exit_codes.py`, which may not be imported yet
 
@@ -16,8 +15,6 @@ def run() -> None:
     """
     gc.set_threshold(50_000)
     try:
-        if _is_answered(sys.argv[1:]):
-            return
         from rmqlb.cli.main import app
 
         app(prog_name="rmqlb")
@@ -25,23 +22,6 @@ def run() -> None:
         raise SystemExit(_INTERRUPTED) from None
     finally:
         gc.freeze()
-
-
-def _is_answered(arguments: list[str]) -> bool:
-    """Show help or the version where nothing else is asked; what cannot be written is for the command line to tell."""
-    from rmqlb.cli.help_pages import quick_answer
-
-    if sys.stdout is None:
-        return False
-    text = quick_answer(arguments)
-    if text is None:
-        return False
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 if __name__ == "__main__":

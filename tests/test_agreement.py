@@ -14,36 +14,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.cli.common.options import GroupOptions, OutputOptions, SourceOptions
-from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.size_group.gather import gather
-from rmqlb.cli.size_group.options import FutureIdOptions, LimitOptions, WhichSizesOptions, WorkOptions
-from rmqlb.cli.size_group.question import asked_of
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check.check import check_policy
-from rmqlb.engine.diagnose.diagnose import diagnose
-from rmqlb.engine.diagnose.group_looks import evidence_of
+from rmqlb.engine.diagnose.diagnose import diagnose, evidence_of
 from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.engine.group import resolve
-from rmqlb.engine.size.size_group import size_group
-from rmqlb.engine.sweep.sweep import SweepRequest, sweep_snapshot
+from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.errors import RmqlbError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, QueueState, Seen
-from rmqlb.model.group_result import GroupResult
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule
+from rmqlb.model.simulate_rebalance import RebalanceResult
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from rmqlb.verbs.plan_rebalance import plan_rebalance
 from rmqlb.verbs.plan_rollout import plan_rollout
 from rmqlb.verbs.show_groups import show_consumers, show_groups
 from rmqlb.verbs.show_owners import show_owners
 from rmqlb.verbs.simulate_rebalance import simulate_rebalance
-from rmqlb.verbs.strategies import Strategies
-from rmqlb.views.diagnosis.view import diagnosis_report
+from rmqlb.verbs.size_group import SizeOptions, size_group
+from rmqlb.verbs.source import SnapshotReader
+from rmqlb.views.diagnose import diagnosis_report
 from rmqlb.views.formats.people import as_plain
-from rmqlb.views.overview.groups import groups_report
+from rmqlb.views.show_groups import groups_report
 from tests.engine.check.clusters import AVG_CLASS, cluster, members
 from tests.support.builders import HERE, route
 
@@ -339,7 +333,7 @@ def _diff(snapshot: ClusterSnapshot) -> dict[str, Any]:
 def _simulate(snapshot: ClusterSnapshot) -> dict[str, Any]:
     """The owners at the beginning, before anything happens; a client ID counts once, however many processes have it."""
     found = simulate_rebalance(snapshot, "g", duration="1s")
-    assert isinstance(found, GroupResult)
+    assert isinstance(found, RebalanceResult)
     codes = {each.code for each in found.meta.findings}
     facts: dict[str, Any] = _severities(found.meta.findings)
     if codes.isdisjoint(PARTLY_SEEN) and found.queues:
@@ -361,14 +355,10 @@ def _rollout(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 def _size(snapshot: ClusterSnapshot) -> dict[str, Any]:
     """The group of its present size."""
-    source, which, work, ids = SourceOptions(source="-"), GroupOptions("g"), WorkOptions(), FutureIdOptions()
-    asked = asked_of(LimitOptions(), WhichSizesOptions(consumers="1..12"), work, ids, None)
-    terminal = Terminal("size-group", OutputOptions())
-    found = gather(source, which, work, asked, (), Strategies(), snapshot, terminal)
-    size = found.told(size_group("g", found.on_topics.pulled_routes, found.question, found.settings), ())
+    size = size_group(SnapshotReader(snapshot), SizeOptions(group="g", consumers="1..12"))
     now = None if size.consumers_now is None else size.at(size.consumers_now)
-    codes = {each.code for each in found.findings}
-    facts = _severities(found.findings)
+    codes = {each.code for each in size.meta.findings}
+    facts = _severities(size.meta.findings)
     speaks = size.every_order or size.mixed_subscriptions
     if now is None or not speaks or codes & {*PARTLY_SEEN, "unread", "assumed-strategy"}:
         return facts

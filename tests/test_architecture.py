@@ -106,7 +106,6 @@ def test_the_public_names_are_these() -> None:
         "Event",
         "Failure",
         "FailureSweep",
-        "GroupReport",
         "GroupScenario",
         "GroupSize",
         "GroupTrials",
@@ -120,6 +119,7 @@ def test_the_public_names_are_these() -> None:
         "QueueData",
         "QueueRate",
         "Reaction",
+        "RebalanceResult",
         "ReceiveReport",
         "ReceiveScenario",
         "RmqlbError",
@@ -271,7 +271,7 @@ def test_a_command_imports_no_other_command_and_what_they_share_imports_none() -
         there = {verb_of(name) for name in imports(path)} - {None}
         assert there <= {here}, path
         seen |= there
-    assert {"simulate_send", "context"} <= seen
+    assert "context" in seen
 
 
 MOST_LINES = 65

@@ -31,7 +31,7 @@ from rmqlb import MessageQueue, TopicPublishInfo, allocate
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.model.send_scenario import NEWEST
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 from tests.support.mismatches import every_case
 
 

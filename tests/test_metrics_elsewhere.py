@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from rmqlb.views.metrics.catalogue import METRICS
+from rmqlb.views.metrics import METRICS
 from tests.support.mismatches import every_case
 from tests.support.pages import DOCS, ROOT, blocks
 

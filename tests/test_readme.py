@@ -17,7 +17,7 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 from rmqlb.views.report import FORMATS
 from tests.support.mismatches import every_case
 from tests.support.pages import DOCS, PAGES, ROOT, Terminal, as_typed, blocks, commands, languages, name_of

@@ -52,7 +52,7 @@ NOT_WORDS: Mapping[str, str] = {
 RIGHT: Mapping[str, str] = {
     r"\bMembers\b|\bmembers\b(?= =|, \[route\])": "the class of the Python API, and a variable that holds one",
     r"\bdump\b(?=[\"'|,}]|$| +(ConsumerGroup|or dashboard))|kind[\"']?: dump": "the kind of a source in JSON",
-    r"\bdump/": "a folder of the code",
+    r"\bdump\.py": "a file of the code",
     r"\bthread dump\b": "what Java calls it",
     r"\bdumps\b(?=[/\"'\\]| --|$| -w)|(?<=-w warehouse )dumps|(?<=/)dumps|(?<=generate )dumps": "the folder of an example",
 }

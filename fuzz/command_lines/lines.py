@@ -37,7 +37,7 @@ _OFTEN = {
     "plan-rollout": 1,
 }
 """Command → how often; the others once."""
-PAGES = ("--help", "--help-all", "--print-policy")
+PAGES = ("--help", "--print-policy")
 """Options that print a page, whatever else there is on the line."""
 _SELDOM = (*PAGES, "--debug", "--watch", "--rounds", "--to", "--redact-map")
 

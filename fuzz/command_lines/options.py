@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from fuzz.command_lines.snapshots import Made, earlier
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.verbs.group_simulation.parse_events import VERBS
+from rmqlb.verbs.rebalance_events import VERBS
 from tools.manual.tree import CommandPage, OptionPage
 from tools.manual.values import known_value
 

@@ -104,7 +104,7 @@ def check(
 def _show(result: "CheckResult", terminal: Terminal) -> None:
     meta = result.meta
     if terminal.format not in _FOR_CI:
-        from rmqlb.views.check.view import check_report
+        from rmqlb.views.check import check_report
 
         terminal.show(check_report(result), meta.snapshot, meta.findings)
         return

@@ -9,6 +9,7 @@ parser (an option that is given twice is refused). So pyproject.toml allows one 
 
 from typer._click.core import Command, Context, Parameter, ParameterSource
 from typer._click.exceptions import ClickException, NoArgsIsHelpError, NoSuchOption
+from typer._click.formatting import HelpFormatter
 from typer._click.globals import get_current_context
 from typer._click.parser import _OptionParser as OptionParser
 
@@ -16,6 +17,7 @@ __all__ = [
     "ClickException",
     "Command",
     "Context",
+    "HelpFormatter",
     "NoArgsIsHelpError",
     "NoSuchOption",
     "OptionParser",

@@ -15,12 +15,12 @@ import typer
 from rmqlb.cli import click
 from rmqlb.cli.error_boundary import BoundedGroup
 from rmqlb.cli.given_once import SingleCommand
-from rmqlb.cli.help_option import WithHelpPage
+from rmqlb.cli.help_text import RichHelp
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
-class CommandTree(WithHelpPage, BoundedGroup):
+class CommandTree(RichHelp, BoundedGroup):
     """The commands of a package, loaded when they are asked for, in the order of the help.
 
     Each is a function of its own name in a module of its own name, or of the `command` of a package of that name, or a
@@ -46,7 +46,7 @@ class CommandTree(WithHelpPage, BoundedGroup):
         return super().resolve_command(ctx, args)
 
 
-class PlainCommands(WithHelpPage, BoundedGroup):
+class PlainCommands(RichHelp, BoundedGroup):
     """The commands of one file, in their order there."""
 
 
@@ -58,7 +58,7 @@ def grouped(name: str, home: str, names: tuple[str, ...]) -> typer.Typer:
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
-        rich_markup_mode=None,
+        rich_markup_mode="rich",
         context_settings=CONTEXT,
     )
 
@@ -72,6 +72,6 @@ def _load(home: str, name: str) -> click.Command:
         return typer.main.get_command(module.app)
     if not hasattr(module, function):
         module = import_module(f"{home}.{function}.command")
-    single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode=None)
+    single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
     single.command(name, cls=SingleCommand)(getattr(module, function))
     return typer.main.get_command(single)

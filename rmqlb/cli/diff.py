@@ -14,7 +14,10 @@ from rmqlb.errors import UsageError
 @command(without=("source", "context"))
 def diff(
     *,
-    before: Annotated[str, Argument(metavar="A", help="The first snapshot: a source as for -s, or a context.")],
+    before: Annotated[
+        str,
+        Argument(metavar="A", help="The first snapshot: a source as for -s, or a context; or a stored plan."),
+    ],
     after: Annotated[str, Argument(metavar="B", help="The second, perhaps the live cluster: as A.")],
     source: SourceOptions,
     group: Annotated[
@@ -28,7 +31,7 @@ def diff(
         Option(metavar="CONDITION", help="Exit 3 when it is met: 'moved>0', 'unexplained>0'; repeatable."),
     ] = None,
 ) -> None:
-    """Compare two snapshots of a cluster: what changed, and which change moved each queue.
+    """Compare two snapshots of a cluster, or a plan with a snapshot: what changed, and which change moved each queue.
 
     Examples:
       rmqlb diff examples/cluster.json examples/cluster-later.json
@@ -36,6 +39,9 @@ def diff(
       rmqlb diff examples/cluster.json examples/cluster-later.json -g 'order-*' --section queues
 
       rmqlb diff examples/cluster.json examples/cluster-later.json --fail-on 'unexplained>0' -o json
+
+    If A is a plan or a simulation that -o json wrote, its predicted owners are compared with those of B: did it go as
+    planned? Conditions then ask about differences, other-owner, not-yet and unknown.
 
     Owners are predicted from A, then with changes from B: consumers, strategy, subscriptions, routes. The fewest that
     give a queue its new owner explain its move.
@@ -45,12 +51,19 @@ def diff(
     from rmqlb.cli.common.named_source import named_source
     from rmqlb.cli.common.reading import Reader
     from rmqlb.verbs import diff as verb
-    from rmqlb.views.diff.view import diff_report
+    from rmqlb.verbs.stored import stored_prediction
+    from rmqlb.views.diff import diff_report, prediction_report
 
     terminal = Terminal("diff", output, more_formats=("jsonl",))
     if before == after == "-":
         raise UsageError("A and B both read stdin")
-    first, then = (Reader(named_source(text, source), terminal) for text in (before, after))
+    stored = stored_prediction(before)
+    then = Reader(named_source(after, source), terminal)
+    if stored is not None:
+        ask_stored = partial(verb.diff_prediction, stored, before, then, group or (), fail_on=fail_on or ())
+        show_once(ask_stored, prediction_report, terminal, verb="comparing")
+        return
+    first = Reader(named_source(before, source), terminal)
     ask = partial(
         verb.diff,
         first,

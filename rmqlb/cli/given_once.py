@@ -14,11 +14,11 @@ from typing import Any
 from typer.core import TyperCommand, TyperOption
 
 from rmqlb.cli import click
-from rmqlb.cli.help_option import WithHelpPage
+from rmqlb.cli.help_text import RichHelp
 from rmqlb.errors import UsageError
 
 
-class SingleCommand(WithHelpPage, TyperCommand):
+class SingleCommand(RichHelp, TyperCommand):
     """A command that refuses a second value where one is meant."""
 
     def make_parser(self, ctx: click.Context) -> click.OptionParser:

@@ -146,13 +146,8 @@ def plan_rebalance(
 
 def _report(result: "RebalancePlan | PlanOfGroups", *, changed_only: bool, explained: bool) -> "Report":
     from rmqlb.model.plan import PlanOfGroups
-    from rmqlb.views.plan.view import plan_report
+    from rmqlb.views.plan_rebalance import plan_report, plans_report
 
-    if not isinstance(result, PlanOfGroups):
-        return plan_report(result, changed_only=changed_only, explained=explained)
-    from rmqlb.views.plan.several import plans_report
-
-    parts = [
-        (plan.group or "", plan_report(plan, changed_only=changed_only, explained=explained)) for plan in result.groups
-    ]
-    return plans_report(parts, result)
+    if isinstance(result, PlanOfGroups):
+        return plans_report(result, changed_only=changed_only, explained=explained)
+    return plan_report(result, changed_only=changed_only, explained=explained)

@@ -96,7 +96,7 @@ def plan_rollout(
     """
     from rmqlb.cli.common.reading import Reader
     from rmqlb.verbs import plan_rollout as verb
-    from rmqlb.views.rollout_view import rollout_report
+    from rmqlb.views.plan_rollout import rollout_report
 
     terminal = Terminal("plan-rollout", output)
     reader = Reader(source, terminal)

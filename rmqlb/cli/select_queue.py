@@ -67,14 +67,14 @@ def select_queue(
     """
     from rmqlb.engine.plan.changes import Changes, change_routes, describe
     from rmqlb.engine.route_findings import sighting_findings
-    from rmqlb.engine.send.sdks.findings import keyed_findings
+    from rmqlb.engine.send.findings import keyed_findings
     from rmqlb.engine.send.sdks.key_queues import key_queues
     from rmqlb.engine.send.sdks.profile import sdks_of
     from rmqlb.engine.source_findings import source_findings
     from rmqlb.model.send_scenario import ProxyMode
     from rmqlb.verbs import parse as values
     from rmqlb.verbs.amounts import one_of
-    from rmqlb.views.send.key_queues import key_queues_report
+    from rmqlb.views.select_queue import key_queues_report
 
     terminal = Terminal("select-queue", output, more_formats=("jsonl",))
     mode: ProxyMode = one_of(keys.proxy_mode, "--proxy-mode", get_args(ProxyMode))

@@ -34,7 +34,7 @@ def show_consumers(
     unreachable.
     """
     from rmqlb.verbs import show_groups as verb
-    from rmqlb.views.overview.consumers import consumers_report
+    from rmqlb.views.show_groups import consumers_report
 
     terminal = Terminal("show-consumers", output, more_formats=("jsonl",))
     show_verb(

@@ -56,7 +56,7 @@ def show_groups(
     --fail-on is unknown, or a server did not answer, 5 endpoint unreachable.
     """
     from rmqlb.verbs import show_groups as verb
-    from rmqlb.views.overview.groups import groups_report
+    from rmqlb.views.show_groups import groups_report
 
     terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"))
     show_verb(

@@ -70,11 +70,8 @@ def show_owners(
 
 def _report(result: "OwnersReport | OwnersOfGroups", *, explained: bool) -> "Report":
     from rmqlb.model.owners import OwnersOfGroups
-    from rmqlb.views.owners.view import owners_report
+    from rmqlb.views.show_owners import groups_report, owners_report
 
-    if not isinstance(result, OwnersOfGroups):
-        return owners_report(result, explained=explained)
-    from rmqlb.views.owners.several import owners_of_groups
-
-    parts = [(each.group or "", owners_report(each, explained=explained)) for each in result.groups]
-    return owners_of_groups(parts, result)
+    if isinstance(result, OwnersOfGroups):
+        return groups_report(result, explained=explained)
+    return owners_report(result, explained=explained)

@@ -1,7 +1,6 @@
 """`rmqlb simulate-rebalance`."""
 
-from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions, command, shown_option
 from rmqlb.cli.common.pictures import PictureOptions
@@ -15,11 +14,6 @@ from rmqlb.cli.common.simulation_options import (
 )
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
-
-if TYPE_CHECKING:
-    from rmqlb.model.group_result import GroupResult, SimulationOfGroups
-    from rmqlb.verbs.simulate_rebalance import Simulated
-    from rmqlb.views.report import Report
 
 
 class ShowOptions(PictureOptions, frozen=True):
@@ -85,64 +79,42 @@ def simulate_rebalance(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
     5 endpoint unreachable.
     """
+    from rmqlb.cli.common.fail_on import judge, require_known
+    from rmqlb.cli.common.pictures import draw
     from rmqlb.cli.common.reading import Reader
+    from rmqlb.cli.common.show_or_watch import conditions_of
+    from rmqlb.model.simulate_rebalance import RebalanceResult
     from rmqlb.verbs import simulate_rebalance as verb
     from rmqlb.verbs.selection import select
+    from rmqlb.views.simulate_rebalance import group_facts, rebalance_report
 
     terminal = Terminal("simulate-rebalance", output)
     groups = which.arguments(source.source)
     what.check()
     if what.named is not None and select(**groups).several:
         raise UsageError(f"{what.named}: the picture of which group?", hint="name one with --group", code="which-group")
-    ask = partial(
-        verb.simulate_rebalance,
-        Reader(source, terminal),
-        **groups,
-        **happens.arguments,
-        **configured.arguments(source, terminal),
-        strategy=strategy,
-        strategy_options=strategy_options.texts,
-        trials=dice.trials,
-        trial=dice.trial,
-        seed=dice.seed,
-        explain=which.explain,
-        fail_on=what.fail_on or (),
-    )
     with terminal.progress(verb="simulating") as progress:
-        found = ask(progress=progress)
-    _show(found, what, terminal, explain=which.explain)
-
-
-def _show(found: "GroupResult | SimulationOfGroups", what: ShowOptions, terminal: Terminal, *, explain: bool) -> None:
-    from rmqlb.cli.common.fail_on import judge, require_known
-    from rmqlb.cli.common.pictures import draw
-    from rmqlb.cli.common.show_or_watch import conditions_of
-    from rmqlb.views.group.facts import group_facts
-
+        found = verb.simulate_rebalance(
+            Reader(source, terminal),
+            **groups,
+            **happens.arguments,
+            **configured.arguments(source, terminal),
+            strategy=strategy,
+            strategy_options=strategy_options.texts,
+            trials=dice.trials,
+            trial=dice.trial,
+            seed=dice.seed,
+            explain=which.explain,
+            fail_on=what.fail_on or (),
+            progress=progress,
+        )
     tried = conditions_of(found)
     require_known(tried, RATE_HINT)
-    report, first = _report(found, explain=explain), found.meta.made_from.groups[0].report
-    draw(first, group_facts(first), report, first.findings, what, terminal)
+    report = rebalance_report(found)
+    if isinstance(found, RebalanceResult):
+        draw(found, group_facts(found), report, found.meta.findings, what, terminal)
     if what.fill_stdout:
         terminal.warn(found.meta.findings)
     else:
         terminal.show(report, found.meta.snapshot, found.meta.findings)
     judge(tried, terminal)
-
-
-def _report(found: "GroupResult | SimulationOfGroups", *, explain: bool) -> "Report":
-    from rmqlb.model.group_result import SimulationOfGroups
-    from rmqlb.views.group.several import simulations_report
-    from rmqlb.views.group.view import group_report
-
-    made_from: Simulated = found.meta.made_from
-    parts = [
-        (
-            each.report.group or "",
-            group_report(each.report, trials=each.trials, explain=explain, conditions=each.conditions),
-        )
-        for each in made_from.groups
-    ]
-    if not isinstance(found, SimulationOfGroups):
-        return parts[0][1]
-    return simulations_report(found, parts, [each.report for each in made_from.groups], made_from.producers)

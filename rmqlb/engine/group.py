@@ -21,25 +21,24 @@ from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES, Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
 from rmqlb.engine.assignment.consumers import (
+    GroupSdks,
     assigned_by_broker,
-    must_not_be_grpc,
-    must_rebalance,
-    rebalanced_members,
-    reported_strategies,
-)
-from rmqlb.engine.assignment.detect import DEFAULT, Detected, detect_strategy, must_be_set
-from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks
-from rmqlb.engine.assignment.pop_and_proxy import (
     behind_proxy,
+    group_sdks,
     is_surely_offline,
     must_be_listed,
+    must_not_be_grpc,
+    must_rebalance,
     nobody_online,
     only_grpc,
     pop_refusal,
     popped_topics,
+    rebalanced_members,
+    reported_strategies,
 )
+from rmqlb.engine.assignment.detect import DEFAULT, Detected, detect_strategy, must_be_set
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.checking import Basis
+from rmqlb.model.assignment import Basis
 from rmqlb.model.evenness import Spread
 from rmqlb.model.group import (
     BROADCASTING,
@@ -124,85 +123,52 @@ def all_groups(snapshot: ClusterSnapshot) -> list[str]:
 
 
 class Given(Struct, frozen=True):
-    """What a caller says of a group, which replaces what the snapshot shows.
+    """What a caller says of a group, which replaces what the snapshot shows."""
 
-    Attributes:
-        client_ids: its consumers, duplicates kept; None takes those of the snapshot.
-        placeholders: these IDs were invented, because only a number of consumers was given.
-        topics: only these; () takes those that it subscribes to.
-        retry: its retry topic too.
-        strategy: what every consumer runs; None takes what they report or show.
-        assume: the strategy of consumers that report none and whose owners fit none; None leaves it unknown.
-        sdk: the client library of every consumer, such as `go`; None takes what their connections say.
-        sdk_of: client ID → its own library.
-        by_pop: as if it consumed every topic by POP.
-        members: its consumers with their strategies; None works them out.
-    """
-
-    client_ids: tuple[str, ...] | None = None
-    placeholders: bool = False
-    topics: tuple[str, ...] = ()
-    retry: bool = False
-    strategy: str | None = None
+    client_ids: tuple[str, ...] | None = None  # its consumers, duplicates kept; None takes those of the snapshot
+    placeholders: bool = False  # these IDs were invented, because only a number of consumers was given
+    topics: tuple[str, ...] = ()  # only these; () takes those that it subscribes to
+    retry: bool = False  # its retry topic too
+    strategy: str | None = None  # what every consumer runs; None takes what they report or show
+    # the strategy of consumers that report none and whose owners fit none; None leaves it unknown
     assume: str | None = DEFAULT
-    sdk: str | None = None
-    sdk_of: Mapping[str, str] = {}
-    by_pop: bool = False
-    members: Members | None = None
+    sdk: str | None = None  # the client library of every consumer, such as `go`; None takes what their connections say
+    sdk_of: Mapping[str, str] = {}  # client ID → its own library
+    by_pop: bool = False  # as if it consumed every topic by POP
+    members: Members | None = None  # its consumers with their strategies; None works them out
 
 
 class Ownership(Struct, frozen=True):
-    """Who owns the queues, and how that is known.
+    """Who owns the queues, and how that is known."""
 
-    Attributes:
-        owners: queue → its owners.
-        basis: observed, predicted (by the strategy that consumers run, which agrees with every observed owner) or
-            assumed (by the default).
-        unknown: how many queues' owners are unknown, and not in `owners`: the prediction contradicts observed ones.
-        spread: how even the owners are; with unknown owners its counts of unassigned queues and duplicate owners are
-            lower bounds, and its idle consumers and imbalance mean nothing.
-    """
-
-    owners: Owners
+    owners: Owners  # queue → its owners
+    # observed, predicted (by the strategy that consumers run, which agrees with every observed owner) or assumed (by
+    # the default)
     basis: Basis
-    unknown: int
+    unknown: int  # how many queues' owners are unknown, and not in `owners`: the prediction contradicts observed ones
+    # how even the owners are; with unknown owners its counts of unassigned queues and duplicate owners are lower
+    # bounds, and its idle consumers and imbalance mean nothing
     spread: Spread
 
 
 class Faults(Struct, frozen=True):
-    """The queues that certainly have no owner, or two or more.
+    """The queues that certainly have no owner, or two or more."""
 
-    Attributes:
-        unassigned: queues without an owner.
-        duplicate_owners: queues with two or more owners.
-        basis: how the owners are known; None where no owner is.
-        unknown: how many queues' owners are unknown; None where the number of queues is.
-        missing: why there may be more; None where all owners are known.
-    """
-
-    unassigned: tuple[MessageQueue, ...]
-    duplicate_owners: tuple[MessageQueue, ...]
-    basis: Basis | None
-    unknown: int | None = 0
-    missing: str | None = None
+    unassigned: tuple[MessageQueue, ...]  # queues without an owner
+    duplicate_owners: tuple[MessageQueue, ...]  # queues with two or more owners
+    basis: Basis | None  # how the owners are known; None where no owner is
+    unknown: int | None = 0  # how many queues' owners are unknown; None where the number of queues is
+    missing: str | None = None  # why there may be more; None where all owners are known
 
 
 class Group(Struct, dict=True, eq=False):
-    """A consumer group of a snapshot, or one that a caller describes.
+    """A consumer group of a snapshot, or one that a caller describes."""
 
-    Attributes:
-        snapshot: where it was seen.
-        name: its name; None where neither the snapshot nor the caller names one.
-        settings: what its consumers' strategy objects were constructed with.
-        given: what the caller says of it.
-        gaps: those of the snapshot.
-    """
-
-    snapshot: ClusterSnapshot
-    name: str | None
-    settings: Settings = Settings()
-    given: Given = Given()
-    gaps: Gaps = Gaps()
+    snapshot: ClusterSnapshot  # where it was seen
+    name: str | None  # its name; None where neither the snapshot nor the caller names one
+    settings: Settings = Settings()  # what its consumers' strategy objects were constructed with
+    given: Given = Given()  # what the caller says of it
+    gaps: Gaps = Gaps()  # those of the snapshot
 
     def with_settings(self, settings: Settings) -> Group:
         """The same group, whose consumers' strategy objects were constructed with these settings."""
@@ -226,7 +192,6 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def title(self) -> str:
-        """The group in a sentence."""
         return "the group" if self.name is None else f"group {self.name}"
 
     @property
@@ -236,17 +201,14 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def broadcasting(self) -> bool:
-        """Every consumer reads every queue."""
         return self.seen is not None and self.seen.message_model == BROADCASTING
 
     @property
     def states(self) -> States:
-        """Queue → what is known of it."""
         return self.seen.queues if self.seen else {}
 
     @property
     def consume_from(self) -> str:
-        """Where a consumer begins a queue without a stored offset."""
         return known_consume_from(self.seen.consume_from_where if self.seen else None)
 
     @property
@@ -303,7 +265,6 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def unsettled_error(self) -> Unknown:
-        """The error where it is unknown whether brokers or POP give out its queues."""
         return Unknown(
             "request-modes-unknown",
             f"consumers of {self.title} have clientRebalance=false: whether brokers assign its queues or consumers "
@@ -386,7 +347,6 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def placeholders(self) -> tuple[str, ...]:
-        """The consumers whose IDs were invented."""
         return (self.given.client_ids or ()) if self.given.placeholders else ()
 
     @cached_property
@@ -463,7 +423,6 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def _retry(self) -> tuple[str, ...]:
-        """Its retry topic, where it is asked for and the group reads it."""
         if not self.given.retry:
             return ()
         if self.name is None:
@@ -542,7 +501,6 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def pulled_queues(self) -> list[MessageQueue]:
-        """The queues of `pulled_routes`, topic by topic."""
         return [queue for route in self.pulled_routes for queue in route.subscribe_queues()]
 
     @cached_property
@@ -734,7 +692,6 @@ class Group(Struct, dict=True, eq=False):
         return self.all_client_ids
 
     def _agrees(self, known: Owners) -> bool:
-        """The prediction gives every one of these queues its observed owners."""
         try:
             predicted = self.predicted
         except RmqlbError:

@@ -6,13 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.engine.assignment.consumers import broadcasting_finding, shared_id_findings, unusual_findings
-from rmqlb.engine.assignment.detect import mismatch_findings
-from rmqlb.engine.assignment.owner_findings import owner_findings
-from rmqlb.engine.assignment.pop_and_proxy import proxy_findings
-from rmqlb.engine.diagnose.diagnose import findings_by
+from rmqlb.engine.assignment.consumers import broadcasting_finding, proxy_findings, shared_id_findings, unusual_findings
+from rmqlb.engine.assignment.detect import mismatch_findings, owner_findings
+from rmqlb.engine.diagnose.diagnose import ONE_LOOK, RULES, findings_by
 from rmqlb.engine.diagnose.evidence import GroupEvidence
-from rmqlb.engine.diagnose.rules import ONE_LOOK, RULES
 from rmqlb.engine.group import Group, Ownership, assumption, known
 from rmqlb.engine.route_findings import sighting_findings, unreadable_findings
 from rmqlb.engine.source_findings import no_route_findings, source_findings, unread_findings
@@ -98,7 +95,6 @@ def group_source_findings(snapshot: ClusterSnapshot, group: Group) -> Iterator[F
 
 
 def _findings(group: Group, owned: Ownership | None, unread: Sequence[Unread]) -> Iterator[GroupFinding]:
-    """The findings of a diagnosis, causes first, and those that no rule makes."""
     # Its routes tell of topics without readable queues.
     found = [each for each in findings_by(ONE_LOOK, GroupEvidence(group)) if each.code != "no-read-queues"]
     others = [*unread_findings(unread), *_others(group)]
@@ -118,7 +114,6 @@ def _unexplained(group: Group, owned: Ownership | None) -> Iterator[Finding]:
 
 
 def _others(group: Group) -> Iterator[Finding]:
-    """The findings that no rule of a diagnosis makes."""
     seen = group.group
     if group.refusal is not None and group.refusal.code not in JUDGED:
         yield _told(group.refusal)
@@ -134,7 +129,6 @@ def _others(group: Group) -> Iterator[Finding]:
 
 
 def _clocks_ahead(group: Group) -> Iterator[Finding]:
-    """That consumers report a start after they were asked, by a clock that is ahead."""
     at = group.group.seen.at or group.snapshot.taken_at
     if at is None:
         return
@@ -151,7 +145,6 @@ def _told(error: RmqlbError) -> Finding:
 
 
 def _of_routes(group: Group) -> Iterator[Finding]:
-    """The findings on its topics and their routes."""
     topics, snapshot = known(lambda: group.topics) or (), group.snapshot
     yield from no_route_findings(group.name or "", topics, snapshot)
     for sighting in (snapshot.routes[topic] for topic in topics if topic in snapshot.routes):
@@ -160,7 +153,6 @@ def _of_routes(group: Group) -> Iterator[Finding]:
 
 
 def _of_given(group: Group) -> Iterator[Finding]:
-    """The findings on consumers that a caller gives."""
     names = group.snapshot.groups
     if group.name is not None and group.name not in names and names:
         close = suggestion("groups", group.name, names)
@@ -175,12 +167,10 @@ def _of_given(group: Group) -> Iterator[Finding]:
 
 
 def _given_strategy(group: Group) -> Iterator[Finding]:
-    """That another strategy is given than the one that consumers report (raises DataError)."""
     yield from group.strategy.findings if group.given.strategy is not None else ()
 
 
 def _not_subscribed(group: Group) -> Iterator[Finding]:
-    """That the group does not read a topic that was asked for."""
     seen, asked = group.seen, [*group.given.topics]
     if seen is None:
         return
@@ -199,7 +189,6 @@ def _not_subscribed(group: Group) -> Iterator[Finding]:
 
 
 def _of_strategy(group: Group) -> Iterator[Finding]:
-    """How the strategy is known, or why its owners cannot be predicted."""
     try:
         yield from (finding for finding in group.strategy.findings if finding.code not in JUDGED)
         _ = group.predicted

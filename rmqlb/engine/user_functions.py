@@ -47,7 +47,6 @@ class FromFile:
         self._function = as_function(_named(_namespace(source, path), name, path), kind, f"{path}:{name}")
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call it."""
         return self._function(*arguments)
 
     def __eq__(self, other: object) -> bool:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from msgspec import Struct, field
 
 from rmqlb.model.message_queue import MessageQueue
+
+Basis = Literal["observed", "predicted", "assumed"]
+"""How owners are known."""
 
 
 class Assignment(Struct, frozen=True):

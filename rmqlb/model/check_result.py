@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from datetime import date
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec import Struct
 
+from rmqlb.model.assignment import Basis
 from rmqlb.model.checking import (
     FAILED,
     INCOMPLETE,
     NOT_APPLICABLE,
-    Basis,
     CheckReport,
     Judgement,
     Verdict,
@@ -29,146 +29,96 @@ class JudgedLimit(Struct, frozen=True):
     """What one limit of one rule comes to for one group or topic.
 
     Attributes:
-        rule: the rule's name.
-        severity: of the rule.
-        about: what the rule is about.
         name: of the group or topic; null is the rule as a whole, which did not find all or anything to check.
-        limit: the limit's name; null for the rule as a whole.
-        verdict: what it comes to; of a waived one, without the waiver.
-        value: what was measured, a fraction where the unit is share; null when it is unknown.
-        bound: what the limit allows, in the same unit.
         unit: count and ratio (at most so much), share (a fraction, at most so much), least (at least so many), names
             (only these), noneOf (findings, none of these).
         basis: observed at the cluster, predicted by the strategy that consumers run, or assumed by the one that the
             rule names; null where that is no question.
-        why: where to look, or why it could not be judged.
         findings: of a diagnosis that break the limit, or that what breaks it comes of; of forbiddenFindings only.
     """
 
-    rule: str
-    severity: Severity
-    about: About
+    rule: Annotated[str, "the rule's name"]
+    severity: Annotated[Severity, "of the rule"]
+    about: Annotated[About, "what the rule is about"]
     name: str | None
-    limit: str | None
-    verdict: Verdict
-    value: Bound | None
-    bound: Bound | None
+    limit: Annotated[str | None, "the limit's name; null for the rule as a whole"]
+    verdict: Annotated[Verdict, "what it comes to; of a waived one, without the waiver"]
+    value: Annotated[Bound | None, "what was measured, a fraction where the unit is share; null when it is unknown"]
+    bound: Annotated[Bound | None, "what the limit allows, in the same unit"]
     unit: Unit | None
     basis: Basis | None
-    why: str | None
+    why: Annotated[str | None, "where to look, or why it could not be judged"]
     findings: tuple[GroupFinding, ...]
 
 
 class WaivedLimit(JudgedLimit, frozen=True):
-    """A limit that a waiver lets pass.
+    """A limit that a waiver lets pass."""
 
-    Attributes:
-        until: the last day on which the waiver counts, YYYY-MM-DD.
-        reason: why it is there.
-    """
-
-    until: date
-    reason: str
+    until: Annotated[date, "the last day on which the waiver counts, YYYY-MM-DD"]
+    reason: Annotated[str, "why it is there"]
 
 
 class LimitCounts(Struct, frozen=True, rename="camel"):
-    """Limits, counted.
+    """Limits, counted."""
 
-    Attributes:
-        limits: how many were judged, one for each name.
-        passed: how many of them passed.
-        failed: how many failed and are not waived.
-        waived: how many a waiver lets pass.
-        incomplete: how many could not be judged; a rule that found nothing to check counts here too.
-        not_applicable: how many make no sense for their name.
-    """
-
-    limits: int
-    passed: int
-    failed: int
-    waived: int
-    incomplete: int
-    not_applicable: int
+    limits: Annotated[int, "how many were judged, one for each name"]
+    passed: Annotated[int, "how many of them passed"]
+    failed: Annotated[int, "how many failed and are not waived"]
+    waived: Annotated[int, "how many a waiver lets pass"]
+    incomplete: Annotated[int, "how many could not be judged; a rule that found nothing to check counts here too"]
+    not_applicable: Annotated[int, "how many make no sense for their name"]
 
 
 class RuleCounts(LimitCounts, frozen=True):
-    """A rule, counted.
+    """A rule, counted."""
 
-    Attributes:
-        rule: its name.
-        severity: error, warning or info.
-        about: group or topic.
-        names: how many groups or topics fit its patterns.
-    """
-
-    rule: str
-    severity: Severity
-    about: About
-    names: int
+    rule: Annotated[str, "its name"]
+    severity: Annotated[Severity, "error, warning or info"]
+    about: Annotated[About, "group or topic"]
+    names: Annotated[int, "how many groups or topics fit its patterns"]
 
 
 class CheckSummary(LimitCounts, frozen=True):
-    """All rules together.
+    """All rules together."""
 
-    Attributes:
-        rules: how many there are.
-    """
-
-    rules: int
+    rules: Annotated[int, "how many there are"]
 
 
 class WaiverResult(Struct, frozen=True):
     """A waiver and what became of it.
 
     Attributes:
-        rule: the rule's name; null is any rule.
-        group: pattern of group names; null is no matter which.
-        topic: pattern of topic names; null is no matter which.
-        limit: the limit's name; null is any limit.
-        until: the last day on which it counts, YYYY-MM-DD.
-        reason: why it is there.
         state: used, unused (it lets nothing pass), undecided (its limits are incomplete) or expired.
-        waived: how many judgements it lets pass.
     """
 
-    rule: str | None
-    group: str | None
+    rule: Annotated[str | None, "the rule's name; null is any rule"]
+    group: Annotated[str | None, "pattern of group names; null is no matter which"]
     topic: str | None
-    limit: str | None
-    until: date
-    reason: str
+    limit: Annotated[str | None, "the limit's name; null is any limit"]
+    until: Annotated[date, "the last day on which it counts, YYYY-MM-DD"]
+    reason: Annotated[str, "why it is there"]
     state: WaiverState
-    waived: int
+    waived: Annotated[int, "how many judgements it lets pass"]
 
 
 class CheckResult(Result, frozen=True):
     """A policy checked on a cluster.
 
     Attributes:
-        policy: the file.
-        today: the day on which waivers were looked at, YYYY-MM-DD.
-        fail_from: the lowest severity that decides the outcome.
-        outcome: of the rules grave enough; failed goes before incomplete.
-        failed: limits that failed and are not waived, the gravest first.
-        waived: limits that a waiver lets pass.
         incomplete: limits that could not be judged, and rules that found nothing to check.
-        not_applicable: limits that make no sense for their name.
-        rules: rule by rule.
-        waivers: in the policy's order.
-        summary: all rules together.
     """
 
-    policy: str
-    today: date
-    fail_from: Severity
-    outcome: Verdict
-    failed: tuple[JudgedLimit, ...]
-    waived: tuple[WaivedLimit, ...]
+    policy: Annotated[str, "the file"]
+    today: Annotated[date, "the day on which waivers were looked at, YYYY-MM-DD"]
+    fail_from: Annotated[Severity, "the lowest severity that decides the outcome"]
+    outcome: Annotated[Verdict, "of the rules grave enough; failed goes before incomplete"]
+    failed: Annotated[tuple[JudgedLimit, ...], "limits that failed and are not waived, the gravest first"]
+    waived: Annotated[tuple[WaivedLimit, ...], "limits that a waiver lets pass"]
     incomplete: tuple[JudgedLimit, ...]
-    not_applicable: tuple[JudgedLimit, ...]
-    rules: tuple[RuleCounts, ...]
-    waivers: tuple[WaiverResult, ...]
-    summary: CheckSummary
+    not_applicable: Annotated[tuple[JudgedLimit, ...], "limits that make no sense for their name"]
+    rules: Annotated[tuple[RuleCounts, ...], "rule by rule"]
+    waivers: Annotated[tuple[WaiverResult, ...], "in the policy's order"]
+    summary: Annotated[CheckSummary, "all rules together"]
 
 
 def check_result(report: CheckReport) -> CheckResult:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from rmqlb.model.assignment import Basis
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.finding import ERROR, Finding, Severity
 from rmqlb.model.policy import Bound, Limit, Policy, Rule, Waiver
@@ -18,7 +19,6 @@ FAILED: Verdict = "failed"
 INCOMPLETE: Verdict = "incomplete"
 NOT_APPLICABLE: Verdict = "notApplicable"
 
-Basis = Literal["observed", "predicted", "assumed"]
 WaiverState = Literal["used", "unused", "undecided", "expired"]
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.figures import Figure
+from rmqlb.model.recording import QueueComparison
 from rmqlb.model.result import Result
 
 Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
@@ -268,45 +270,33 @@ class DiffSummary(Struct, frozen=True, rename="camel"):
 
     Attributes:
         groups: in either snapshot, those not compared left out.
-        groups_changed: added and removed ones included; those of which only offsets differ left out.
-        groups_added: only in the second.
-        groups_removed: only in the first.
         topics: in either snapshot, those not compared left out.
-        topics_changed: added and removed ones included.
-        consumers_joined: client IDs that are new in groups of both.
-        consumers_left: client IDs that are gone.
-        strategies_changed: groups that run another strategy.
-        moved: queues that go from one owner to another.
-        newly_assigned: queues that had no owner and have one.
-        newly_unassigned: queues that had an owner and have none.
-        newly_duplicate_owners: queues that have several owners and had one or none.
-        queues_added: queues that are new to a group.
-        queues_removed: queues that a group no longer has.
-        pending: queues that are on their way to the owners that the changes give them.
-        unexplained: queues whose new owners no change explains.
-        lag_growth: messages by which the lag grew in the groups in which it grew; null when it is known of none.
-        offsets_back: queues whose consumer offset is lower than before.
     """
 
     groups: int
-    groups_changed: int
-    groups_added: int
-    groups_removed: int
+    groups_changed: Annotated[
+        int, Figure("groups that differ other than in offsets, added and removed ones included", of="groups")
+    ]
+    groups_added: Annotated[int, Figure("groups only in the second snapshot")]
+    groups_removed: Annotated[int, Figure("groups only in the first snapshot")]
     topics: int
-    topics_changed: int
-    consumers_joined: int
-    consumers_left: int
-    strategies_changed: int
-    moved: int
-    newly_assigned: int
-    newly_unassigned: int
-    newly_duplicate_owners: int
-    queues_added: int
-    queues_removed: int
-    pending: int
-    unexplained: int
-    lag_growth: int | None
-    offsets_back: int
+    topics_changed: Annotated[int, Figure("topics whose routes differ, added and removed ones included", of="topics")]
+    consumers_joined: Annotated[int, Figure("client IDs that are new in groups of both snapshots")]
+    consumers_left: Annotated[int, Figure("client IDs that are gone from groups of both snapshots")]
+    strategies_changed: Annotated[int, Figure("groups that run another strategy")]
+    moved: Annotated[int, Figure("queues that go from one owner to another")]
+    newly_assigned: Annotated[int, Figure("queues that had no owner and have one")]
+    newly_unassigned: Annotated[int, Figure("queues that had an owner and have none")]
+    newly_duplicate_owners: Annotated[int, Figure("queues that have several owners and had one or none")]
+    queues_added: Annotated[int, Figure("queues that are new to a group")]
+    queues_removed: Annotated[int, Figure("queues that a group no longer has")]
+    pending: Annotated[int, Figure("queues on their way to the owners that the changes give them")]
+    unexplained: Annotated[int, Figure("queues whose new owners no change explains")]
+    lag_growth: Annotated[
+        int | None,
+        Figure("messages by which the lag grew in the groups in which it grew", unknown="when it is known of none"),
+    ]
+    offsets_back: Annotated[int, Figure("queues whose consumer offset is lower than before")]
 
 
 class SnapshotDiff(Result, frozen=True):
@@ -328,4 +318,52 @@ class SnapshotDiff(Result, frozen=True):
     groups: tuple[GroupDiff, ...]
     topics: tuple[TopicDiff, ...]
     not_compared: tuple[NotCompared, ...]
+    conditions: tuple[TriedCondition, ...] = ()
+
+
+class PredictedGroup(Struct, frozen=True, rename="camel"):
+    """A group, and the owners that a plan or a simulation predicted.
+
+    Attributes:
+        group: its name.
+        kind: plan or simulation.
+        placeholders: placeholder consumer of the prediction → the client ID that came instead.
+        queues: queue by queue; the times are null.
+    """
+
+    group: str
+    kind: Literal["plan", "simulation"]
+    placeholders: Mapping[str, str]
+    queues: tuple[QueueComparison, ...]
+
+
+class PredictionSummary(Struct, frozen=True, rename="camel"):
+    """A stored prediction in numbers.
+
+    Attributes:
+        queues: the queues that it predicts.
+    """
+
+    queues: int
+    differences: Annotated[int, Figure("queues with other owners than predicted", of="queues")]
+    other_owner: Annotated[int, Figure("those of them with owners of neither before nor after", of="queues")]
+    not_yet: Annotated[int, Figure("those of them that still have owners of before", of="queues")]
+    unknown: Annotated[int, Figure("queues whose owners are unknown", of="queues")]
+
+
+class PredictionDiff(Result, frozen=True):
+    """A stored plan or simulation compared with a snapshot, to see whether it went as planned.
+
+    Attributes:
+        prediction: the file of the plan or simulation.
+        after: the snapshot.
+        summary: in numbers.
+        groups: the groups of the prediction, by name.
+        conditions: what --fail-on asked for.
+    """
+
+    prediction: str
+    after: SnapshotSide
+    summary: PredictionSummary
+    groups: tuple[PredictedGroup, ...]
     conditions: tuple[TriedCondition, ...] = ()

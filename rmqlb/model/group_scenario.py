@@ -112,13 +112,13 @@ class Timers(Struct, frozen=True):
         notify_batch_us: for how long a broker collects notices of changed consumers
             (`realTimeNotifyConsumerChange=false`: 15 s); 0 sends each at once.
         rpc_timeout_us: after which a client gives a silent broker up.
+        nameserver_expiry_us: a NameServer drops a broker without registration after it.
+        nameserver_scan_us: how often it looks for such brokers.
+        registration_us: how often a broker registers.
         start_us: from the making of a client's instance until it turns to the brokers, at the least: thread pools and
             route look-ups. A process that loads its classes meanwhile takes half a second or more.
         connect_us: what the first request on a new connection takes longer.
         close_us: until a broker finds the connection of a killed process closed, at the most; each broker by itself.
-        nameserver_expiry_us: a NameServer drops a broker without registration after it.
-        nameserver_scan_us: how often it looks for such brokers.
-        registration_us: how often a broker registers.
     """
 
     rebalance_wait_us: Time = 20 * SECOND_US

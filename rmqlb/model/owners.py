@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
@@ -17,63 +17,43 @@ class QueueOwners(Struct, frozen=True, rename="camel"):
     """A queue and its owners.
 
     Attributes:
-        topic: its topic.
-        broker_name: its broker.
-        queue_id: its number there, from 0.
         owners_observed: the owners that the source saw; null when it saw none for this queue.
-        lag: messages not yet read.
-        owners: strategy → client ids, sorted.
-        reasons: strategy → why it goes there; null without --explain.
     """
 
     topic: str
     broker_name: str
     queue_id: int
     owners_observed: tuple[str, ...] | None
-    lag: int | None
-    owners: Mapping[str, tuple[str, ...]]
-    reasons: Mapping[str, str | None]
+    lag: Annotated[int | None, "messages not yet read"]
+    owners: Annotated[Mapping[str, tuple[str, ...]], "strategy → client ids, sorted"]
+    reasons: Annotated[Mapping[str, str | None], "strategy → why it goes there; null without --explain"]
 
 
 class ConsumerQueues(Struct, frozen=True, rename="camel"):
-    """What a client id gets under a strategy.
-
-    Attributes:
-        client_id: the id.
-        queues: how many.
-        idle_reason: why none; null when it gets some.
-    """
+    """What a client id gets under a strategy."""
 
     client_id: str
-    queues: int
-    idle_reason: str | None
+    queues: Annotated[int, "how many"]
+    idle_reason: Annotated[str | None, "why none; null when it gets some"]
 
 
 class StrategyOwners(Evenness, frozen=True):
-    """What consumers get under a strategy, and how even that is.
-
-    Attributes:
-        strategy: RocketMQ's name.
-        consumers: what each client id gets, in the clients' order.
-        mismatches: queues whose observed owners are others; null when none was observed.
-    """
+    """What consumers get under a strategy, and how even that is."""
 
     strategy: str
-    consumers: tuple[ConsumerQueues, ...]
-    mismatches: int | None
+    consumers: Annotated[tuple[ConsumerQueues, ...], "what each client id gets, in the clients' order"]
+    mismatches: Annotated[int | None, "queues whose observed owners are others; null when none was observed"]
 
 
 class PopQueue(Struct, frozen=True, rename="camel"):
     """A queue, or a broker's queues, and who may read there.
 
     Attributes:
-        broker_name: its broker.
-        queue_id: its number there; -1 is any queue of the broker.
         consumers: client ids, sorted; null when they are behind a Proxy that was not asked.
     """
 
     broker_name: str
-    queue_id: int
+    queue_id: Annotated[int, "its number there; -1 is any queue of the broker"]
     consumers: tuple[str, ...] | None
 
 
@@ -81,10 +61,8 @@ class PopTopic(Struct, frozen=True, rename="camel"):
     """A topic that is consumed by POP: no consumer owns a queue of it.
 
     Attributes:
-        topic: its name.
         strategy: that brokers assign by, on behalf of the consumers; null behind a Proxy, where none decides.
         pop_share_queue_nums: popShareQueueNum as brokers have it, several where they differ; none behind a Proxy.
-        assumed: popShareQueueNum is not known, and what brokers have by default is taken.
         queues: who may read what, in the clients' order of queues; null where brokers do not have the strategy: they
             answer nothing, and consumers keep what they have.
         by_proxy: its consumers are behind a Proxy, which gives each of them any queue of each broker.
@@ -93,7 +71,7 @@ class PopTopic(Struct, frozen=True, rename="camel"):
     topic: str
     strategy: str | None
     pop_share_queue_nums: tuple[int, ...]
-    assumed: bool
+    assumed: Annotated[bool, "popShareQueueNum is not known, and what brokers have by default is taken"]
     queues: tuple[PopQueue, ...] | None
     by_proxy: bool = False
 
@@ -102,40 +80,29 @@ class QueueOffsets(Struct, frozen=True, rename="camel"):
     """How far a group has read a queue.
 
     Attributes:
-        topic: its topic.
-        broker_name: its broker.
-        queue_id: its number there, from 0.
-        broker_offset: the next message to be stored; null when it is not known.
         consumer_offset: the next message that the group has not finished, -1 when it has stored none; null when it is
             not known.
-        lag: messages not yet read; null when it is not known.
     """
 
     topic: str
     broker_name: str
     queue_id: int
-    broker_offset: int | None
+    broker_offset: Annotated[int | None, "the next message to be stored; null when it is not known"]
     consumer_offset: int | None
-    lag: int | None
+    lag: Annotated[int | None, "messages not yet read; null when it is not known"]
 
 
 class AssignedQueue(Struct, frozen=True, rename="camel"):
-    """A queue that a broker assigns to a consumer.
-
-    Attributes:
-        broker_name: its broker.
-        queue_id: its number there; -1 is any queue of the broker.
-    """
+    """A queue that a broker assigns to a consumer."""
 
     broker_name: str
-    queue_id: int
+    queue_id: Annotated[int, "its number there; -1 is any queue of the broker"]
 
 
 class AssignmentMismatch(Struct, frozen=True, rename="camel"):
     """A broker's answer for a consumer that is not the predicted one.
 
     Attributes:
-        client_id: the consumer.
         queues_answered: what the broker answers; null where it assigns nothing.
         queues_predicted: what is predicted, by the broker's own list of consumers; null where nothing is.
     """
@@ -146,32 +113,20 @@ class AssignmentMismatch(Struct, frozen=True, rename="camel"):
 
 
 class BrokerAssignments(Struct, frozen=True, rename="camel"):
-    """What a broker answers consumers that ask it for their queues of a topic (QUERY_ASSIGNMENT).
-
-    Attributes:
-        topic: the topic.
-        broker_name: the broker that was asked.
-        modes: PULL or POP, as its answers say; empty where none has a queue.
-        consumers: for how many consumers it answered.
-        mismatches: its answers that are not the predicted ones.
-    """
+    """What a broker answers consumers that ask it for their queues of a topic (QUERY_ASSIGNMENT)."""
 
     topic: str
     broker_name: str
-    modes: tuple[str, ...]
-    consumers: int
-    mismatches: tuple[AssignmentMismatch, ...]
+    modes: Annotated[tuple[str, ...], "PULL or POP, as its answers say; empty where none has a queue"]
+    consumers: Annotated[int, "for how many consumers it answered"]
+    mismatches: Annotated[tuple[AssignmentMismatch, ...], "its answers that are not the predicted ones"]
 
 
 class OwnersReport(Result, frozen=True):
     """Who owns each queue under each strategy.
 
     Attributes:
-        group: the group; null when the source names none.
-        topics: their names.
-        sorted_consumers: the consumers in the clients' order, duplicates kept.
         queues: queue by queue, in the clients' order; behind them those that only a CONFIG list names.
-        strategies: strategy by strategy.
         strategies_reported: strategy → number of consumers that report it; empty where none does.
         mixed_mismatches: queues whose observed owners are not those that the consumers' different strategies together
             give, one that reports none taken to run the most frequent; null when they report the same one, or one that
@@ -184,11 +139,11 @@ class OwnersReport(Result, frozen=True):
             lets them assign its queues.
     """
 
-    group: str | None
-    topics: tuple[str, ...]
+    group: Annotated[str | None, "the group; null when the source names none"]
+    topics: Annotated[tuple[str, ...], "their names"]
     sorted_consumers: tuple[str, ...]
     queues: tuple[QueueOwners, ...]
-    strategies: tuple[StrategyOwners, ...]
+    strategies: Annotated[tuple[StrategyOwners, ...], "strategy by strategy"]
     strategies_reported: Mapping[str, int] = {}
     mixed_mismatches: int | None = None
     pop_topics: tuple[PopTopic, ...] = ()
@@ -221,33 +176,20 @@ class OwnersReport(Result, frozen=True):
 
 
 class OwnersSummary(Struct, frozen=True, rename="camel"):
-    """All groups in numbers.
+    """All groups in numbers."""
 
-    Attributes:
-        groups: how many.
-        queues: how many queues they have.
-        queues_observed: queues of which the source saw the owners.
-        observed_unassigned: those of them that had no owner.
-        observed_duplicate_owners: those with duplicate owners.
-    """
-
-    groups: int
-    queues: int
-    queues_observed: int
-    observed_unassigned: int
-    observed_duplicate_owners: int
+    groups: Annotated[int, "how many"]
+    queues: Annotated[int, "how many queues they have"]
+    queues_observed: Annotated[int, "queues of which the source saw the owners"]
+    observed_unassigned: Annotated[int, "those of them that had no owner"]
+    observed_duplicate_owners: Annotated[int, "those with duplicate owners"]
 
 
 class OwnersOfGroups(Result, frozen=True):
-    """Who owns each queue of several groups under each strategy.
+    """Who owns each queue of several groups under each strategy."""
 
-    Attributes:
-        groups: each group's owners, as rmqlb/owners has them.
-        summary: of all of them.
-    """
-
-    groups: tuple[OwnersReport, ...]
-    summary: OwnersSummary
+    groups: Annotated[tuple[OwnersReport, ...], "each group's owners, as rmqlb/owners has them"]
+    summary: Annotated[OwnersSummary, "of all of them"]
 
 
 def owners_of_groups(reports: Sequence[OwnersReport]) -> OwnersOfGroups:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Struct
 
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.diff import Change
 from rmqlb.model.evenness import Spread
+from rmqlb.model.figures import Figure
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.result import Result
 from rmqlb.model.sdk_use import SdkUse
@@ -28,233 +29,221 @@ class Move(Struct, frozen=True, rename="camel"):
     """A queue before and after the change.
 
     Attributes:
-        broker_name: its broker.
-        queue_id: its number there, from 0.
         owners_before: predicted client ids, sorted; none when it is unassigned, or when it does not exist before.
-        owners_after: the same afterwards.
         change: same, moved, assigned (had no owner), unassigned (has none now), added or removed (the queue itself).
         owners_observed: the owners that the source saw; null when it saw none for this queue.
-        lag: messages not yet read.
-        reason_before: why it goes where it goes before; null without --explain.
-        reason_after: why it goes where it goes afterwards; null without --explain.
         start_offset: where a new owner starts to pull; null when it is not known, or no other consumer takes the queue.
-        start_rule: how that comes about: stored, end, beginning, timestamp, refused or unknown; null in the
-            same cases.
+        start_rule: how that comes about: stored, end, beginning, timestamp, refused or unknown; null in the same cases.
     """
 
     broker_name: str
     queue_id: int
     owners_before: tuple[str, ...]
-    owners_after: tuple[str, ...]
+    owners_after: Annotated[tuple[str, ...], "the same afterwards"]
     change: Change
     owners_observed: tuple[str, ...] | None = None
-    lag: int | None = None
-    reason_before: str | None = None
-    reason_after: str | None = None
+    lag: Annotated[int | None, "messages not yet read"] = None
+    reason_before: Annotated[str | None, "why it goes where it goes before; null without --explain"] = None
+    reason_after: Annotated[str | None, "why it goes where it goes afterwards; null without --explain"] = None
     start_offset: int | None = None
     start_rule: str | None = None
 
 
 class TopicPlan(Struct, frozen=True):
-    """The queues of a topic.
-
-    Attributes:
-        topic: its name.
-        queues: in the clients' order.
-    """
+    """The queues of a topic."""
 
     topic: str
-    queues: tuple[Move, ...]
+    queues: Annotated[tuple[Move, ...], "in the clients' order"]
 
 
 class ConsumerPlan(Struct, frozen=True, rename="camel"):
     """A client id over all topics of the plan.
 
     Attributes:
-        client_id: the id.
-        queues_before: number of queues that it owns before.
-        queues_after: number of queues that it owns afterwards.
-        gained: number of queues that it owns only afterwards.
-        lost: number of queues that it owns only before.
-        lag_gained: messages waiting in the queues gained; null when not known for all of them.
-        lag_lost: messages waiting in the queues lost; null when not known for all of them.
-        index_before: its place among the sorted consumers, from 0; null when it is not there.
-        index_after: its place among them afterwards; null when it is not there.
-        processes_before: how many processes carry the id.
-        processes_after: how many carry it afterwards.
-        placeholder: the id was invented, because only a number was asked for.
-        idle_reason: why it gets nothing afterwards; null when it gets something or is gone.
         queues_observed: number of queues that it was seen to own before the change; null when no owner was seen.
     """
 
     client_id: str
-    queues_before: int
-    queues_after: int
-    gained: int
-    lost: int
-    lag_gained: int | None
-    lag_lost: int | None
-    index_before: int | None
-    index_after: int | None
-    processes_before: int
-    processes_after: int
-    placeholder: bool = False
-    idle_reason: str | None = None
+    queues_before: Annotated[int, "number of queues that it owns before"]
+    queues_after: Annotated[int, "number of queues that it owns afterwards"]
+    gained: Annotated[int, "number of queues that it owns only afterwards"]
+    lost: Annotated[int, "number of queues that it owns only before"]
+    lag_gained: Annotated[int | None, "messages waiting in the queues gained; null when not known for all of them"]
+    lag_lost: Annotated[int | None, "messages waiting in the queues lost; null when not known for all of them"]
+    index_before: Annotated[int | None, "its place among the sorted consumers, from 0; null when it is not there"]
+    index_after: Annotated[int | None, "its place among them afterwards; null when it is not there"]
+    processes_before: Annotated[int, "how many processes carry the id"]
+    processes_after: Annotated[int, "how many carry it afterwards"]
+    placeholder: Annotated[bool, "the id was invented, because only a number was asked for"] = False
+    idle_reason: Annotated[str | None, "why it gets nothing afterwards; null when it gets something or is gone"] = None
     queues_observed: int | None = None
 
 
 class MovedRange(Struct, frozen=True):
-    """How many queues move, wherever client ids that are not known yet sort.
+    """How many queues move, wherever client ids that are not known yet sort."""
 
-    Attributes:
-        fewest: in the best order.
-        most: in the worst.
-        complete: all orders were tried; otherwise others may have fewer or more.
-    """
-
-    fewest: int
-    most: int
-    complete: bool = True
+    fewest: Annotated[int, "in the best order"]
+    most: Annotated[int, "in the worst"]
+    complete: Annotated[bool, "all orders were tried; otherwise others may have fewer or more"] = True
 
 
 class ObservedOwners(Struct, frozen=True, rename="camel"):
-    """The owners that the source saw before the change.
+    """The owners that the source saw before the change."""
 
-    Attributes:
-        queues: queues before the change whose owners it saw.
-        unassigned: those of them that had no owner.
-        duplicate_owners: those with duplicate owners.
-        mismatches: those whose owners are not the predicted ones.
-        moved: those that had an owner and get another one afterwards.
-    """
-
-    queues: int
-    unassigned: int
-    duplicate_owners: int
-    mismatches: int
-    moved: int
+    queues: Annotated[int, "queues before the change whose owners it saw"]
+    unassigned: Annotated[int, "those of them that had no owner"]
+    duplicate_owners: Annotated[int, "those with duplicate owners"]
+    mismatches: Annotated[int, "those whose owners are not the predicted ones"]
+    moved: Annotated[int, "those that had an owner and get another one afterwards"]
 
 
 class Summary(Struct, frozen=True, rename="camel"):
     """A plan in numbers; but for `observed` all of it is predicted.
 
     Attributes:
-        moved: queues that go from one owner to another.
         minimum_moves: the fewest moves of any plan that leaves each topic even (no consumer has two queues more than
             another), or `moved` where this plan, which is not even, moves fewer; null without a consumer afterwards.
-        newly_assigned: queues that had no owner and get one.
-        newly_unassigned: queues that lose their owner and get none.
-        added: queues that exist only afterwards.
-        removed: queues that exist only before.
-        lag_moved: messages waiting in the queues that move; null when not known for all of them.
-        writable_queues_before: queues that producers can write before.
-        writable_queues_after: queues that producers can write afterwards.
-        idle: consumers without a queue afterwards.
-        unassigned: queues without an owner afterwards.
-        duplicate_owners: queues with duplicate owners afterwards.
-        imbalance: of the queues per consumer afterwards.
-        before: the spread before.
-        after: the spread afterwards.
         moved_range: moved over the orders of client ids that are not known yet; null when the ids themselves decide.
-        lag_unassigned: messages waiting in the queues without an owner afterwards; null when not known for all of them.
-        lag_removed: messages waiting in the queues that exist only before; null when not known for all of them.
-        observed: what was seen of the owners; null when nothing was.
     """
 
-    moved: int
+    moved: Annotated[int, Figure("queues that go from one owner to another", of="kept")]
     minimum_moves: int | None
-    newly_assigned: int
-    newly_unassigned: int
-    added: int
-    removed: int
-    lag_moved: int | None
-    writable_queues_before: int
-    writable_queues_after: int
-    idle: int
-    unassigned: int
-    duplicate_owners: int
-    imbalance: float | None
-    before: Spread
-    after: Spread
+    newly_assigned: Annotated[int, Figure("queues that had no owner and get one", of="queues")]
+    newly_unassigned: Annotated[int, Figure("queues that lose their owner and get none", of="queues")]
+    added: Annotated[int, Figure("queues that exist only afterwards")]
+    removed: Annotated[int, Figure("queues that exist only before")]
+    lag_moved: Annotated[
+        int | None, Figure("messages waiting in the queues that move", unknown="when not known for all of them")
+    ]
+    writable_queues_before: Annotated[int, "queues that producers can write before"]
+    writable_queues_after: Annotated[int, "queues that producers can write afterwards"]
+    idle: Annotated[int, Figure("consumers without a queue afterwards", of="consumers")]
+    unassigned: Annotated[int, Figure("queues without an owner afterwards", of="queues")]
+    duplicate_owners: Annotated[int, Figure("queues with duplicate owners afterwards", of="queues")]
+    imbalance: Annotated[
+        float | None,
+        Figure(
+            "most queues of one consumer over the mean afterwards; 1 is perfectly even",
+            unknown="when there is nothing to divide",
+        ),
+    ]
+    before: Annotated[Spread, "the spread before"]
+    after: Annotated[Spread, "the spread afterwards"]
     moved_range: MovedRange | None = None
-    lag_unassigned: int | None = None
-    lag_removed: int | None = None
-    observed: ObservedOwners | None = None
+    lag_unassigned: Annotated[
+        int | None,
+        Figure("messages waiting in the queues without an owner afterwards", unknown="when not known for all of them"),
+    ] = None
+    lag_removed: Annotated[
+        int | None,
+        Figure("messages waiting in the queues that exist only before", unknown="when not known for all of them"),
+    ] = None
+    observed: Annotated[ObservedOwners | None, "what was seen of the owners; null when nothing was"] = None
+
+    @property
+    def queues_of_duplicate_client_ids(
+        self,
+    ) -> Annotated[int, Figure("queues of client IDs that several processes share", of="queues")]:
+        return self.after.queues_of_duplicate_client_ids
+
+    @property
+    def max_queues_per_consumer(self) -> Annotated[int | None, Figure("queues of the consumer with the most")]:
+        return self.after.most
+
+    @property
+    def min_queues_per_consumer(self) -> Annotated[int | None, Figure("queues of the consumer with the fewest")]:
+        return self.after.fewest
+
+    @property
+    def excess_moves(self) -> Annotated[int | None, Figure("moves beyond those that a balanced plan needs")]:
+        return None if self.minimum_moves is None else self.moved - self.minimum_moves
+
+    @property
+    def mismatches(self) -> Annotated[int | None, Figure("queues whose observed owners differ", of="queues_observed")]:
+        return None if self.observed is None else self.observed.mismatches
+
+    @property
+    def observed_unassigned(
+        self,
+    ) -> Annotated[int | None, Figure("queues observed without an owner", of="queues_observed")]:
+        return None if self.observed is None else self.observed.unassigned
+
+    @property
+    def observed_duplicate_owners(
+        self,
+    ) -> Annotated[int | None, Figure("queues observed with two or more owners", of="queues_observed")]:
+        return None if self.observed is None else self.observed.duplicate_owners
+
+    @property
+    def kept(self) -> int:
+        """Queues that exist before and afterwards."""
+        return self.before.queues - self.removed
+
+    @property
+    def queues(self) -> int:
+        return self.after.queues
+
+    @property
+    def consumers(self) -> int:
+        return self.after.consumers
+
+    @property
+    def queues_observed(self) -> int | None:
+        return None if self.observed is None else self.observed.queues
 
 
 class Comparison(Struct, frozen=True, rename="camel"):
-    """The same change under one strategy.
-
-    Attributes:
-        strategy: before.
-        strategy_after: afterwards.
-        summary: the plan in numbers.
-    """
+    """The same change under one strategy."""
 
     strategy: str
-    strategy_after: str
-    summary: Summary
+    strategy_after: Annotated[str, "afterwards"]
+    summary: Annotated[Summary, "the plan in numbers"]
 
 
 class Convergence(Struct, frozen=True, rename="camel"):
     """What the group goes through in between, over a few simulations; times in milliseconds.
 
     Attributes:
-        trials: how many simulations.
-        converged: how many of them converged.
         convergence_ms: the median time until all queues have their final owners, of those that converged; null when
             none did.
-        max_convergence_ms: the longest; null when one did not converge.
         longest_gap_ms: the longest time that a queue had no owner; null when one has none at either end of the plan.
         longest_overlap_ms: the longest time that a queue had duplicate owners; null when one has them at either end of
             the plan.
-        unread_ms: the longest time until a new owner's first pull.
     """
 
-    trials: int
-    converged: int
+    trials: Annotated[int, "how many simulations"]
+    converged: Annotated[int, "how many of them converged"]
     convergence_ms: float | None
-    max_convergence_ms: float | None
+    max_convergence_ms: Annotated[float | None, "the longest; null when one did not converge"]
     longest_gap_ms: float | None
     longest_overlap_ms: float | None
-    unread_ms: float
+    unread_ms: Annotated[float, "the longest time until a new owner's first pull"]
 
 
 class PopChange(Struct, frozen=True, rename="camel"):
-    """A queue, or a broker's queues, and who may read there before and after.
-
-    Attributes:
-        broker_name: its broker.
-        queue_id: its number there; -1 is any queue of the broker.
-        consumers_before: client ids, sorted; null when it is not there to be read.
-        consumers_after: the same afterwards.
-    """
+    """A queue, or a broker's queues, and who may read there before and after."""
 
     broker_name: str
-    queue_id: int
-    consumers_before: tuple[str, ...] | None
-    consumers_after: tuple[str, ...] | None
+    queue_id: Annotated[int, "its number there; -1 is any queue of the broker"]
+    consumers_before: Annotated[tuple[str, ...] | None, "client ids, sorted; null when it is not there to be read"]
+    consumers_after: Annotated[tuple[str, ...] | None, "the same afterwards"]
 
 
 class PopTopicPlan(Struct, frozen=True, rename="camel"):
     """A topic that is consumed by POP, before and after: no consumer owns a queue of it, so that none moves.
 
     Attributes:
-        topic: its name.
-        strategy: that brokers assign by before; null behind a Proxy, where none decides.
-        strategy_after: afterwards.
         pop_share_queue_nums: popShareQueueNum as brokers have it, several where they differ; none behind a Proxy.
-        assumed: popShareQueueNum is not known, and what brokers have by default is taken.
         queues: who may read what; empty where brokers do not have one of the strategies: they answer nothing to it, and
             consumers keep what they have.
         by_proxy: its consumers are behind a Proxy, which gives each of them any queue of each broker.
     """
 
     topic: str
-    strategy: str | None
-    strategy_after: str | None
+    strategy: Annotated[str | None, "that brokers assign by before; null behind a Proxy, where none decides"]
+    strategy_after: Annotated[str | None, "afterwards"]
     pop_share_queue_nums: tuple[int, ...]
-    assumed: bool
+    assumed: Annotated[bool, "popShareQueueNum is not known, and what brokers have by default is taken"]
     queues: tuple[PopChange, ...]
     by_proxy: bool = False
 
@@ -263,37 +252,26 @@ class RebalancePlan(Result, frozen=True):
     """What a change of consumers, strategy or route does to a group.
 
     Attributes:
-        group: the group; null when the source names none.
-        strategy: before, by RocketMQ's name.
-        strategy_after: afterwards.
         strategy_origin: how the strategy before is known: given, reported (by consumers), observed (it fits the
             observed owners) or assumed.
-        changes: the changes asked for, a line each.
-        topics: queue by queue.
-        consumers: client id by client id, sorted as clients sort them.
-        sorted_consumers_before: the consumers in the clients' order, duplicates kept.
-        sorted_consumers_after: the same afterwards.
-        summary: in numbers.
         convergence: what the consumers go through in between; null when that was not simulated.
-        comparison: the same change under each strategy asked for, the plan's own first.
-        conditions: what --fail-on asked for.
         strategies_reported: strategy → number of consumers that report it; empty where they do not decide.
         pop_topics: the topics that are consumed by POP, of which no queue has an owner.
         sdks: the client libraries of the consumers before, and how well their rules are known; none in Python.
     """
 
-    group: str | None
-    strategy: str
-    strategy_after: str
+    group: Annotated[str | None, "the group; null when the source names none"]
+    strategy: Annotated[str, "before, by RocketMQ's name"]
+    strategy_after: Annotated[str, "afterwards"]
     strategy_origin: Origin
-    changes: tuple[str, ...]
-    topics: tuple[TopicPlan, ...]
-    consumers: tuple[ConsumerPlan, ...]
-    sorted_consumers_before: tuple[str, ...]
-    sorted_consumers_after: tuple[str, ...]
-    summary: Summary
+    changes: Annotated[tuple[str, ...], "the changes asked for, a line each"]
+    topics: Annotated[tuple[TopicPlan, ...], "queue by queue"]
+    consumers: Annotated[tuple[ConsumerPlan, ...], "client id by client id, sorted as clients sort them"]
+    sorted_consumers_before: Annotated[tuple[str, ...], "the consumers in the clients' order, duplicates kept"]
+    sorted_consumers_after: Annotated[tuple[str, ...], "the same afterwards"]
+    summary: Annotated[Summary, "in numbers"]
     convergence: Convergence | None
-    comparison: tuple[Comparison, ...]
+    comparison: Annotated[tuple[Comparison, ...], "the same change under each strategy asked for, the plan's own first"]
     conditions: tuple[TriedCondition, ...] = ()
     strategies_reported: Mapping[str, int] = {}
     pop_topics: tuple[PopTopicPlan, ...] = ()
@@ -313,44 +291,30 @@ class PlansSummary(Struct, frozen=True, rename="camel"):
     """The effect of the change on all groups together.
 
     Attributes:
-        groups: how many.
-        queues: queues afterwards.
-        moved: queues that go from one owner to another.
         moved_range: moved over the orders of client ids that are not known yet; null when the ids themselves decide.
-        newly_assigned: queues that had no owner and get one.
-        newly_unassigned: queues that lose their owner and get none.
-        added: queues that exist only afterwards.
-        removed: queues that exist only before.
-        unassigned: queues without an owner afterwards.
-        duplicate_owners: queues with duplicate owners afterwards.
         lag_unassigned: messages waiting in the queues without an owner afterwards; null when not known for all of them.
         lag_removed: messages waiting in the queues that exist only before; null when not known for all of them.
     """
 
-    groups: int
-    queues: int
-    moved: int
+    groups: Annotated[int, "how many"]
+    queues: Annotated[int, "queues afterwards"]
+    moved: Annotated[int, "queues that go from one owner to another"]
     moved_range: MovedRange | None
-    newly_assigned: int
-    newly_unassigned: int
-    added: int
-    removed: int
-    unassigned: int
-    duplicate_owners: int
+    newly_assigned: Annotated[int, "queues that had no owner and get one"]
+    newly_unassigned: Annotated[int, "queues that lose their owner and get none"]
+    added: Annotated[int, "queues that exist only afterwards"]
+    removed: Annotated[int, "queues that exist only before"]
+    unassigned: Annotated[int, "queues without an owner afterwards"]
+    duplicate_owners: Annotated[int, "queues with duplicate owners afterwards"]
     lag_unassigned: int | None
     lag_removed: int | None
 
 
 class PlanOfGroups(Result, frozen=True):
-    """What a change does to several groups.
+    """What a change does to several groups."""
 
-    Attributes:
-        groups: each group's plan, as rmqlb/plan has it.
-        summary: of all of them.
-    """
-
-    groups: tuple[RebalancePlan, ...]
-    summary: PlansSummary
+    groups: Annotated[tuple[RebalancePlan, ...], "each group's plan, as rmqlb/plan has it"]
+    summary: Annotated[PlansSummary, "of all of them"]
 
 
 _SUMMED = ("moved", "newly_assigned", "newly_unassigned", "added", "removed", "idle", "unassigned", "duplicate_owners")

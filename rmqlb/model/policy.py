@@ -9,7 +9,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from rmqlb.model.figures import annotated_figures
 from rmqlb.model.finding import ERROR, SEVERITIES, Severity
+from rmqlb.model.groups import GroupState
 from rmqlb.model.snapshot import Everything, Wanted
 
 About = Literal["group", "topic"]
@@ -32,20 +34,24 @@ class LimitKind(Struct, frozen=True):
     what: str
 
 
+def _of_figure(field: str, unit: Unit = "count") -> LimitKind:
+    return LimitKind(GROUP, unit, annotated_figures(GroupState)[field].what)
+
+
 LIMITS: Mapping[str, LimitKind] = {
-    "minConsumers": LimitKind(GROUP, "least", "consumers online"),
-    "imbalance": LimitKind(GROUP, "ratio", "most queues of one consumer over the mean"),
-    "idle": LimitKind(GROUP, "count", "consumers without a queue"),
-    "unassigned": LimitKind(GROUP, "count", "queues without an owner"),
-    "duplicateOwners": LimitKind(GROUP, "count", "queues with two or more owners"),
-    "duplicateClientIds": LimitKind(GROUP, "count", "client IDs with two or more processes"),
+    "minConsumers": _of_figure("consumers", "least"),
+    "imbalance": _of_figure("imbalance", "ratio"),
+    "idle": _of_figure("idle"),
+    "unassigned": _of_figure("unassigned"),
+    "duplicateOwners": _of_figure("duplicate_owners"),
+    "duplicateClientIds": _of_figure("duplicate_client_ids"),
     "movedOnConsumerLoss": LimitKind(GROUP, "share", "queues that move when the worst single consumer is lost"),
     "movedOnBrokerLoss": LimitKind(GROUP, "share", "queues left that move when the worst single broker is lost"),
     "mixedStrategies": LimitKind(GROUP, "count", "consumers that run another strategy than most of them"),
     "mixedSubscriptions": LimitKind(GROUP, "count", "consumers that subscribe to other topics than most of them"),
     "splitViews": LimitKind(GROUP, "count", "brokers that list other consumers than most of them"),
     "withoutLock": LimitKind(GROUP, "count", "queues of an orderly group on brokers without a master to lock them"),
-    "lag": LimitKind(GROUP, "count", "messages not yet read, all queues together"),
+    "lag": _of_figure("lag"),
     "strategies": LimitKind(GROUP, "names", "allocation strategies that the consumers run"),
     FORBIDDEN: LimitKind(GROUP, "noneOf", "findings of a diagnosis, by code"),
     "minBrokers": LimitKind(TOPIC, "least", "brokers that the topic's queues are on"),

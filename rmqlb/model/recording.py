@@ -16,8 +16,8 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.group_report import OfQueue, OwnerState
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.simulate_rebalance import OfQueue, OwnerState
 from rmqlb.model.times import Microseconds
 
 Ended = Literal["converged", "time", "interrupted"]
@@ -38,7 +38,7 @@ class Look(Struct, frozen=True):
     Attributes:
         asked_at: when its first request went out, in milliseconds since 1970, rounded down.
         answered_at: when its last answer was there, rounded up.
-        held: client ID → the queues that the consumer said it owns; one that did not answer is absent.
+        owned: client ID → the queues that the consumer said it owns; one that did not answer is absent.
         unanswered: client ID → why a consumer that is listed did not answer.
         listed: all consumers that brokers list; None when a broker did not say.
         routes: topic → its readable queues, of the group's topics whose route was read.
@@ -49,7 +49,7 @@ class Look(Struct, frozen=True):
 
     asked_at: int
     answered_at: int
-    held: Mapping[str, frozenset[MessageQueue]] = {}
+    owned: Mapping[str, frozenset[MessageQueue]] = {}
     unanswered: Mapping[str, str] = {}
     listed: frozenset[str] | None = None
     routes: Mapping[str, tuple[MessageQueue, ...]] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct
 
 
@@ -9,23 +11,16 @@ class SdkUse(Struct, frozen=True, rename="camel"):
     """A client library of some of a group's consumers, and how well its rules are known.
 
     Attributes:
-        sdk: its name: java, go or cpp.
-        library: its repository.
-        mirrors: the version whose rules are taken.
-        since: the oldest version that has the same rules.
-        vectors: answers of the library itself that the rules are held to.
-        live: running groups of it are held to predictions too.
-        consumers: how many consumers run it.
         assumed: how many of them it is taken for, since their library is unknown, or its rules are: the nearest one.
     """
 
-    sdk: str
-    library: str
-    mirrors: str
-    since: str
-    vectors: int
-    live: bool
-    consumers: int
+    sdk: Annotated[str, "its name: java, go or cpp"]
+    library: Annotated[str, "its repository"]
+    mirrors: Annotated[str, "the version whose rules are taken"]
+    since: Annotated[str, "the oldest version that has the same rules"]
+    vectors: Annotated[int, "answers of the library itself that the rules are held to"]
+    live: Annotated[bool, "running groups of it are held to predictions too"]
+    consumers: Annotated[int, "how many consumers run it"]
     assumed: int
 
     @property

@@ -1,4 +1,4 @@
-"""What a producer is asked to do in a simulation.
+"""The scenario of a simulated producer.
 
 Rule of this file: times are whole microseconds (`_us`). Message, attempt and thread numbers start at 1; message #45 is
 the 45th.
@@ -143,68 +143,80 @@ class Selector(Struct, frozen=True):
         return self.text or (self.kind if self.function is None else getattr(self.function, "__name__", "function"))
 
 
-class SendScenario(Struct, frozen=True):
-    """What is simulated.
+class ProducerSettings(Struct, frozen=True, rename="camel"):
+    """Settings of a producer that its result repeats.
 
     Attributes:
-        client_version: whose rules the producer follows.
-        mode: SYNC, ASYNC or ONEWAY.
-        latency_fault: `sendLatencyFaultEnable`.
-        detector: `startDetectorEnable` (5.1.4 and newer).
+        client_version: version of the Java client whose rules the producer follows.
+        mode: sync, async or oneway.
+        latency_fault: sendLatencyFaultEnable.
+        detector: startDetectorEnable (5.1.4 and newer).
         threads: sending threads; each has its own round robin.
-        messages: how many, or None for as many as `duration_us` has room for.
-        rate: messages a second in all, dealt to the threads in turn, or None: each thread sends the next message when
-            the one before is done.
-        duration_us: no message starts at or after this time; None without limit.
-        retries: `retryTimesWhenSendFailed` (SYNC) or `retryTimesWhenSendAsyncFailed`.
-        timeout_ms: `sendMsgTimeout`, for all attempts of a message together.
-        timeout_per_request_ms: `sendMsgMaxTimeoutPerRequest` (5.3.3 and newer), or None.
-        retry_not_store_ok: `retryAnotherBrokerWhenNotStoreOK`.
-        failures: which brokers fail, when and how; of two at a time the later in the list counts.
-        latencies: broker name → its latency; others take `latency`.
-        latency: of brokers without one of their own.
-        exclude: brokers whose queues the producer leaves out altogether.
-        start_at: position in the queue list of the first thread's first pick, or None for a random one.
-        seed: of all random parts.
-        first_poll_us: when the client first asks the NameServer for the route again; None is at a random time within
-            the first interval.
-        poll_us: how often then.
-        latency_max: thresholds in ms instead of the version's, or None.
-        not_available_duration: isolations in ms instead of the version's, or None.
-        overshoot_us: how much longer than its budget a timed-out SYNC attempt takes, or None for what was measured.
-        selector: the application picks the queue itself, or None. A function (queues, key) → queue is given each
-            message's number as its key.
-        sdk: whose producer: java, go, java-grpc, go-grpc@5.1.4 …; of another one than java the timeout is that of one
+        messages: number of messages; null for as many as the duration has room for.
+        retries: retryTimesWhenSendFailed (SYNC) or retryTimesWhenSendAsyncFailed.
+        timeout_ms: sendMsgTimeout, for all attempts of a message together.
+        timeout_per_request_ms: sendMsgMaxTimeoutPerRequest (5.3.3 and newer), or null.
+        retry_not_store_ok: retryAnotherBrokerWhenNotStoreOK.
+        seed: random seed.
+        sdk: whose producer, such as java, go or go-grpc@5.1.4. For other SDKs than java the timeout is that of one
             attempt, and ONEWAY sends are not simulated.
-        proxy_mode: how the Proxy of gRPC producers runs: local, in each broker; cluster, by itself.
+        proxy_mode: how the Proxy of gRPC producers runs: local, in each broker; cluster, separately.
     """
 
     client_version: str = NEWEST
     mode: Mode = "sync"
     latency_fault: bool = False
     detector: bool = False
+    threads: int = 1
+    messages: int | None = 1000
+    retries: int = 2
+    timeout_ms: int = SEND_TIMEOUT_MS
+    timeout_per_request_ms: int | None = None
+    retry_not_store_ok: bool = False
+    seed: int = 1
+    sdk: str = JAVA
+    proxy_mode: ProxyMode = "local"
+
+
+class SendScenario(ProducerSettings, frozen=True):
+    """A producer, its load, and the failures of brokers.
+
+    Attributes:
+        rate: messages per second over all threads, in turn; None: each thread sends back to back.
+        duration_us: no message starts at or after this time; None without limit.
+        failures: failures of brokers; where two overlap the later in the list counts.
+        latencies: broker name → its latency; other brokers have `latency`.
+        latency: latency of brokers without one of their own.
+        exclude: brokers whose queues the producer leaves out.
+        start_at: position in the queue list of the first thread's first pick; None for a random one.
+        first_poll_us: when the client first requests the route again; None for a random time in the first interval.
+        poll_us: how often it does so from then on.
+        latency_max: thresholds in ms instead of the version's, or None.
+        not_available_duration: isolations in ms instead of the version's, or None.
+        overshoot_us: how much longer than its budget a timed-out SYNC attempt takes; None for what was measured.
+        selector: the application's queue selector, or None. A function (queues, key) → queue gets the message's number
+            as its key.
+    """
+
     threads: Annotated[int, Meta(ge=1, le=MOST_THREADS)] = 1
     messages: MessageNumber | None = 1000
-    rate: Fraction | None = None
-    duration_us: PositiveTime | None = None
     retries: Annotated[int, Meta(ge=0, le=MOST_RETRIES)] = 2
     timeout_ms: Milliseconds = SEND_TIMEOUT_MS
     timeout_per_request_ms: Milliseconds | None = None
-    retry_not_store_ok: bool = False
+    seed: Seed = 1
+    rate: Fraction | None = None
+    duration_us: PositiveTime | None = None
     failures: Annotated[tuple[Failure, ...], Meta(max_length=MOST_FAILURES)] = ()
     latencies: Mapping[str, Latency] = field(default_factory=dict)
     latency: Latency = ASSUMED_LATENCY
     exclude: frozenset[str] = frozenset()
     start_at: Annotated[int, Meta(ge=0)] | None = None
-    seed: Seed = 1
     first_poll_us: Time | None = ROUTE_POLL_US
     poll_us: PositiveTime = ROUTE_POLL_US
     latency_max: Thresholds | None = None
     not_available_duration: Thresholds | None = None
     overshoot_us: Time | None = None
     selector: Selector | SelectorFunction | None = None
-    sdk: str = JAVA
-    proxy_mode: ProxyMode = "local"
 
     def __post_init__(self) -> None:
         if self.selector is not None and not isinstance(self.selector, Selector):

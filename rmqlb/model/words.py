@@ -25,6 +25,16 @@ def of_all(number: int, whole: int, noun: str = "queue") -> str:
     return f"{number} of {counted(whole, noun)}"
 
 
+def are(number: int) -> str:
+    """The verb behind a count."""
+    return "is" if number == 1 else "are"
+
+
+def have(number: int) -> str:
+    """The verb behind a count."""
+    return "has" if number == 1 else "have"
+
+
 def at_least(unknown: int | None) -> str:
     """What stands before a number that so many unknown cases may raise.
 

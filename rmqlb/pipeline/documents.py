@@ -40,7 +40,7 @@ from rmqlb.pipeline.tables import (
     Snapshots,
     union_batch,
 )
-from rmqlb.sources.dump.read_document import LARGEST_FILE, Document, merge, read_document, split_documents
+from rmqlb.sources.dump import LARGEST_FILE, Document, merge, read_document, split_documents
 from rmqlb.sources.formats.limits import too_large
 from rmqlb.sources.formats.snapshot_file import SCHEMA, to_document
 

@@ -18,25 +18,22 @@ from rmqlb.engine.allocate import full_name
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
-from rmqlb.engine.assignment.consumers import broadcasting_finding
-from rmqlb.engine.assignment.lock_holders import is_orderly, without_lock
+from rmqlb.engine.assignment.consumers import broadcasting_finding, is_orderly, without_lock
 from rmqlb.engine.check.check import check_policy
 from rmqlb.engine.check.policy_limits import moved
 from rmqlb.engine.group import Group, gaps, known, resolve_all
-from rmqlb.engine.overview.group_line import group_line
-from rmqlb.engine.overview.groups import unread_of_groups
 from rmqlb.engine.plan.changes import Changes, change_members
-from rmqlb.engine.sweep.effects import takers_of
-from rmqlb.engine.sweep.group_cases import GroupCases
-from rmqlb.engine.sweep.losses import cluster_of, losses
-from rmqlb.engine.sweep.topic_cases import topic_cases
+from rmqlb.engine.show_groups import group_line, unread_of_groups
+from rmqlb.engine.sweep_failures.cases import by_thing, touching
+from rmqlb.engine.sweep_failures.failures import cluster_of
+from rmqlb.engine.sweep_failures.subjects import GroupSubject, TopicSubject
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.checking import FAILED, INCOMPLETE, Judgement
 from rmqlb.model.groups import GroupLine
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import GROUP, TOPIC, Policy
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.model.sweep import LossKind
+from rmqlb.model.sweep_failures import LossKind
 from rmqlb.model.system_names import is_system_topic
 from rmqlb.model.unknown import sum_if_known
 from rmqlb.pipeline.documents import in_batches, read_back
@@ -140,17 +137,17 @@ class _Of(Struct):
             if topic in own or is_system_topic(topic):
                 continue
             try:
-                cases = topic_cases(sighting)
+                cases = TopicSubject(sighting)
             except DataError:  # a static topic, or NameServers that disagree: its queues follow no single broker
                 continue
             now: dict[str, Any] = {"writable_brokers": len(cases.queues), "writable_queues": sum(cases.queues.values())}
             if not cases.queues:
                 yield Sends(**self._key, topic=topic, change="none", subject=None, **now, groups=0)
                 continue
-            taken = losses(cluster_of([], [sighting.route]), _OF_TOPICS, ())
-            for place, mask in cases.atoms.touching(takers_of(taken)):
-                if cases.outcome(cases.atoms.effect(mask)).writable_brokers == 0:
-                    loss = taken[place].loss
+            failures = cluster_of([], [sighting.route]).failures(_OF_TOPICS)
+            for number, mask in touching(cases, by_thing(failures)):
+                if cases.outcome(cases.effect(mask)).writable_brokers == 0:
+                    loss = failures[number].loss
                     row = {**self._key, **now, "change": loss.kind, "subject": loss.name}
                     yield Sends(topic=topic, groups=0, **row)
         yield from self._limits(TOPIC)
@@ -249,22 +246,22 @@ class _Of(Struct):
     def _what_if(self, facts: Group, strategy: str) -> Iterator[Row]:
         """Every single loss, as `sweep-failures --at-once 1`, and one more consumer, as `plan-rebalance --add 1`."""
         try:
-            cases = GroupCases(facts, orderly=is_orderly(facts.group))
+            cases = GroupSubject(facts, orderly=is_orderly(facts.group))
         except RmqlbError:
             return
-        cluster = cluster_of([cases.members.client_ids], cases.routes if cases.atoms.has_addresses else ())
-        taken = losses(cluster, _OF_GROUPS, ())
-        for place, mask in cases.atoms.touching(takers_of(taken)):
+        cluster = cluster_of([cases.client_ids], cases.routes if cases.has_brokers else ())
+        failures = cluster.failures(_OF_GROUPS)
+        for number, mask in touching(cases, by_thing(failures)):
             try:
-                outcome = cases.outcome(cases.atoms.effect(mask))
+                outcome = cases.outcome(cases.effect(mask))
             except RmqlbError:  # RocketMQ's clients throw
                 continue
-            loss, figures = taken[place].loss, {name: getattr(outcome, name) for name in outcome.__struct_fields__}
+            loss, figures = failures[number].loss, {name: getattr(outcome, name) for name in outcome.__struct_fields__}
             yield self._what_if_row(strategy, loss.kind, loss.name, figures)
         more = replace(cases.members, client_ids=change_members(cases.members.client_ids, Changes(add=(1,))))
         yield from self._one_more(facts, cases, more, strategy)
 
-    def _one_more(self, facts: Group, cases: GroupCases, more: Members, strategy: str) -> Iterator[Row]:
+    def _one_more(self, facts: Group, cases: GroupSubject, more: Members, strategy: str) -> Iterator[Row]:
         after = known(lambda: owners_at_rest(cases.routes, more))
         if after is None:
             return

@@ -18,8 +18,7 @@ from rmqlb.sources.source_text import is_login_without_scheme
 if TYPE_CHECKING:
     from rmqlb.sources.native.proxies import Proxies
     from rmqlb.sources.native.wire import WireSettings
-    from rmqlb.sources.pace import Deadline, Pace
-    from rmqlb.sources.silence import SilentServers
+    from rmqlb.sources.pace import Deadline, Pace, SilentServers
 
 _NAME_SERVER_PATH = "/rocketmq/nsaddr"
 _NAME_SERVER_PORT = 9876
@@ -63,8 +62,7 @@ class Access(Struct, frozen=True):
 
 def for_another_reading(access: Access) -> Access:
     """The access for a reading that begins now."""
-    from rmqlb.sources.pace import Deadline, Pace
-    from rmqlb.sources.silence import SilentServers
+    from rmqlb.sources.pace import Deadline, Pace, SilentServers
 
     pace = access.pace or Pace()
     return replace(access, pace=pace, reading=Reading(Deadline(pace, access.deadline_s), SilentServers()))
@@ -93,7 +91,7 @@ def open_source(text: str, access: Access) -> Source:
             hint="write https://USER@HOST for a Dashboard and give the password in RMQLB_PASSWORD or --password-file",
         )
     if scheme is None:
-        from rmqlb.sources.dump.source import DumpSource
+        from rmqlb.sources.dump import DumpSource
 
         return DumpSource(text, max_bytes=access.max_bytes)
     opener = OPENERS.get(scheme[1].lower())
@@ -183,7 +181,7 @@ def _address_server(url: str, access: Access) -> Source:
     Raises UsageError with an access key and plain HTTP: whoever answers for the address server would choose the hosts
     that get signed requests.
     """
-    from rmqlb.sources.dashboard.http import HttpClient, HttpSettings
+    from rmqlb.sources.dashboard import HttpClient, HttpSettings
 
     url, _ = _without_login(url)
     http = HttpClient(url, HttpSettings(access.timeout, access.retries, access.ca_file, _LONGEST_ADDRESS_LIST))
@@ -211,9 +209,7 @@ def _address_server(url: str, access: Access) -> Source:
 
 
 def _dashboard(text: str, access: Access) -> Source:
-    from rmqlb.sources.dashboard.http import HttpSettings
-    from rmqlb.sources.dashboard.login import Credentials
-    from rmqlb.sources.dashboard.source import DashboardReads
+    from rmqlb.sources.dashboard import Credentials, DashboardReads, HttpSettings
     from rmqlb.sources.live import LiveSource
 
     url, named = _without_login(text)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rmqlb.errors import EndpointError
+from rmqlb.remoting.codes import RequestCode
 
 GAP_S = 1.0  # from a consumer's answer to the next request to it
 
@@ -72,3 +73,91 @@ class Deadline:
     def _late(self, what: str) -> EndpointError:
         hint = "a longer --deadline leaves more time"
         return EndpointError(f"{what} within the {self._seconds:g} s of the deadline", hint=hint, code="deadline")
+
+
+_FIRST_S = 0.2
+_LONGEST_S = 5.0
+
+
+class PassingFault(Exception):
+    """A fault after which a read may be tried again."""
+
+    def __init__(self, error: EndpointError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def wait_before_retry(
+    attempt: int,  # how often the read was tried again already; each time doubles the longest wait, up to 5 s
+    sleep: Callable[[float], None],
+    jitter: Callable[[], float],  # a number in [0, 1)
+    *,
+    asked: float = 0.0,  # seconds that the far side asked for; heeded up to 5
+    left: float = math.inf,
+) -> bool:
+    """Wait for a while of chance length; False when there was no time for it, and nothing was waited for.
+
+    >>> wait_before_retry(1, print, lambda: 0.5)
+    0.2
+    True
+    >>> wait_before_retry(9, print, lambda: 0.5, asked=3.0)
+    3.0
+    True
+    >>> wait_before_retry(9, print, lambda: 0.5, left=2.5)
+    False
+    """
+    # The exponent stays small, so that no number of retries is too large for a float.
+    longest = min(_LONGEST_S, _FIRST_S * 2 ** min(attempt, 10))
+    wait = max(min(asked, _LONGEST_S), longest * jitter())
+    if wait >= left:
+        return False
+    sleep(wait)
+    return True
+
+
+# Servers that do not answer: remembered while a cluster is read, so that each costs one timeout and not one per read.
+#
+# Rule of this file: only a request that every server answers by itself, and at once, shows that a server is silent. A
+# broker passes the request for a consumer's running information on (`AdminBrokerProcessor.callConsumer`), works on the
+# progress of a large group for a while, and 4.9 never answers a request code that it does not know.
+
+_PROMPT = frozenset(
+    {
+        RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG,
+        RequestCode.GET_BROKER_CLUSTER_INFO,
+        RequestCode.GET_CONSUMER_CONNECTION_LIST,
+        RequestCode.GET_MAX_OFFSET,
+        RequestCode.GET_MIN_OFFSET,
+        RequestCode.GET_ROUTEINFO_BY_TOPIC,
+        RequestCode.QUERY_CONSUMER_OFFSET,
+    }
+)
+
+
+class SilentServers:
+    """Address → why the server there counts as silent; may be used by several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._errors: dict[str, EndpointError] = {}
+
+    def note(self, address: str, code: int, error: EndpointError) -> None:
+        """Remember the server if a request with this code, which failed, shows that it is silent."""
+        if error.code == "unreachable" or (error.code == "no-answer" and code in _PROMPT):
+            with self._lock:
+                self._errors[address] = error
+
+    def must_answer(self, address: str) -> None:
+        """Refuse to ask a silent server again (raises EndpointError with the reason of its first silence)."""
+        error = self._errors.get(address)
+        if error is not None:
+            raise EndpointError(error.message, hint=error.hint, code=error.code)
+
+    def __contains__(self, address: str) -> bool:
+        return address in self._errors
+
+    def forget(self, addresses: Sequence[str]) -> None:
+        """Let these servers be asked again."""
+        with self._lock:
+            for address in addresses:
+                self._errors.pop(address, None)

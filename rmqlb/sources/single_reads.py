@@ -9,8 +9,7 @@ from rmqlb.model.group import ProxyView, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import RouteSighting, Unread
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.offsets import OffsetReads
-from rmqlb.sources.pop import PopReads
+from rmqlb.sources.questions import OffsetReads, PopReads
 
 
 class AdminReads(Protocol):

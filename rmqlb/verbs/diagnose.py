@@ -7,9 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rmqlb.engine.diagnose.diagnose import diagnose as diagnose_group
+from rmqlb.engine.diagnose.diagnose import (
+    diagnosis_of_groups,
+    evidence_of,
+    must_be_earlier,
+    wants_another,
+    with_stacks,
+    worth_stacks,
+)
 from rmqlb.engine.diagnose.evidence import GroupEvidence
-from rmqlb.engine.diagnose.group_looks import evidence_of, must_be_earlier, of_several, with_stacks
-from rmqlb.engine.diagnose.looks import wants_another, worth_stacks
 from rmqlb.engine.group import all_groups as all_groups_in
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, EndpointError, UsageError
@@ -104,7 +110,7 @@ def diagnose(
         diagnoses.append(diagnose_group(evidence(name, its)))
     meta = Meta(last, (*findings, *source_findings(last)))
     several = len(names) != 1 or is_pattern(names[0])
-    return with_meta(of_several(diagnoses), meta) if several else with_meta(diagnoses[0], meta)
+    return with_meta(diagnosis_of_groups(diagnoses), meta) if several else with_meta(diagnoses[0], meta)
 
 
 def _interval(names: Sequence[str], interval: str, *, all_groups: bool) -> float:

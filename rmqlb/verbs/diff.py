@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.engine.diff.compare import compare_snapshots
-from rmqlb.engine.diff.findings import diff_findings
-from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES, try_on_diff
+from rmqlb.engine.diff.compare import compare_snapshots, diff_findings, side_of
+from rmqlb.engine.diff.predicted import predicted_group, prediction_summary
+from rmqlb.engine.fail_on_figures.conditions import declared
+from rmqlb.engine.record.compare import Expected
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DocumentError
-from rmqlb.model.diff import SnapshotDiff
+from rmqlb.model.diff import DiffSummary, PredictionDiff, PredictionSummary, SnapshotDiff
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
@@ -19,6 +20,9 @@ from rmqlb.verbs.globs import in_vain_of
 from rmqlb.verbs.parse import conditions, names_of
 from rmqlb.verbs.source import AnySource, Reader, reader
 from rmqlb.verbs.strategies import reported_strategies
+
+FIGURES = declared(DiffSummary)
+PREDICTION_FIGURES = declared(PredictionSummary)
 
 
 def diff(
@@ -47,7 +51,7 @@ def diff(
         DataError: a group is in neither snapshot.
         EndpointError: a source cannot be read.
     """
-    asked = conditions(fail_on, DIFF_FIGURES)
+    asked = conditions(fail_on, FIGURES)
     wanted = Everything(groups=names_of(groups), system=system)
     strategies = reported_strategies(strategy_options)
     first, then = (_fetch(reader(each), Wanted(everything=wanted)) for each in (before, after))
@@ -56,9 +60,48 @@ def diff(
     in_vain = in_vain_of("group", wanted.groups, names, taken, f"{first.endpoint} and {then.endpoint}")
     settings = strategies.settings_for([*first.routes, *then.routes])
     found = compare_snapshots(first, then, wanted, settings=settings, progress=progress)
-    tried = tuple(try_on_diff(condition, found.summary) for condition in asked)
+    tried = tuple(condition.judge(found.summary) for condition in asked)
     findings = (*diff_findings(found), *in_vain, *source_findings(first), *source_findings(then))
     return with_meta(replace(found, conditions=tried), Meta(then, tuple(dict.fromkeys(findings))))
+
+
+def diff_prediction(
+    prediction: Mapping[str, Expected],
+    file: str,
+    after: AnySource,
+    groups: str | Sequence[str] = (),
+    *,
+    fail_on: str | Sequence[str] = (),
+    progress: Progress = no_progress,
+) -> PredictionDiff:
+    """Compare a stored plan or simulation with a snapshot: did it go as planned?
+
+    Args:
+        prediction: group → its predicted owners.
+        file: the file with the prediction.
+        after: the snapshot, perhaps the running cluster.
+        groups: names or patterns; () is every group of the prediction.
+        fail_on: conditions such as `differences>0`, which the result's `conditions` answer.
+        progress: receives the number of compared groups.
+
+    Raises:
+        UsageError: an argument makes no sense.
+        DataError: the snapshot does not have a group of the prediction.
+        EndpointError: the source cannot be read.
+    """
+    asked = conditions(fail_on, PREDICTION_FIGURES)
+    wanted = Everything(groups=names_of(groups))
+    names = sorted(name for name in prediction if not groups or wanted.takes_group(name))
+    in_vain = in_vain_of("group", wanted.groups, set(prediction), set(names), file)
+    then = _fetch(reader(after), Wanted(everything=Everything(groups=tuple(names), system=True)))
+    found = []
+    for done, name in enumerate(names):
+        progress("groups", done, len(names))
+        found.append(predicted_group(prediction[name], name, then))
+    summary = prediction_summary(found)
+    tried = tuple(condition.judge(summary) for condition in asked)
+    result = PredictionDiff(file, side_of(then), summary, tuple(found), tried)
+    return with_meta(result, Meta(then, tuple(dict.fromkeys((*in_vain, *source_findings(then))))))
 
 
 def _fetch(source: Reader, wanted: Wanted) -> ClusterSnapshot:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.starts import start_questions, with_starts
-from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES, try_on_plan
 from rmqlb.engine.group import Group
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.group_plan import plan_group
+from rmqlb.engine.plan.rebalance import PLAN_FIGURES, try_on_plan
+from rmqlb.engine.rebalance.start_offsets import start_questions, with_starts
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.plan import PlanOfGroups, RebalancePlan, plans_of_groups
@@ -125,7 +125,6 @@ def plan_rebalance(
 
 
 def _with_starts(plan: RebalancePlan, group: Group, source: Reader) -> tuple[RebalancePlan, tuple[Finding, ...]]:
-    """The plan with the start offsets of its new owners, and why some are missing."""
     seen, routes = group.seen, group.pulled_routes
     questions = () if seen is None else start_questions(plan, seen, group.consume_from, routes)
     answers, missing = ask_starts(source, seen, questions)

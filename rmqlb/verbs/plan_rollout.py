@@ -8,24 +8,23 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from rmqlb.decoding import from_attributes
-from rmqlb.engine.consume.events import renamed_apart
 from rmqlb.engine.fail_on_figures.of_simulation import ROLLOUT_FIGURES, try_on_rollout
-from rmqlb.engine.rollout.plan import plan_rollout as plan_of_group
-from rmqlb.engine.rollout.rollout_model import RolloutRequest
+from rmqlb.engine.plan_rollout.plan import plan_rollout as plan_of_group
+from rmqlb.engine.plan_rollout.stages import RolloutRequest
+from rmqlb.engine.rebalance.events import renamed_apart
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.plan_rollout import Rollout
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
-from rmqlb.model.rollout import PlannedRollout, Rollout
 from rmqlb.model.snapshot import suggestion
 from rmqlb.verbs.amounts import count, duration_us
-from rmqlb.verbs.group_simulation.inputs import Gathered, SimulationArguments, gather
-from rmqlb.verbs.group_simulation.parse_events import NUMBER_AT_ONCE
 from rmqlb.verbs.parse import conditions, names_of, texts_of
+from rmqlb.verbs.rebalance_events import NUMBER_AT_ONCE
 from rmqlb.verbs.selection import select
+from rmqlb.verbs.simulated_group import SimulatedGroup, SimulationArguments, simulated_group
 from rmqlb.verbs.source import AnySource, Earlier, earlier, reader
 from rmqlb.verbs.strategies import Strategies
 
@@ -132,20 +131,25 @@ def plan_rollout(
     )
     chosen, opened = select(group, topics, consumers, sdk, include_retry=include_retry), reader(source)
     snapshot = opened.fetch(chosen.wanted(opened))
-    found = gather(asked, chosen, group, snapshot, opened, broadcasting_too=False)
-    plan, of_ids = _planned(found, request, names_of(restart), ids, number, progress)
+    found = simulated_group(asked, chosen, group, snapshot, opened, broadcasting_too=False)
+    plan, of_plan = _planned(found, request, names_of(restart), ids, number, progress)
     tried = tuple(try_on_rollout(condition, plan) for condition in conditions_asked)
-    findings = tuple(dict.fromkeys((*found.findings, *of_ids, *plan.findings)))
-    return with_meta(replace(from_attributes(plan, Rollout), conditions=tried), Meta(snapshot, findings))
+    findings = tuple(dict.fromkeys((*found.findings, *of_plan)))
+    return with_meta(replace(plan, conditions=tried), Meta(snapshot, findings))
 
 
 def _planned(
-    found: Gathered, request: RolloutRequest, names: Sequence[str], ids: str | None, trials: int, progress: Progress
-) -> tuple[PlannedRollout, tuple[Finding, ...]]:
-    group = found.on_topics
+    found: SimulatedGroup,
+    request: RolloutRequest,
+    names: Sequence[str],
+    ids: str | None,
+    trials: int,
+    progress: Progress,
+) -> tuple[Rollout, tuple[Finding, ...]]:
+    group = found.group
     restart = restarted(names, group.client_ids)
     becomes, of_ids = ids_afterwards(restart or group.client_ids, group.client_ids, ids)
-    plan = plan_of_group(
+    plan, of_plan = plan_of_group(
         group.name,
         found.members,
         group.pulled_routes,
@@ -155,7 +159,7 @@ def _planned(
         states=group.states,
         progress=lambda done, total: progress("trials", done, total),
     )
-    return plan, of_ids
+    return plan, (*of_ids, *of_plan)
 
 
 def pauses_in(text: str) -> tuple[int, ...]:

@@ -25,21 +25,14 @@ SettingsOf = Callable[[Sequence[str], str | None], Settings]
 
 
 class Selection(Struct, frozen=True):
-    """The groups that are asked for, and what a caller says of them.
+    """The groups that are asked for, and what a caller says of them."""
 
-    Attributes:
-        names: of groups, or patterns of names; () is the only one there is.
-        topics: only these; () takes those that each group subscribes to.
-        consumers: client IDs, or a number of invented ones; None takes those of the source.
-        retry: each group's retry topic too.
-        sdk: client libraries, as `go` for all consumers or `ID=go` for one.
-    """
-
-    names: tuple[str, ...] = ()
-    topics: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # of groups, or patterns of names; () is the only one there is
+    topics: tuple[str, ...] = ()  # only these; () takes those that each group subscribes to
+    # client IDs, or a number of invented ones; None takes those of the source
     consumers: tuple[str, ...] | int | None = None
-    retry: bool = False
-    sdk: tuple[str, ...] = ()
+    retry: bool = False  # each group's retry topic too
+    sdk: tuple[str, ...] = ()  # client libraries, as `go` for all consumers or `ID=go` for one
 
     def __post_init__(self) -> None:
         """Refuse what cannot be meant, before anything is read (raises UsageError)."""

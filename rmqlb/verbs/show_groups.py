@@ -6,11 +6,16 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES, try_on_groups
 from rmqlb.engine.group import all_groups, only_group, resolve_all
 from rmqlb.engine.group_findings import group_source_findings
-from rmqlb.engine.overview.consumers import consumers_of
-from rmqlb.engine.overview.groups import overview, unread_of_groups, unread_of_no_group
+from rmqlb.engine.show_groups import (
+    GROUPS_FIGURES,
+    consumers_of,
+    overview,
+    try_on_groups,
+    unread_of_groups,
+    unread_of_no_group,
+)
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.model.groups import Consumers, Overview
 from rmqlb.model.progress import Progress, no_progress

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-from rmqlb.engine.assignment.asked_brokers import assignment_findings, assignment_questions, compare_assignments
-from rmqlb.engine.assignment.group_owners import owners_of_group
+from rmqlb.engine.assignment.brokers import assignment_findings, assignment_questions, compare_assignments
+from rmqlb.engine.assignment.owners import owners_of_group
 from rmqlb.engine.group import Group
 from rmqlb.model.finding import Finding
 from rmqlb.model.owners import BrokerAssignments, OwnersOfGroups, OwnersReport, owners_of_groups
@@ -77,7 +77,6 @@ def show_owners(
 
 
 def _by_brokers(group: Group, source: Reader) -> tuple[tuple[BrokerAssignments, ...], tuple[Finding, ...]]:
-    """What brokers answer consumers that let them assign their queues, where they can be asked."""
     if group.seen is None or group.broadcasting or group.by_proxy or not group.asks_brokers:
         return (), ()
     routes = (*group.pulled_routes, *group.popped_routes)

@@ -4,50 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, try_on_group, try_on_group_trials
-from rmqlb.engine.send.horizon import ASSUMED_RATE
+from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
 from rmqlb.engine.send.latency import constant
 from rmqlb.engine.send.producers import Producers, failures_of, producers_of
+from rmqlb.engine.send.simulate import ASSUMED_RATE
 from rmqlb.errors import UsageError
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.finding import INFO, Finding
-from rmqlb.model.group_report import GroupReport, GroupTrials
-from rmqlb.model.group_result import GroupResult, SimulationOfGroups, group_result, simulation_of_groups
 from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import NEWEST, SendScenario
+from rmqlb.model.simulate_rebalance import RebalanceResult, RebalanceResults, SimulationsSummary
+from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
 from rmqlb.model.snapshot import Everything
 from rmqlb.model.system_names import is_system_topic
+from rmqlb.model.unknown import sum_if_known
 from rmqlb.verbs.amounts import count
-from rmqlb.verbs.group_simulation import parse
-from rmqlb.verbs.group_simulation.expand_events import events_of_brokers
-from rmqlb.verbs.group_simulation.inputs import SimulationArguments, gather
 from rmqlb.verbs.parse import conditions, texts_of
+from rmqlb.verbs.rebalance_events import events_of_brokers
 from rmqlb.verbs.selection import select
+from rmqlb.verbs.simulated_group import SimulationArguments, simulated_group
+from rmqlb.verbs.simulated_group import rates as typed_rates
 from rmqlb.verbs.source import AnySource, Earlier, earlier, reader
 from rmqlb.verbs.strategies import Strategies
 
-
-class SimulatedGroup(Struct, frozen=True):
-    """The simulation of one group."""
-
-    report: GroupReport
-    trials: GroupTrials | None
-    conditions: tuple[TriedCondition, ...]
-
-
-class Simulated(Struct, frozen=True):
-    """What a result is made from: the simulations of its groups, and of producers of their topics."""
-
-    groups: tuple[SimulatedGroup, ...]
-    producers: tuple[SendReport, ...]
+_SUMMED = ("queues_with_gap", "queues_with_overlap", "queues_with_outage", "queues_unread_at_end")
+_LONGEST = ("longest_gap_ms", "longest_overlap_ms", "longest_outage_ms", "unread_ms")
+_SENT = ("messages", "lost", "retried")
 
 
 def simulate_rebalance(
@@ -79,7 +66,7 @@ def simulate_rebalance(
     explain: bool = False,
     fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
-) -> GroupResult | SimulationOfGroups:
+) -> RebalanceResult | RebalanceResults:
     """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
 
     Args:
@@ -88,7 +75,7 @@ def simulate_rebalance(
         events: what happens when, as `crash ID@30s`; the help of `rmqlb simulate-rebalance` lists all kinds.
         topics: only these; () takes those that the group subscribes to.
         consumers: client IDs, or a number of invented ones, in the place of those of the source.
-        include_retry: the group's retry topic too.
+        include_retry: include the group's retry topic.
         sdk: the client library of all consumers, or client ID → library.
         strategy: what consumers run; None takes what they report or show, otherwise AVG.
         strategy_options: settings of strategies, as `virtual-nodes=20`.
@@ -106,13 +93,13 @@ def simulate_rebalance(
         rates_since: an earlier snapshot: each queue's rate is what came since.
         trials: also simulate that often with other phases of the clocks, from 2 on.
         trial: which of these trials to look at, from 0.
-        seed: of everything random.
+        seed: the random seed.
         explain: list what each consumer does when, and why.
         fail_on: conditions such as `longest-gap-ms>5000`, which the result's `conditions` answer.
-        progress: told what is being done.
+        progress: called with what is being done.
 
     Returns:
-        The group over time; of several groups, or a pattern, a SimulationOfGroups.
+        The group over time; of several groups, or a pattern, a RebalanceResults.
 
     Raises:
         UsageError: an argument cannot be meant.
@@ -123,12 +110,10 @@ def simulate_rebalance(
     shown = count(str(trial), "--trial", most=MOST_GROUP_TRIALS, least=0)
     if number is not None and shown >= number:
         raise UsageError(f"--trial {trial}: there are the trials 0 to {number - 1}")
-    conditions_asked = conditions(fail_on, GROUP_FIGURES)
-    chosen, strategies = (
-        select(group, topics, consumers, sdk, include_retry=include_retry),
-        Strategies(strategy_options),
-    )
-    asked = SimulationArguments(
+    wanted_conditions = conditions(fail_on, GROUP_FIGURES)
+    chosen = select(group, topics, consumers, sdk, include_retry=include_retry)
+    strategies = Strategies(strategy_options)
+    arguments = SimulationArguments(
         strategies=strategies,
         strategy=strategies.optional(strategy),
         client=client,
@@ -147,7 +132,7 @@ def simulate_rebalance(
         broadcasting=broadcasting,
     )
     opened = reader(source)
-    if not asked.events and not all_new and duration is None:
+    if not arguments.events and not all_new and duration is None:
         hint = "say what does: --event 'join 1@30s', or --all-new for its start"
         raise UsageError("nothing happens to the group", hint=hint)
     whole = "*" in chosen.names and not chosen.topics
@@ -156,58 +141,73 @@ def simulate_rebalance(
     routes = [sighting.route for sighting in snapshot.routes.values()]
     used: dict[str, TopicRouteData] = _users(routes if whole else ())
 
-    def simulated(name: str | None) -> tuple[SimulatedGroup, tuple[Finding, ...]]:
-        found = gather(asked, chosen, name, snapshot, opened, elsewhere=routes if chosen.several else ())
-        on_topics = found.on_topics
-        progress(on_topics.title, 0, 0)
-        its, states = (on_topics.name, found.members, on_topics.pulled_routes, found.scenario), on_topics.states
-        report = replace(simulate_group(*its, states=states, trial=shown, explain=explain), sdks=found.sdks)
-        used.update(_users(on_topics.pulled_routes))
-        findings = (*found.findings, *report.findings)
+    def simulated(name: str | None) -> tuple[RebalanceResult, tuple[Finding, ...]]:
+        elsewhere = routes if chosen.several else ()
+        found = simulated_group(arguments, chosen, name, snapshot, opened, elsewhere=elsewhere)
+        its = found.group
+        progress(its.title, 0, 0)
+        used.update(_users(its.pulled_routes))
+        setting = (its.name, found.members, its.pulled_routes, found.scenario)
+        result = replace(simulate_group(*setting, states=its.states, trial=shown, explain=explain), sdks=found.sdks)
         if number is None:
-            tried = tuple(try_on_group(each, report) for each in conditions_asked)
-            return SimulatedGroup(report, None, tried), findings
-        from rmqlb.engine.consume.trials import simulate_group_trials
-
-        spread = simulate_group_trials(
-            *its, number, states=states, progress=lambda done: progress("trials", done, number)
+            tried = tuple(try_on_group(each, result.figures) for each in wanted_conditions)
+            return replace(result, conditions=tried), found.findings
+        spreads = simulate_group_trials(
+            *setting, number, states=its.states, progress=lambda done: progress("trials", done, number)
         )
-        tried = tuple(try_on_group_trials(each, spread) for each in conditions_asked)
-        return SimulatedGroup(report, spread, tried), findings
+        tried = tuple(try_on_group_trials(each, spreads) for each in wanted_conditions)
+        return replace(result, trials=spreads, conditions=tried), found.findings
 
     groups, findings = chosen.ask(snapshot, simulated)
-    results = [group_result(each.report, each.trials, each.conditions, explain=explain) for each in groups]
     if not chosen.several:
-        return with_meta(results[0], Meta(snapshot, findings, Simulated(tuple(groups), ())))
+        return with_meta(groups[0], Meta(snapshot, findings))
     progress("producers", 0, 0)
-    producers = _producers(asked, list(used.values()), routes)
-    whole_result = simulation_of_groups(results, [each.report for each in groups], producers.reports)
-    made_from = Simulated(tuple(groups), producers.reports)
-    return with_meta(whole_result, Meta(snapshot, (*findings, *producers.findings), made_from))
+    producers = _producers(arguments, list(used.values()), routes)
+    sent = tuple(printed_part(each, SendResult) for each in producers.reports)
+    results = RebalanceResults(tuple(groups), sent, summary_of(groups, producers.reports))
+    return with_meta(results, Meta(snapshot, (*findings, *producers.findings)))
+
+
+def summary_of(groups: Sequence[RebalanceResult], producers: Sequence[SendReport]) -> SimulationsSummary:
+    """All groups together, and the producers of their topics."""
+    figures = [each.figures for each in groups]
+    converged = [each.convergence_ms for each in figures]
+    sends = [report.totals for report in producers]
+    return SimulationsSummary(
+        groups=len(groups),
+        groups_affected=sum(each.gravity != "inOrder" for each in groups),
+        queues=sum(len(each.queues) for each in groups),
+        queues_misassigned_throughout=sum(each.misassigned_throughout for each in groups),
+        redelivered=sum_if_known(each.redelivered for each in figures),
+        convergence_ms=None if None in converged else max(each or 0 for each in converged),
+        topics=len(sends),
+        longest_send_ms=max((each.longest_send_ms or 0 for each in sends), default=None),
+        **{name: sum(getattr(each, name) for each in figures) for name in _SUMMED},
+        **{name: max(getattr(each, name) for each in figures) for name in _LONGEST},
+        **{name: sum(getattr(each, name) for each in sends) for name in _SENT},
+    )
 
 
 def _users(routes: Iterable[TopicRouteData]) -> dict[str, TopicRouteData]:
-    """Topic → its route, of those that are not RocketMQ's own."""
+    """Topic → its route, without RocketMQ's own topics."""
     return {route.topic: route for route in routes if not is_system_topic(route.topic)}
 
 
 def _producers(
-    asked: SimulationArguments,
-    routes: Sequence[TopicRouteData],
-    elsewhere: Sequence[TopicRouteData],
+    arguments: SimulationArguments, routes: Sequence[TopicRouteData], elsewhere: Sequence[TopicRouteData]
 ) -> Producers:
     """Producers of these topics, while brokers fail as the events say."""
-    failures = failures_of(events_of_brokers(asked.events, routes, elsewhere))
+    failures = failures_of(events_of_brokers(arguments.events, routes, elsewhere))
     sends = SendScenario(
-        client_version=asked.client or NEWEST,
-        latency=constant(asked.scenario().latency_us, asked.latency),
-        seed=asked.seed,
+        client_version=arguments.client or NEWEST,
+        latency=constant(arguments.scenario().latency_us, arguments.latency),
+        seed=arguments.seed,
     )
-    rates = parse.rates(asked.rates, [route.topic for route in elsewhere])
-    found = producers_of(routes, failures, sends, rates)
+    inflow = typed_rates(arguments.rates, [route.topic for route in elsewhere])
+    found = producers_of(routes, failures, sends, inflow)
     if not found.reports:
         return found
-    is_assumed = any(report.topic not in rates for report in found.reports)
+    is_assumed = any(report.topic not in inflow for report in found.reports)
     rate = f", at {ASSUMED_RATE} messages per second where no --rate is given" if is_assumed else ""
     text = f"producers are SYNC with the defaults of client {sends.client_version}{rate}; simulate-send has others"
     return Producers(found.reports, (*found.findings, Finding("assumed-producers", text, severity=INFO)))

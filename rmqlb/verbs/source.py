@@ -78,7 +78,7 @@ class _DocumentReader(NothingToAsk):
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
         """The wanted parts of the document (raises DataError)."""
-        from rmqlb.sources.dump.read_document import read_document
+        from rmqlb.sources.dump import read_document
 
         return read_document(self._body, "the document", wanted, topic=wanted.only_topic, group=wanted.group).snapshot
 

@@ -68,7 +68,7 @@ class Strategies:
         """The settings; `topics` are those that a CONFIG entry without a topic stands for."""
         given, config = self.given, None
         for path in given.get("queues", ()):
-            from rmqlb.sources.user_files.config_lists import read_config_lists
+            from rmqlb.sources.user_files.config_file import read_config_lists
 
             config = read_config_lists(path, topics, f"{OPTION} queues={path}")
         ring = virtual_nodes(given)

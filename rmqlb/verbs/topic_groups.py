@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.starts import new_queues, start_questions
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.rebalance.start_offsets import new_queues, start_questions
 from rmqlb.engine.topic_change.effects import PlannedGroup
 from rmqlb.engine.topic_change.rates import consumed_per_ms
 from rmqlb.engine.topic_change.target import Routes

@@ -1,8 +1,9 @@
 """Shapes as JSON Schema, draft 2020-12.
 
 Rules of this file:
-- msgspec says what the types say; descriptions come from the docstrings: what stands before `Attributes:` is the
-  object's, what stands there is the keys'; of keys inherited, the base says it.
+- msgspec gives the types. A docstring describes the object before `Attributes:`, and each entry after that a key, in
+  the base class if it is inherited. An annotation may describe its key, as a text or as a figure, and the glossary
+  describes keys that mean the same everywhere.
 - Every key of what rmqlb only writes is required: what is unknown is null. A snapshot, which it reads too, may leave
   out what has a default.
 - Keys are in the order of the shape, so that equal shapes give equal bytes.
@@ -15,12 +16,14 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Struct
 
+from rmqlb.model.figures import annotated_figures
 from rmqlb.model.format_version import FORMAT_VERSION
+from rmqlb.model.glossary import GLOSSARY
 from rmqlb.views.envelope import Envelope
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -101,16 +104,27 @@ def _classes(info: Any) -> Iterator[type[Struct]]:
 
 def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
     summary, _ = _docstring(shape)
-    meanings = {name: text for base in reversed(shape.__mro__) for name, text in _docstring(base)[1].items()}
+    meanings = {**GLOSSARY, **dict(_annotated(shape))}
+    meanings |= {name: text for base in reversed(shape.__mro__) for name, text in _docstring(base)[1].items()}
+    meanings |= {name: figure.description for name, figure in annotated_figures(shape).items()}
     encoded = dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
     properties = schema["properties"]
-    keys = {key: {**properties[key], "description": meanings.get(name, "")} for name, key in encoded.items()}
+    keys = {key: {**properties[key], "description": _sentence(meanings.get(name, ""))} for name, key in encoded.items()}
     for key in keys if not is_read else ():
         keys[key].pop("default", None)
     must = schema.get("required", ()) if is_read or shape.__struct_config__.omit_defaults else keys
     required = [key for key in keys if key in must]
     open_to_more = {name: rule for name, rule in schema.items() if name != "additionalProperties" or is_read}
     return {**open_to_more, "description": summary, "properties": keys, "required": required}
+
+
+def _annotated(shape: type[Struct]) -> Iterator[tuple[str, str]]:
+    for name, hint in get_type_hints(shape, include_extras=True).items():
+        yield from ((name, text) for text in getattr(hint, "__metadata__", ()) if isinstance(text, str))
+
+
+def _sentence(text: str) -> str:
+    return text if not text or text.endswith(".") else f"{text}."
 
 
 def _docstring(shape: type) -> tuple[str, Mapping[str, str]]:

@@ -76,7 +76,6 @@ def _each(parts: Sequence[tuple[str, Report]], shown: Mapping[str, str]) -> Iter
 
 
 def _tables(report: Report) -> tuple[Section, ...]:
-    """A table of each name, that for scripts where there are two."""
     tables = report.sections if report.tables is None else report.tables
     names = {section.name for section in tables if section.audience != "screen"}
     return tuple(each for each in (*tables, *report.sections) if each.audience != "screen" or each.name not in names)

@@ -1,13 +1,16 @@
-"""Tables whose rows are lists of queues, on a screen: how many of them it has room for."""
+"""Parts of the tables and sentences about queues that show-owners and plan-rebalance share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from textwrap import wrap
 
 from rmqlb.model.finding import ERROR, Severity
-from rmqlb.views.report import Cell, Column, attribute_of
+from rmqlb.model.owners import PopTopic
+from rmqlb.model.plan import PopTopicPlan
+from rmqlb.model.words import counted, named
+from rmqlb.views.report import BETWEEN, Cell, Column, attribute_of
 
 _SCREEN = 100
 _LEAST = 18
@@ -17,7 +20,7 @@ _COLUMN = 13
 
 
 def lag_column(title: str, key: str, items: Sequence[object], fold: int) -> Column:
-    """Messages not yet read, with their thousands apart; seen where there are any."""
+    """Unread messages with a thousands separator; hidden where every item has none."""
     field = attribute_of(key)
 
     def text(item: object) -> Cell:
@@ -27,13 +30,28 @@ def lag_column(title: str, key: str, items: Sequence[object], fold: int) -> Colu
     return Column(title, key, "number", shown=any(getattr(item, field) for item in items), fold=fold, of=text)
 
 
+def figure_column(title: str, key: str, items: Sequence[object], *, fold: int = 0, within: str = "") -> Column:
+    """A figure that people see where it is known and not 0 for some item.
+
+    Args:
+        within: the attribute that has the figure; empty is the item itself.
+    """
+    field = attribute_of(key)
+
+    def value(item: object) -> Cell:
+        found: Cell = getattr(getattr(item, within) if within else item, field)
+        return found
+
+    return Column(title, key, "number", shown=any(map(value, items)), fold=fold, of=value)
+
+
 def severity_of(owners: Sequence[str], *, broadcasting: bool) -> Severity | None:
-    """How grave the owners of a queue are: an error where there is none, or several of which one has to be."""
+    """An error for a queue without an owner, or with several where it must have one."""
     return ERROR if not owners or (len(owners) > 1 and not broadcasting) else None
 
 
 def place_of(owners: Iterable[str], places: Mapping[str, int]) -> tuple[int, ...]:
-    """Where a queue with these owners stands among others, in the order of consumers; what is none stands last."""
+    """A sort key: queues in the order of their consumers, with unknown owners last."""
     return tuple(places.get(owner, len(places)) for owner in owners)
 
 
@@ -51,7 +69,7 @@ def fitting(
 
     Args:
         beside: columns of owners.
-        more: what further columns take.
+        more: the width of further columns.
 
     >>> fitting(["a", "b" * 140, "c", "d"], [0, 5, 1, 0], 3, beside=[["xyz"] * 4])
     (1, 2)
@@ -63,3 +81,23 @@ def fitting(
     ends = list(accumulate(max(len(wrap(lists[at], room)), 1) for at in ordered))
     fit = max(sum(end <= lines for end in ends), 1)
     return None if not ends or ends[-1] <= lines + 1 else tuple(sorted(ordered[:fit]))
+
+
+def pop_title(topics: Iterable[PopTopic | PopTopicPlan]) -> str:
+    """The title of the table of topics without owners."""
+    how = "through a Proxy" if any(topic.by_proxy for topic in topics) else "by POP"
+    return f"{how} (queue -1 is any queue of the broker)"
+
+
+def pop_facts(topics: Iterable[PopTopic | PopTopicPlan], *more: str) -> Iterator[str]:
+    """How brokers assign the topics: one line for all topics with the same settings."""
+    same: dict[tuple[str | None, str | None, tuple[int, ...]], list[str]] = {}
+    for topic in topics:
+        after = topic.strategy_after if isinstance(topic, PopTopicPlan) else topic.strategy
+        same.setdefault((topic.strategy, after, topic.pop_share_queue_nums), []).append(topic.topic)
+    for (before, after, shares), names in same.items():
+        parts = [f"{counted(len(names), 'topic')} {'through a Proxy' if before is None else 'by POP'} {named(names)}"]
+        if before is not None:
+            strategy = before if before == after else f"{before} → {after}"
+            parts += [f"popShareQueueNum {' or '.join(map(str, shares))}", f"strategy {strategy}"]
+        yield f"  {BETWEEN.join((*parts, *more))}"

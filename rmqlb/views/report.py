@@ -1,16 +1,7 @@
-"""What a result has to show, before any format: its data for machines, its sections for people.
+"""A result before any format: its data for machines, its sentences and tables for people.
 
-A result is said once, by the Struct that the command makes; it is the JSON's shape, its data and its JSON Schema:
-
-- The Struct is `frozen=True, rename="camel"`; `field(name=…)` where the JSON has another name. What the JSON has is a
-  field, in the JSON's unit (`atMs: float`, by `milliseconds`); what is worked out from fields and only people see is a
-  property. What is unknown is None, not left out. A Struct that adds fields to another one inherits them.
-- The docstring is the schema's description; each entry of `Attributes:` is that of a key, a base's of keys inherited.
-- `Report.data` is the Struct itself: msgspec encodes it. A view makes of it the facts and sections for people.
-- `cli/results.py` names the Struct of each result; `views/json_schema.py` makes the schema of it.
-
-It stands beside what computes it, in `model`; one that a view alone makes stands in that view (`route_view.py` is a
-small example).
+`Report.data` is the Struct that the verb returns, and msgspec encodes it. `cli/results.py` names the Struct of each
+result, and `views/json_schema.py` makes its schema.
 """
 
 from __future__ import annotations
@@ -72,6 +63,15 @@ QUEUE_COLUMNS = (
     Column("queue", "queueId", "number"),
 )
 """What names a queue, the same in every section."""
+
+
+def numbers(keys: str) -> tuple[Column, ...]:
+    """Columns of numbers, titled by their keys.
+
+    >>> [column.title for column in numbers("queues duplicateOwners")]
+    ['queues', 'duplicate owners']
+    """
+    return tuple(Column(attribute_of(key).replace("_", " "), key, "number") for key in keys.split())
 
 
 def rows_of(columns: Iterable[Column], items: Iterable[object]) -> tuple[tuple[Cell, ...], ...]:

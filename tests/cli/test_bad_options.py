@@ -1,4 +1,4 @@
-"""The bad-input table of every command, made from the command tree: each option that takes a value is given nonsense.
+"""Each option that takes a value is given nonsense, made from the command tree, or two values.
 
 An error is one line that names the option or what was typed, perhaps a hint, and the documented code; nothing on stdout.
 A command or an option that is new is in the table by itself; a metavar that is new makes it red until it is known here.
@@ -13,13 +13,16 @@ from pathlib import Path
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.errors import UsageError
+from rmqlb.pipeline.spark import parse_conf
+from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.views.explanations import explanations
 from tests.support.mismatches import every_case
 from tests.test_golden import BASIC, CONTEXTS
 from tools.manual.tree import CommandPage, OptionPage, command_tree
 from tools.manual.values import value_of
 
-from .run import ROOT, error_of, instead, run
+from .run import EXAMPLE, ROOT, error_of, instead, run
 
 SINGLE = [command for command in command_tree().all() if not command.commands]
 NOWHERE = "/dev/null/nothing"
@@ -123,13 +126,13 @@ CASES = [
     for option in (*command.options, *command.arguments)
     if option.metavar is not None and not takes_any_text(option) and not ELSEWHERE.keys() & spelled(command, option)
 ]
-READING = [
-    command
-    for command in SINGLE
-    if any("--source" in option.names for option in command.options)
-    and command.path[0] not in ("config", "context", "record")
+ONCE = [
+    *{
+        (option.names or (command.typed,), option.metavar): (command, option) for command, option in reversed(CASES)
+    }.values()
 ]
-"""The commands that read the file that they are given as a source."""
+"""Each option with the first command that has it."""
+each_option = every_case(("command", "option"), ONCE, ids=lambda page: getattr(page, "typed", None) or str(page.names))
 
 
 def names_of(command: CommandPage) -> set[str]:
@@ -162,7 +165,7 @@ def must_be_told(stderr: str, code: int | None, *names: str) -> None:
     assert any(name.lower() in error.message.lower() for name in names), error.message
 
 
-@every_case(("command", "option"), CASES, ids=lambda page: getattr(page, "typed", None) or str(page.names))
+@each_option
 @pytest.mark.usefixtures("place")
 def test_a_value_that_makes_no_sense_is_told(command: CommandPage, option: OptionPage) -> None:
     wrong = nonsense_for(command, option)
@@ -172,7 +175,7 @@ def test_a_value_that_makes_no_sense_is_told(command: CommandPage, option: Optio
     must_be_told(ran.stderr, ran.code, wrong, *option.names)
 
 
-@every_case("command", list(command_tree().all())[1:], ids=lambda command: command.typed)
+@every_case("command", [each for each in command_tree().all() if each.name in ("size-group", "show", "sweep")])
 def test_a_command_almost_right_is_suggested(command: CommandPage) -> None:
     *above, name = command.path
     ran = run(*above, f"{name[:-1]}{name[-1] * 2}", "--help")
@@ -196,7 +199,7 @@ BEHIND = {"CONDITION": ">0", "'VERB WHO@TIME'": "x@1s", "NAME=TIME": "1s", "KEY=
 
 def wordy() -> Iterator[tuple[CommandPage, OptionPage, str]]:
     """The options that take one of several words, with the longest, which a letter less makes no other."""
-    for command, option in CASES:
+    for command, option in ONCE:
         value = value_of(command, option)
         words = [word for word in value.words if not word.endswith("[")]
         if value.kind in ("words", "beginnings") and words and option.metavar not in MIXED:
@@ -230,7 +233,7 @@ NAMES = {
 
 @every_case(
     ("command", "option"),
-    [(command, option) for command, option in CASES if value_of(command, option).kind in NAMES],
+    [(command, option) for command, option in ONCE if value_of(command, option).kind in NAMES],
     ids=lambda page: getattr(page, "typed", None) or str(page.names),
 )
 def test_a_name_almost_right_is_suggested(
@@ -246,16 +249,14 @@ def test_a_name_almost_right_is_suggested(
     assert f"did you mean {right}?" == error_of(ran.stderr).hint
 
 
-@every_case("command", SINGLE, ids=lambda command: command.typed)
 @pytest.mark.usefixtures("place")
-def test_an_option_that_is_not_there_is_told_and_one_almost_right_is_suggested(command: CommandPage) -> None:
-    for option in command.options:
-        name = max(option.names, key=len)
-        ran = run(*base(command), f"{name}{name[-1]}")
-        assert (ran.code, ran.stdout) == (ExitCode.USAGE, ""), name
+def test_an_option_that_is_not_there_is_told_and_one_almost_right_is_suggested() -> None:
+    for name, close in (("--gruop", "--group"), ("--ouput", "--output"), ("--timeout", "--source-timeout")):
+        ran = run("plan-rebalance", "-s", EXAMPLE, name, "1")
+        assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
         error = error_of(ran.stderr)
-        assert error.message.startswith("no such option: "), name
-        assert name in (error.hint or ""), name
+        assert error.message == f"no such option: {name}"
+        assert close in (error.hint or "").removeprefix("did you mean ").rstrip("?").split(" or ")
 
 
 @every_case("command", [each for each in SINGLE if needs(each)], ids=lambda command: command.typed)
@@ -266,25 +267,6 @@ def test_what_a_command_needs_and_does_not_get_is_told(command: CommandPage) -> 
     error = error_of(ran.stderr)
     assert any(word in error.message.lower() for word in needs(command)), error.message
     assert error.hint
-
-
-NO_SOURCES = (b"\xff\xfe", b"", b"{", b"- a", b"[" * 100_000, None)
-"""What a file holds that is no source; the last is not there at all."""
-
-
-@every_case(
-    ("command", "content"),
-    [*((READING[0], content) for content in NO_SOURCES), *((command, b"{") for command in READING[1:])],
-    ids=lambda value: getattr(value, "typed", repr(value)[:9]),
-)
-def test_a_source_that_cannot_be_read_is_told(command: CommandPage, content: bytes | None, tmp_path: Path) -> None:
-    path = tmp_path / "source"
-    if content is not None:
-        path.write_bytes(content)
-    source = next(option for option in command.options if "--source" in option.names)
-    ran = run(*given(command, source, str(path)))
-    assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
-    assert str(path) in error_of(ran.stderr).message
 
 
 def test_what_is_said_to_be_elsewhere_is_an_option_still() -> None:
@@ -298,3 +280,85 @@ def test_what_is_said_to_be_elsewhere_is_an_option_still() -> None:
     assert NOT_KNOWN_TO_BE_WRONG.keys() | MIXED.keys() <= {
         option.metavar for command in SINGLE for option in command.options
     }
+
+
+# -- two values -------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_value_is_refused_in_one_line_in_every_spelling() -> None:
+    seen = set()
+    for command in SINGLE:
+        for option in command.options:
+            if option.metavar is None or option.repeatable or option.names in seen:
+                continue
+            seen.add(option.names)
+            short, long = option.names[0], option.names[-1]
+            ways = [[long, "1", f"{long}=2"], [f"{long}=1", long, "2"]]
+            ways += [[short, "1", long, "2"], [f"{short}1", f"{short}2"]] if short != long else []
+            for values in ways:
+                ran = run(*command.path, *values)
+                failed = error_of(ran.stderr)
+                assert (ran.code, ran.stdout, failed.code) == (ExitCode.USAGE, "", "given-twice")
+                assert failed.message == f"{long} takes one value, and is given 2: 1 and 2"
+    assert {("-s", "--source"), ("-o", "--output"), ("--consumers",), ("--seed",), ("--watch",)} <= seen
+    assert error_of(run("show-route", *["--source", "1"] * 3).stderr).message.endswith("3: 1 and 1 and 1")
+
+
+def test_a_flag_and_its_contrary_contradict_each_other() -> None:
+    flags = [(command, option) for command in SINGLE for option in command.options if option.negations]
+    for command, option in flags:
+        failed = error_of(run(*command.path, option.names[-1], option.negations[-1]).stderr)
+        assert failed.message == f"{option.names[-1]} and {option.negations[-1]} contradict each other"
+    assert run("show-route", "-s", EXAMPLE, "-q", "--quiet", "-q").code == 0
+
+
+def test_the_line_goes_before_the_environment_and_is_no_second_value() -> None:
+    assert run("show-route", "-s", EXAMPLE, env={"RMQLB_SOURCE": "nowhere"}).code == 0
+
+
+@every_case("secret", ["http://me:s3cret@h", "rocketmq://s3cret@h:9876", "http://h/?token=s3cret"])
+def test_a_login_in_a_url_is_not_repeated(secret: str) -> None:
+    ran = run("show-route", "-s", secret, "-s", "http://h", "--debug")
+    assert ran.code == ExitCode.USAGE
+    assert "s3cret" not in ran.stderr
+
+
+KEYED = [
+    ("plan-rebalance", "--read-queues", "4", "5"),
+    ("plan-rebalance", "--read-queues", "broker-a=4", "broker-a=5"),
+    ("plan-rebalance", "--write-queues", "broker-a=4", "broker-a=4"),
+    ("show-owners", "--strategy-option", "broker-zone=a*=x", "broker-zone=a*=y"),
+    ("simulate-rebalance --event 'join z@1s'", "--rate", "5", "6"),
+    ("simulate-rebalance --event 'join z@1s'", "--timer", "heartbeat=5s", "HEARTBEAT=6s"),
+    ("simulate-send -t OrderEvents", "--latency", "3ms", "4ms"),
+    ("simulate-send -t OrderEvents", "--latency", "broker-a=3ms", "broker-a=4ms"),
+    ("simulate-send -t OrderEvents", "--fail", "broker-a", "broker-a:timeout"),
+]
+
+
+@every_case(("line", "option", "first", "second"), KEYED, ids=str)
+def test_one_thing_is_given_one_value(line: str, option: str, first: str, second: str) -> None:
+    name, *more = shlex.split(line)
+    group = [] if name == "simulate-send" else ["-g", "order-svc"]
+    start = (name, "-s", EXAMPLE, *group, *more)
+    failed = error_of(run(*start, option, first, option, second).stderr)
+    assert failed.code == "given-twice"
+    assert option in failed.message
+    assert second in failed.message
+
+
+def test_the_number_of_a_broker_goes_before_that_of_all_in_any_order() -> None:
+    plan = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "-o", "json")
+    both = ("--read-queues", "9"), ("--read-queues", "broker-a=5")
+    first, second = (run(*plan, *one, *other).stdout for one, other in (both, both[::-1]))
+    assert '"queueId": 8' in first
+    assert sorted(first.split()) == sorted(second.split())
+
+
+def test_settings_of_spark_and_addresses_are_given_once() -> None:
+    with pytest.raises(UsageError, match=r"spark\.driver\.memory: it is given twice") as conf:
+        parse_conf(["spark.driver.memory=1g", "spark.driver.memory=2g"])
+    with pytest.raises(UsageError, match=r"a:1=…: it is given twice") as addresses:
+        parse_address_map(["a:1=b:1", "a:1=c:1"])
+    assert {conf.value.code, addresses.value.code} == {"given-twice"}
+    assert parse_address_map(["a:1=b:1", "a:1=b:1"]).apply("a:1") == "b:1"

@@ -115,13 +115,6 @@ def test_the_last_consumer_leaves_every_queue_unassigned() -> None:
     assert "all 3 queues become unassigned" in ran.stdout.splitlines()[0]
 
 
-def test_consume_from_counts_for_one_that_joins() -> None:
-    for option, rule, offset in (("last", "end", 101), ("first", "beginning", 7)):
-        data, _ = told("simulate-rebalance", "--event", "join 10.0.0.3@DEFAULT@5s", "--consume-from", option)
-        (takeover,) = data["queues"][1]["takeovers"]
-        assert (takeover["startRule"], takeover["startOffset"]) == (rule, offset)
-
-
 def test_several_groups_count_no_duplicates_of_one_that_broadcasts() -> None:
     queues = [{**queue, "owners": IDS} for queue in json.loads(snapshot())["data"]["groups"][0]["queues"]]
     whole = json.loads(snapshot(queues=queues))

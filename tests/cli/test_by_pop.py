@@ -29,28 +29,10 @@ def test_the_verdict_says_how_many_may_read_a_queue(share: str, verdict: str) ->
     assert shown("--pop-share", share).splitlines()[0] == first
 
 
-def test_more_consumers_than_queues_share_unevenly() -> None:
-    line = shown("--pop-share", "1", "--consumers", "12", "-t", "Skewed").splitlines()[0]
-    assert line.endswith("a queue may be read by 1 to 2 consumers")
-
-
-def test_each_line_is_a_record_for_scripts() -> None:
-    rows = [json.loads(line) for line in shown("--pop-share", "0", "-t", "Skewed", "-o", "jsonl").splitlines()]
-    assert [(row["topic"], row["brokerName"], row["queueId"]) for row in rows if "consumers" in row] == [
-        ("Skewed", "broker-a", -1),
-        ("Skewed", "broker-b", -1),
-    ]
-
-
 def test_a_strategy_that_brokers_do_not_have_is_answered_with_nothing() -> None:
     ran = run("show-owners", *GROUP, "--pop-share", "1", "--strategy", "CONSISTENT_HASH")
     assert "brokers assign nothing of OrderEvents, Skewed" in ran.stdout
     assert "broker-strategy" in ran.stderr
-
-
-def test_several_groups_are_counted() -> None:
-    ran = run("show-owners", "-s", "examples/cluster.json", "-g", "*-svc", "--pop-share", "1")
-    assert ran.stdout.splitlines()[0] == "3 groups: 3 of 3 groups consume by POP"
 
 
 def planned(*more: str) -> str:

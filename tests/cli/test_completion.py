@@ -9,7 +9,7 @@ import pytest
 
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.group_scenario import TIMER_NAMES
-from rmqlb.verbs.group_simulation.parse_events import VERBS
+from rmqlb.verbs.rebalance_events import VERBS
 from rmqlb.views.report import FORMATS
 from tools.manual.tree import CommandPage, command_tree
 from tools.manual.values import value_of

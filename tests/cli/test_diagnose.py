@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from rmqlb.engine.diagnose.rules import RULES
+from rmqlb.engine.diagnose.diagnose import RULES
 from tests.support.mismatches import every_case
 from tests.support.schemas import must_fit
 

@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.events import in_order
+from rmqlb.engine.rebalance.events import in_order
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.verbs import parse as values
 from rmqlb.verbs import plan_rollout as rollout_values
-from rmqlb.verbs.group_simulation import parse as group_values
-from rmqlb.verbs.group_simulation.expand_events import events
-from rmqlb.verbs.group_simulation.parse_events import VERBS
+from rmqlb.verbs import simulated_group as group_values
+from rmqlb.verbs.rebalance_events import VERBS, events
 from rmqlb.verbs.strategies import Strategies
 from rmqlb.verbs.strategy_options import zones
 from tests.support.builders import route
@@ -140,15 +139,15 @@ def test_a_freeze_is_of_members_that_are_there_and_may_end() -> None:
 
 
 def test_consumer_types_are_of_all_or_of_one() -> None:
-    assert group_values.consumer_types([]) == (None, {})
-    assert group_values.consumer_types(["Lite-Pull", "a=b@c=assign"]) == ("lite-pull", {"a=b@c": "assign"})
+    assert group_values.given_consumer_types([]) == (None, {})
+    assert group_values.given_consumer_types(["Lite-Pull", "a=b@c=assign"]) == ("lite-pull", {"a=b@c": "assign"})
     for texts, error in (
         (["bogus"], "there is no type bogus"),
         (["pull", "push"], "it is given twice"),
         (["x=pull", "x=push"], "it is given twice"),
     ):
         with pytest.raises(UsageError, match=error):
-            group_values.consumer_types(texts)
+            group_values.given_consumer_types(texts)
     with pytest.raises(UsageError, match="--consumer-type x=…: it is never in the group"):
         values.require_members(["x"], {"y"}, "--consumer-type")
 

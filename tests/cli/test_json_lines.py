@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views.formats.machine import as_json_lines, envelope
 from rmqlb.views.report import Report

@@ -51,27 +51,6 @@ def test_a_plan_says_what_the_two_rings_leave_unassigned() -> None:
     assert summary["after"]["duplicateOwners"] > 0
 
 
-def test_a_consumer_to_come_may_be_of_another_library() -> None:
-    def gained(*more: str) -> set[tuple[str, int]]:
-        line = ("plan-rebalance", *GROUP, *RING, "--add", "c9@1", *more, "-o", "json")
-        data = json.loads(run(*line).stdout)["data"]
-        return {
-            (queue["brokerName"], queue["queueId"])
-            for topic in data["topics"]
-            for queue in topic["queues"]
-            if "c9@1" in queue["ownersAfter"]
-        }
-
-    assert gained("--sdk", "c9@1=go") != gained() == gained("--sdk", "c9@1=java")
-
-
-def test_a_simulation_takes_the_shares_of_each_library() -> None:
-    line = ("simulate-rebalance", *GROUP, *RING, "--for", "5s", "-o", "json")
-    figures = [json.loads(run(*line, *more).stdout)["data"]["figures"] for more in ((), ("--sdk", f"{FIRST}=go"))]
-    assert (figures[0]["totalGapMs"], figures[0]["totalOverlapMs"]) == (0, 0)
-    assert figures[1]["totalGapMs"] > 0 < figures[1]["totalOverlapMs"]
-
-
 def test_a_simulation_says_how_well_the_rules_of_its_consumers_are_known() -> None:
     def used(*more: str) -> list[tuple[str, str, int, int]]:
         line = ("simulate-rebalance", *GROUP, "--event", "join new@1@1s", "--event", "join other@1@2s", *more)

@@ -44,13 +44,6 @@ def test_a_group_that_is_given_again_is_done_once(command: tuple[str, ...]) -> N
     assert result(*command, "-g", "order-svc", "-g", "order-svc") == result(*command, "-g", "order-svc")
 
 
-@each_command
-def test_a_pipe_reads_one_snapshot_for_all_of_them(command: tuple[str, ...]) -> None:
-    with open(EXAMPLE, encoding="utf-8") as file:
-        ran = run(*command, "-s", "-", *BOTH, "-o", "json", stdin=file.read())
-    assert json.loads(ran.stdout)["data"] == result(*command, *BOTH)["data"]
-
-
 def test_the_summary_is_the_sum_and_the_first_line_says_it() -> None:
     data = result(*PLAN, *BOTH)["data"]
     total, summaries = data["summary"], [group["summary"] for group in data["groups"]]
@@ -80,23 +73,6 @@ def test_a_table_of_a_program_has_the_groups_in_its_first_column(command: tuple[
     assert several[1:] == [[group, *row] for group in GROUPS for row in alone[group][1:]]
 
 
-@each_command
-def test_lines_of_json_name_the_group(command: tuple[str, ...]) -> None:
-    def lines(*groups: str) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in run(*command, *SOURCE, *groups, "-o", "jsonl").stdout.splitlines()]
-
-    assert lines(*BOTH) == [{"group": group, **line} for group in GROUPS for line in lines("-g", group)]
-    watched = run(*command, *SOURCE, *BOTH, "-o", "json", "--watch", "1s", "--rounds", "1").stdout.splitlines()
-    assert [json.loads(line)["row"] for line in watched] == lines(*BOTH)
-
-
-def test_labels_of_narrow_tables_name_one_consumer_each() -> None:
-    """Both groups number their consumers from 0; in one result a number is one consumer."""
-    shown = run(*PLAN, *SOURCE, *BOTH, "-o", "plain", "--section", "consumers").stdout
-    numbers = {tuple(line.split()[:2]) for line in shown.splitlines() if line.startswith(" #")}
-    assert len(numbers) == len({number for number, _ in numbers}) == len({name for _, name in numbers}) == 5
-
-
 def test_a_condition_is_met_when_any_group_meets_it_and_that_group_is_named() -> None:
     ran = run(*PLAN, *SOURCE, *BOTH, "--fail-on", "moved>60%", "-o", "json")
     assert ran.code == ExitCode.CONDITION
@@ -115,14 +91,6 @@ def test_what_is_true_of_one_group_only_is_said_with_its_name() -> None:
     assert all("bill-svc" in line for line in told)
     named = [line for line in run(*PLAN, *SOURCE, *BOTH).stderr.splitlines() if "placeholder-ids" in line]
     assert [line.split(":")[1] for line in named] == [" group order-svc", " group bill-svc"]
-
-
-def test_a_group_whose_name_a_sentence_has_by_chance_is_named_all_the_same() -> None:
-    with open(EXAMPLE, encoding="utf-8") as file:
-        text = file.read().replace("bill-svc", "up")
-    ran = run(*PLAN, "-s", "-", "-g", "order-svc", "-g", "up", stdin=text)
-    named = [line for line in ran.stderr.splitlines() if "placeholder-ids" in line]
-    assert [line.split(":")[1] for line in named] == [" group order-svc", " group up"]
 
 
 @every_case(

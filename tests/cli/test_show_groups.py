@@ -12,7 +12,7 @@ import pytest
 
 from rmqlb.remoting.codes import RequestCode
 from tests.support import replay_dashboard
-from tests.support.replay_remoting import Replay, cluster, refusing, silent
+from tests.support.replay_remoting import Replay, cluster, refusing
 
 from .run import EXAMPLE, ROOT, Ran, error_of, run
 
@@ -134,27 +134,6 @@ def test_a_dashboard_is_read_too() -> None:
     assert (order["group"], order["consumers"], order["queues"], order["unassigned"]) == ("order-svc", 3, 25, 0)
 
 
-def test_watched_groups_are_lines_of_what_changes() -> None:
-    ran = groups("-s", FAULTS, "--watch", "100ms", "--rounds", "2", "-o", "json")
-    lines = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert [(line["change"], line["row"]["group"]) for line in lines] == [
-        ("first", name) for name in ("dup-svc", "mix-svc", "slow-svc", "calm-svc")
-    ]
-
-
-def test_signs_are_ascii_where_the_terminal_has_no_others() -> None:
-    from rmqlb.views.formats.signs import encodable
-
-    drawn = groups("-s", FAULTS).stdout
-    plain = encodable(drawn, "ascii")
-    assert [line[:12] for line in plain.splitlines() if "-svc" in line][:4] == [
-        "x   dup-svc ",
-        "x   mix-svc ",
-        "ok  slow-svc",
-        "ok  calm-svc",
-    ]
-
-
 # -- show-consumers -----------------------------------------------------------------------------------------------------
 
 
@@ -199,20 +178,3 @@ def test_a_source_without_a_group() -> None:
     routes = run("fetch-routes", "-s", EXAMPLE, "-g", "none*").stdout
     ran = run("show-consumers", "-s", "-", stdin=routes)
     assert (ran.code, error_of(ran.stderr).code) == (4, "consumers-unknown")
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (("--source-timeout", "300ms"), "no whole answer within 0.3 s"),
-        (("--source-timeout", "20s", "--deadline", "300ms"), "within the 0.3 s of the deadline"),
-    ],
-)
-def test_an_answer_without_a_silent_broker_is_printed_and_incomplete(
-    brokers: tuple[Replay, ...], options: tuple[str, ...], reason: str
-) -> None:
-    brokers[1].faults["*"] = silent
-    ran = groups(*native(brokers), *options, "-o", "json")
-    assert ran.code == 4
-    assert "incomplete: " in ran.stderr
-    assert reason in ran.stdout

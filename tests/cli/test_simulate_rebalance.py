@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.simulate_rebalance import simulate_rebalance
 from rmqlb.model.group_scenario import TIMER_NAMES
-from rmqlb.verbs.group_simulation.parse_events import VERBS
+from rmqlb.verbs.rebalance_events import VERBS
 from tests.cli.run import EXAMPLE, SKEWED, instead, run
 from tests.support.mismatches import every_case
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -209,31 +208,6 @@ def test_the_chart_is_as_wide_as_the_terminal() -> None:
     chart = [line for line in ran.stdout.splitlines() if "|" in line]
     assert "imbalance by number of consumers, 5 sizes per column" in ran.stdout
     assert max(map(len, chart)) <= 60
-
-
-def test_the_picture_has_a_mark_for_each_size_that_says_why(tmp_path: Path) -> None:
-    file = tmp_path / "size.svg"
-    ran = run(*ASKED, "--max-imbalance", "1.1", "--consumers", "5..16", "--svg", str(file))
-    assert (ran.code, f"written to {file}" in ran.stderr) == (0, True)
-    root = ET.fromstring(file.read_text(encoding="utf-8"))
-    titles = [each.text for each in root.iter("{http://www.w3.org/2000/svg}title")]
-    assert len(titles) == 12
-    assert titles[3:5] == [
-        "8 consumers: imbalance 1.28, imbalance 1.28 > 1.1",
-        "9 consumers: imbalance 1.08, satisfies all",
-    ]
-    assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == 1
-
-
-def test_the_picture_alone_fills_stdout() -> None:
-    ran = run(*ASKED, "--svg", "-")
-    assert ET.fromstring(ran.stdout).tag.endswith("svg")
-    assert "[assumed-limits]" in ran.stderr
-
-
-def test_a_picture_of_one_size_is_drawn_too() -> None:
-    ET.fromstring(run(*ASKED, "--consumers", "3", "--svg", "-").stdout)
-    ET.fromstring(run(*ASKED, "--consumers", "1000", "--svg", "-").stdout)
 
 
 def unread_topic(tmp_path: Path, group: str) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from rmqlb.verbs.strategy_options import KEYS
 from tests.support.mismatches import every_case
@@ -53,12 +52,6 @@ def test_what_is_wrong_is_told_before_anything_is_read(texts: tuple[str, ...], m
     found, its_hint, code = refused("plan-rebalance", "-s", "no-such-file", "-g", "g", "--add", "1", *given(*texts))
     assert (found, code) == (f"--strategy-option {message}", "usage")
     assert hint is None or its_hint == hint
-
-
-def test_a_key_with_one_value_is_given_once() -> None:
-    message, hint, code = refused(*PLAN, *given("inner=AVG", "inner=AVG_BY_CIRCLE"))
-    assert message == "--strategy-option inner takes one value, and is given AVG and AVG_BY_CIRCLE"
-    assert (hint, code) == ("give it once", "given-twice")
 
 
 VALUES = {
@@ -129,10 +122,3 @@ def test_no_consumer_reports_a_pin(command: str) -> None:
     message, _, code = refused(command, *line, *given("host=192.0.2.2"))
     assert code == "strategy-option-unused"
     assert "only PIN and PIN_OVER_ALL look at it, and " in message
-
-
-def test_a_policy_may_name_the_strategy(tmp_path: Path) -> None:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("rules: [{name: r, groups: '*', limits: {idle: 99}, assume: PIN}]\n")
-    line = ("check", "-p", str(policy), "-s", "examples/cluster.json", "-o", "json")
-    assert run(*line, *given("host=192.0.2.2")).code in (0, 4)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rmqlb.cli.common.snapshot_text import snapshot_text
 from rmqlb.cli.exit_codes import ExitCode
-from tests.engine.sweep.clusters import broker, cluster, consumers, route
+from tests.engine.sweep_failures.clusters import broker, cluster, consumers, route
 from tests.support.mismatches import every_case
 
 from .run import EXAMPLE, error_of, run
@@ -157,7 +157,7 @@ def test_a_page_has_all_tables_and_fetches_nothing(tmp_path: Path) -> None:
     text = page.read_text()
     assert run(*BASE, "--html", "-").stdout == text
     titles = re.findall(r"<h2>([^<]*)</h2>", text)
-    assert titles[0] == "the least losses that break a limit, the worst first"
+    assert titles[0] == "smallest failures that break a limit, worst first"
     assert "rmqlb plan-rebalance -s" in text
     assert not re.search(r"<script|<link|src=|href=", text)
     ET.fromstring(re.sub(r"<!DOCTYPE html>|<meta[^>]*>", "", text))

@@ -9,7 +9,7 @@ import pytest
 from rmqlb.cli.common.progress import Progress
 from rmqlb.model.progress import Done
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 from rmqlb.views.formats.text import width
 from tests.cli.run import EXAMPLE, run
 from tests.support.mismatches import every_case

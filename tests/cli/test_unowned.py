@@ -227,21 +227,6 @@ def test_a_plan_says_who_may_read_what_by_pop_before_and_after(pop: tuple[Replay
     ]
 
 
-def test_where_a_broker_reports_no_share_its_default_is_assumed() -> None:
-    for brokers in serving(pop_group(default=True)):
-        ran = run("show-owners", *at(brokers), "-g", "pop-svc", "-t", "PopT", "-o", "json")
-        assert "assumed-pop-share" in {finding["code"] for finding in json.loads(ran.stdout)["findings"]}
-
-
-@pytest.mark.parametrize("command", GROUP_COMMANDS[2:])
-def test_the_topics_that_the_group_pulls_are_looked_at(command: str, pop: tuple[Replay, ...]) -> None:
-    ran = run(*told(command, *at(pop), "-g", "pop-svc", "-o", "json"))
-    assert ran.code == 0, ran.stderr
-    codes = {finding["code"]: finding["message"] for finding in json.loads(ran.stdout)["findings"]}
-    assert codes["pop-consumption"].startswith("left out: PopT, which group pop-svc consumes by POP")
-    assert "broker-rebalance" in codes
-
-
 def test_the_mode_is_carried_in_a_snapshot_and_nobody_is_said_to_own_what_is_popped(pop: tuple[Replay, ...]) -> None:
     pop[0].answers[RUNNING, "consumerGroup=pop-svc&clientId=127.0.0.1@p1"] = success(
         running(popped="PopT", held="PullT")
@@ -269,15 +254,6 @@ def test_members_that_rebalance_by_themselves_pull_and_no_mode_is_asked_for(pop:
     ran = run("plan-rebalance", *at(pop), "-g", "pop-svc", "-t", "PopT", "--add", "1")
     assert ran.code == 0
     assert not {request.code for broker in pop for request in broker.requests} & {ASSIGNMENT, MODES, POLLING}
-
-
-def test_check_judges_only_what_is_pulled(pop: tuple[Replay, ...], tmp_path: Path) -> None:
-    policy = tmp_path / "policy.yaml"
-    policy.write_text(POLICY.replace('"*"', "pop-svc"))
-    path = str(tmp_path / "cluster.json")
-    run("fetch-routes", *at(pop), "-g", "pop-svc", "--to", path)
-    ran = run("check", "-s", path, "-p", str(policy))
-    assert ran.code == 0, ran.stdout + ran.stderr
 
 
 @every_case("command", GROUP_COMMANDS[1:])
@@ -332,15 +308,6 @@ def test_a_group_that_nobody_consumes_says_so_and_not_that_there_is_no_route(com
         assert run("plan-rebalance", *at(brokers), "-g", "grpc-svc", "--add", "2").code == 0
 
 
-def test_a_group_of_which_nothing_is_stored_has_no_topics_to_tell() -> None:
-    answers = grpc_group(0) | {(STATS, "consumerGroup=grpc-svc"): success(b'{"consumeTps":0.0,"offsetTable":{}}')}
-    for brokers in serving(answers):
-        failed = error_of(run("show-owners", *at(brokers), "-g", "grpc-svc").stderr)
-        assert failed.code == "no-consumer-online"
-        assert failed.message == "no consumer of group grpc-svc is visible: it is offline, or behind a Proxy"
-        assert failed.hint == f"its topics are not known; name one with --topic; {ASK_PROXY}"
-
-
 def test_messages_of_the_last_minute_are_a_sign_too_where_receive_requests_are_not_told() -> None:
     for brokers in serving(grpc_group(None, tps=2.5)):
         failed = error_of(run("plan-rebalance", *at(brokers), "-g", "grpc-svc").stderr)
@@ -349,13 +316,6 @@ def test_messages_of_the_last_minute_are_a_sign_too_where_receive_requests_are_n
         assert shown.stdout.startswith(
             "grpc-svc: its consumers are probably behind a Proxy, not visible here; 4 queues"
         )
-
-
-def test_other_consumers_may_be_named_with_a_warning() -> None:
-    for brokers in serving(grpc_group(2)):
-        ran = run("plan-rebalance", *at(brokers), "-g", "grpc-svc", "--consumers", "a,b", "--add", "c", "-o", "json")
-        assert ran.code == 0
-        assert "behind-proxy" in {finding["code"] for finding in json.loads(ran.stdout)["findings"]}
 
 
 def test_check_does_not_count_consumers_that_nobody_lists(tmp_path: Path) -> None:

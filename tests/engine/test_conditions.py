@@ -6,12 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import UsageError
-from rmqlb.engine.fail_on_figures.conditions import parse_condition
-from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES, try_on_diff
-from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES, try_on_plan
+from rmqlb.engine.fail_on_figures.conditions import declared, parse_condition
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
-from rmqlb.engine.plan.placeholders import over_places
-from rmqlb.engine.plan.rebalance import plan_rebalance
+from rmqlb.engine.plan.rebalance import PLAN_FIGURES, over_places, plan_rebalance, try_on_plan
 from rmqlb.model.diff import DiffSummary
 from rmqlb.model.evenness import QueuesPerConsumer, Spread
 from rmqlb.model.group import QueueState
@@ -119,6 +116,7 @@ def test_each_figure_of_a_plan_is_its_own_and_has_its_whole(name: str, value: fl
     assert try_on_plan(parse_condition(f"{name}>=0%", PLAN_FIGURES), EACH_OTHER).value == share
 
 
+DIFF_FIGURES = declared(DiffSummary)
 DIFFERENCES = DiffSummary(50, 5, 2, 3, 40, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)
 """Figures of which no two are alike, in the order of their fields; they are of no two snapshots."""
 
@@ -146,10 +144,10 @@ DIFFERENCES = DiffSummary(50, 5, 2, 3, 40, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 1
     ],
 )
 def test_each_figure_of_a_comparison_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:
-    tried = try_on_diff(parse_condition(f"{name}>={value}", DIFF_FIGURES), DIFFERENCES)
+    tried = parse_condition(f"{name}>={value}", DIFF_FIGURES).judge(DIFFERENCES)
     assert (tried.value, tried.met) == (value, True)
     if share is not None:
-        assert try_on_diff(parse_condition(f"{name}>0%", DIFF_FIGURES), DIFFERENCES).value == share
+        assert parse_condition(f"{name}>0%", DIFF_FIGURES).judge(DIFFERENCES).value == share
     assert (name in DIFF_FIGURES.shares) is (share is not None)
 
 

@@ -215,7 +215,7 @@ def test_rocketmqs_own_names_stay_with_the_names_in_them_renamed() -> None:
 
 @every_case("kind", SNAPSHOTS)
 def test_no_text_of_a_snapshot_is_left(kind: str) -> None:
-    from rmqlb.sources.dump.read_document import read_document
+    from rmqlb.sources.dump import read_document
 
     made = as_text(snapshot(SNAPSHOTS[kind], order="Zecret:1"))
     canary = as_text(json.loads(made.replace("lost ", "zecret ")))

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from rmqlb.engine.diagnose.rules import RULES
+from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.model.diagnosis import Diagnosis
 from tests.engine.diagnose.consuming import earlier
 from tests.engine.diagnose.running import diagnosed, grave

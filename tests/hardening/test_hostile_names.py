@@ -26,7 +26,7 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml, envelope
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.pipeline_view import pipeline_report
-from rmqlb.views.record.view import recording_report
+from rmqlb.views.record import recording_report
 from rmqlb.views.report import FORMATS
 from tests.cli.run import ROOT, Ran, command, environment, run
 from tests.hardening import walk
@@ -328,7 +328,7 @@ def test_an_unexpected_failures_trace_holds_nothing_raw(monkeypatch: pytest.Monk
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError(TERMINAL + DIRECTIONS)
 
-    monkeypatch.setattr("rmqlb.sources.dump.recognise.read_pieces", fails)
+    monkeypatch.setattr("rmqlb.sources.dump.read_pieces", fails)
     for more in ((), ("-o", "json"), ("--debug",)):
         done = run("show-route", "-s", "-", *more, stdin="queueDatas: []")
         assert done.code == 1

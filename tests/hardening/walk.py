@@ -86,4 +86,3 @@ def runs(topic: str) -> Iterator[tuple[str, ...]]:
             yield (name, *of, *more, "-o", output)
     for picture in ("--svg", "--html"):
         yield ("simulate-rebalance", *ON_A_GROUP["simulate-rebalance"], picture, "-")
-    yield ("size-group", *ON_A_GROUP["size-group"], "--svg", "-")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 
 from rmqlb import MessageQueue
-from rmqlb.engine.assignment.by_broker import AskedBroker, query_assignment
+from rmqlb.engine.assignment.brokers import AskedBroker, query_assignment
 
 from .broker_requests import assignment, consumer_ids
 from .cluster import RocketMQCluster, TopicOnBroker

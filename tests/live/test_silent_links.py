@@ -19,7 +19,7 @@ from rmqlb.engine.diagnose.evidence import CONVERGES_MS
 from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
-from rmqlb.views.diagnosis.verdict import sentence
+from rmqlb.views.diagnose import sentence
 
 from .cluster import RocketMQCluster, TopicOnBroker
 from .faults import Lab, grave, lab

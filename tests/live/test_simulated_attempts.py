@@ -16,8 +16,7 @@ from itertools import pairwise
 import pytest
 
 from rmqlb import Attempt, Failure, Moment, Reaction, SendScenario, simulate_send
-from rmqlb.engine.send.simulate import play, rules
-from rmqlb.engine.send.simulation import SendSimulation
+from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.route import TopicRouteData
 
 from .broker_failures import EVERY, KILLED, PAUSE_MS, VERSIONS, Kill, Recording
@@ -215,8 +214,8 @@ def isolated(
     route: TopicRouteData, scenario: SendScenario, attempts: Sequence[Attempt]
 ) -> list[tuple[str, float, float]]:
     """Which brokers the simulated producer isolates after failures, from when until when."""
-    run = SendSimulation(route, scenario, rules(scenario))
-    play(run, skip=False)
+    run = producer_of(route, scenario)
+    run.run()
     failed = {a.broker_name: a.at_ms + a.took_ms for a in attempts if a.outcome != "SEND_OK"}
     items = run.strategy.items
     assert not [name for name, item in items.items() if name not in failed and item.start > run.ended]

@@ -10,9 +10,7 @@ import pytest
 
 from rmqlb.errors import RmqlbError
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dashboard.http import HttpSettings
-from rmqlb.sources.dashboard.login import Credentials
-from rmqlb.sources.dashboard.source import DashboardReads
+from rmqlb.sources.dashboard import Credentials, DashboardReads, HttpSettings
 from rmqlb.sources.live import LiveSource
 from tests.support.replay_dashboard import Replay, envelope
 

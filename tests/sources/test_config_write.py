@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ConfigFile, Value
-from rmqlb.sources.user_files import config_write
-from rmqlb.sources.user_files.config_file import read_user_file
-from rmqlb.sources.user_files.config_write import change_user_file, with_context, with_value
+from rmqlb.sources.user_files import config_file
+from rmqlb.sources.user_files.config_file import change_user_file, read_user_file, with_context, with_value
 
 PRINTABLE = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1)
 
@@ -137,7 +136,7 @@ def test_no_change_is_lost_when_many_are_made_at_once(tmp_path: Path) -> None:
 def test_a_writer_that_never_ends_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "rmqlb" / "config.yaml"
     put(path, "prod")
-    monkeypatch.setattr(config_write, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(config_file, "_PATIENCE_S", 0.0)
     other = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(other, fcntl.LOCK_EX)

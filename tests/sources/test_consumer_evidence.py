@@ -15,7 +15,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.remoting.frame import FrameDecoder
-from rmqlb.sources.dump.read_document import read_document
+from rmqlb.sources.dump import read_document
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.consumer_evidence import consumer_evidence
 from rmqlb.sources.formats.snapshot_file import to_document

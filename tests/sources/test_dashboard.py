@@ -14,8 +14,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.route import BrokerData, QueueData
 from rmqlb.model.snapshot import Unread, Wanted
-from rmqlb.sources.dashboard.http import HttpSettings
-from rmqlb.sources.dashboard.source import READ_PATHS, DashboardReads
+from rmqlb.sources.dashboard import READ_PATHS, DashboardReads, HttpSettings
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Handler, Replay, dashboard, envelope, failure
 

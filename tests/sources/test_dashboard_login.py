@@ -12,7 +12,7 @@ import pytest
 
 from rmqlb.errors import EndpointError, RmqlbError, UsageError
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.dashboard.login import Credentials
+from rmqlb.sources.dashboard import Credentials
 from rmqlb.sources.opening import Access, open_source
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard, envelope, failure, giving, reset, silent

@@ -15,7 +15,7 @@ from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.group import Connection, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 from tests.support.mismatches import every_case
 
 from .captures import DATA, MQADMIN, dashboard_body, dashboard_path, mqadmin_text, queue

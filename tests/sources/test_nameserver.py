@@ -14,18 +14,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.reported_clients import client_version
+from rmqlb.engine.rebalance.reported_clients import client_version
 from rmqlb.errors import DataError, DocumentError, EndpointError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import SerializeType
-from rmqlb.sources.live import LiveSource
+from rmqlb.sources.live import AT_ONCE, LiveSource
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.native.wire import WireSettings
-from rmqlb.sources.snapshot_reader import AT_ONCE
 from rmqlb.sources.source import Refused
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import (

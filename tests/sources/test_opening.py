@@ -8,7 +8,7 @@ import pytest
 
 from rmqlb.errors import EndpointError, UsageError
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.live import LiveSource
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.opening import Access, open_source

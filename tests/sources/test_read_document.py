@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.errors import DataError
-from rmqlb.sources.dump.read_document import merge, read_document, split_documents
+from rmqlb.sources.dump import merge, read_document, split_documents
 from tests.support.mismatches import every_case
 
 ROOT = Path(__file__).parents[2]

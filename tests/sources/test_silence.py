@@ -14,8 +14,7 @@ from rmqlb.remoting.codes import RequestCode
 from rmqlb.sources.live import LiveSource
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.native.wire import WireSettings
-from rmqlb.sources.pace import Deadline, Pace
-from rmqlb.sources.silence import SilentServers
+from rmqlb.sources.pace import Deadline, Pace, SilentServers
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Replay, Turn, cluster, remoting, silent, success
 

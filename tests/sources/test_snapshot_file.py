@@ -16,7 +16,7 @@ from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import UNREAD_WORDS, ClusterSnapshot, Unread, UnreadKind, Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.formats.snapshot_file import heading, read_body, to_document
 from rmqlb.views.formats.machine import as_json, as_yaml, envelope
 from rmqlb.views.report import Report

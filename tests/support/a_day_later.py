@@ -14,7 +14,7 @@ from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.model.group import Connection, ConsumerGroup, QueueState, Seen
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.report import Report

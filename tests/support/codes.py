@@ -16,7 +16,7 @@ from rmqlb.cli.exit_codes import ExitCode, exit_code_of
 from rmqlb.errors import RmqlbError
 
 ROOT = Path(rmqlb.__file__).parent
-HAS_CODES = re.compile(r"\bcode\s*=|\b(?:Finding|DiagnosisRule|PageCode)\(")
+HAS_CODES = re.compile(r"\bcode\s*=|\b(?:Finding|rule|PageCode)\(")
 """What a file has that `_of_call` finds something in: errors say their code by keyword."""
 
 
@@ -67,7 +67,7 @@ def _of_call(node: ast.Call, name: str, where: str) -> Iterator[Used]:
     if name == "Finding" and not _is_anothers(keyword or node.args[0]):
         for code in _literals(keyword or node.args[0], where):
             yield Used("finding", code, None, where)
-    elif name in ("DiagnosisRule", "PageCode"):
+    elif name in ("rule", "PageCode"):
         for code in _literals(node.args[0], where):
             yield Used("finding", code, None, where)
     elif name in error_classes() and keyword is not None and not _is_anothers(keyword):

@@ -6,24 +6,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from rmqlb.model.finding import Finding
-from rmqlb.model.group_report import (
+from rmqlb.engine.rebalance.event_log import EventLog
+from rmqlb.engine.rebalance.simulate import consumer_parts, echo, event_echo
+from rmqlb.engine.rebalance.timelines import figures
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.plan_rollout import RolloutChoice
+from rmqlb.model.simulate_rebalance import (
     FigureSpread,
     FigureSpreads,
-    GroupFigures,
-    GroupReport,
     GroupTrials,
     Interval,
     OwnerState,
     QueueTimeline,
+    RebalanceResult,
     Step,
     Takeover,
 )
-from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
-from rmqlb.model.rollout import RolloutChoice
 from rmqlb.model.times import milliseconds, milliseconds_if_known
 
 JOIN = Event("join", 3 * SECOND_US, "b", "join b@3s")
@@ -66,12 +67,17 @@ def measured(queue: MessageQueue, intervals: Iterable[Interval], takeovers: Sequ
         longest_overlap_ms=milliseconds(max(overlaps, default=0)),
         total_outage_ms=milliseconds(sum(outages)),
         longest_outage_ms=milliseconds(max(outages, default=0)),
-        unread_ms=milliseconds(max((*(takeover.unread_us or 0 for takeover in takeovers), *outages), default=0)),
+        unread_ms=milliseconds(max((*(us(takeover.unread_ms) or 0 for takeover in takeovers), *outages), default=0)),
         unread_at_end=bool(intervals) and intervals[-1].state in ("unassigned", "outage"),
         redelivered=None if None in again else sum(number or 0 for number in again),
         intervals=intervals,
         takeovers=tuple(takeovers),
     )
+
+
+def us(ms: float | None) -> Any:
+    """Milliseconds of a result in microseconds, which count exactly; None stays None."""
+    return None if ms is None else round(ms * 1000)
 
 
 def simulated(
@@ -81,56 +87,36 @@ def simulated(
     settled_us: int | None = SECOND_US,
     scenario: GroupScenario | None = None,
     group: str | None = "g",
-    steps: Sequence[Step] = (),
-    findings: Sequence[Finding] = (),
+    steps: Sequence[Step] | None = None,
     ids: Mapping[str, str] | None = None,
-) -> GroupReport:
+    found: GroupTrials | None = None,
+) -> RebalanceResult:
     """A simulation of queues: `simulated({"broker-a 0": "aaa  bbb"})`, or of timelines."""
     if isinstance(strips, Mapping):
         lines = {_queue(name): timeline(strip, _queue(name), ids=ids) for name, strip in strips.items()}
     else:
         lines = {line.queue: line for line in strips}
-    timelines = tuple(lines[queue] for queue in sort_queues(lines))
-    seen = {owner for line in timelines for interval in line.intervals for owner in interval.owners}
-    takeovers = [takeover for line in timelines for takeover in line.takeovers]
-    again = [line.redelivered for line in timelines]
-    return GroupReport(
+    queues = tuple(lines[queue] for queue in sort_queues(lines))
+    seen = {owner for line in queues for interval in line.intervals for owner in interval.owners}
+    client_ids = sort_client_ids(seen | {event.subject for event in events if event.kind == "join"})
+    log = EventLog(explain=False, rebalances=7)
+    end_us = max((line.intervals[-1].to_us for line in queues if line.intervals), default=0)
+    return RebalanceResult(
         group=group,
         strategy="AVG",
-        profile="5.5.0 and newer",
-        scenario=scenario or GroupScenario(events=tuple(events)),
-        events=tuple(events),
+        scenario=echo(scenario or GroupScenario(events=tuple(events)), "5.5.0 and newer"),
+        events=tuple(map(event_echo, events)),
         trial=0,
-        members=tuple(sort_client_ids(seen | {event.subject for event in events if event.kind == "join"})),
-        end_us=max((line.intervals[-1].to_us for line in timelines if line.intervals), default=0),
-        timelines=timelines,
-        steps=tuple(steps),
-        figures=GroupFigures(
+        end_ms=milliseconds(end_us),
+        figures=replace(
+            figures(queues, log, 0, settled=True),
             convergence_ms=milliseconds_if_known(settled_us),
-            longest_gap_ms=max((line.longest_gap_ms for line in timelines), default=0),
-            total_gap_ms=sum(line.total_gap_ms for line in timelines),
-            longest_overlap_ms=max((line.longest_overlap_ms for line in timelines), default=0),
-            total_overlap_ms=sum(line.total_overlap_ms for line in timelines),
-            longest_outage_ms=max((line.longest_outage_ms for line in timelines), default=0),
-            total_outage_ms=sum(line.total_outage_ms for line in timelines),
-            unread_ms=max((line.unread_ms for line in timelines), default=0),
-            redelivered=None if None in again else sum(number or 0 for number in again),
-            queues_with_gap=sum(1 for line in timelines if line.total_gap_ms),
-            queues_with_overlap=sum(1 for line in timelines if line.total_overlap_ms),
-            queues_with_outage=sum(1 for line in timelines if line.total_outage_ms),
-            queues_with_gap_at_end=_at_end(timelines, "unassigned"),
-            queues_with_overlap_at_end=_at_end(timelines, "duplicate-owners"),
-            queues_with_outage_at_end=_at_end(timelines, "outage"),
-            queues_unread_at_end=sum(1 for line in timelines if line.unread_at_end),
-            taken=len(takeovers),
-            rebalances=7,
         ),
-        findings=tuple(findings),
+        queues=queues,
+        consumers=consumer_parts(queues, client_ids),
+        steps=None if steps is None else tuple(steps),
+        trials=found,
     )
-
-
-def _at_end(timelines: Sequence[QueueTimeline], state: str) -> int:
-    return sum(1 for line in timelines if line.intervals and line.intervals[-1].state == state)
 
 
 def takeover(

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dashboard.http import HttpSettings
-from rmqlb.sources.dashboard.source import DashboardReads
+from rmqlb.sources.dashboard import DashboardReads, HttpSettings
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.sources.live import LiveSource
 from rmqlb.views.formats.machine import as_json, envelope

@@ -12,19 +12,18 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.consume.simulate import simulate_group
 from rmqlb.engine.randomness import Draws
-from rmqlb.engine.record.follow import Follower
-from rmqlb.engine.record.look import look_of
+from rmqlb.engine.rebalance.simulate import simulate_group
+from rmqlb.engine.record.follow import Follower, look_of
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, QueueState
-from rmqlb.model.group_report import GroupReport
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.recording import Recording
+from rmqlb.model.simulate_rebalance import RebalanceResult
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted
 from rmqlb.sources.opening import Access, open_source
 from rmqlb.views.formats.machine import as_json, envelope
-from rmqlb.views.record.view import recording_report
+from rmqlb.views.record import recording_report
 from tests.support.make_examples import EXAMPLES
 
 GROUP, JOINS = "order-svc", "192.0.2.2@inst3"
@@ -38,7 +37,7 @@ def snapshot() -> ClusterSnapshot:
     return open_source(str(EXAMPLES / "cluster.json"), Access()).fetch(Wanted(group=GROUP))
 
 
-def simulated(cluster: ClusterSnapshot, trial: int) -> GroupReport:
+def simulated(cluster: ClusterSnapshot, trial: int) -> RebalanceResult:
     """What the group goes through."""
     group = cluster.group(GROUP)
     routes = [cluster.route(topic) for topic in group.own_topics or ()]
@@ -46,9 +45,9 @@ def simulated(cluster: ClusterSnapshot, trial: int) -> GroupReport:
     return simulate_group(GROUP, Members(group.client_ids or (), "AVG"), routes, scenario, trial=trial)
 
 
-def owners_at(report: GroupReport, client_id: str, at_us: int) -> Iterator[MessageQueue]:
+def owners_at(report: RebalanceResult, client_id: str, at_us: int) -> Iterator[MessageQueue]:
     """The queues that a consumer has at a time of the simulation."""
-    for one in report.timelines:
+    for one in report.queues:
         if any(each.from_us <= at_us < each.to_us and client_id in each.owners for each in one.intervals):
             yield one.queue
 
@@ -79,7 +78,9 @@ def recording() -> tuple[Recording, ClusterSnapshot]:
     for number in range(LOOKS):
         asked_us = number * SECOND_US + 300_000 + draws.below(40_000)
         took_us = 40_000 + draws.below(60_000)
-        ids = [each for each in report.members if each != JOINS or asked_us > JOINS_AT_S * SECOND_US + LISTED_AFTER_US]
+        ids = [
+            each for each in report.client_ids if each != JOINS or asked_us > JOINS_AT_S * SECOND_US + LISTED_AFTER_US
+        ]
         silent = SILENT[1] if number == SILENT[0] else None
         times = {each: asked_us + draws.below(took_us) for each in ids if each != silent}
         held = {each: tuple(owners_at(report, each, at)) for each, at in times.items()}

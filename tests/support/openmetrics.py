@@ -8,7 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as read_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as read_classic
 
-from rmqlb.views.metrics.catalogue import METRICS
+from rmqlb.views.metrics import METRICS
 
 Labels = frozenset[tuple[str, str]]
 Metrics = dict[str, dict[Labels, float]]

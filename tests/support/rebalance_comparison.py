@@ -17,11 +17,11 @@ from statistics import median
 from typing import Final
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.consume.simulate import GroupSimulation
+from rmqlb.engine.rebalance.simulate import GroupSimulation
 from rmqlb.engine.record.compare import placed
-from rmqlb.model.group_report import GroupReport, Interval
 from rmqlb.model.group_scenario import Event, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.simulate_rebalance import Interval, RebalanceResult
 
 from .recorded_groups import Intervals, Recording
 
@@ -136,8 +136,8 @@ def simulated(recording: Recording, trials: int) -> list[list[Windows]]:
     return found
 
 
-def _foretold(report: GroupReport, topic: str) -> list[Windows]:
-    intervals = {each.queue: each.intervals for each in report.timelines if each.queue.topic == topic}
+def _foretold(report: RebalanceResult, topic: str) -> list[Windows]:
+    intervals = {each.queue: each.intervals for each in report.queues if each.queue.topic == topic}
     return windows(intervals, report.events, report.end_us)
 
 

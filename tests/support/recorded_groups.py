@@ -15,10 +15,10 @@ from typing import Final
 
 import msgspec
 
-from rmqlb.model.group_report import Interval, OwnerState
 from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.simulate_rebalance import Interval, OwnerState
 from tests.support.group_builders import interval
 
 DATA: Final = Path(__file__).parent.parent / "data" / "rebalance"

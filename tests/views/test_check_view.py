@@ -8,7 +8,7 @@ from rmqlb.engine.check.check import check_policy
 from rmqlb.model.check_result import check_result
 from rmqlb.model.finding import SEVERITIES, Severity
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
-from rmqlb.views.check.view import check_report
+from rmqlb.views.check import check_report
 from rmqlb.views.report import Report
 from tests.engine.check.clusters import DAY, cluster, members
 from tests.support.mismatches import every_case

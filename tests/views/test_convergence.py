@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.plan.rebalance import plan_rebalance
 from rmqlb.model.plan import Convergence
-from rmqlb.views.plan.headline import facts
+from rmqlb.views.plan_rebalance import facts
 from tests.support.builders import route, side
 from tests.support.mismatches import every_case
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.diagnose.group_looks import of_several
-from rmqlb.engine.diagnose.rules import RULES
+from rmqlb.engine.diagnose.diagnose import RULES, diagnosis_of_groups
 from rmqlb.model.diagnosis import (
+    WORDS,
     Consequence,
     ConsumerStacks,
     Diagnosis,
@@ -26,10 +26,7 @@ from rmqlb.model.diagnosis import (
 )
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.diagnosis.several import diagnoses_report
-from rmqlb.views.diagnosis.verdict import verdict
-from rmqlb.views.diagnosis.view import diagnosis_report
-from rmqlb.views.diagnosis.words import WORDS
+from rmqlb.views.diagnose import diagnoses_report, diagnosis_report, sentence
 from rmqlb.views.formats.lead import LONGEST_FACT
 from rmqlb.views.formats.machine import as_csv, as_json, as_json_lines, as_yaml, envelope
 from rmqlb.views.formats.people import as_markdown, as_plain
@@ -88,12 +85,10 @@ def test_every_rule_has_words() -> None:
 
 
 def test_the_first_line_says_what_is_wrong_because_of_what() -> None:
-    assert verdict(diagnosis(finding())) == (
-        "g: 4 of 12 queues are unassigned because 2 processes share the client ID x"
-    )
+    assert sentence(diagnosis(finding())) == ("4 of 12 queues are unassigned because 2 processes share the client ID x")
     one = GroupCounts(2, 3, 12, 1, 2)
-    assert verdict(diagnosis(finding(), counts=one)) == (
-        "g: 1 of 12 queues is unassigned, 2 have duplicate owners because 2 processes share the client ID x"
+    assert sentence(diagnosis(finding(), counts=one)) == (
+        "1 of 12 queues is unassigned, 2 have duplicate owners because 2 processes share the client ID x"
     )
 
 
@@ -104,8 +99,8 @@ def test_several_causes_are_all_named() -> None:
         explains=Explains(True, False, 2, 0),
     )
     several = finding(consumers=("y",))
-    assert verdict(diagnosis(finding(), several, mixed, finding("lag-growing", severity="warning"))) == (
-        "g: 4 of 12 queues are unassigned because 2 processes share each of the client IDs x, y "
+    assert sentence(diagnosis(finding(), several, mixed, finding("lag-growing", severity="warning"))) == (
+        "4 of 12 queues are unassigned because 2 processes share each of the client IDs x, y "
         "and because its consumers run different strategies: AVG, AVG_BY_CIRCLE; also lag-growing"
     )
 
@@ -121,19 +116,19 @@ def test_several_causes_are_all_named() -> None:
     ],
 )
 def test_what_is_no_cause_of_owners_is_said_as_it_is(code: str, said: str) -> None:
-    assert verdict(diagnosis(finding(code, consumers=("x", "y")))) == f"g: {said}"
+    assert sentence(diagnosis(finding(code, consumers=("x", "y")))) == said
 
 
 def test_in_order_is_said_only_where_every_rule_has_looked() -> None:
     fine = diagnosis(outcome="inOrder", not_applicable=(Undecided("lock-lost", "it is not orderly"),))
-    assert verdict(fine) == "g: in order: 2 rules checked, 1 does not apply"
+    assert sentence(fine) == "in order: 2 rules checked, 1 does not apply"
     idle = finding("more-consumers-than-queues", severity="info", queues=())
-    assert verdict(diagnosis(idle, outcome="inOrder")) == (
-        "g: in order: 2 rules checked; more consumers than queues, x is idle"
+    assert sentence(diagnosis(idle, outcome="inOrder")) == (
+        "in order: 2 rules checked; more consumers than queues, x is idle"
     )
     undecided = (Undecided("lock-lost", "no locks"), Undecided("flow-control", "no limits"), Undecided("a", "no locks"))
-    assert verdict(diagnosis(outcome="unknown", unknown=undecided)) == (
-        "g: unknown: 3 of 5 rules could not be decided (no locks, and 1 more reason); 2 found nothing"
+    assert sentence(diagnosis(outcome="unknown", unknown=undecided)) == (
+        "unknown: 3 of 5 rules could not be decided (no locks, and 1 more reason); 2 found nothing"
     )
 
 
@@ -237,12 +232,12 @@ def test_the_worst_group_stands_first_and_its_findings_below() -> None:
         replace(diagnosis(finding(group="bad")), group="bad"),
         replace(diagnosis(finding(group="worse"), counts=replace(COUNTS, unassigned=5)), group="worse"),
     ]
-    whole = of_several(groups)
+    whole = diagnosis_of_groups(groups)
     assert [each.group for each in whole.groups] == ["worse", "bad", "warned", "dark", "fine"]
     shown = on_a_terminal(diagnoses_report(whole), 100)
     assert shown.startswith("5 groups: 2 with errors, 1 with a warning, 1 unknown, 1 in order\n")
     assert re.findall(r"^[✗!] (\w+): duplicate-client-id", shown, re.MULTILINE) == ["worse", "bad", "warned"]
-    assert diagnoses_report(of_several(groups[:1])).facts == ("1 group: 1 in order",)
+    assert diagnoses_report(diagnosis_of_groups(groups[:1])).facts == ("1 group: 1 in order",)
 
 
 def test_a_watch_sees_findings_come_and_go_but_not_their_figures_change() -> None:
@@ -275,7 +270,7 @@ def consistent(found: Diagnosis) -> Diagnosis:
 @settings(max_examples=60, deadline=None)
 @given(st.lists(any_of(Diagnosis).map(consistent), min_size=1, max_size=3), st.integers(1, 140))
 def test_any_diagnosis_is_shown_in_every_format_at_any_width(found: list[Diagnosis], width: int) -> None:
-    for report in (diagnosis_report(found[0]), diagnoses_report(of_several(found))):
+    for report in (diagnosis_report(found[0]), diagnoses_report(diagnosis_of_groups(found))):
         shown = on_a_terminal(report, width)
         if width > 20:
             assert max(map(columns, shown.splitlines())) <= width

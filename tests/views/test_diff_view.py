@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.diff.view import diff_report
+from rmqlb.views.diff import diff_report
 from rmqlb.views.formats.people import as_plain
 from rmqlb.views.report import Report
 from tests.engine.diff.test_compare import ABC, T, cluster, group

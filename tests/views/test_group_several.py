@@ -8,17 +8,16 @@ import yaml
 from msgspec.structs import replace
 
 from rmqlb.engine.send.producers import failures_of, producers_of
-from rmqlb.model.group_report import GroupReport
-from rmqlb.model.group_result import group_result, simulation_of_groups
-from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
-from rmqlb.model.send_report import SendReport
+from rmqlb.model.group_scenario import SECOND_US, Event
 from rmqlb.model.send_scenario import SendScenario
+from rmqlb.model.simulate_rebalance import RebalanceResult, RebalanceResults
+from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
+from rmqlb.verbs.simulate_rebalance import summary_of
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.formats.text import visible
-from rmqlb.views.group.several import simulations_report
-from rmqlb.views.group.view import group_report
 from rmqlb.views.report import Report
+from rmqlb.views.simulate_rebalance import group_report, rebalance_report
 from tests.support.builders import route
 from tests.support.group_builders import simulated
 from tests.support.mismatches import every_case
@@ -37,9 +36,9 @@ def producers(topic: str = "T", broker: str = "b", **brokers: int) -> tuple[Send
     return producers_of([route(topic, **on)], failures, SendScenario(), {}).reports  # type: ignore[arg-type]
 
 
-def shown(*groups: GroupReport, sends: tuple[SendReport, ...] = ()) -> Report:
-    data = simulation_of_groups([group_result(each, None, (), explain=False) for each in groups], groups, sends)
-    return simulations_report(data, [(each.group or "", group_report(each)) for each in groups], groups, sends)
+def shown(*groups: RebalanceResult, sends: tuple[SendReport, ...] = ()) -> Report:
+    producers = tuple(printed_part(each, SendResult) for each in sends)
+    return rebalance_report(RebalanceResults(groups, producers, summary_of(groups, sends)))
 
 
 def groups_in_order(report: Report) -> list[object]:
@@ -77,7 +76,7 @@ def test_what_was_bad_before_is_told_apart() -> None:
         "; 2 of 5 queues not read at the end; 2 of 5 queues without one owner from the start to the end"
     )
     assert json.loads(as_json(shown(before).data))["summary"]["queuesMisassignedThroughout"] == 2
-    everybody = replace(before, scenario=GroupScenario(broadcasting=True))
+    everybody = replace(before, scenario=replace(before.scenario, broadcasting=True))
     assert json.loads(as_json(shown(everybody).data))["summary"]["queuesMisassignedThroughout"] == 1
     assert (
         ": 2 of 4 queues unassigned and 1 of 4 queues with duplicate owners at the end, 2 of them from the start; "

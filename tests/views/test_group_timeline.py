@@ -9,14 +9,22 @@ from string import ascii_letters
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.model.group_report import GroupReport
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.simulate_rebalance import RebalanceResult
 from rmqlb.views.formats.people import as_markdown, as_plain
-from rmqlb.views.group.strips import AnyInterval, begin_of, even_edges, round_edges, strips, symbols
-from rmqlb.views.group.timeline import ticks, timeline_section
-from rmqlb.views.group.view import group_report
 from rmqlb.views.report import Section
+from rmqlb.views.simulate_rebalance import group_report
+from rmqlb.views.timeline import (
+    AnyInterval,
+    begin_of,
+    even_edges,
+    round_edges,
+    strips,
+    symbols,
+    ticks,
+    timeline_section,
+)
 from tests.support.builders import queues
 from tests.support.group_builders import interval as spell
 from tests.support.group_builders import measured, simulated, timeline
@@ -27,7 +35,7 @@ BADNESS = {"one": 0, "gone": 1, "outage": 2, "unassigned": 3, "duplicate-owners"
 EARLY = Event("leave", 0, "b", "leave b@0s")
 
 
-def drawn(report: GroupReport, length: int = 72) -> Section:
+def drawn(report: RebalanceResult, length: int = 72) -> Section:
     section = timeline_section(report)
     assert section.draw is not None
     return section.draw(length)
@@ -48,7 +56,7 @@ def test_a_letter_a_member_blank_for_none_and_marks_for_several_and_gone() -> No
 def test_letters_follow_the_order_of_the_ids() -> None:
     report = simulated({"broker-a 0": "xxxyyy"}, events=[EARLY], ids={"x": "2@1", "y": "10@1"})
     assert strip_of(drawn(report, 8)) == "bbbaaa"
-    assert symbols(report.members) == {"10@1": "a", "2@1": "b"}
+    assert symbols(report.client_ids) == {"10@1": "a", "2@1": "b"}
 
 
 def test_blanks_at_the_ends_survive_every_table() -> None:
@@ -159,7 +167,7 @@ def test_every_character_agrees_with_the_intervals_that_it_covers(drawn_: list[s
             covered = [i for i in line.intervals if i.from_us < edges[place + 1] and i.to_us > edges[place]]
             worst = max(BADNESS[interval.state] for interval in covered)
             fits = [interval for interval in covered if BADNESS[interval.state] == worst]
-            assert character in {sign(interval, report.members) for interval in fits}
+            assert character in {sign(interval, report.client_ids) for interval in fits}
 
 
 def sign(interval: AnyInterval, members: tuple[str, ...] = ("a", "b")) -> str:

@@ -7,13 +7,15 @@ import io
 import json
 from typing import Any
 
+from msgspec.structs import replace
+
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.group_report import Step
 from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario, Timers
+from rmqlb.model.simulate_rebalance import Step
 from rmqlb.views.formats.machine import as_csv, as_json
 from rmqlb.views.formats.people import as_plain
-from rmqlb.views.group.view import FIGURES, group_report
 from rmqlb.views.report import Report
+from rmqlb.views.simulate_rebalance import FIGURES, group_report
 from tests.support.builders import queues
 from tests.support.group_builders import simulated, takeover, timeline, trials
 from tests.support.mismatches import every_case
@@ -294,9 +296,10 @@ def test_a_narrow_table_calls_members_by_their_letters() -> None:
 def test_steps_are_there_when_asked_for() -> None:
     steps = [Step(3000.5, "b", "take", "takes 1 queue", (Q0,))]
     report = simulated(TWO, steps=steps)
-    assert data_of(group_report(report))["steps"] is None
-    assert "steps" not in [section.name for section in group_report(report).sections]
-    explained = group_report(report, explain=True)
+    without = group_report(simulated(TWO))
+    assert data_of(without)["steps"] is None
+    assert "steps" not in [section.name for section in without.sections]
+    explained = group_report(report)
     assert data_of(explained)["steps"] == [
         {
             "atMs": 3000.5,
@@ -311,7 +314,7 @@ def test_steps_are_there_when_asked_for() -> None:
 
 def test_trials_have_median_p95_and_worst() -> None:
     spread = trials(20, 19, convergence_ms=(1000, 2000, 3000), longest_gap_ms=(1, 1.5, 2500), redelivered=(0, 1, 7))
-    report = group_report(simulated(TWO), trials=spread)
+    report = group_report(simulated(TWO, found=spread))
     assert "  19 of 20 trials converged: p50 1.0 s, p95 2.0 s, max 3.0 s (trial 3)" in report.facts
     assert report.grave == "error"
     assert "  longest in a trial: gap p95 2 ms, max 2.5 s; overlap p95 0 ms, max 0 ms" in report.facts
@@ -329,7 +332,7 @@ def test_trials_have_median_p95_and_worst() -> None:
 
 
 def test_no_trial_that_settled_is_said_plainly() -> None:
-    assert "  none of 5 trials converged" in group_report(simulated(TWO), trials=trials(5, 0)).facts
+    assert "  none of 5 trials converged" in group_report(simulated(TWO, found=trials(5, 0))).facts
 
 
 def test_every_figure_is_in_the_summary_and_in_json() -> None:
@@ -342,8 +345,8 @@ def test_every_figure_is_in_the_summary_and_in_json() -> None:
 
 
 def test_json_has_fixed_keys_and_whole_milliseconds_as_integers() -> None:
-    conditions = [TriedCondition("total-gap-ms>1", 2000.0, True)]
-    data = json.loads(as_json(group_report(simulated(TWO), conditions=conditions).data))
+    conditions = (TriedCondition("total-gap-ms>1", 2000.0, True),)
+    data = json.loads(as_json(replace(simulated(TWO), conditions=conditions)))
     assert list(data) == [
         "group", "strategy", "scenario", "events", "trial", "endMs", "figures", "queues", "consumers", "steps", "trials",
         "conditions", "sdks",
@@ -360,7 +363,7 @@ def test_tables_fit_their_terminal(width: int) -> None:
     ids = {"a": "192.168.100.1@12345#987654321012340", "b": "192.168.100.2@12345#987654321012341"}
     lines = [timeline("aaa  bbb", Q0, [takeover(Q0, ids["b"], 5)], ids=ids)]
     spread = trials(convergence_ms=(1000, 2000, 3000), queues_with_gap=(1, 2, 3))
-    report = group_report(simulated(lines, steps=[Step(1, "a", "wake", "wakes up")]), trials=spread, explain=True)
+    report = group_report(simulated(lines, steps=[Step(1, "a", "wake", "wakes up")], found=spread))
     for section in report.sections:
         assert max(map(len, on_a_terminal(report, width, section.name).splitlines())) <= width
 
@@ -385,7 +388,7 @@ def test_an_outage_is_in_the_first_line_and_told_apart_from_gaps() -> None:
     over = trials(longest_outage_ms=(1000, 2000, 3000))
     assert (
         "  longest in a trial: outage p95 2.0 s, max 3.0 s; gap p95 0 ms, max 0 ms; overlap p95 0 ms, max 0 ms"
-        in group_report(simulated(TWO), trials=over).facts
+        in group_report(simulated(TWO, found=over)).facts
     )
 
 

@@ -7,8 +7,8 @@ import pytest
 from rmqlb import BrokerData, Event, GroupScenario, Members, QueueData, TopicRouteData, simulate_group
 from rmqlb.model.group_scenario import SECOND_US
 from rmqlb.views.formats.people import as_plain
-from rmqlb.views.group.view import group_report
 from rmqlb.views.report import Column, Report, Section
+from rmqlb.views.simulate_rebalance import group_report
 from tests.cli.run import EXAMPLE
 from tests.cli.terminals import OnTerminal
 from tests.support.mismatches import every_case

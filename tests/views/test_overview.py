@@ -8,14 +8,12 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.group import Group, all_groups, assumption, gaps
-from rmqlb.engine.overview.consumers import consumers_of
-from rmqlb.engine.overview.groups import overview
+from rmqlb.engine.show_groups import consumers_of, overview
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.snapshot import Unread
-from rmqlb.views.overview.consumers import consumers_report
-from rmqlb.views.overview.groups import groups_report
 from rmqlb.views.report import Report, Rows
 from rmqlb.views.row_changes import row_changes
+from rmqlb.views.show_groups import consumers_report, groups_report
 from tests.engine.check.clusters import cluster, members
 from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmqlb.model.owners import OwnersReport
-from rmqlb.views.owners.view import owners_report
+from rmqlb.views.show_owners import owners_report
 from tests.cli.run import EXAMPLE, ROOT, run
 from tests.support.mismatches import every_case
-from tests.views.shown import on_a_terminal
 
 
 def test_a_queue_that_only_a_config_list_names_is_nobodys_under_the_other_strategies(tmp_path: Path) -> None:
@@ -157,17 +156,6 @@ def test_the_lines_add_up_to_the_queues(owners: list[str]) -> None:
     number = sum(not each or " " in each for each in owners)
     assert sum(row[places] for row in bad) == number  # type: ignore[misc]
     assert report.grave == "error" or not bad
-
-
-@every_case("width", [60, 80, 100, 120])
-def test_hostile_names_and_narrow_screens(width: int) -> None:
-    hostile = snapshot("a", "", "b", "a b").replace('"T"', '"T\\u001b[2J|*"')
-    data = json.loads(run("show-owners", "-s", "-", "-o", "json", stdin=hostile).stdout)["data"]
-    for everything in (False, True):
-        report = owners_report(msgspec.convert(data, OwnersReport)).only((), screen=True, everything=everything)
-        text = on_a_terminal(report, width)
-        assert "\x1b" not in text
-        assert max(map(len, text.splitlines())) <= width
 
 
 def test_strategies_that_differ_are_held_against_what_is_observed_together() -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from rmqlb.views.formats.palette import COLOURS, owner_style, owner_styles
 from rmqlb.views.formats.people import print_tables
-from rmqlb.views.group.view import group_report
+from rmqlb.views.simulate_rebalance import group_report
 from tests.support.group_builders import simulated
 from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal

@@ -10,16 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.model.finding import Finding
-from rmqlb.model.group_report import GroupReport, Step
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.simulate_rebalance import RebalanceResult, Step
+from rmqlb.views import pictures
 from rmqlb.views.formats.text import visible
-from rmqlb.views.group import picture
-from rmqlb.views.group.facts import group_facts
-from rmqlb.views.group.strips import even_edges, strips
-from rmqlb.views.group.svg import runs, story
-from rmqlb.views.group.view import group_report
-from rmqlb.views.report import Report
+from rmqlb.views.pictures import runs, story
+from rmqlb.views.simulate_rebalance import group_facts, group_report
+from rmqlb.views.timeline import even_edges, strips
 from tests.support.builders import queues
 from tests.support.group_builders import interval, measured, simulated, takeover, timeline, trials
 from tests.support.mismatches import every_case
@@ -37,12 +35,12 @@ HOSTILE = [
 ]
 
 
-def svg_picture(report: GroupReport) -> str:
-    return picture.svg_picture(report, group_facts(report))
+def svg_picture(report: RebalanceResult) -> str:
+    return pictures.svg_picture(report, group_facts(report))
 
 
-def html_page(report: GroupReport, shown: Report | None = None) -> str:
-    return picture.html_page(report, shown or group_report(report, explain=bool(report.steps)), report.findings)
+def html_page(report: RebalanceResult, *findings: Finding) -> str:
+    return pictures.html_page(report, group_report(report), findings)
 
 
 class Page(HTMLParser):
@@ -71,7 +69,7 @@ class Page(HTMLParser):
             self.texts.setdefault(self._open[-1], []).append(data)
 
 
-def svg(report: GroupReport) -> ET.Element:
+def svg(report: RebalanceResult) -> ET.Element:
     return ET.fromstring(svg_picture(report))
 
 
@@ -182,21 +180,18 @@ def test_runs_cover_the_strip_and_their_story_is_of_intervals_that_are_there(dra
             first = re.search(r" from (\d+)s to (\d+)s", story(run))
             assert first is not None
             begin, end = (int(second) * SECOND_US for second in first.groups())
-            ends = {
-                (i.from_us, i.to_us) for line in strip.timelines for i in line.intervals if i.state == run.shown.state
-            }
+            ends = {(i.from_us, i.to_us) for line in strip.queues for i in line.intervals if i.state == run.shown.state}
             assert begin in {one for one, _ in ends}
             assert end in {one for _, one in ends}
 
 
-def hostile(name: str) -> GroupReport:
+def hostile(name: str) -> RebalanceResult:
     queue = MessageQueue(name, name, 0)
     return simulated(
         [timeline("aaa  !!!", queue, [takeover(queue, name, 5)], ids={"a": name})],
         events=[Event("join", 3 * SECOND_US, name, name)],
         steps=[Step(1, name, "take", name, (queue,))],
         group=name,
-        findings=[Finding("name", name)],
     )
 
 
@@ -215,7 +210,7 @@ def test_hostile_names_are_text_in_the_picture(name: str) -> None:
 
 @every_case("name", HOSTILE)
 def test_hostile_names_are_text_on_the_page(name: str) -> None:
-    text = html_page(hostile(name))
+    text = html_page(hostile(name), Finding("name", name))
     assert visible(text.replace("\n", "")) == text.replace("\n", "")
     page = Page(text)
     assert not {"script", "img", "iframe", "link", "object", "base", "a"} & set(page.tags)
@@ -232,7 +227,7 @@ def test_hostile_names_are_text_on_the_page(name: str) -> None:
 def test_every_name_makes_well_formed_files(name: str) -> None:
     report = hostile(name)
     ET.fromstring(svg_picture(report))
-    assert Page(html_page(report)).texts["style"]
+    assert Page(html_page(report, Finding("name", name))).texts["style"]
 
 
 def test_nothing_is_fetched_or_run() -> None:
@@ -248,9 +243,9 @@ def test_nothing_is_fetched_or_run() -> None:
 
 
 def test_the_page_has_the_picture_the_facts_and_the_tables() -> None:
-    report = simulated(TWO, steps=[Step(3_000_000, "b", "take", "takes one", ())], findings=[Finding("code", "beware")])
-    shown = group_report(report, trials=trials(convergence_ms=(1000, 2000, 3000)), explain=True)
-    page = Page(html_page(report, shown))
+    steps = [Step(3_000_000, "b", "take", "takes one", ())]
+    report = simulated(TWO, steps=steps, found=trials(convergence_ms=(1000, 2000, 3000)))
+    page = Page(html_page(report, Finding("code", "beware")))
     titles = [title.partition(":")[0] for title in page.texts["h2"]]
     assert titles == [
         "gaps, overlaps", "events", "consumers",

@@ -6,12 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.plan.placeholders import over_places
-from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.plan.rebalance import Side, over_places, plan_rebalance
 from rmqlb.model.group import States
 from rmqlb.model.plan import MovedRange, ObservedOwners
-from rmqlb.views.plan.headline import headline
-from rmqlb.views.plan.view import plan_report
+from rmqlb.views.plan_rebalance import headline, plan_report
 from tests.support.builders import route, side
 from tests.support.states import seen
 

@@ -18,7 +18,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.route import TopicRouteData
 from rmqlb.views.formats.people import as_plain
-from rmqlb.views.plan.view import plan_report
+from rmqlb.views.plan_rebalance import plan_report
 from tests.cli.run import EXAMPLE, run
 from tests.support.builders import route, side
 from tests.support.mismatches import every_case

@@ -9,19 +9,18 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.overview.groups import overview
+from rmqlb.engine.show_groups import overview
 from rmqlb.model.diagnosis import group_finding
 from rmqlb.model.finding import Finding
 from rmqlb.model.groups import STATUSES, GroupLine, Overview
 from rmqlb.model.owners import ConsumerQueues, OwnersReport, QueueOwners, StrategyOwners
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.views import metrics as of
 from rmqlb.views.formats.prometheus import as_prometheus, label_value
 from rmqlb.views.formats.text import visible
-from rmqlb.views.metrics import catalogue as of
-from rmqlb.views.metrics.catalogue import METRICS, Sample
-from rmqlb.views.metrics.of_report import metrics_of
-from rmqlb.views.overview.groups import groups_report
-from rmqlb.views.owners.view import owners_report
+from rmqlb.views.metrics import METRICS, Sample, metrics_of
+from rmqlb.views.show_groups import groups_report
+from rmqlb.views.show_owners import owners_report
 from tests.engine.check.clusters import cluster, members
 from tests.support.builders import route
 from tests.support.mismatches import every_case
@@ -52,14 +51,10 @@ def test_the_catalogue_is_fit_for_both_formats() -> None:
         assert not {*metric.help} & {*'\\"\n'}
 
 
-def test_every_metric_of_the_catalogue_is_one_of_its_constants() -> None:
-    assert {*METRICS} == {value for value in vars(of).values() if isinstance(value, of.Metric)}
-
-
 def test_a_metric_has_help_type_and_unit_before_its_samples() -> None:
-    samples = (Sample(of.SNAPSHOT_TIME, 1.5, {"command": "c"}), Sample(of.IMBALANCE, 2, {"group": "g"}))
+    samples = (Sample(of.SNAPSHOT_TIME, 1.5, {"command": "c"}), Sample(of.OF_GROUP["imbalance"], 2, {"group": "g"}))
     assert as_prometheus(samples) == (
-        "# HELP rocketmq_lb_snapshot_timestamp_seconds When the cluster was looked at, in seconds since 1970\n"
+        "# HELP rocketmq_lb_snapshot_timestamp_seconds When the snapshot was taken, since 1970\n"
         "# TYPE rocketmq_lb_snapshot_timestamp_seconds gauge\n"
         "# UNIT rocketmq_lb_snapshot_timestamp_seconds seconds\n"
         'rocketmq_lb_snapshot_timestamp_seconds{command="c"} 1.5\n'
@@ -72,19 +67,19 @@ def test_a_metric_has_help_type_and_unit_before_its_samples() -> None:
 
 def test_what_is_unknown_is_left_out_and_zero_is_not() -> None:
     assert as_prometheus(()) == "# EOF\n"
-    assert as_prometheus([Sample(of.IMBALANCE, None, {"group": "g"})]) == "# EOF\n"
-    assert read_metrics(as_prometheus([Sample(of.GROUP_LAG, 0, {"group": "g"}), Sample(of.GROUP_LAG, None)])) == {
-        "rocketmq_lb_group_lag": {labelled(group="g"): 0}
-    }
+    assert as_prometheus([Sample(of.OF_GROUP["imbalance"], None, {"group": "g"})]) == "# EOF\n"
+    assert read_metrics(
+        as_prometheus([Sample(of.OF_GROUP["lag"], 0, {"group": "g"}), Sample(of.OF_GROUP["lag"], None)])
+    ) == {"rocketmq_lb_group_lag": {labelled(group="g"): 0}}
 
 
 def test_a_label_without_a_value_is_left_out() -> None:
-    text = as_prometheus([Sample(of.GROUP_LAG, 1, {"cluster": None, "group": ""})])
+    text = as_prometheus([Sample(of.OF_GROUP["lag"], 1, {"cluster": None, "group": ""})])
     assert "\nrocketmq_lb_group_lag 1\n" in text
 
 
 def test_large_numbers_are_written_in_full() -> None:
-    assert "} 9007199254740993\n" in as_prometheus([Sample(of.GROUP_LAG, 2**53 + 1, {"group": "g"})])
+    assert "} 9007199254740993\n" in as_prometheus([Sample(of.OF_GROUP["lag"], 2**53 + 1, {"group": "g"})])
 
 
 @given(st.lists(NAMES, unique=True, min_size=1, max_size=4))

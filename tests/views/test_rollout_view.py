@@ -9,12 +9,12 @@ import json
 from msgspec.structs import replace
 
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.group_report import GroupTrials
-from rmqlb.model.rollout import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.plan_rollout import MixedStage, Rollout, RolloutChoice
+from rmqlb.model.simulate_rebalance import GroupTrials
 from rmqlb.views.formats.machine import as_csv, as_json
 from rmqlb.views.formats.people import as_plain
+from rmqlb.views.plan_rollout import rollout_report
 from rmqlb.views.report import Report
-from rmqlb.views.rollout_view import rollout_report
 from tests.support.group_builders import choice as built
 from tests.support.group_builders import trials
 from tests.support.mismatches import every_case

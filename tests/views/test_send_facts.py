@@ -5,11 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from msgspec.structs import replace
+
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.engine.send.trials import simulate_trials
-from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
-from rmqlb.views.send.facts import last_failed_ms, send_facts, send_gravity, send_settings
+from rmqlb.model.simulate_send import SendReport
+from rmqlb.views.simulate_send import last_failed_ms, send_facts, send_gravity, send_settings
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
@@ -142,7 +144,7 @@ def test_many_failures_are_counted() -> None:
 def test_trials_have_a_line_of_their_own() -> None:
     scenario = SendScenario(messages=4, rate=Fraction(1), failures=(fails(REFUSED),), retries=0)
     trials = simulate_trials(TWO, scenario, 8)
-    lines = send_facts(simulate_send(TWO, scenario), trials)
+    lines = send_facts(replace(simulate_send(TWO, scenario), trials=trials))
     assert lines[1].startswith("  over 8 trials: 50.0% of messages lost (")
     assert lines[1].endswith("; longest send p95 1 ms, max 1 ms; this is the first of them")
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from rmqlb.views.formats.machine import as_json, as_yaml
+from rmqlb.views.formats.people import drawn_table
 from rmqlb.views.formats.text import clip, safe_cell, safe_json, safe_markdown, visible
 from tests.support.mismatches import every_case
 
@@ -87,3 +88,19 @@ def test_half_a_surrogate_pair_is_written_as_json_all_the_same() -> None:
 @every_case("value", [[], {}, [[]], {"a": {}}, 1.0, 5 / 3, 2**63, True, None, "é", [1, {"b": []}]])
 def test_json_is_laid_out_as_the_standard_library_does(value: object) -> None:
     assert as_json({"a": value}) == json.dumps({"a": value}, indent=2, ensure_ascii=False) + "\n"
+
+
+TITLES, RIGHTS = ("topic", "queues"), (False, True)
+
+
+def test_a_plain_table_counts_wide_letters_as_two_columns() -> None:
+    assert drawn_table(TITLES, [("订单", "12"), ("orders", "7")], RIGHTS).splitlines() == [
+        "topic      queues",
+        "-------  --------",
+        "订单           12",
+        "orders          7",
+    ]
+
+
+def test_a_table_without_rows_has_its_titles() -> None:
+    assert drawn_table(TITLES, [], RIGHTS) == "topic    queues\n-------  --------"

@@ -1,6 +1,6 @@
 """The manual, the shells' completions and the reference of the site, written from the command tree.
 
-`python -m tools.manual` writes `man/`, `completions/` and the help pages; a test compares them with the command tree.
+`python -m tools.manual` writes `man/` and `completions/`; a test compares them with the command tree.
 mkdocs makes the reference with the site, through `tools/docs_site.py`. `tree.py` reads the commands, `help_text.py`
 takes their help apart, `values.py` says what an option's value can be. Pages are made by `*_page.py` with `roff.py`,
 scripts by `bash.py`, `zsh.py` and `fish.py`, the reference by `reference.py` with `tables_page.py` and `markdown.py`;

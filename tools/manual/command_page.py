@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rmqlb.cli.exit_codes import MEANINGS, ExitCode
+from rmqlb.cli.help_text import known_names
 from tools.manual.help_text import Listing
 from tools.manual.roff import Marked, Page, bold, coded, escaped, italic
 from tools.manual.tree import OPTIONS, PROGRAM, CommandPage, OptionPage
-from tools.manual.values import known_words
 
 OTHER_PAGES = (("rmqlb-config", 5), ("rmqlb-snapshot", 5), ("rmqlb-strategies", 7))
 _MORE_VARIABLES = (
@@ -115,7 +115,7 @@ def _options(page: Page, command: CommandPage) -> None:
 
 def _known(command: CommandPage, option: OptionPage) -> list[Marked]:
     """The words that the option knows, where its help does not name them."""
-    words = known_words(command, option)
+    words = known_names(" ".join(command.path), option.names[-1])
     return [Marked(f"It knows {_listed([bold(word) for word in words], 'and')}.")] if words else []
 
 

@@ -1,21 +1,17 @@
-"""Every file that is written from the command tree: the manual, help and completions, and the site's reference."""
+"""Every file that is written from the command tree: the manual and completions, and the site's reference."""
 
 from __future__ import annotations
 
-from rmqlb.cli.help_pages import page_file
 from tools.manual.bash import bash_script
 from tools.manual.command_page import command_page
 from tools.manual.config_page import config_page
 from tools.manual.fish import fish_script
-from tools.manual.help_page import help_page_file
 from tools.manual.reference import reference
 from tools.manual.roff import Page
 from tools.manual.snapshot_page import snapshot_page
 from tools.manual.strategies_page import strategies_page
 from tools.manual.tree import CommandPage, command_tree
 from tools.manual.zsh import zsh_script
-
-HELP_PAGES = "rmqlb/cli/help_pages"
 
 
 def all_files() -> dict[str, str]:
@@ -26,8 +22,7 @@ def all_files() -> dict[str, str]:
         "completions/_rmqlb": zsh_script(program),
         "completions/rmqlb.fish": fish_script(program),
     }
-    helps = {f"{HELP_PAGES}/{page_file(command.path)}": help_page_file(command) for command in program.all()}
-    return {f"man/{page.path}": page.text() for page in _manual(program)} | helps | scripts
+    return {f"man/{page.path}": page.text() for page in _manual(program)} | scripts
 
 
 def reference_pages() -> dict[str, str]:

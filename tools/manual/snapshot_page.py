@@ -11,7 +11,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import msgspec
 
 from rmqlb.model.format_version import FORMAT_VERSION
-from rmqlb.sources.formats.snapshot_document import SnapshotDocument
+from rmqlb.sources.formats.snapshot_file import SnapshotDocument
 from tools.manual.roff import Marked, Page, bold, escaped
 
 EXAMPLE = """\

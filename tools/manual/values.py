@@ -14,23 +14,15 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.cli.common.sections import sections_of
+from rmqlb.cli.help_text import figures_of
 from rmqlb.cli.results import known_names
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.engine.fail_on_figures.of_diff import DIFF_FIGURES
-from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES
-from rmqlb.engine.fail_on_figures.of_plan import PLAN_FIGURES
-from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
-from rmqlb.engine.fail_on_figures.of_recording import RECORDING_FIGURES
-from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
-from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
-from rmqlb.engine.fail_on_figures.of_size import SIZE_FIGURES
-from rmqlb.engine.fail_on_figures.of_sweep import SWEEP_FIGURES
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.sdks.profile import CLIENTS
 from rmqlb.model.finding import SEVERITIES
 from rmqlb.model.group_scenario import TIMER_NAMES
-from rmqlb.verbs.group_simulation.parse_events import VERBS
 from rmqlb.verbs.plan_topic import MESSAGE_TYPES
+from rmqlb.verbs.rebalance_events import VERBS
 from rmqlb.verbs.strategy_options import KEYS
 from rmqlb.verbs.strategy_options import OPTION as STRATEGY_OPTION
 from rmqlb.views.explanations import explanations
@@ -62,18 +54,6 @@ _FORMATS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys((f"pipeline {name}" for name in ("run", "ingest", "judge", "report")), (*FORMATS, "prometheus")),
 }
 """Those that are not the common ones."""
-_FIGURES: Mapping[str, tuple[str, ...]] = {
-    "show-groups": (*GROUPS_FIGURES.names, *(f"{name}[" for name in GROUPS_FIGURES.of_subject)),
-    "diff": (*DIFF_FIGURES.names,),
-    "plan-rebalance": (*PLAN_FIGURES.names,),
-    "simulate-rebalance": (*GROUP_FIGURES.names,),
-    "plan-rollout": (*ROLLOUT_FIGURES.names,),
-    "size-group": (*SIZE_FIGURES.names,),
-    "record": (*RECORDING_FIGURES.names,),
-    "sweep-failures": (*SWEEP_FIGURES.names, *(f"{name}[" for name in SWEEP_FIGURES.of_subject)),
-    "simulate-send": (*SEND_FIGURES.names, *(f"{name}[" for name in SEND_FIGURES.of_subject)),
-    "simulate-receive": (*RECEIVE_FIGURES.names, *(f"{name}[" for name in RECEIVE_FIGURES.of_subject)),
-}
 _BY_METAVAR: Mapping[str, Value] = {
     "STRATEGY": Value("words", NAMES),
     "SEVERITY": Value("words", SEVERITIES),
@@ -150,13 +130,6 @@ def value_of(command: CommandPage, option: OptionPage) -> Value:
     return NOTHING if known is None else known
 
 
-def known_words(command: CommandPage, option: OptionPage) -> tuple[str, ...]:
-    """What the help lists of an option's values: figures of `--fail-on`, tables of `--section`."""
-    if option.metavar != "CONDITION" and option.names[-1:] != ("--section",):
-        return ()
-    return tuple(f"{word}…]" if word.endswith("[") else word for word in value_of(command, option).words)
-
-
 def known_value(command: CommandPage, option: OptionPage) -> Value | None:
     """As `value_of`; None when nothing says what the metavar stands for."""
     path, metavar = " ".join(command.path), option.metavar or ""
@@ -168,7 +141,7 @@ def known_value(command: CommandPage, option: OptionPage) -> Value | None:
     if long == STRATEGY_OPTION:
         return Value("beginnings", tuple(f"{key}=" for key in KEYS))
     if metavar == "CONDITION":
-        return Value("beginnings", _FIGURES.get(path, ()))
+        return Value("beginnings", figures_of(path))
     if long in _BY_NAME:
         return _BY_NAME[long]
     if metavar == "NAME":

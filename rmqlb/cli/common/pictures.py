@@ -15,7 +15,7 @@ from rmqlb.model.finding import Finding
 from rmqlb.views.report import Report
 
 if TYPE_CHECKING:
-    from rmqlb.views.group.strips import OverTime
+    from rmqlb.views.timeline import OverTime
 
 
 class PictureOptions(Struct, frozen=True):
@@ -75,7 +75,7 @@ def draw(
     """Write the pictures that are asked for; the facts stand above the one without tables."""
     if to.named is None:
         return
-    from rmqlb.views.group.picture import html_page, svg_picture
+    from rmqlb.views.pictures import html_page, svg_picture
 
     for option, path in (("--svg", to.svg), ("--html", to.html)):
         if path is None:

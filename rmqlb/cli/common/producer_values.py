@@ -1,22 +1,41 @@
-"""Option values of `simulate-send` as typed, parsed. Each error names the option."""
+"""Values of options about producers and failing brokers. Each error names the option."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
 from rmqlb.engine.send import latency as latencies
+from rmqlb.engine.send.java_hash import hash_code, long_hash_code
+from rmqlb.engine.send.selectors import hash_position
+from rmqlb.engine.user_functions import SELECTOR, quietly
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, START, STATUSES, Failure, Latency, Moment, Reaction
+from rmqlb.model.send_scenario import (
+    HOST_LOSS_US,
+    REFUSED_US,
+    START,
+    STATUSES,
+    Failure,
+    Latency,
+    Moment,
+    Reaction,
+    Selector,
+    SelectorFunction,
+)
+from rmqlb.model.simulate_send import HotKey, KeySpread
 from rmqlb.model.snapshot import suggestion
-from rmqlb.sources.user_files.send_inputs import read_latencies, response_code, unknown_kind
+from rmqlb.sources.user_files.send_inputs import read_latencies, read_text, response_code, unknown_kind
 from rmqlb.verbs.amounts import count, duration_us
-from rmqlb.verbs.parse import must_differ
+from rmqlb.verbs.parse import lines_of, must_differ
+from rmqlb.verbs.strategies import from_file, is_file
 
+_HOT_KEYS = 10
+_KEY_TYPES = ("string", "int", "long")
 _WINDOW = re.compile(r"(?P<from>#?[\w.]*)-(?P<to>#?[\w.]*)")
 
 
@@ -185,3 +204,89 @@ def queue_of(text: str, queues: Sequence[MessageQueue], option: str) -> int:
 
 def _named(queue: MessageQueue) -> str:
     return f"{queue.broker_name}:{queue.queue_id}"
+
+
+# -- selectors ---------------------------------------------------------------------------------------------------------
+
+
+def selector_of(
+    text: str | None, keys_file: str | None, key_type: str, queues: Sequence[MessageQueue], max_bytes: int
+) -> tuple[Selector | None, KeySpread | None]:
+    """`--selector` with `--keys` and `--key-type`: the selector, and the queues of its keys.
+
+    Raises UsageError, DataError.
+    """
+    if key_type not in _KEY_TYPES:
+        raise UsageError(f"--key-type {key_type}: write string, int or long")
+    if text is not None and is_file(text):
+        function = from_file(text, "--selector", SELECTOR)
+        keys = [] if keys_file is None else _keys(keys_file, key_type, max_bytes)
+        spread = None if keys_file is None else _spread(keys, queues, lambda key: _quiet(function, queues, key))
+        passed = tuple(key for _, key in keys)
+        return Selector("function", function=function, keys=passed, text=function.title), spread
+    if keys_file is not None and text != "hash":
+        raise UsageError("--keys goes with --selector hash and FILE.py:NAME")
+    if text is None:
+        return None, None
+    if text == "hash":
+        if keys_file is None:
+            raise UsageError("--selector hash needs keys", hint="name a file with one key per line: --keys FILE, or -")
+        keys = _keys(keys_file, key_type, max_bytes)
+        hashes = {key: hash_code(key) if key_type != "long" else long_hash_code(int(key)) for _, key in keys}
+        spread = _spread(keys, queues, lambda key: queues[hash_position(hashes[key], len(queues))])
+        return Selector("hash", tuple(hashes[key] for _, key in keys)), spread
+    if text in ("random", "machine-room"):
+        return Selector(text), None  # type: ignore[arg-type]
+    if ":" not in text:
+        hint = suggestion("selectors", text, ("hash", "random", "machine-room"))
+        raise UsageError(f"--selector {text}: neither a selector nor BROKER:QUEUE", hint=hint)
+    if not queues:
+        return Selector("machine-room"), None
+    return Selector("queue", queue=queues[queue_of(text, queues, "--selector")]), None
+
+
+def _keys(path: str, key_type: str, max_bytes: int) -> list[tuple[str, str | int]]:
+    """The lines of `--keys`, each with the key that the application passes to its selector."""
+    texts = lines_of(read_text(path, "--keys", max_bytes))
+    if not texts:
+        raise DataError(f"--keys {path}: there is no key in it")
+    typed: dict[str, str | int] = {}
+    for number, text in enumerate(texts, start=1):
+        if text not in typed:
+            typed[text] = _typed(text, key_type, f"--keys {path}: line {number}")
+    return [(text, typed[text]) for text in texts]
+
+
+def _typed(text: str, key_type: str, where: str) -> str | int:
+    if key_type == "string":
+        return text
+    try:
+        value = int(text) if len(text) < 30 and "_" not in text else None
+    except ValueError:
+        value = None
+    if value is None or not -(2**63) <= value < 2**63 or (key_type == "int" and not -(2**31) <= value < 2**31):
+        raise DataError(f"{where}: {text[:40]!r} is not {'an int' if key_type == 'int' else 'a long'} of Java")
+    return value
+
+
+def _spread(
+    keys: Sequence[tuple[str, str | int]],
+    queues: Sequence[MessageQueue],
+    select: Callable[[str | int], MessageQueue | None],
+) -> KeySpread:
+    counts = Counter(keys)
+    hottest = []
+    for (text, key), number in counts.most_common(_HOT_KEYS) if queues else ():
+        queue = select(key)
+        place = (None, None) if queue is None else (queue.broker_name, queue.queue_id)
+        hottest.append(HotKey(text, number, *place))
+    return KeySpread(len(counts), len(keys), tuple(hottest))
+
+
+def _quiet(function: SelectorFunction, queues: Sequence[MessageQueue], key: str | int) -> MessageQueue | None:
+    """The queue; None where the simulation is about to report an error."""
+    try:
+        queue = quietly(function, list(queues), key)
+    except (Exception, SystemExit):  # noqa: BLE001 - the user's code
+        return None
+    return queue if isinstance(queue, MessageQueue) else None

@@ -66,7 +66,7 @@ class EventOptions(Struct, frozen=True):
     @property
     def arguments(self) -> dict[str, Any]:
         """The same for the verb (raises UsageError)."""
-        from rmqlb.verbs.group_simulation.expand_events import event_texts
+        from rmqlb.verbs.rebalance_events import event_texts
 
         return {
             "events": event_texts(self.event or ()),

@@ -111,7 +111,7 @@ def _kept(name: str, value: Value, *, is_path: bool) -> Value:
 
 def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFile], done: str) -> None:
     """Change the user's file, and show the contexts as they are now; `{}` in `done` is the file."""
-    from rmqlb.sources.user_files.config_write import change_user_file
+    from rmqlb.sources.user_files.config_file import change_user_file
 
     path = user_file_path()
 

@@ -22,7 +22,7 @@ def remove(
 
     Exit codes: 0 done, 2 usage.
     """
-    from rmqlb.sources.user_files.config_write import with_context, with_value
+    from rmqlb.sources.user_files.config_file import with_context, with_value
 
     terminal = Terminal("context remove", output)
 

@@ -30,7 +30,7 @@ def use(
 
     Exit codes: 0 done, 2 usage.
     """
-    from rmqlb.sources.user_files.config_write import with_value
+    from rmqlb.sources.user_files.config_file import with_value
 
     terminal = Terminal("context use", output)
     if none == (name is not None):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any, TypedDict, Unpack
 
 from rmqlb.engine.allocate.rules import NAMES, PINNED, RULES, SIMPLE, WRAPPERS, class_at, class_of
 from rmqlb.engine.allocate.sdks import JAVA, Sdk, sdk_named
 from rmqlb.engine.allocate.strategy import (
-    DEFAULT_VIRTUAL_NODES,
     ConfigLists,
     Settings,
     Strategy,
@@ -100,23 +100,29 @@ def prepare(
     return strategy_class(strategy, settings, sdk)(queues, client_ids, settings)
 
 
+class StrategySettings(TypedDict, total=False):
+    """What strategies need: a keyword of `allocate` each."""
+
+    virtual_nodes: int  # CONSISTENT_HASH, ring entries per consumer; default 10
+    consumer_idcs: Iterable[str] | None  # MACHINE_ROOM, the rooms whose queues are taken
+    config: ConfigLists | None  # CONFIG, one list for all consumers, or a list by client ID
+    inner: str | StrategyFunction  # the strategy inside MACHINE_ROOM_NEARBY, PIN or PIN_OVER_ALL; default AVG
+    broker_zones: Zones | None  # MACHINE_ROOM_NEARBY, broker name → zone: a mapping, function, or pattern with a group
+    client_zones: Zones | None  # MACHINE_ROOM_NEARBY, client ID → zone, likewise
+    hosts: Iterable[str] | None  # PIN and PIN_OVER_ALL, the machines before the `@` of client IDs that take part
+    pins: Mapping[str, Iterable[str]] | None  # the same by topic; other topics have `hosts`, or all machines
+    group: str  # the group's name, for a function
+
+
 def allocate(
     strategy: str | StrategyFunction,
     queues: Iterable[MessageQueue],
     client_ids: Iterable[str],
     *,
     presorted: bool = False,
-    virtual_nodes: int = DEFAULT_VIRTUAL_NODES,
-    consumer_idcs: Iterable[str] | None = None,
-    config: ConfigLists | None = None,
-    inner: str | StrategyFunction = "AVG",
-    broker_zones: Zones | None = None,
-    client_zones: Zones | None = None,
-    hosts: Iterable[str] | None = None,
-    pins: Mapping[str, Iterable[str]] | None = None,
-    group: str = "",
     sdk: str = JAVA.name,
     sdks: Mapping[str, str] | None = None,
+    **settings: Unpack[StrategySettings],
 ) -> dict[str, list[MessageQueue]]:
     """Who owns which queue once every consumer of the group has run its strategy.
 
@@ -127,18 +133,10 @@ def allocate(
         queues: the read queues of one topic, in any order.
         client_ids: the group's consumers, in any order; an id that two processes share stands twice.
         presorted: take both lists as they stand instead of sorting them as clients do.
-        virtual_nodes: CONSISTENT_HASH, ring entries a consumer.
-        consumer_idcs: MACHINE_ROOM, the rooms whose queues are taken.
-        config: CONFIG, one list for all consumers, or a list by client id.
-        inner: the strategy inside MACHINE_ROOM_NEARBY, PIN or PIN_OVER_ALL, by name or as a function.
-        broker_zones: MACHINE_ROOM_NEARBY, broker name → zone: a mapping, a function, or a pattern with one group.
-        client_zones: MACHINE_ROOM_NEARBY, client id → zone, likewise.
-        hosts: PIN and PIN_OVER_ALL, the machines that take part, as they stand before the `@` of a client id.
-        pins: the same for single topics: topic → machines; the others have `hosts`, or without these all machines.
-        group: what a function is given as the group's name.
         sdk: the client library that the consumers run: `java`, `go` or `cpp`, or with its version, `go@2.1.2`.
         sdks: client id → its own library, where it is another one; each consumer's share is what its own computes. A
             C++ consumer runs AVG in any group: its library has no other strategy.
+        settings: what strategies need, as `StrategySettings` says.
 
     Returns:
         Client id → its queues, for each distinct id, in the order of the sorted ids.
@@ -149,10 +147,9 @@ def allocate(
         UsageError: there is no such strategy or library, no consumer's library has the strategy, or an argument is of
             the wrong type.
     """
-    require(group, str, "group")
-    settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, pins, group)
+    given = _settings(settings)
     usual, own = given_sdks(sdk, sdks)
-    name, prepared, ids = _prepared(strategy, queues, client_ids, presorted, settings, usual)
+    name, prepared, ids = _prepared(strategy, queues, client_ids, presorted, given, usual)
     sdk_of = {client_id: own.get(client_id, usual) for client_id in ids}
     must_have(name, sdk_of.values() if ids else (usual,))
     if not ids:
@@ -167,16 +164,8 @@ def allocate_for(
     client_ids: Iterable[str],
     *,
     presorted: bool = False,
-    virtual_nodes: int = DEFAULT_VIRTUAL_NODES,
-    consumer_idcs: Iterable[str] | None = None,
-    config: ConfigLists | None = None,
-    inner: str | StrategyFunction = "AVG",
-    broker_zones: Zones | None = None,
-    client_zones: Zones | None = None,
-    hosts: Iterable[str] | None = None,
-    pins: Mapping[str, Iterable[str]] | None = None,
-    group: str = "",
     sdk: str = JAVA.name,
+    **settings: Unpack[StrategySettings],
 ) -> list[MessageQueue]:
     """One consumer's queues exactly as its own client computes them (`AllocateMessageQueueStrategy.allocate`).
 
@@ -188,11 +177,10 @@ def allocate_for(
         DataError: a function returns something else than a list of the queues.
         UsageError: there is no such strategy, or an argument is of the wrong type.
     """
-    require(group, str, "group")
-    settings = _settings(virtual_nodes, consumer_idcs, config, inner, broker_zones, client_zones, hosts, pins, group)
+    given = _settings(settings)
     require(client_id, str, "client_id")
     own, _ = given_sdks(sdk, None)
-    name, prepared, _ = _prepared(strategy, queues, client_ids, presorted, settings, own)
+    name, prepared, _ = _prepared(strategy, queues, client_ids, presorted, given, own)
     must_have(name, (own,))
     return list(prepared.strategy(name, own).share(client_id))
 
@@ -239,7 +227,6 @@ def _prepared(
     settings: Settings,
     usual: Sdk,
 ) -> tuple[str, PreparedStrategies, Sequence[str]]:
-    """The strategy's name, what prepares it for each library, and the ids in the order of the usual one."""
     name, settings = with_function(strategy, settings)
     given_queues = items(queues, MessageQueue, "queues", MOST_QUEUES)
     given_ids = items(client_ids, str, "client_ids", MOST_CONSUMERS)
@@ -267,30 +254,25 @@ def must_have(strategy: str, sdks: Iterable[Sdk]) -> None:
         )
 
 
-def _settings(
-    virtual_nodes: int,
-    consumer_idcs: Iterable[str] | None,
-    config: ConfigLists | None,
-    inner: str | StrategyFunction,
-    broker_zones: Zones | None,
-    client_zones: Zones | None,
-    hosts: Iterable[str] | None,
-    pins: Mapping[str, Iterable[str]] | None,
-    group: str,
-) -> Settings:
-    inner, own = with_function(inner, Settings())
-    settings = Settings(
-        virtual_nodes=virtual_nodes,
-        consumer_idcs=_names(consumer_idcs, "consumer_idcs"),
-        config=config,
-        inner=inner,
-        broker_zones=broker_zones,
-        client_zones=client_zones,
-        hosts=_names(hosts, "hosts"),
-        pins=_pins(pins),
-        custom=own.custom,
-        group=group,
-    )
+def _settings(given: StrategySettings) -> Settings:
+    unknown = [name for name in given if name not in StrategySettings.__annotations__]
+    if unknown:
+        raise UsageError(
+            f"there is no setting {unknown[0]}", hint=f"settings: {', '.join(StrategySettings.__annotations__)}"
+        )
+    require(given.get("group", ""), str, "group")
+    inner, own = with_function(given.get("inner", "AVG"), Settings())
+    values: dict[str, Any] = {**given, "inner": inner, "custom": own.custom}
+    for name in ("consumer_idcs", "hosts"):
+        if values.get(name) is not None:
+            values[name] = frozenset(items(values[name], str, name, MOST_CONSUMERS))
+    pins = values.get("pins")
+    require(pins, Mapping[str, object] | None, "pins")
+    values["pins"] = {
+        topic: frozenset(items(machines, str, f"pins[{topic!r}]", MOST_CONSUMERS))
+        for topic, machines in (pins or {}).items()
+    }
+    settings = Settings(**values)
     check_settings(settings)
     return settings
 
@@ -307,18 +289,6 @@ def check_settings(settings: Settings) -> None:
                 re.compile(pattern)
             except (re.error, RecursionError, OverflowError) as error:
                 raise UsageError(f"{name} {shown(pattern)}: not a pattern: {error}") from None
-
-
-def _pins(pins: Mapping[str, Iterable[str]] | None) -> dict[str, frozenset[str]]:
-    require(pins, Mapping[str, object] | None, "pins")
-    return {
-        topic: frozenset(items(machines, str, f"pins[{topic!r}]", MOST_CONSUMERS))
-        for topic, machines in (pins or {}).items()
-    }
-
-
-def _names(values: Iterable[str] | None, name: str) -> frozenset[str] | None:
-    return None if values is None else frozenset(items(values, str, name, MOST_CONSUMERS))
 
 
 def _similar(name: str) -> str:

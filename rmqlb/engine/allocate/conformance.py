@@ -162,7 +162,6 @@ def _answers(
     settings: Settings,
     throws: dict[str, str],
 ) -> Answers:
-    """What each consumer gets; what it throws instead goes into the last argument."""
     found: Answers = {}
     for client_id in asked:
         try:

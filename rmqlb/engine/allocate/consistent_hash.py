@@ -64,7 +64,6 @@ class ConsistentHash(Prepared):
 
     @cached_property
     def _entries(self) -> Counter[str]:
-        """Client id → how many places on the ring are its own in the end."""
         return Counter(owner for owner, _ in self._ring.values())
 
     @cached_property

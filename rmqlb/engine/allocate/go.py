@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from zlib import crc32
 
-from rmqlb.engine.allocate.avg import Averagely
-from rmqlb.engine.allocate.avg_by_circle import AveragelyByCircle
+from rmqlb.engine.allocate.avg import Averagely, AveragelyByCircle
 from rmqlb.engine.allocate.consistent_hash import ConsistentHash, Ring, check_ring
 from rmqlb.engine.allocate.strategy import Prepared, Settings
 from rmqlb.errors import AllocationError
@@ -73,7 +72,6 @@ class GoMachineRoom(_WithoutErrors):
         return self._behind(client_id, f"{len(self._inside)} queues in the listed rooms")
 
     def _sizes(self) -> tuple[int, int]:
-        """The queues of a block, and of all blocks."""
         size = len(self._inside) // len(self._client_ids)
         return size, size * len(self._client_ids)
 

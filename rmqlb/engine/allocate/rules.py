@@ -42,7 +42,7 @@ _MACHINES = Needs("--strategy-option host=IP or pin=TOPIC=IP", lambda given: giv
 RULES: Mapping[str, Rule] = {
     "AVG": Rule(alone="avg.Averagely", decides="place", java_class="AllocateMessageQueueAveragely", needs=None),
     "AVG_BY_CIRCLE": Rule(
-        alone="avg_by_circle.AveragelyByCircle",
+        alone="avg.AveragelyByCircle",
         decides="place",
         java_class="AllocateMessageQueueAveragelyByCircle",
         needs=None,
@@ -72,7 +72,7 @@ RULES: Mapping[str, Rule] = {
         needs=_ZONES,
     ),
     "PIN": Rule(around="pin.pin", decides="machine", java_class=None, needs=_MACHINES),
-    "PIN_OVER_ALL": Rule(around="pin_over_all.pin_over_all", decides="machine", java_class=None, needs=_MACHINES),
+    "PIN_OVER_ALL": Rule(around="pin.pin_over_all", decides="machine", java_class=None, needs=_MACHINES),
 }
 """By RocketMQ's own names, in the order in which they are told."""
 

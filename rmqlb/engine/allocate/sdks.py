@@ -20,39 +20,25 @@ SdkName = Literal["java", "go", "cpp"]
 
 
 class Sdk(Struct, frozen=True, kw_only=True, eq=False):
-    """A library's consumers.
+    """A library's consumers."""
 
-    Attributes:
-        name: as users name it.
-        library: the repository of the library.
-        oldest: the first version of those that were read, and have these rules.
-        newest: the last of them.
-        vectors: how many answers of the library these rules are held to (`tests/data/vectors/README.md`).
-        live: they are held to running groups too (`tests/live`).
-        order: the key by which it sorts client ids, and topics and brokers of queues.
-        languages: as its connections name theirs (`LanguageCode`).
-        shells: of libraries that are a shell around it, if they name their own.
-        classes: strategy → its class as MODULE.NAME of this folder, where it is not Java's; a wrapper that stands here
-            takes no strategy inside.
-        deals_as_java: strategies under which each of its consumers gets what a Java one would, where no id is empty
-            and both libraries sort ids and brokers alike.
-        only: the one strategy that its consumers run, since no other can be set; None where any can be.
-        reports: `version` of the connections of all its versions; () where it is the library's own.
-    """
-
-    name: SdkName
-    library: str
-    oldest: str
-    newest: str
-    vectors: int
-    live: bool
-    order: Callable[[str], bytes]
-    languages: tuple[str, ...]
-    shells: tuple[str, ...] = ()
+    name: SdkName  # as users name it
+    library: str  # the repository of the library
+    oldest: str  # the first version of those that were read, and have these rules
+    newest: str  # the last of them
+    vectors: int  # how many answers of the library these rules are held to (`tests/data/vectors/README.md`)
+    live: bool  # they are held to running groups too (`tests/live`)
+    order: Callable[[str], bytes]  # the key by which it sorts client ids, and topics and brokers of queues
+    languages: tuple[str, ...]  # as its connections name theirs (`LanguageCode`)
+    shells: tuple[str, ...] = ()  # of libraries that are a shell around it, if they name their own
+    # strategy → its class as MODULE.NAME of this folder, where it is not Java's; a wrapper that stands here takes no
+    # strategy inside
     classes: Mapping[str, str] = field(default_factory=dict)
+    # strategies under which each of its consumers gets what a Java one would, where no id is empty and both libraries
+    # sort ids and brokers alike
     deals_as_java: tuple[str, ...] = ()
-    only: str | None = None
-    reports: tuple[str, ...] = ()
+    only: str | None = None  # the one strategy that its consumers run, since no other can be set; None where any can be
+    reports: tuple[str, ...] = ()  # `version` of the connections of all its versions; () where it is the library's own
 
     def strategy(self, wanted: str) -> str:
         """The strategy that its consumers run in a group whose strategy this is."""
@@ -111,7 +97,7 @@ CPP = Sdk(
     order=byte_order,
     languages=("CPP",),
     shells=("PYTHON", "NODE_JS"),
-    classes={"AVG": "cpp.CppAveragely"},
+    classes={"AVG": "avg.CppAveragely"},
     deals_as_java=("AVG",),
     only="AVG",
     reports=("V3_1_8", "V4_6_0"),

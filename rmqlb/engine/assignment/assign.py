@@ -27,31 +27,25 @@ _NOT_SUBSCRIBED = "this consumer does not subscribe to the topic, so that its sh
 
 
 class Members(Struct, frozen=True):
-    """A group's members and how they allocate.
+    """A group's members and how they allocate."""
 
-    Attributes:
-        client_ids: in any order; an id that two processes share stands twice.
-        strategy: name of the strategy, or a function (group, client id, queues, client ids) → queues; a function goes
-            into the settings, and its name stays here.
-        settings: what the strategy objects were constructed with.
-        strategy_of: client id → its own strategy, likewise, where it differs from the group's.
-        subscribed: client id → the topics it subscribes to, where that is known.
-        broadcasting: each of them reads every queue, whatever the strategy.
-        sdk: the client library that they run, `java`, `go` or `cpp`.
-        sdk_of: client id → its own library, where it differs from the group's.
-        by_broker: they let brokers assign their queues (`clientRebalance=false`), which have two strategies only.
-        by_broker_of: client id → whether it does, where that differs from the group.
-    """
-
+    # in any order; an id that two processes share stands twice
     client_ids: Annotated[tuple[str, ...], Meta(max_length=MOST_CONSUMERS)]
+    # name of the strategy, or a function (group, client id, queues, client ids) → queues; a function goes into the
+    # settings, and its name stays here
     strategy: str | StrategyFunction
-    settings: Settings = Settings()
+    settings: Settings = Settings()  # what the strategy objects were constructed with
+    # client id → its own strategy, likewise, where it differs from the group's
     strategy_of: Mapping[str, str | StrategyFunction] = field(default_factory=dict)
+    # client id → the topics it subscribes to, where that is known
     subscribed: Mapping[str, Set[str]] = field(default_factory=dict)
-    broadcasting: bool = False
-    sdk: str = JAVA.name
+    broadcasting: bool = False  # each of them reads every queue, whatever the strategy
+    sdk: str = JAVA.name  # the client library that they run, `java`, `go` or `cpp`
+    # client id → its own library, where it differs from the group's
     sdk_of: Mapping[str, str] = field(default_factory=dict)
+    # they let brokers assign their queues (`clientRebalance=false`), which have two strategies only
     by_broker: bool = False
+    # client id → whether it does, where that differs from the group
     by_broker_of: Mapping[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -202,7 +196,6 @@ def _broadcast(route: TopicRouteData, members: Members, *, explain: bool) -> Ass
 
 
 def _strategies(queues: list[MessageQueue], ids: list[str], members: Members) -> PreparedStrategies:
-    """All that members run, constructed (raises AllocationError)."""
     found = PreparedStrategies(queues, ids, members.settings, order=JAVA.order)
     run = {(members.group_strategy, sdk) for sdk in members.sdks}
     if members.strategy_of:

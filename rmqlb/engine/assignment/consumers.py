@@ -1,18 +1,145 @@
-"""Which of a group's members take part in client-side rebalance, and what is odd about them."""
+"""Which of a group's consumers own queues, how they consume, and what is odd about them."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from msgspec import Struct, field
+
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
-from rmqlb.engine.assignment.pop_and_proxy import only_grpc, pop_refusal, popped_topics
+from rmqlb.engine.allocate.sdks import JAVA, SDKS, SdkGuess, sdk_named, sdk_of_connection
 from rmqlb.errors import DataError
-from rmqlb.model.finding import ERROR, INFO, Finding
-from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, RETRY_PREFIX, ConsumerGroup, is_grpc
+from rmqlb.model.finding import ERROR, INFO, WARNING, Finding
+from rmqlb.model.group import (
+    BROADCASTING,
+    CONSUME_ACTIVELY,
+    CONSUME_POP,
+    RETRY_PREFIX,
+    Connection,
+    ConsumerGroup,
+    ProxyView,
+    is_grpc,
+)
 from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.sdk_use import SdkUse
+from rmqlb.model.words import counted
+
+_RECENT_MS = 60_000
+"""Who has read a message that was stored within it was there within it; consume TPS are of a minute too."""
+_POP = "POP"
+
+
+def popped_topics(group: ConsumerGroup) -> frozenset[str]:
+    """The topics whose messages the group takes by POP, or may: what nobody's share can be computed of.
+
+    Members that rebalance by themselves pull (`RebalanceImpl.clientRebalance`). Of the others the mode counts that
+    brokers have for topic and group, and once they hold queues of it, what they hold.
+    """
+    reported = frozenset[str]().union(*(report.pop_topics or () for report in group.reports.values()))
+    ids = set(group.client_ids or ())
+    if ids and all(each in group.reports and group.reports[each].client_rebalance for each in ids):
+        return reported
+    pulled = {queue.topic for queue, state in group.queues.items() if state.owners}
+    modes = group.request_modes or {}
+    return reported | {topic for topic, its in modes.items() if _POP in its and topic not in pulled}
+
+
+def pop_refusal(group: ConsumerGroup, topics: Iterable[str]) -> DataError:
+    """The error for topics that are consumed by POP; for the whole group when none is named."""
+    what = ", ".join(sorted(topics))
+    return DataError(
+        f"group {group.group} consumes {what}{' ' if what else ''}by POP: several consumers may take messages from one "
+        "queue, none owns it",
+        hint="show-owners and plan-rebalance say who may read what; a consumer that comes or goes moves no queue",
+        group=group.group,
+        code="pop-consumption",
+    )
+
+
+def behind_proxy(group: ConsumerGroup) -> str | None:
+    """What shows that the group is consumed although no consumer of it is visible; None when nothing does.
+
+    A Proxy in cluster mode keeps its clients to itself, unless it is asked for them (`--proxy`). Their receive requests
+    wait at brokers under the group's name, and brokers count what they give out.
+    """
+    if group.views is None or group.client_ids:
+        return None
+    if group.polling_num:
+        waiting = counted(group.polling_num, "receive request")
+        return f"{waiting} of it {'waits' if group.polling_num == 1 else 'wait'} there"
+    if group.consume_tps:
+        return f"they gave it {group.consume_tps:.3g} messages per second over the last minute"
+    read = max((state.last_timestamp or 0 for state in group.queues.values()), default=0)
+    if group.seen.at is None or not read:
+        return None
+    age_ms = group.seen.at.timestamp() * 1000 - read
+    return (
+        None if age_ms > _RECENT_MS else f"it has read a message that was stored {max(age_ms, 0) / 1000:.0f} s before"
+    )
+
+
+def only_grpc(group: ConsumerGroup) -> bool:
+    """All consumers that are visible are gRPC clients, which a Proxy gives messages."""
+    return bool(group.client_ids) and all(map(is_grpc, group.client_ids or ()))
+
+
+def must_be_listed(group: ConsumerGroup, *, assumed: bool = False) -> None:
+    """Refuse (DataError) a group whose consumers are behind a Proxy, unless others are assumed in their place."""
+    evidence = behind_proxy(group)
+    if evidence is not None and not assumed:
+        left = "" if group.polling_num else "; or the consumers have left within the last minute"
+        text = _proxy_text(group, evidence)
+        raise DataError(text, hint=ask_proxy(group) + left, group=group.group, code="behind-proxy")
+
+
+def proxy_findings(group: ConsumerGroup) -> list[Finding]:
+    """The finding where other consumers than those behind a Proxy are predicted."""
+    evidence = behind_proxy(group)
+    return [] if evidence is None else [Finding("behind-proxy", _proxy_text(group, evidence), group.group, INFO)]
+
+
+def _proxy_text(group: ConsumerGroup, evidence: str) -> str:
+    sure = "" if group.polling_num else "probably "
+    text = f"brokers list no consumer of group {group.group}, but {evidence}"
+    return f"{text}: its consumers are {sure}connected to a Proxy (gRPC); they are not visible here"
+
+
+def ask_proxy(group: ConsumerGroup | None) -> str:
+    """What to try where consumers may be behind a Proxy and none is visible."""
+    if group is None or group.proxies is None:
+        return "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
+    if not group.proxies:
+        return "no Proxy that was given has answered"
+    return f"give each Proxy with --proxy; {_asked(group.proxies)} lists no consumer of it"
+
+
+def is_surely_offline(group: ConsumerGroup) -> bool:
+    """Neither brokers nor Proxies list a consumer, and some Proxy was asked; without one it may be behind one."""
+    return group.client_ids == () and bool(group.proxies)
+
+
+def nobody_online(name: str | None, group: ConsumerGroup | None, hint: str, more: str = "") -> DataError:
+    """The error for a group without a visible consumer where one is needed."""
+    title = "the group" if name is None else f"group {name}"
+    if group is None:
+        problem = f"{title} has no consumer online"
+    elif group.proxies and is_surely_offline(group):
+        problem = f"{title} has no consumer online, at brokers or at {_asked(group.proxies)}"
+    else:
+        unpolled = ", no receive request of it waits at a broker" if group.polling_num == 0 else ""
+        problem = f"no consumer of {title} is visible{unpolled}: it is offline, or behind a Proxy"
+        hint += f"; {ask_proxy(group)}"
+    return DataError(problem + more, hint=hint, group=name, code="no-consumer-online")
+
+
+def _asked(proxies: Sequence[ProxyView]) -> str:
+    return "Proxy " + ", ".join(view.proxy_addr for view in proxies)
+
 
 _DIGITS = r"([0-9]+)"
 
@@ -20,10 +147,11 @@ _DIGITS = r"([0-9]+)"
 def rebalanced_members(
     group: ConsumerGroup, *, broadcasting_too: bool = False, pop_too: bool = False
 ) -> tuple[str, ...]:
-    """The group's members, sorted, duplicates kept, if they allocate queues among themselves (raises DataError).
+    """The group's consumers, sorted, duplicates kept, if they allocate queues among themselves (raises DataError).
 
-    With `broadcasting_too` a broadcasting group is no mistake, although each of its members takes every queue; with
-    `pop_too` one that consumes by POP is none.
+    Args:
+        broadcasting_too: a BROADCASTING group passes, although each consumer takes every queue.
+        pop_too: a group that consumes by POP passes.
     """
     must_rebalance(group, broadcasting_too=broadcasting_too, pop_too=pop_too)
     ids = group.client_ids
@@ -40,9 +168,10 @@ def rebalanced_members(
 
 
 def _counted(group: ConsumerGroup, client_ids: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that the others count: consumers at brokers share the queues by what brokers list.
+    """The consumers that count in the allocation.
 
-    So gRPC clients that only a Proxy lists are counted where only Proxies list consumers at all.
+    Consumers at brokers share the queues by what brokers list, so gRPC clients that only a Proxy lists count only where
+    no broker lists a consumer.
     """
     at_brokers = {client_id for view in group.views or () for client_id in view.client_ids}
     if not at_brokers:
@@ -64,7 +193,7 @@ def must_not_be_grpc(group: ConsumerGroup) -> None:
 
 
 def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_too: bool = False) -> None:
-    """Refuse a group whose queues are not dealt out by its clients (raises DataError)."""
+    """Refuse a group whose clients do not allocate its queues (raises DataError)."""
     if group.message_model == BROADCASTING and not broadcasting_too:
         raise DataError(
             f"group {group.group} is BROADCASTING: every consumer reads every queue, nothing is rebalanced",
@@ -72,12 +201,10 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_
             group=group.group,
             code="broadcasting-group",
         )
-    if pop_too:
-        return
-    if group.consume_type == CONSUME_POP:
-        raise pop_refusal(group, ())
     topics = group.own_topics
-    if topics and popped_topics(group).issuperset(topics):
+    if group.consume_type == CONSUME_POP and not pop_too:
+        raise pop_refusal(group, ())
+    if topics and not pop_too and popped_topics(group).issuperset(topics):
         raise pop_refusal(group, topics)
 
 
@@ -137,7 +264,7 @@ def assigned_by_broker(group: ConsumerGroup | None, client_ids: Iterable[str]) -
 
 
 def shared_id_findings(client_ids: Iterable[str]) -> Iterator[Finding]:
-    """Ids that several processes carry."""
+    """A finding for each client ID of several processes."""
     for client_id, processes in Counter(client_ids).items():
         if processes > 1:
             yield Finding(
@@ -200,7 +327,7 @@ def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
 
 
 def _is_larger_number(first: str, second: str) -> bool:
-    """Where the names first differ both have a number, and the first has the larger one."""
+    """Both names have a number where they first differ, and the first has the larger one."""
     one, other = next(((a, b) for a, b in zip(_parts(first), _parts(second), strict=False) if a != b), ((), ()))
     return isinstance(one, tuple) and isinstance(other, tuple) and one > other
 
@@ -218,3 +345,150 @@ def reported_strategies(group: ConsumerGroup) -> dict[str, str]:
         for client_id, report in sorted(group.reports.items())
         if report.strategy_class is not None
     }
+
+
+def is_orderly(group: ConsumerGroup) -> bool | None:
+    """Its consumers consume in order, as one of them reports; None when not all of them report it."""
+    known = [None if report.evidence is None else report.evidence.orderly for report in group.reports.values()]
+    if any(known):
+        return True
+    return None if None in known or set(group.client_ids or ()) - group.reports.keys() else False
+
+
+def unlocked_queues(routes: Iterable[TopicRouteData], lost_masters: Collection[str] = ()) -> list[MessageQueue]:
+    """The queues on brokers without a master, which alone is asked for locks (`RebalanceImpl.lock`, `lockAll`)."""
+    found: list[MessageQueue] = []
+    for route in routes:
+        brokers = route.brokers_by_name()
+        has = {name: broker.has_master and name not in lost_masters for name, broker in brokers.items()}
+        if lost_masters or not all(has.values()) or len(has) < len(route.queue_datas):
+            found += [queue for queue in route.subscribe_queues() if not has.get(queue.broker_name)]
+    return found
+
+
+def without_lock(
+    routes: Iterable[TopicRouteData], lost_masters: Collection[str] = (), *, orderly: bool | None
+) -> int | None:
+    """How many queues of the group no broker locks.
+
+    None where that depends on what is not known: whether the group is orderly, or whether a slave acts as the master
+    (5.x: a broker with enableActingMaster, where the NameServers have supportActingMaster).
+
+    Args:
+        lost_masters: brokers that lose their master, besides those that have none.
+        orderly: its consumers consume in order; None is unknown.
+    """
+    if orderly is False:
+        return 0
+    routes = tuple(routes)
+    queues = unlocked_queues(routes, lost_masters)
+    names = {queue.broker_name for queue in queues}
+    brokers = [broker for route in routes for broker in route.broker_datas if broker.broker_name in names]
+    if queues and (orderly is None or any(broker.enable_acting_master for broker in brokers)):
+        return None
+    return len(queues)
+
+
+class GroupSdks(Struct, frozen=True):
+    """A group's client libraries, by name."""
+
+    usual: str = JAVA.name  # of most consumers, and so of those to come
+    sdk_of: Mapping[str, str] = field(default_factory=dict)  # client id → its own, where it is another one
+    # the client ids whose library is not known, or of which no rules are: these are the nearest ones
+    assumed: frozenset[str] = frozenset()
+    findings: tuple[Finding, ...] = ()  # which libraries that are named have the rules of another one
+
+    def numbers(self, client_ids: Iterable[str]) -> Counter[str]:
+        """Library → how many of these consumers run it."""
+        return Counter(self.sdk_of.get(client_id, self.usual) for client_id in client_ids)
+
+    def uses(self, client_ids: Iterable[str]) -> tuple[SdkUse, ...]:
+        """What those of these consumers run that own queues, the most usual library first."""
+        ids = tuple(each for each in dict.fromkeys(client_ids) if not is_grpc(each))
+        numbers = self.numbers(ids)
+        guessed = self.numbers(self.assumed.intersection(ids))
+        return tuple(
+            SdkUse(name, sdk.library, sdk.newest, sdk.oldest, sdk.vectors, sdk.live, numbers[name], guessed[name])
+            for name, sdk in SDKS.items()
+            if numbers[name]
+        )
+
+
+def group_sdks(
+    group: ConsumerGroup | None,
+    client_ids: Iterable[str],
+    *,
+    given: str | None = None,
+    given_of: Mapping[str, str] | None = None,
+) -> GroupSdks:
+    """The libraries of these consumers without gRPC clients, which own no queue (raises UsageError).
+
+    Args:
+        group: the group as it was seen, if it was.
+        client_ids: the consumers that take part.
+        given: the library of all of them, such as `go` or `go@2.1.2`; it replaces what connections report.
+        given_of: client ID → its own library; it replaces `given`.
+    """
+    named = given_of or {}
+    ids = dict.fromkeys(client_id for client_id in client_ids if not is_grpc(client_id))
+    connections = {} if group is None or given is not None else group.connection_of
+    guesses: dict[str, SdkGuess] = {}
+    for client_id in ids:
+        text, seen = named.get(client_id, given), connections.get(client_id, Connection(client_id))
+        guesses[client_id] = sdk_of_connection(seen.language, seen.version) if text is None else sdk_named(text)
+    numbers = Counter[str](guess.sdk.name for guess in guesses.values())
+    usual = usual_sdk(numbers) if numbers else sdk_named(given or JAVA.name).sdk.name
+    texts = {i: text for i, text in _sdk_texts(connections, given, named, ids).items() if guesses[i].assumed}
+    findings = tuple(_assumed(guesses, texts))
+    guesses |= {i: sdk_named(text) for i, text in named.items() if i not in ids}  # consumers to come
+    others = {i: guess.sdk.name for i, guess in guesses.items() if guess.sdk.name != usual}
+    return GroupSdks(usual, others, frozenset(i for i, guess in guesses.items() if guess.assumed), findings)
+
+
+def usual_sdk(numbers: Mapping[str, int]) -> str:
+    """The library of most consumers, given how many run each; of equals the first of `SDKS`.
+
+    >>> usual_sdk({"go": 2, "cpp": 1}), usual_sdk({"go": 1, "java": 1})
+    ('go', 'java')
+    """
+    return max(SDKS, key=lambda name: numbers.get(name, 0))
+
+
+def _assumed(guesses: Mapping[str, SdkGuess], texts: Mapping[str, str]) -> Iterator[Finding]:
+    for name, sdk in SDKS.items():
+        ids = tuple(i for i in texts if guesses[i].sdk.name == name)
+        if ids:
+            text = ", ".join(sorted({texts[i] for i in ids}))
+            text = f"consumers run {text}, whose rules are not known: predicted by those of {sdk}, the nearest"
+            yield Finding("assumed-sdk", text, severity=INFO, consumers=ids)
+
+
+def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], *, unassigned: int, several: int) -> Iterator[Finding]:
+    """A finding on a group with several libraries, as grave as the predicted owners of its queues.
+
+    Args:
+        unassigned: queues without an owner under the strategy of the consumers.
+        several: queues with duplicate owners.
+    """
+    ids = tuple(each for each in dict.fromkeys(client_ids) if not is_grpc(each))
+    numbers = sdks.numbers(ids)
+    if len(numbers) > 1:
+        texts = ", ".join(f"{name} ({number})" for name, number in numbers.most_common())
+        what, severity = "each queue has one owner all the same", INFO
+        if unassigned or several:
+            queues = counted(unassigned, "queue")
+            what, severity = f"{queues} unassigned and {several} with duplicate owners, as predicted", WARNING
+        yield Finding(
+            "mixed-sdks",
+            f"consumers run different client libraries: {texts}; each computes its own share by its own rules: {what}",
+            severity=severity,
+            consumers=tuple(i for i in ids if sdks.sdk_of.get(i, sdks.usual) != sdks.usual),
+        )
+
+
+def _sdk_texts(
+    connections: Mapping[str, Connection], given: str | None, given_of: Mapping[str, str], ids: Iterable[str]
+) -> dict[str, str]:
+    """Client ID → the library that the user or else its connection names, of those with either."""
+    reported = {i: f"{c.language} {c.version or ''}".strip() for i, c in connections.items() if c.language is not None}
+    return {i: text for i in ids if (text := given_of.get(i, given) or reported.get(i)) is not None}

@@ -1,4 +1,4 @@
-"""Which strategy a group's members run: as they say themselves, as their queues show, or as RocketMQ's default."""
+"""The strategy of a group's consumers, and findings on owners."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError, DataError
 from rmqlb.model.finding import ERROR, INFO, Finding
 from rmqlb.model.group import ConsumerGroup, States
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.words import counted
+from rmqlb.model.words import counted, messages, of_all
 
 if TYPE_CHECKING:
+    from rmqlb.model.assignment import Basis
     from rmqlb.model.plan import Origin
+
 
 DEFAULT = "AVG"
 _OVERLAP = "queues can be unassigned or have duplicate owners"
@@ -164,7 +166,6 @@ def _outer(strategy: str) -> str:
 
 
 def _others(reported: Mapping[str, str]) -> tuple[str, ...]:
-    """The consumers that run another strategy than most of them."""
     usual = Counter(reported.values()).most_common(1)[0][0]
     return tuple(client_id for client_id, name in reported.items() if name != usual)
 
@@ -207,3 +208,29 @@ def observed_owners(states: States) -> dict[MessageQueue, tuple[str, ...]]:
 
 def _text(owners: tuple[str, ...]) -> str:
     return ", ".join(owners) or "no owner"
+
+
+def owner_findings(owners: Owners, title: str, group: str | None, basis: Basis, states: States) -> Iterator[Finding]:
+    """Queues without an owner, and with several; a BROADCASTING group's have several rightly and are not for here.
+
+    Args:
+        title: the group in a sentence.
+        states: of queues, as far as they are known.
+    """
+    unassigned = [queue for queue, its_owners in owners.items() if not its_owners]
+    if unassigned:
+        verb = "is" if len(unassigned) == 1 else "are"
+        waiting = sum(states[queue].lag or 0 for queue in unassigned if queue in states)
+        left = f", {messages(waiting)} waiting" if waiting else ""
+        text = f"{_of(unassigned, owners)} of {title} {verb} unassigned ({basis}){left}: {queue_ranges(unassigned)}"
+        yield Finding("unassigned-queues", text, group, ERROR)
+    several = [queue for queue, its_owners in owners.items() if len(its_owners) > 1]
+    if several:
+        verb = "has" if len(several) == 1 else "have"
+        text = f"{_of(several, owners)} of {title} {verb} duplicate owners ({basis}): {queue_ranges(several)}"
+        ids = sort_client_ids({client_id for queue in several for client_id in owners[queue]})
+        yield Finding("duplicate-owners", text, group, ERROR, tuple(ids))
+
+
+def _of(some: list[MessageQueue], owners: Owners) -> str:
+    return of_all(len(some), len(owners))

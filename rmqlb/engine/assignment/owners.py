@@ -1,17 +1,28 @@
-"""Queue × strategy: who would own each queue under each of several strategies, beside who owns it now."""
+"""The owners of a group's queues under several strategies, next to the observed owners."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from rmqlb.engine.assignment.assign import Members, assign, merged, under, why_idle
+from rmqlb.engine.allocate.conformance import own_findings
+from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES
+from rmqlb.engine.assignment.assign import Members, assign, merged, runnable, under, why_idle
 from rmqlb.engine.assignment.balance import Owners, counts, spread
+from rmqlb.engine.assignment.brokers import pop_findings, pop_topics, proxy_topics
+from rmqlb.engine.assignment.consumers import mixed_finding, nobody_online, sort_findings
+from rmqlb.engine.assignment.detect import mismatch_findings, mixed_mismatches, not_shown
+from rmqlb.engine.group import Group, reported_by
+from rmqlb.engine.group_findings import planning_findings
+from rmqlb.engine.plan.group_plan import must_ask_a_strategy
 from rmqlb.model.assignment import Assignment
-from rmqlb.model.group import States
-from rmqlb.model.message_queue import sort_client_ids
-from rmqlb.model.owners import ConsumerQueues, OwnersReport, QueueOwners, StrategyOwners
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import QueueState, States
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.owners import ConsumerQueues, OwnersReport, PopTopic, QueueOffsets, QueueOwners, StrategyOwners
 from rmqlb.model.route import TopicRouteData
 
 
@@ -72,3 +83,115 @@ def _strategy(
     )
     differ = sum(owners.get(queue) != its_owners for queue, its_owners in observed.items()) if observed else None
     return StrategyOwners(**even, strategy=name, mismatches=differ)
+
+
+def owners_of_group(
+    group: Group, strategies: Sequence[str], *, named: bool, pop_share: int | None = None, explain: bool = False
+) -> tuple[OwnersReport, tuple[Finding, ...]]:
+    """Who owns each queue of the group under each strategy, and the findings.
+
+    Args:
+        group: the group.
+        strategies: the strategies, by RocketMQ's names; at least one.
+        named: the caller names them; otherwise those that no consumer can run are left out.
+        pop_share: as if its topics were consumed by POP with this `popShareQueueNum`.
+        explain: with the reason for each queue's owner.
+
+    Raises:
+        DataError: the group has no consumer, or what decides the owners is unknown.
+        UsageError: a strategy is named, and none decides.
+    """
+    group.must_share(broadcasting=True, pop=True, hidden=True)
+    for option, given in (("--pop-share", pop_share is not None), ("--strategy", named)):
+        if given:
+            must_ask_a_strategy(group, option)
+    if not group.client_ids and not group.hidden:
+        raise nobody_online(group.name, group.seen, "name consumers with --consumers")
+    shown = list(strategies)[:1] if group.broadcasting else _answered(group, strategies, named=named)
+    if not group.pulled_routes:
+        shown = []
+    members = group.under_all(strategies[0])
+    report = owners_by_strategy(group.name, group.pulled_routes, members, shown, states=group.states, explain=explain)
+    reported = reported_by(group)
+    by_pop, of_pop = _popped(group, strategies[0] if named else None, pop_share)
+    report = replace(
+        report,
+        strategies_reported=dict(Counter(reported.values()).most_common()),
+        mixed_mismatches=mixed_mismatches(reported, group.pulled_routes, members, group.states),
+        pop_topics=by_pop,
+        sdks=group.used_sdks,
+        offsets=_offsets(group),
+        hidden=_hidden(group),
+    )
+    findings = _findings(group, report, shown, explain=explain)
+    if named and not any(each.code == "mismatch" for each in findings):
+        findings += _named_mismatch(group, report)
+    return report, tuple(dict.fromkeys((*findings, *of_pop)))
+
+
+def _answered(group: Group, strategies: Sequence[str], *, named: bool) -> list[str]:
+    if named:
+        for each in strategies:
+            group.must_be_answered(group.under_all(each))
+        return list(strategies)
+    known = BROKER_STRATEGIES if group.asks_brokers else strategies
+    return [name for name in runnable(strategies, group.under_all(strategies[0])) if name in known]
+
+
+def _popped(
+    group: Group, strategy: str | None, pop_share: int | None
+) -> tuple[tuple[PopTopic, ...], tuple[Finding, ...]]:
+    routes = group.popped_routes
+    if not routes:
+        return (), ()
+    if group.by_proxy:
+        return proxy_topics(routes, None if group.hidden else group.client_ids), ()
+    seen = None if group.assumed else group.seen
+    topics = pop_topics(seen, routes, group.client_ids, strategy=strategy, share=pop_share)
+    return topics, tuple(pop_findings(topics, group.name))
+
+
+def _hidden(group: Group) -> Literal["certain", "likely"] | None:
+    """How sure it is that its consumers are behind a Proxy, where they are not visible."""
+    if not group.hidden or group.seen is None:
+        return None
+    return "certain" if group.seen.polling_num else "likely"
+
+
+def _offsets(group: Group) -> tuple[QueueOffsets, ...]:
+    queues = [queue for route in group.popped_routes for queue in route.subscribe_queues()] if group.by_proxy else []
+    states = ((queue, group.states.get(queue, QueueState())) for queue in queues)
+    return tuple(
+        QueueOffsets(q.topic, q.broker_name, q.queue_id, state.broker_offset, state.consumer_offset, state.lag)
+        for q, state in states
+    )
+
+
+def _named_mismatch(group: Group, report: OwnersReport) -> Iterator[Finding]:
+    """A finding when the observed owners are those of no named strategy: it is about the strategy that fits best."""
+    differ = {each.strategy: each.mismatches or 0 for each in report.strategies}
+    if group.assumed or group.broadcasting or report.mixed_mismatches is not None or not all(differ.values()):
+        return
+    for closest in sorted(differ, key=lambda name: differ[name])[:1]:
+        predicted = {MessageQueue(q.topic, q.broker_name, q.queue_id): q.owners[closest] for q in report.queues}
+        yield from mismatch_findings(predicted, closest, group.states)
+
+
+def _findings(group: Group, report: OwnersReport, strategies: Sequence[str], *, explain: bool) -> list[Finding]:
+    found = [each for each in planning_findings(group) if each.code != "assumed-strategy"]  # each strategy is shown
+    if not group.pulled_routes:
+        return found
+    found += own_findings(strategies, group.pulled_queues, group.client_ids, group.settings)
+    if group.seen and not (group.assumed or group.broadcasting):
+        found += not_shown(group.seen, strategies)
+    if group.names_sdks and not group.broadcasting and report.strategies:
+        run = [each for each in report.strategies if each.strategy in report.strategies_reported]
+        run = run or [each for each in report.strategies if each.mismatches == 0] or list(report.strategies)
+        worst = max(run, key=lambda each: each.unassigned + each.duplicate_owners)
+        found += mixed_finding(
+            group.sdks, group.client_ids, unassigned=worst.unassigned, several=worst.duplicate_owners
+        )
+    if explain:
+        found += sort_findings(group.client_ids, "client ids")
+        found += sort_findings([queue.broker_name for queue in group.pulled_queues], "broker names")
+    return found

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.pop_and_proxy import behind_proxy
+from rmqlb.engine.assignment.consumers import behind_proxy
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, verdict
 from rmqlb.engine.group import Gaps, Given, Group, gaps
 from rmqlb.errors import DataError, RmqlbError
@@ -99,7 +99,7 @@ def _judgement(rule: Rule, name: str, limit: Limit, measured: Measured) -> Judge
 def _of_group(limit: Limit, facts: Group) -> Measured:
     try:
         if limit.name == FORBIDDEN:
-            from rmqlb.engine.check.forbidden import forbidden_findings
+            from rmqlb.engine.check.policy_limits import forbidden_findings
 
             return forbidden_findings(limit, facts)
         return GROUP_MEASURES[limit.name](facts)

@@ -1,4 +1,4 @@
-"""The limits of groups and topics, each measured by a function of its own."""
+"""The limits of groups and topics, each measured by its own function."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, counts, spread
 from rmqlb.engine.assignment.consumers import other_subscriptions, reported_strategies, subscriptions
 from rmqlb.engine.assignment.detect import fitting_strategies
+from rmqlb.engine.diagnose.diagnose import diagnose
+from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import Group
 from rmqlb.engine.plan.changes import Changes, change_route
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.errors import DataError
-from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, Basis, Verdict
+from rmqlb.model.assignment import Basis
+from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, Verdict
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
 from rmqlb.model.java import sort_key
@@ -119,7 +122,6 @@ def _worst(facts: Group, losses: Iterable[tuple[str, Side]]) -> Measured:
 
 
 def _members(facts: Group) -> Members:
-    """All consumers with their strategies (raises DataError)."""
     _ = facts.all_client_ids
     return facts.members
 
@@ -146,7 +148,6 @@ def _idle(facts: Group) -> Measured:
 
 
 def _all_owners(facts: Group) -> tuple[Owners, Basis]:
-    """The owners of all queues, and how they are known (raises DataError where some are unknown)."""
     found = facts.ownership
     if found.unknown:
         raise DataError(f"the owners of {counted(found.unknown, 'queue')} are unknown")
@@ -190,7 +191,6 @@ def _mixed_subscriptions(facts: Group) -> Measured:
 
 
 def _split_views(facts: Group) -> Measured:
-    """Brokers that list other processes than most of them."""
     _ = facts.visible_ids
     lists = {view.broker_addr or view.seen.where: facts.group.sharing_in(view) for view in facts.group.views or ()}
     usual = Counter(lists.values()).most_common(1)
@@ -217,8 +217,7 @@ def _lag(facts: Group) -> Measured:
 
 
 def _without_lock(facts: Group) -> Measured:
-    """Queues that no consumer of an orderly group may consume."""
-    from rmqlb.engine.assignment.lock_holders import is_orderly, unlocked_queues, without_lock
+    from rmqlb.engine.assignment.consumers import is_orderly, unlocked_queues, without_lock
 
     if facts.group.message_model == BROADCASTING:
         return Measured(apart=f"group {facts.group.group} is BROADCASTING: its consumers need no locks")
@@ -314,7 +313,6 @@ def _writable_brokers(route: TopicRouteData) -> Measured:
 
 
 def _missing_masters(route: TopicRouteData) -> Measured:
-    """Brokers that hold queues and have no master, by address or at all: producers skip them."""
     names, brokers = [], route.brokers_by_name()
     for name in sorted({data.broker_name for data in route.queue_datas}):
         broker = brokers.get(name)
@@ -336,3 +334,24 @@ TOPIC_MEASURES: Mapping[str, Callable[[TopicRouteData], Measured]] = {
     "writableBrokers": _writable_brokers,
     "missingMasters": _missing_masters,
 }
+
+
+def forbidden_findings(limit: Limit, facts: Group) -> Measured:
+    """Which of the codes are the case, what comes of a cause included; unknown as long as a rule could not decide."""
+    codes = limit.bound if isinstance(limit.bound, tuple) else ()
+    _ = facts.group
+    found = diagnose(GroupEvidence(facts))
+    causes = {each.code: each.causes for each in found.consequences}
+    there = {each.code for each in found.findings} | causes.keys()
+    value = tuple(code for code in codes if code in there)
+    named = {*value}.union(*(causes.get(code, ()) for code in value))
+    findings = tuple(each for each in found.findings if each.code in named)
+    missing = [f"{each.code}: {each.reason}" for each in found.unknown if each.code in codes]
+    apart = {each.code: each.reason for each in found.not_applicable}
+    return Measured(
+        value,
+        missing="; ".join(missing) or None,
+        apart=apart[codes[0]] if all(code in apart for code in codes) else None,
+        why="; ".join(each.message for each in findings),
+        findings=findings,
+    )

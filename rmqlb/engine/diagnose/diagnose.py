@@ -1,24 +1,52 @@
-"""Every rule asked about a group, and the answers in order: the likeliest cause first."""
+"""Diagnose a group by all rules over one or several looks: the likeliest cause first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 
 from msgspec.structs import replace
 
-from rmqlb.engine.diagnose.evidence import DoesNotApply, GroupEvidence
-from rmqlb.engine.diagnose.hypotheses import Hypotheses
-from rmqlb.engine.diagnose.rule import Case, ComesOf, DiagnosisRule
-from rmqlb.engine.diagnose.rules import RULES
-from rmqlb.engine.diagnose.state import counts_of, looks_of, stacks_of
-from rmqlb.model.diagnosis import Consequence, Diagnosis, GroupFinding, Undecided
-from rmqlb.model.finding import INFO, SEVERITIES
-from rmqlb.model.message_queue import queue_ranges
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.diagnose import brokers, clients, consumption, kinds, lags, owners
+from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.reports import BLOCKED_MS
+from rmqlb.engine.diagnose.rule import CHECKS, Case, ComesOf, DiagnosisRule
+from rmqlb.engine.group import Group, assumption, gaps, known
+from rmqlb.errors import DataError
+from rmqlb.model.diagnosis import (
+    CODES,
+    Consequence,
+    ConsumerStacks,
+    Diagnosis,
+    DiagnosisOfGroups,
+    DiagnosisSummary,
+    GroupCounts,
+    GroupFinding,
+    Look,
+    Undecided,
+)
+from rmqlb.model.finding import ERROR, INFO, SEVERITIES, WARNING
+from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
+from rmqlb.model.process_queue import ConsumerEvidence
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.model.times import utc_text
 from rmqlb.model.words import named
+
+RULE_FILES = (brokers, clients, consumption, kinds, lags, owners)
+RULES: tuple[DiagnosisRule, ...] = tuple(CHECKS[code] for code in CODES)
+"""All rules; causes come before their effects, and equals are listed in this order."""
+ONE_LOOK: tuple[DiagnosisRule, ...] = tuple(rule for rule in RULES if rule.one_look)
+"""The rules that may have a finding after a single look."""
+MOST_LOOKS = 8
+"""What is undecided after 8 looks, a minute and more at 10 s, stays undecided."""
+_STATUSES = (ERROR, WARNING, "unknown", "inOrder")
 
 
 def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) -> Diagnosis:
-    """What the rules say of the group."""
+    """Diagnose one group."""
     case = Case(evidence, rules)
     findings = _in_order(case)
     consequences: list[Consequence] = []
@@ -32,7 +60,7 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
         elif isinstance(answer.why, DoesNotApply):
             not_applicable.append(Undecided(rule.code, str(answer.why)))
         elif answer.why is not None:
-            if all(finding.severity == INFO for finding in answer.findings):  # otherwise it might show more of the same
+            if all(finding.severity == INFO for finding in answer.findings):  # otherwise it might find more of the same
                 unknown.append(Undecided(rule.code, answer.why.message, answer.why.hint))
         elif not answer.findings:
             checked.append(rule.code)
@@ -40,44 +68,210 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
     return Diagnosis(
         evidence.facts.name or "",
         "found" if found_any else "unknown" if unknown else "inOrder",
-        looks_of(evidence),
-        counts_of(evidence),
+        tuple(_looks(evidence)),
+        _counts(evidence),
         findings,
         tuple(consequences),
         tuple(checked),
         tuple(unknown),
         tuple(not_applicable),
-        stacks_of(evidence),
+        _stacks(evidence),
     )
 
 
 def findings_by(rules: Sequence[DiagnosisRule], evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
-    """What a diagnosis by these rules finds, without the rest of it."""
+    """The findings of a diagnosis by these rules."""
     return _in_order(Case(evidence, rules))
 
 
 def findings_of(code: str, evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
-    """What one rule finds in the group; other rules are asked only where it needs them."""
-    return tuple(replace(each, message=_message(each)) for each in Case(evidence, RULES).answer(code).findings)
+    """The findings of one rule."""
+    return tuple(_with_message(each) for each in Case(evidence, RULES).answer(code).findings)
 
 
 def _in_order(case: Case) -> tuple[GroupFinding, ...]:
-    """All findings with their messages, the likeliest cause first."""
+    """All findings: causes that explain the owners first, then by severity, then the cause of more queues."""
     order = [rule.code for rule in case.rules]
-    found = [replace(each, message=_message(each)) for code in order for each in case.answer(code).findings]
-    return tuple(sorted(found, key=lambda finding: _place(finding, case, order)))
+
+    def place(finding: GroupFinding) -> tuple[bool, int, bool, int, int]:
+        explains = finding.severity != INFO and finding.code in case.explanation
+        severity = SEVERITIES.index(finding.severity)
+        by_rule = 0 if explains else order.index(finding.code)
+        return not explains, severity, finding.explains is None, by_rule, -len(finding.queues)
+
+    found = [_with_message(each) for code in order for each in case.answer(code).findings]
+    return tuple(sorted(found, key=place))
 
 
-def _place(finding: GroupFinding, case: Hypotheses, order: list[str]) -> tuple[bool, int, bool, int, int]:
-    """Causes that explain the owners first, those before that concern more queues; then by severity and rule."""
-    explains = finding.severity != INFO and finding.code in case.explanation
-    severity, place = SEVERITIES.index(finding.severity), order.index(finding.code)
-    return not explains, severity, finding.explains is None, 0 if explains else place, -len(finding.queues)
-
-
-def _message(finding: GroupFinding) -> str:
-    """Whom it is about, what comes of it, and where."""
+def _with_message(finding: GroupFinding) -> GroupFinding:
+    """The finding with a line that names the group and the consumers, the consequence and the queues."""
     who = ", ".join((f"group {finding.group}", *([named(finding.consumers)] if finding.consumers else ())))
     text = finding.consequence.removesuffix(".")
     where = f" ({queue_ranges(finding.queues)})" if finding.queues else ""
-    return f"{who}: {text[:1].lower()}{text[1:]}{where}"
+    return replace(finding, message=f"{who}: {text[:1].lower()}{text[1:]}{where}")
+
+
+def _looks(evidence: GroupEvidence) -> Iterable[Look]:
+    group = known(lambda: evidence.group)
+    for look in (*evidence.earlier, *([] if group is None else [group])):
+        at = look.seen.at or evidence.facts.snapshot.taken_at
+        yield Look(look.seen.where, None if at is None else utc_text(at))
+
+
+def _counts(evidence: GroupEvidence) -> GroupCounts:
+    group = known(lambda: evidence.group)
+    if group is None:
+        return GroupCounts()
+    listed = evidence.facts.listed
+    queues = known(lambda: evidence.queues)
+    faults = known(lambda: evidence.facts.faults) if evidence.facts.shares and evidence.observed else None
+    unknown = None if queues is None else sum(queue not in evidence.observed for queue in queues)
+    states = group.without_foreign_offsets.queues
+    lags = {queue: state.lag for queue, state in states.items() if not queue.topic.startswith(RETRY_PREFIX)}
+    known_lags = [lag for lag in lags.values() if lag is not None]
+    all_known = queues is not None and all(lags.get(queue) is not None for queue in queues)
+    return GroupCounts(
+        consumers=None if listed is None else len(set(listed)),
+        processes=None if listed is None else len(listed),
+        queues=None if queues is None else len(queues),
+        unassigned=None if faults is None else _certain(faults.unassigned, unknown),
+        duplicate_owners=None if faults is None else _certain(faults.duplicate_owners, unknown),
+        owners_unknown=None if faults is None else unknown,
+        lag=sum(known_lags) if all_known else None,
+        lag_at_least=sum(known_lags) if known_lags else None,
+    )
+
+
+def _certain(queues: Sequence[MessageQueue], unknown: int | None) -> int | None:
+    """The number of queues; None where it is 0 and the owners of other queues are unknown."""
+    return len(queues) or (0 if unknown == 0 else None)
+
+
+def _stacks(evidence: GroupEvidence) -> tuple[ConsumerStacks, ...] | None:
+    """The stack traces of consumers; None when none was requested."""
+    group = known(lambda: evidence.group)
+    stacks = {i: evidence.report_of(i).stacks for i in (group.reports if group is not None else ())}
+    ids = sort_client_ids(client_id for client_id, threads in stacks.items() if threads is not None)
+    return tuple(ConsumerStacks(client_id, stacks[client_id] or ()) for client_id in ids) or None
+
+
+# -- looks -------------------------------------------------------------------------------------------------------------
+
+
+def earlier_look(snapshot: ClusterSnapshot, name: str) -> ConsumerGroup:
+    """The group of an earlier snapshot, with its time (raises DataError when the snapshot lacks it)."""
+    group = snapshot.group(name)
+    return group if group.seen.at is not None else replace(group, seen=replace(group.seen, at=snapshot.taken_at))
+
+
+def evidence_of(looks: Sequence[ClusterSnapshot], name: str, settings: Settings) -> GroupEvidence:
+    """The evidence on a group.
+
+    Args:
+        looks: the oldest first; the last one is diagnosed, and an earlier one without the group does not count.
+        settings: the settings of the consumers' strategies.
+    """
+    now = looks[-1]
+    earlier = tuple(earlier_look(look, name) for look in looks[:-1] if name in look.groups)
+    return GroupEvidence(Group(now, name, settings, assumption(now, name), gaps(now)), earlier)
+
+
+def wants_another(evidence: GroupEvidence) -> bool:
+    """A later look at the group would decide a rule that is undecided."""
+    if len(evidence.earlier) + 1 >= MOST_LOOKS:
+        return False
+    case = Case(evidence, RULES)
+    return any(isinstance(case.answer(rule.code).why, AnotherLookNeeded) for rule in RULES)
+
+
+def worth_stacks(evidence: GroupEvidence) -> tuple[str, ...]:
+    """The consumers that have messages of a queue and have consumed none of it for a minute, sorted."""
+
+    def waits(client_id: str) -> bool:
+        report = evidence.report_of(client_id)
+        times = [item.last_consume for item in report.queues or () if item.cached and item.last_consume is not None]
+        return report.read_at is not None and any(report.read_at - time > BLOCKED_MS for time in times)
+
+    return tuple(sort_client_ids(i for i in evidence.processes if i in evidence.group.reports and waits(i)))
+
+
+def with_stacks(look: ClusterSnapshot, name: str, stacks: Mapping[str, tuple[str, ...]]) -> ClusterSnapshot:
+    """The snapshot with stack traces in the reports of a group's consumers."""
+    group = look.groups[name]
+    reports = {
+        client_id: replace(report, evidence=replace(report.evidence or ConsumerEvidence(), stacks=stacks[client_id]))
+        if client_id in stacks
+        else report
+        for client_id, report in group.reports.items()
+    }
+    return replace(look, groups={**look.groups, name: replace(group, reports=reports)})
+
+
+def must_be_earlier(
+    earlier: Sequence[tuple[str, ClusterSnapshot]], now: ClusterSnapshot, names: Collection[str]
+) -> tuple[ClusterSnapshot, ...]:
+    """The earlier snapshots in the order of their times.
+
+    Args:
+        earlier: each with its name for errors.
+        now: the snapshot that is diagnosed.
+        names: the groups that are diagnosed.
+
+    Raises:
+        DataError: one is of another cluster, has none of the groups, or was not taken before.
+    """
+    times: list[tuple[datetime, ClusterSnapshot]] = []
+    at = _taken_at(now, names)
+    for which, look in earlier:
+        others, brokers_now = _brokers(look), _brokers(now)
+        if others and brokers_now and not others & brokers_now:
+            raise DataError(
+                f"{which} is of another cluster: it has broker {min(others)}, {now.endpoint} has {min(brokers_now)}",
+                code="not-earlier",
+            )
+        if not any(name in look.groups for name in names):
+            problem = f"{which} does not have group {next(iter(names))}"
+            raise DataError(problem, hint="name a snapshot that has the group", code="group-not-found")
+        then = _taken_at(look, names)
+        if then is None or at is None:
+            where = which if then is None else now.endpoint
+            raise DataError(
+                f"{where} does not say when it was taken, so which look is earlier is unknown", code="not-earlier"
+            )
+        if then >= at:
+            raise DataError(
+                f"{which} is not earlier: it was taken at {utc_text(then)}, {now.endpoint} at {utc_text(at)}",
+                hint="-s names the last snapshot, --earlier those before it",
+                code="not-earlier",
+            )
+        times.append((then, look))
+    return tuple(look for _, look in sorted(times, key=lambda each: each[0]))
+
+
+def _brokers(look: ClusterSnapshot) -> set[str]:
+    return {broker.broker_name for sighting in look.routes.values() for broker in sighting.route.broker_datas}
+
+
+def _taken_at(look: ClusterSnapshot, names: Iterable[str]) -> datetime | None:
+    """The time of the snapshot, or of its first group with a time."""
+    seen = [look.groups[name].seen.at for name in names if name in look.groups]
+    return look.taken_at or next((at for at in seen if at is not None), None)
+
+
+# -- several groups ----------------------------------------------------------------------------------------------------
+
+
+def diagnosis_of_groups(diagnoses: Iterable[Diagnosis]) -> DiagnosisOfGroups:
+    """The diagnoses of several groups, the worst first: by severity, bad queues and lag."""
+
+    def badness(found: Diagnosis) -> tuple[int, int, int, str]:
+        bad = (found.counts.unassigned or 0) + (found.counts.duplicate_owners or 0)
+        return _status(found), -bad, -(found.counts.lag_at_least or 0), found.group
+
+    groups = tuple(sorted(diagnoses, key=badness))
+    numbers = Counter(_status(each) for each in groups)
+    return DiagnosisOfGroups(groups, DiagnosisSummary(len(groups), *(numbers[i] for i in range(len(_STATUSES)))))
+
+
+def _status(found: Diagnosis) -> int:
+    return _STATUSES.index(found.severity or INFO if found.outcome == "found" else found.outcome)

@@ -1,13 +1,13 @@
-"""What the rules look at, of one group of a snapshot.
+"""The evidence on one group that the rules of a diagnosis judge.
 
-Rule of this file: evidence that the snapshot lacks raises DataError, which makes a rule's answer "unknown";
-DoesNotApply says that there is nothing to look for in such a group. No default stands for what was not observed.
+Rule of this file: missing evidence raises DataError, which makes a rule's answer "unknown"; DoesNotApply says that such
+a group cannot have the problem. No default replaces an observation.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from itertools import pairwise
 
@@ -20,61 +20,55 @@ from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence
 from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup, MemberView, ProxyView, Seen
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import is_ghost
 from rmqlb.model.times import utc_text
 from rmqlb.model.words import counted, messages
 
 CONVERGES_MS = 50_000
-"""A consumer hears of a new queue within 30 s (route poll) and rebalances within 20 s more."""
+"""A consumer learns of a new queue within 30 s (route poll) and rebalances within 20 s more."""
 FORGETS_MS = 120_000
 """A broker forgets a silent client after 120 s (`ConsumerManager.CHANNEL_EXPIRED_TIMEOUT`)."""
 
 ASK_BROKERS = "diagnose again when that broker answers, from where it can be reached"
-"""What to do where a broker did not answer."""
 MAKE_EVIDENCE = "make the snapshot with fetch-routes --evidence"
-"""What to do where consumers were not asked for evidence."""
 ASK_CONSUMERS = "diagnose again; if it does not answer then either, look at its process"
-"""What to do where a consumer did not answer."""
 ASK_OTHERWISE = "clients in some languages report less than Java's; that consumer's own log shows more"
-"""What to do where a consumer answered, and its report lacks something."""
 LOOK_AGAIN = "look again some seconds later; in a file, give the snapshot made before it with --earlier"
-"""What to do where one look is too few."""
 LOOKS = 3
-"""A judgement of growth or stall needs so many looks, and `diagnose` takes so many unless told otherwise."""
+"""A judgement of growth or stall needs 3 looks, and `diagnose` takes 3 unless `--looks` says otherwise."""
 
 
 class DoesNotApply(Exception):
-    """What a rule looks for cannot be the case in such a group; the argument says why."""
+    """Such a group cannot have the problem; the argument is the reason."""
 
 
 class AnotherLookNeeded(DataError):
-    """A later look at the same group would decide it.
+    """A later look at the same group would decide the rule.
 
     Args:
-        problem: what is not decided, and what would decide it.
-        after_ms: how much later the look has to be, in milliseconds; None where some seconds will do.
-        needed_ms: what all looks together have to cover, in milliseconds; the interval that is advised covers it.
+        problem: what is undecided, and what would decide it.
+        after_ms: the least time until that look, in milliseconds; None where some seconds are enough.
+        needed_ms: the time that all looks together have to cover, in milliseconds.
     """
 
     def __init__(self, problem: str, *, after_ms: int | None = None, needed_ms: int = 0) -> None:
-        super().__init__(problem, hint=LOOK_AGAIN if after_ms is None else _look_again(after_ms, needed_ms))
-
-
-def _look_again(after_ms: int, needed_ms: int) -> str:
-    """One more look in time, or a run of `LOOKS` looks that cover all that is needed."""
-    after_s = -(-after_ms // 1000)
-    interval_s = max(after_s, -(-needed_ms // (1000 * (LOOKS - 1))))
-    later = f"look again {after_s} s later (--interval {interval_s}s)"
-    return f"{later}; in a file, give the snapshot made before it with --earlier"
+        hint = LOOK_AGAIN
+        if after_ms is not None:
+            after_s = -(-after_ms // 1000)
+            interval_s = max(after_s, -(-needed_ms // (1000 * (LOOKS - 1))))
+            hint = f"look again {after_s} s later (--interval {interval_s}s); in a file, give the snapshot made before "
+            hint += "it with --earlier"
+        super().__init__(problem, hint=hint)
 
 
 class GroupEvidence(Struct, dict=True, eq=False):
     """One group of a snapshot, and the same group as earlier looks saw it.
 
     Attributes:
-        facts: of the last look.
-        earlier: the looks before it, the oldest first; `looks.earlier_look` makes one of a snapshot.
+        facts: the group at the last look.
+        earlier: the looks before it, the oldest first.
     """
 
     facts: Group
@@ -82,17 +76,15 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @cached_property
     def group(self) -> ConsumerGroup:
-        """The group (raises DataError when it could not be read)."""
         return self.facts.group
 
     @property
     def looks(self) -> tuple[ConsumerGroup, ...]:
-        """All looks, the last one last (raises DataError)."""
         return (*self.earlier, self.group)
 
     @cached_property
     def read_at(self) -> tuple[int, ...]:
-        """When each look was, in milliseconds since 1970 (raises DataError)."""
+        """The time of each look, in milliseconds since 1970."""
         times = [look.seen.at for look in self.earlier]
         times.append(self.group.seen.at or self.facts.snapshot.taken_at)
         known = tuple(round(at.timestamp() * 1000) for at in times if at is not None)
@@ -104,32 +96,33 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @cached_property
     def views(self) -> tuple[MemberView, ...]:
-        """The lists of consumers that brokers gave, where some consumer is online (raises DataError).
+        """The consumer lists of brokers; () where only a Proxy lists consumers."""
+        self.must_be_listed()
+        if not self.group.client_ids:
+            raise DoesNotApply("no consumer is visible")
+        return self.group.views or ()
 
-        There is none where only a Proxy lists consumers.
-        """
+    def must_be_listed(self) -> None:
+        """Raise DataError where consumers may be online that no answer lists."""
         if self.group.views is None:
             raise DataError("its consumers are unknown", hint="diagnose a live cluster, or a snapshot that lists them")
-        if not self.group.client_ids:
-            if self.facts.untold is not None:
-                raise DataError(self.facts.untold, hint=ASK_BROKERS)
-            raise DoesNotApply("no consumer is visible")
-        return self.group.views
+        if not self.group.client_ids and self.facts.untold is not None:
+            raise DataError(self.facts.untold, hint=ASK_BROKERS)
 
     @property
     def lists(self) -> tuple[MemberView | ProxyView, ...]:
-        """The same, and the lists of Proxies (raises as `views`)."""
+        """The consumer lists of brokers and Proxies."""
         return (*self.views, *(self.group.proxies or ()))
 
     def must_share(self) -> None:
-        """Refuse groups of which no consumer is known, and those whose consumers do not share their queues."""
+        """Reject groups without a known consumer, and groups whose consumers do not share their queues."""
         if self.lists and self.facts.apart is not None:
             raise DoesNotApply(self.facts.apart)
         self.facts.must_be_assigned()
 
     @cached_property
     def processes(self) -> Counter[str]:
-        """Client ID → how many processes have it, as the broker says that lists most of them."""
+        """Client ID → the number of its processes, in the list with the most of them."""
         return Counter(self.group.client_ids or ())
 
     @cached_property
@@ -142,25 +135,19 @@ class GroupEvidence(Struct, dict=True, eq=False):
         )
 
     def must_be_all_lists(self) -> None:
-        """Refuse to answer (DataError) as long as some broker of the group's topics has not listed its consumers."""
-        if self._missing_list is not None:
+        """Raise DataError while some broker of the group's topics has not listed its consumers."""
+        missing = self.facts.untold
+        if missing is None and self.views:  # where only a Proxy lists consumers, the brokers answered without any
+            silent = sorted(self.broker_names - {self.broker_name(view) for view in self.views})
+            missing = f"the consumers that broker {silent[0]} lists are unknown" if silent else None
+        if missing is not None:
             answered = self.facts.untold is None and not self.facts.snapshot.unread
             hint = "read all brokers of its topics: -s rocketmq://HOST:9876" if answered else ASK_BROKERS
-            raise DataError(self._missing_list, hint=hint)
-
-    @cached_property
-    def _missing_list(self) -> str | None:
-        if self.facts.untold is not None:
-            return self.facts.untold
-        if not self.views:  # those of a Proxy; the brokers have answered that they list none
-            return None
-        listed = {self.broker_name(view) for view in self.views}
-        silent = sorted(self.broker_names - listed)
-        return f"the consumers that broker {silent[0]} lists are unknown" if silent else None
+            raise DataError(missing, hint=hint)
 
     @cached_property
     def pushing(self) -> tuple[str, ...]:
-        """The consumers that the client pulls for, as clients sort them (raises DataError)."""
+        """The push consumers, sorted; others pull when their application wants to."""
         return tuple(sort_client_ids(filter(self._pushes, self.processes.keys() - self.ghosts)))
 
     def _pushes(self, client_id: str) -> bool:
@@ -168,35 +155,40 @@ class GroupEvidence(Struct, dict=True, eq=False):
         kind = reports[client_id].consumer_type if client_id in reports else None
         return kind == "push" if kind is not None else self.group.consume_type != CONSUME_ACTIVELY
 
+    def report_of(self, client_id: str) -> ConsumerEvidence:
+        """The running information of a consumer; without any value where it reported none."""
+        report = self.group.reports.get(client_id)
+        return ConsumerEvidence() if report is None or report.evidence is None else report.evidence
+
     @cached_property
     def has_process_queues(self) -> bool:
-        """Some consumer has reported process queues in some look (raises DataError)."""
+        """Some consumer reported process queues at some look."""
         reported = (report.evidence for look in self.looks for report in look.reports.values())
         return any(each is not None and each.queues is not None for each in reported)
 
     @cached_property
     def broker_names(self) -> frozenset[str]:
-        """The brokers of the topics' queues (raises DataError)."""
         return frozenset(queue.broker_name for queue in self.queues)
+
+    @cached_property
+    def addresses(self) -> Mapping[str, str]:
+        """Address → broker, of the brokers in the routes of the group's topics."""
+        brokers = [broker for route in self.routes for broker in route.broker_datas]
+        return {address: broker.broker_name for broker in brokers for address in broker.broker_addrs.values()}
 
     def broker_name(self, view: MemberView) -> str | None:
         """The broker that gave the list; None when its address is in no route."""
-        for route in self.routes:
-            for broker in route.broker_datas:
-                if view.broker_addr in broker.broker_addrs.values():
-                    return broker.broker_name
-        return None
+        return None if view.broker_addr is None else self.addresses.get(view.broker_addr)
 
     @cached_property
     def topics(self) -> tuple[str, ...]:
-        """All topics to which some consumer subscribes: brokers list those of the last heartbeat (raises DataError)."""
+        """All topics to which some consumer subscribes."""
         if self.group.own_topics is None:
             raise DataError("its topics are unknown", hint="diagnose while one of its consumers is online")
         return tuple(sorted(self.facts.topics))
 
     @cached_property
     def routes(self) -> tuple[TopicRouteData, ...]:
-        """The routes of these topics (raises DataError)."""
         for why in self.facts.unknown_routes.values():
             raise DataError(why.message, hint="diagnose again with that topic's route")
         if not self.topics:
@@ -205,12 +197,12 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @cached_property
     def queues(self) -> tuple[MessageQueue, ...]:
-        """The queues that its consumers can read (raises DataError)."""
+        """The readable queues of the group's topics."""
         return tuple(queue for route in self.routes for queue in route.subscribe_queues())
 
     @cached_property
     def observed(self) -> Owners:
-        """Queue → its owners, of the queues whose owners were observed."""
+        """Queue → its observed owners; queues whose owners are unknown are absent."""
         return self.facts.observed
 
     @property
@@ -220,49 +212,51 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @property
     def ask_offsets(self) -> str:
-        """What to do where the offsets of some queues are unknown."""
-        lost = [part for part in self.facts.snapshot.unread if part.kind == "offsets" and part.name == self.facts.name]
-        if lost:
+        """The remedy where the offsets of some queues are unknown."""
+        if any((part.kind, part.name) == ("offsets", self.facts.name) for part in self.facts.snapshot.unread):
             return ASK_BROKERS
         if len(self.looks) > 1:
             return "look again: a queue counts once all looks have its offsets"
         return "read the running cluster: -s rocketmq://HOST:9876; a snapshot has what was read then"
 
     def stack_traces(self, of: str) -> str:
-        """The stack traces of consumers in a sentence, with the option that asks for them where none was."""
-        reports = (report.evidence for report in self.group.reports.values())
-        has_some = any(each is not None and each.stacks for each in reports)
+        """A remedy's words for the stack traces of consumers, with `--stacks` where none was requested."""
+        has_some = any(self.report_of(client_id).stacks for client_id in self.group.reports)
         return f"the stack traces of {of}" + ("" if has_some else " (--stacks)")
 
     def must_be_observed(self) -> None:
-        """Refuse to answer (DataError) as long as some queue's owners are unknown."""
+        """Raise DataError while some queue's owners are unknown."""
         unknown = sum(queue not in self.observed for queue in self.queues if queue.topic not in self.facts.popped)
         if unknown:
             raise DataError(f"the owners of {counted(unknown, 'queue')} are unknown", hint=ASK_CONSUMERS)
 
+    @property
+    def all_observed(self) -> bool:
+        return all(queue in self.observed for queue in self.queues)
+
     @cached_property
     def strategies(self) -> Mapping[str, str]:
-        """Client ID → the strategy that it reports, of the consumers that brokers list."""
+        """Client ID → the strategy that the listed consumer reports."""
         reported = reported_strategies(self.group)
         return {client_id: name for client_id, name in reported.items() if client_id in self.processes}
 
     @cached_property
     def subscriptions(self) -> Mapping[str, frozenset[str]]:
-        """Client ID → the topics that it reports, of the same consumers."""
+        """Client ID → the topics that the listed consumer reports."""
         return {i: topics for i, topics in subscriptions(self.group).items() if i in self.processes}
 
     @cached_property
     def filters(self) -> Mapping[str, Mapping[str, str]]:
-        """Client ID → which messages of each topic it reports to take, of the same consumers."""
-        reports = {i: self.group.reports[i].evidence for i in self.processes if i in self.group.reports}
+        """Client ID → topic → the tags that the listed consumer reports to take."""
+        reported = {client_id: self.report_of(client_id).filters for client_id in self.processes}
         return {
-            i: {topic: each for topic, each in known.filters.items() if not topic.startswith(RETRY_PREFIX)}
-            for i, known in reports.items()
-            if known is not None and known.filters is not None
+            client_id: {topic: tags for topic, tags in filters.items() if not topic.startswith(RETRY_PREFIX)}
+            for client_id, filters in reported.items()
+            if filters is not None
         }
 
     def must_be_of_all(self, known: Mapping[str, object], what: str) -> None:
-        """Refuse to answer (DataError) when this is not known of each consumer, or there may be others."""
+        """Raise DataError when this is not known of each consumer, or there may be other consumers."""
         silent = [client_id for client_id in self.processes if client_id not in known and client_id not in self.ghosts]
         if silent:
             raise DataError(
@@ -271,22 +265,21 @@ class GroupEvidence(Struct, dict=True, eq=False):
             )
         self.must_be_all_lists()
 
-    def youngest_ms(self) -> float | None:
-        """How long the consumer has run that started last; None when that is unknown."""
-        at = self.group.seen.at or self.facts.snapshot.taken_at
-        starts = [self.group.reports[i].started_at for i in self.processes if i in self.group.reports]
-        known = [start for start in starts if start is not None]
-        if at is None or not known:
-            return None
-        return at.timestamp() * 1000 - max(known)
-
     def is_younger_than(self, ms: float) -> bool:
         """Some consumer is known to have started that recently, so that the others may not have followed yet."""
-        age = self.youngest_ms()
-        return age is not None and -ms < age < ms  # long before its start its clock is not ours
+        at = self.group.seen.at or self.facts.snapshot.taken_at
+        starts = [self.group.reports[i].started_at for i in self.processes if i in self.group.reports]
+        latest = max((start for start in starts if start is not None), default=None)
+        # A consumer that started long after the look has another clock.
+        return at is not None and latest is not None and -ms < at.timestamp() * 1000 - latest < ms
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Some consumer started so recently that the group may not have converged."""
+        return self.is_younger_than(CONVERGES_MS)
 
     def changes_hands(self, queue: MessageQueue) -> bool:
-        """Its observed owners are not the same in all looks, or may not be where brokers list other consumers since."""
+        """The queue's owners differ between looks, or may: one look lacks them, and the consumers changed."""
         owners = {look.queues[queue].owners for look in self.looks if queue in look.queues}
         return len(owners - {None}) > 1 or (None in owners and self._lists_change)
 
@@ -294,26 +287,25 @@ class GroupEvidence(Struct, dict=True, eq=False):
     def _lists_change(self) -> bool:
         return len({look.client_ids for look in self.looks if look.client_ids is not None}) > 1
 
-    def lag(self, queues: tuple[MessageQueue, ...]) -> int:
-        """Messages not yet read in these queues, as far as they are known."""
+    def lag(self, queues: Iterable[MessageQueue]) -> int:
+        """The known unread messages of these queues."""
         states = self.group.without_foreign_offsets.queues
         return sum(states[queue].lag or 0 for queue in queues if queue in states)
 
     def unread_in(self, queues: Collection[MessageQueue]) -> str:
-        """The same in words, of queues of a group that keeps its offsets at brokers, as far as they are known."""
+        """The same in words."""
         states = self.group.without_foreign_offsets.queues
-        lags = [states[queue].lag for queue in queues if queue in states]
-        known = [lag for lag in lags if lag is not None]
+        known = [states[queue].lag for queue in queues if queue in states and states[queue].lag is not None]
         if not known:
             return "how much is unread there is unknown"
-        return f"{messages(sum(known))} unread there" + (
+        return f"{messages(self.lag(queues))} unread there" + (
             "" if len(known) == len(queues) else ", of those that are known"
         )
 
     def seen(
         self, fact: str, value: str | int, *, threshold: str | int | None = None, by: Seen | None = None
     ) -> Evidence:
-        """A fact with where and when it was observed."""
+        """A fact with the place and the time of its observation."""
         where = by or self.group.seen
         at = where.at or self.group.seen.at or self.facts.snapshot.taken_at
         return Evidence(fact, value, threshold, where.where, None if at is None else utc_text(at))

@@ -1,19 +1,23 @@
-"""What a group's consumers say of their process queues, look by look.
+"""The running information of push consumers, look by look, and the clocks that its times come from.
 
-Rule of this file: as `evidence.py` has it; a consumer that pulls on its own (lite-pull, pull) is not looked at, since
-its application decides when it takes messages.
+Rules of this file:
+- Consumers that pull on their own (lite-pull, pull) are left out: their application decides when it takes messages.
+- A time is old only when the consumer's own times or the looks prove it, since its clock may differ from this
+  computer's. Ages by this computer's clock count where nothing says that the clocks differ, and only to call a time
+  recent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeVar
 
 from msgspec import Struct
 
-from rmqlb.engine.diagnose.clocks import Clock, clock_of
 from rmqlb.engine.diagnose.evidence import (
     ASK_CONSUMERS,
     ASK_OTHERWISE,
@@ -25,24 +29,101 @@ from rmqlb.engine.diagnose.evidence import (
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence
 from rmqlb.model.group import BROADCASTING
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue
 from rmqlb.model.words import counted
 
 Found = TypeVar("Found")
 
 HELD_MS = 8_000
-"""What stands for less may be the usual; looks are 10 s apart, less what reading takes."""
+"""A state that lasts less may be usual; looks are 10 s apart, less the time of reading."""
 BLOCKED_MS = 60_000
-"""From which on `ConsumerRunningInfo.analyzeProcessQueue` suspects a listener that has messages and ends none."""
+"""`ConsumerRunningInfo.analyzeProcessQueue` suspects a listener that has messages and ends no call for so long."""
 SHOWN_CONSUMERS = 3
-"""A finding gives the evidence of so many consumers at most; it names all of them."""
+"""A finding names all consumers, and shows the evidence of the 3 gravest."""
 USUAL_CALLS = 10
-"""So many times the mean duration of a call is more than usual."""
+"""A call is unusually long at 10 times the mean duration."""
+DIFFER_MS = 1_000
+"""A time so far in the future proves that the clocks differ."""
+ON_THE_WAY_MS = 5_000
+"""A report may be so much older than its receipt."""
+
+
+class Clock(Struct, frozen=True):
+    """The bounds of a consumer's clock minus this computer's, in milliseconds.
+
+    Attributes:
+        client_id: the consumer.
+        read_at: when its last report was received, by this computer's clock.
+        least: the lower bound: what the consumer reports has already happened there.
+        most: the upper bound: a time that changed between two looks lies between them; None when none changed.
+    """
+
+    client_id: str
+    read_at: int
+    least: int
+    most: int | None
+
+    def age(self, time: int) -> int:
+        """The age of a time: by this computer's clock, within the bounds."""
+        return max(self._at_least(time), min(self.read_at - time, self._at_most(time, self.read_at - time)), 0)
+
+    def is_older(self, time: int, ms: int) -> bool:
+        """Whether a time is more than `ms` ago.
+
+        Raises:
+            DataError: the clocks differ by an unknown amount.
+            AnotherLookNeeded: the time seems old, but the clock may be behind.
+        """
+        if self._at_least(time) > ms:
+            return True
+        if self._at_most(time, ms + 1) <= ms:
+            return False
+        if self.least > DIFFER_MS:
+            raise DataError(
+                f"the clock of {self.client_id} is at least {self.least // 1000} s ahead of this computer's",
+                hint="synchronize the clocks (NTP), then diagnose again",
+            )
+        if self.read_at - time <= ms:
+            return False
+        raise AnotherLookNeeded(f"whether the clock of {self.client_id} is behind this computer's is unknown")
+
+    def _at_least(self, time: int) -> int:
+        return self.read_at + self.least - time
+
+    def _at_most(self, time: int, otherwise: int) -> int:
+        return otherwise if self.most is None else self.read_at + self.most - time
+
+
+def clock_of(client_id: str, looks: Sequence[ConsumerEvidence]) -> Clock:
+    """The bounds of a consumer's clock from its reports, the oldest first (raises DataError without any time)."""
+    reports = [(look.read_at, _times(look)) for look in looks if look.read_at is not None and look.queues is not None]
+    least = [time - read_at for read_at, queues in reports for times in queues.values() for time in times.values()]
+    if not least:
+        raise DataError(f"{client_id} reports no time, or when it reported is unknown", hint=ASK_OTHERWISE)
+    changed = [
+        time - read_before + ON_THE_WAY_MS
+        for (read_before, before), (_, after) in pairwise(reports)
+        for queue, times in after.items()
+        for name, time in times.items()
+        if queue not in before or before[queue].get(name, time) != time
+    ]
+    most = min(changed, default=None)
+    if most is not None and most < max(least):
+        raise DataError(f"the clock of {client_id} was changed between the looks", hint="look again")
+    return Clock(client_id, reports[-1][0], max(least), most)
+
+
+def _times(look: ConsumerEvidence) -> dict[MessageQueue, dict[str, int]]:
+    named = {
+        item.queue: {"lock": item.last_lock, "pull": item.last_pull, "consume": item.last_consume}
+        for item in look.queues or ()
+    }
+    return {queue: {name: time for name, time in times.items() if time} for queue, times in named.items()}
 
 
 class ConsumerReports(Struct, dict=True, eq=False):
-    """A push consumer's reports, the oldest first; the last one is of the last look."""
+    """The reports of a push consumer, the oldest first; the last one is from the last look."""
 
     client_id: str
     reports: tuple[ConsumerEvidence, ...]
@@ -54,40 +135,63 @@ class ConsumerReports(Struct, dict=True, eq=False):
 
     @cached_property
     def clock(self) -> Clock:
-        """Its clock compared with ours (raises DataError)."""
         return clock_of(self.client_id, self.reports)
 
     @property
     def queues(self) -> tuple[ProcessQueue, ...]:
-        """Those that it has now, without those that a rebalance took away."""
+        """Its present queues, without those that a rebalance took away."""
         return tuple(item for item in self.now.queues or () if not item.dropped)
 
     @cached_property
     def history(self) -> tuple[tuple[int, dict[MessageQueue, ProcessQueue]], ...]:
-        """When each report was received, and the queues in it; the last one last (raises DataError)."""
+        """The time of each report, and its queues; the last one last (raises DataError)."""
         found = [(look.read_at, look.queues) for look in self.reports if look.queues is not None]
         if any(read_at is None for read_at, _ in found):
             raise DataError(f"when {self.client_id} reported is unknown", hint=ASK_OTHERWISE)
         return tuple((read_at or 0, {item.queue: item for item in queues}) for read_at, queues in found)
 
     def status(self, topic: str) -> ConsumeStatus:
-        """How fast it consumes the topic, as far as it reports that."""
+        """Its reported rates for the topic."""
         return (self.now.statuses or {}).get(topic, ConsumeStatus())
 
     def usual_ms(self, topic: str) -> float | None:
         """The mean duration of a call of its listener; None when no call ended, or none is reported."""
-        statuses = ((report.statuses or {}).get(topic) for report in reversed(self.reports))
-        return next((status.consume_ms for status in statuses if status is not None and _has_ended_calls(status)), None)
+        for report in reversed(self.reports):
+            status = (report.statuses or {}).get(topic, ConsumeStatus())
+            # Without any call the mean is 0, as it is for calls that take no time.
+            if status.consume_ms or (status.consume_ms == 0 and (status.consumed_per_s or status.failed_per_s)):
+                return status.consume_ms
+        return None
 
     def unusual_ms(self, topics: Iterable[str]) -> int:
-        """A call of its listener that takes longer is more than usual; a minute where no usual duration is known."""
-        longest = 0.0
-        for topic in topics:
-            usual = self.usual_ms(topic)
-            if usual is None:
-                return BLOCKED_MS
-            longest = max(longest, usual)
-        return min(BLOCKED_MS, max(HELD_MS, round(USUAL_CALLS * longest)))
+        """The duration from which a call of its listener is unusual; a minute where no mean is known."""
+        means = [self.usual_ms(topic) for topic in topics]
+        longest = max((mean for mean in means if mean is not None), default=0.0)
+        return BLOCKED_MS if None in means else min(BLOCKED_MS, max(HELD_MS, round(USUAL_CALLS * longest)))
+
+    def waiting(self, item: ProcessQueue) -> int:
+        """The messages that it has pulled and not consumed (raises DataError)."""
+        if item.cached is None:
+            raise DataError(f"{self.client_id} does not report how many messages it has pulled", hint=ASK_OTHERWISE)
+        return item.cached + (item.consuming or 0)
+
+    def limit_reached(self, item: ProcessQueue) -> tuple[str, int, int] | None:
+        """The limit that keeps it from pulling: the words, the value and the limit (raises DataError)."""
+        limits = self.now.limits
+        checks = [
+            ("messages", self.waiting(item), limits.messages),
+            ("MiB of messages", item.cached_mib, limits.mib),
+        ]
+        if not self.now.orderly:  # `DefaultMQPushConsumerImpl.pullMessage`
+            known = item.max_offset is not None and item.min_offset is not None
+            span = 0 if not item.cached else (item.max_offset or 0) - (item.min_offset or 0) if known else None
+            checks.append(("offsets from the first to the last message", span, limits.span))
+        for words, value, limit in checks:
+            if value is not None and limit is not None and value > limit:
+                return words, value, limit
+        if any(value is None or limit is None for _, value, limit in checks):
+            raise DataError(f"{self.client_id} does not report how much it may hold", hint=ASK_OTHERWISE)
+        return None
 
     def seen(self, fact: str, value: str | int, threshold: str | int | None = None) -> Evidence:
         """A fact of its last report."""
@@ -95,14 +199,8 @@ class ConsumerReports(Struct, dict=True, eq=False):
         return Evidence(fact, value, threshold, self.where, at.isoformat().replace("+00:00", "Z"))
 
 
-def _has_ended_calls(status: ConsumeStatus) -> bool:
-    """Without any call the mean is 0, as it is of calls that take no time."""
-    ended = bool(status.consumed_per_s or status.failed_per_s)
-    return bool(status.consume_ms) or (status.consume_ms is not None and ended)
-
-
 class Doubts:
-    """What keeps a rule from saying that all is in order."""
+    """The errors that keep a rule from reporting that all is in order."""
 
     def __init__(self) -> None:
         self._errors: list[DataError] = []
@@ -110,126 +208,128 @@ class Doubts:
     def add(self, error: DataError) -> None:
         self._errors.append(error)
 
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note a DataError, and go on."""
+        try:
+            yield
+        except DataError as error:
+            self.add(error)
+
     def settle(self) -> None:
-        """Raise what another look would decide, otherwise the first of them, if there is any."""
-        needed = [error for error in self._errors if isinstance(error, AnotherLookNeeded)]
-        for error in (*needed, *self._errors):
+        """Raise the first error, preferably one that another look would remove."""
+        for error in sorted(self._errors, key=lambda error: not isinstance(error, AnotherLookNeeded)):
             raise error
 
 
-def of_each(
+class Trouble(Struct, frozen=True):
+    """A problem of one consumer, or of one of its queues.
+
+    Attributes:
+        consumer: the consumer.
+        queues: the queues that wait.
+        gravity: larger is graver, among the problems of one kind.
+        facts: the evidence.
+        is_worst: the problem stops all consumption of the queues.
+        doubt: why the problem may pass; None when it is proven.
+        subject: the words for a remedy that name the message.
+    """
+
+    consumer: ConsumerReports
+    queues: tuple[MessageQueue, ...]
+    gravity: float
+    facts: tuple[Evidence, ...]
+    is_worst: bool = False
+    doubt: DataError | None = None
+    subject: str = ""
+
+    @property
+    def client_id(self) -> str:
+        return self.consumer.client_id
+
+
+def in_each_report(
     evidence: GroupEvidence, judge: Callable[[ConsumerReports], Iterator[Found]]
-) -> tuple[list[tuple[ConsumerReports, Found]], Doubts]:
-    """What the judge finds in each push consumer's reports, and what is unknown (raises DataError, DoesNotApply)."""
+) -> tuple[list[Found], Doubts]:
+    """The findings of the judge for each push consumer, and the doubts (raises DataError, DoesNotApply)."""
     doubts, found = Doubts(), []
     for consumer in push_consumers(evidence, doubts):
-        try:
+        with doubts.noted():
             for each in judge(consumer):
-                found.append((consumer, each))  # noqa: PERF401 - what was found stands, whatever is missing after it
-        except DataError as error:
-            doubts.add(error)
-    try:
+                found.append(each)  # noqa: PERF402 - an error later does not undo a finding
+    with doubts.noted():
         evidence.must_be_all_lists()
-    except DataError as error:
-        doubts.add(error)
     return found, doubts
 
 
-def gravest(
-    found: Sequence[tuple[ConsumerReports, Found]], size: Callable[[Found], float]
-) -> list[tuple[ConsumerReports, Found]]:
-    """The gravest of each consumer, of the few consumers with the gravest: enough to prove what holds for all."""
-    of_each_consumer: dict[str, tuple[ConsumerReports, Found]] = {}
-    for consumer, each in sorted(found, key=lambda pair: size(pair[1]), reverse=True):
-        of_each_consumer.setdefault(consumer.client_id, (consumer, each))
-    return list(of_each_consumer.values())[:SHOWN_CONSUMERS]
+def in_each_queue(
+    judge: Callable[[ConsumerReports, ProcessQueue], Found | None],
+) -> Callable[[ConsumerReports], Iterator[Found]]:
+    """The judge of a consumer that judges each of its queues, and afterwards raises the DataError of a queue."""
+
+    def judge_all(consumer: ConsumerReports) -> Iterator[Found]:
+        doubts = Doubts()
+        for item in consumer.queues:
+            with doubts.noted():
+                if (found := judge(consumer, item)) is not None:
+                    yield found
+        doubts.settle()
+
+    return judge_all
+
+
+def queues_of(troubles: Iterable[Trouble]) -> set[MessageQueue]:
+    return {queue for each in troubles for queue in each.queues}
+
+
+def ids_of(troubles: Iterable[Trouble]) -> list[str]:
+    """The consumers, sorted."""
+    return sort_client_ids({each.client_id for each in troubles})
+
+
+def gravest_facts(troubles: Iterable[Trouble]) -> list[Evidence]:
+    """The evidence of the gravest problem of each of the few gravest consumers."""
+    by_consumer: dict[str, Trouble] = {}
+    for each in sorted(troubles, key=lambda each: each.gravity, reverse=True):
+        by_consumer.setdefault(each.client_id, each)
+    return [fact for each in list(by_consumer.values())[:SHOWN_CONSUMERS] for fact in each.facts]
 
 
 def push_consumers(evidence: GroupEvidence, doubts: Doubts) -> Iterator[ConsumerReports]:
-    """The consumers that the client pulls for, with their reports; those without one are doubts."""
+    """The push consumers with their reports; a consumer without a report is a doubt."""
     group = evidence.group
     if evidence.lists and evidence.facts.apart is not None and group.message_model != BROADCASTING:
         raise DoesNotApply(evidence.facts.apart)
-    pushing = evidence.pushing
-    if not pushing:
+    if not evidence.pushing:
         raise DoesNotApply("its consumers pull on their own")
-    if not evidence.has_process_queues:  # as in most snapshots: nothing to look for, consumer by consumer
-        doubts.add(_silent(evidence, pushing, len(pushing)))
-        return
-    silent = []
-    for client_id in pushing:
+    answered = set()
+    # Most snapshots have no process queues at all: then every consumer is silent.
+    for client_id in evidence.pushing if evidence.has_process_queues else ():
         reports = [look.reports[client_id].evidence for look in evidence.looks if client_id in look.reports]
         known = tuple(each for each in reports if each is not None and each.queues is not None)
         if client_id not in group.reports or not known or known[-1] is not reports[-1]:
-            silent.append(client_id)
-        elif evidence.processes[client_id] > 1:
-            # Each request may be answered by another of them.
-            doubts.add(
-                DataError(
-                    f"which of the processes with client ID {client_id} answers is unknown",
-                    hint="give each process an ID of its own",
-                )
-            )
-        else:
+            continue
+        answered.add(client_id)
+        if evidence.processes[client_id] == 1:
             yield ConsumerReports(client_id, known, group.seen.where)
-    if silent:
-        doubts.add(_silent(evidence, silent, len(pushing)))
+        else:  # each request may be answered by another process
+            problem = f"which of the processes with client ID {client_id} answers is unknown"
+            doubts.add(DataError(problem, hint="give each process an ID of its own"))
+    silent = [client_id for client_id in evidence.pushing if client_id not in answered]
+    if not silent:
+        return
+    if all(client_id in group.reports for client_id in silent) and len(silent) == len(evidence.pushing):
+        doubts.add(DataError("the snapshot has no process queues of its consumers", hint=MAKE_EVIDENCE))
+    else:
+        number = counted(len(silent), "consumer")
+        problem = f"the process queues of {number} are unknown: {silent[0]} did not report them"
+        doubts.add(DataError(problem, hint=ASK_CONSUMERS))
 
 
-def _silent(evidence: GroupEvidence, silent: Sequence[str], number: int) -> DataError:
-    reports = evidence.group.reports
-    if all(client_id in reports for client_id in silent) and len(silent) == number:
-        return DataError("the snapshot has no process queues of its consumers", hint=MAKE_EVIDENCE)
-    return DataError(
-        f"the process queues of {counted(len(silent), 'consumer')} are unknown: {silent[0]} did not report them",
-        hint=ASK_CONSUMERS,
-    )
-
-
-def waits(consumer: ConsumerReports, item: ProcessQueue) -> int:
-    """Messages that the consumer has pulled and not consumed (raises DataError)."""
-    if item.cached is None:
-        raise DataError(f"{consumer.client_id} does not report how many messages it has pulled", hint=ASK_OTHERWISE)
-    return item.cached + (item.consuming or 0)
-
-
-def is_at_limit(consumer: ConsumerReports, item: ProcessQueue) -> tuple[str, int, int] | None:
-    """What keeps the consumer from pulling: the words, the value and the limit; None when nothing does.
-
-    Raises:
-        DataError: the consumer does not report its limits.
-    """
-    limits, span = consumer.now.limits, _span(item)
-    checks = [
-        ("messages", waits(consumer, item), limits.messages),
-        ("MiB of messages", item.cached_mib, limits.mib),
-    ]
-    if not consumer.now.orderly:  # `DefaultMQPushConsumerImpl.pullMessage`
-        checks.append(("offsets from the first to the last message", span, limits.span))
-    for words, value, limit in checks:
-        if value is not None and limit is not None and value > limit:
-            return words, value, limit
-    if any(value is None or limit is None for _, value, limit in checks):
-        raise DataError(f"{consumer.client_id} does not report how much it may hold", hint=ASK_OTHERWISE)
-    return None
-
-
-def _span(item: ProcessQueue) -> int | None:
-    if not item.cached:
-        return 0
-    return None if item.max_offset is None or item.min_offset is None else item.max_offset - item.min_offset
-
-
-def one_topic(queues: Iterable[MessageQueue]) -> str | None:
-    """The topic of all of them; None when they are of several."""
-    topics = {queue.topic for queue in queues}
-    return topics.pop() if len(topics) == 1 else None
-
-
-def named(queue: MessageQueue) -> str:
+def queue_text(queue: MessageQueue) -> str:
     """The queue in a sentence.
 
-    >>> named(MessageQueue("T", "broker-a", 3))
+    >>> queue_text(MessageQueue("T", "broker-a", 3))
     'T broker-a:3'
     """
     return f"{queue.topic} {queue.broker_name}:{queue.queue_id}"

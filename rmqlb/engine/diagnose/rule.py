@@ -1,8 +1,12 @@
-"""What a rule is: a code, and a function that looks for it in a group's evidence."""
+"""A diagnosis rule: a function that looks for one problem in a group's evidence, and the case that it examines.
+
+A new rule is a function with `@rule(code)` in one of the files next to this one, the words of its code in
+`model/diagnosis.py`, and a page in `views/explanations.toml`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 
 from msgspec import Struct
@@ -10,13 +14,13 @@ from msgspec import Struct
 from rmqlb.engine.diagnose.evidence import DoesNotApply
 from rmqlb.engine.diagnose.hypotheses import Hypotheses
 from rmqlb.errors import RmqlbError
-from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.finding import INFO
-from rmqlb.model.message_queue import MessageQueue, sort_queues
+from rmqlb.model.diagnosis import Evidence, Explains, GroupFinding
+from rmqlb.model.finding import INFO, Severity
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 
 
 class ComesOf(Exception):
-    """What a rule looks for is there, and comes of these causes."""
+    """The problem is there, and these causes explain it."""
 
     def __init__(self, causes: tuple[str, ...]) -> None:
         super().__init__(*causes)
@@ -24,42 +28,74 @@ class ComesOf(Exception):
 
 
 class Answer(Struct, frozen=True):
-    """What a rule found, and why it found no more; None when it has looked at all."""
+    """The findings of a rule, and why it ended early; None when it examined everything."""
 
     findings: tuple[GroupFinding, ...]
     why: ComesOf | DoesNotApply | RmqlbError | None
 
 
 class Case(Hypotheses, dict=True, eq=False):
-    """A group that is diagnosed: its evidence, the hypotheses about its owners, and what other rules say."""
+    """A group under diagnosis: its evidence, the hypotheses about its owners, and the answers of other rules."""
 
     rules: Sequence[DiagnosisRule]
 
     def answer(self, code: str) -> Answer:
-        """What the rule says; each is asked once."""
+        """The rule's answer, computed once."""
         if code not in self._answers:
-            self._answers[code] = _asked(self._checks[code], self)
+            findings: list[GroupFinding] = []
+            why: ComesOf | DoesNotApply | RmqlbError | None = None
+            try:
+                for finding in self._checks[code](self):
+                    findings.append(finding)  # noqa: PERF402 - an error later does not undo a finding
+            except (ComesOf, DoesNotApply, RmqlbError) as error:
+                why = error
+            self._answers[code] = Answer(tuple(findings), why)
         return self._answers[code]
 
     def without_those_of(
-        self, queues: Sequence[MessageQueue], causes: Sequence[str]
+        self, queues: Collection[MessageQueue], causes: Sequence[str]
     ) -> tuple[tuple[MessageQueue, ...], tuple[str, ...]]:
-        """The queues that no finding of these causes concerns, as clients sort them, and the causes of the others."""
+        """The queues without a grave finding of these causes, sorted, and the causes that the other queues have."""
         left, acting = set(queues), []
         for code in causes:
-            its = {queue for each in self._grave(code) for queue in each.queues}
-            if not its.isdisjoint(queues):
+            findings = self.answer(code).findings if code in self._checks else ()
+            concerned = {queue for each in findings if each.severity != INFO for queue in each.queues}
+            if not concerned.isdisjoint(queues):
                 acting.append(code)
-            left -= its
+            left -= concerned
         return tuple(sort_queues(left)), tuple(acting)
 
     def has(self, code: str) -> bool:
-        """Whether the rule of that code is asked here and finds anything."""
+        """The rule is among those of this case, and has findings."""
         return code in self._checks and bool(self.answer(code).findings)
 
-    def _grave(self, code: str) -> list[GroupFinding]:
-        found = self.answer(code).findings if code in self._checks else ()
-        return [finding for finding in found if finding.severity != INFO]
+    def finding(
+        self,
+        code: str,
+        severity: Severity,
+        *,
+        queues: Collection[MessageQueue] = (),
+        consumers: Collection[str] = (),
+        facts: Collection[Evidence] = (),
+        consequence: str,
+        remedy: str,
+        topic: str | None = None,
+        explains: Explains | None = None,
+    ) -> GroupFinding:
+        """A finding on the group; its topic is the one of all its queues, unless given."""
+        topics = {queue.topic for queue in queues}
+        return GroupFinding(
+            code,
+            severity,
+            self.evidence.group.group,
+            topics.pop() if len(topics) == 1 else topic,
+            tuple(sort_queues({*queues})),
+            tuple(sort_client_ids({*consumers})),
+            tuple(facts),
+            consequence,
+            remedy,
+            explains,
+        )
 
     @cached_property
     def _answers(self) -> dict[str, Answer]:
@@ -71,27 +107,32 @@ class Case(Hypotheses, dict=True, eq=False):
 
 
 Check = Callable[[Case], Iterator[GroupFinding]]
-"""Gives what it finds; nothing when it is in order.
+"""Yields its findings; none when all is in order.
 
 Raises:
-    DataError: evidence is missing; the message says which, the hint how to get it.
-    DoesNotApply: such a group cannot have it.
-    ComesOf: it is there, and another finding is its cause.
+    DataError: evidence is missing; the hint says how to get it.
+    DoesNotApply: such a group cannot have the problem.
+    ComesOf: the problem is there, and another finding is its cause.
 """
 
 
 class DiagnosisRule(Struct, frozen=True):
-    """A finding's code, and what looks for it."""
+    """A rule and the code of its findings; `one_look`: a single look may be enough for a finding."""
 
     code: str
     check: Check
+    one_look: bool = True
 
 
-def _asked(check: Check, case: Case) -> Answer:
-    found: list[GroupFinding] = []
-    try:
-        for finding in check(case):
-            found.append(finding)  # noqa: PERF402 - what was found stands, whatever is missing after it
-    except (ComesOf, DoesNotApply, RmqlbError) as why:
-        return Answer(tuple(found), why)
-    return Answer(tuple(found), None)
+CHECKS: dict[str, DiagnosisRule] = {}
+"""Every rule by its code, as soon as its file is imported."""
+
+
+def rule(code: str, *, one_look: bool = True) -> Callable[[Check], Check]:
+    """Register a function as the rule with this code."""
+
+    def registered(check: Check) -> Check:
+        CHECKS[code] = DiagnosisRule(code, check, one_look)
+        return check
+
+    return registered

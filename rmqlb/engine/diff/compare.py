@@ -1,21 +1,45 @@
-"""Two snapshots compared: topic by topic, group by group, and in numbers."""
+"""Compare two snapshots of a cluster: topic by topic, group by group, and in numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.diff.findings import group_findings
-from rmqlb.engine.diff.groups import group_diff
-from rmqlb.engine.diff.sides import group_side
-from rmqlb.engine.diff.topics import topic_diff
+from rmqlb.engine.assignment.detect import DEFAULT
+from rmqlb.engine.diagnose.diagnose import earlier_look, findings_of
+from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.diff.explain import GroupSide, Prediction, explanations, group_side, queue_diffs, sdks_that_differ
 from rmqlb.engine.group import Gaps, Given, Group, gaps
-from rmqlb.model.diff import DiffSummary, GroupDiff, NotCompared, SnapshotDiff, SnapshotSide, TopicDiff
+from rmqlb.model.diagnosis import Evidence, GroupFinding, group_finding
+from rmqlb.model.diff import (
+    BrokerDiff,
+    BrokerQueues,
+    DiffSummary,
+    GroupDiff,
+    How,
+    NotCompared,
+    Presence,
+    ProcessesDiff,
+    SettingDiff,
+    SnapshotDiff,
+    SnapshotSide,
+    TopicDiff,
+)
+from rmqlb.model.finding import WARNING, Finding, Severity
+from rmqlb.model.group import RETRY_PREFIX, QueueState
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.route import BrokerData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
 from rmqlb.model.times import utc_text
+from rmqlb.model.words import counted
+
+_MOST_GROUPS = 5
+"""So many groups have a finding of their own."""
 
 
 def compare_snapshots(
@@ -26,11 +50,14 @@ def compare_snapshots(
     settings: Settings | None = None,
     progress: Progress = no_progress,
 ) -> SnapshotDiff:
-    """What differs between two snapshots of a cluster, and which change gave each queue its new owner.
+    """Compare two snapshots of a cluster, and explain each queue's new owner by the changes.
 
     Args:
-        wanted: which topics and groups to compare; None is all but RocketMQ's own.
-        settings: what the consumers' strategy objects were constructed with; None is RocketMQ's defaults.
+        before: the first snapshot.
+        after: the second.
+        wanted: the topics and groups to compare; None is all except RocketMQ's own.
+        settings: the settings of the consumers' strategies; None is RocketMQ's defaults.
+        progress: receives the number of compared groups.
     """
     wanted = wanted or Everything()
     missing = gaps(before), gaps(after)
@@ -40,25 +67,26 @@ def compare_snapshots(
     topics = sorted(_comparable("topic", names, (before.routes, after.routes), missing, not_compared))
     named = {name for name in {*before.groups, *after.groups} if wanted.takes_group(name)}
     groups = sorted(_comparable("group", named, (before.groups, after.groups), missing, not_compared))
-    topic_diffs = tuple(_topics(topics, before, after))
+    topic_diffs = tuple(_topic_diffs(topics, before, after))
     found = []
     for done, name in enumerate(groups):
         progress("groups", done, len(groups))
         facts = [
-            _facts(snapshot, gap, name, settings or Settings())
+            Group(snapshot, name, settings or Settings(), Given(), gap) if name in snapshot.groups else None
             for snapshot, gap in zip((before, after), missing, strict=True)
         ]
         first, then = (None if each is None else group_side(each) for each in facts)
-        differs = group_diff(name, first, then)
+        differs = _group_diff(name, first, then)
         if facts[0] is not None and facts[1] is not None:
-            differs = replace(differs, findings=tuple(group_findings(differs, before, facts[1])))
+            differs = replace(differs, findings=tuple(_group_findings(differs, before, facts[1])))
         found.append(differs)
     summary = _summary(len(topics), found, topic_diffs)
     group_diffs = tuple(each for each in found if each.differs)
-    return SnapshotDiff(_of(before), _of(after), summary, group_diffs, topic_diffs, tuple(not_compared))
+    return SnapshotDiff(side_of(before), side_of(after), summary, group_diffs, topic_diffs, tuple(not_compared))
 
 
-def _of(snapshot: ClusterSnapshot) -> SnapshotSide:
+def side_of(snapshot: ClusterSnapshot) -> SnapshotSide:
+    """The snapshot as one side of a comparison."""
     at = snapshot.taken_at
     return SnapshotSide(snapshot.kind, snapshot.endpoint, None if at is None else utc_text(at), snapshot.context)
 
@@ -82,18 +110,14 @@ def _comparable(
             not_compared.append(NotCompared("topic" if kind == "topic" else "group", name, reason))
 
 
-def _facts(snapshot: ClusterSnapshot, missing: Gaps, name: str, settings: Settings) -> Group | None:
-    return Group(snapshot, name, settings, Given(), missing) if name in snapshot.groups else None
-
-
-def _topics(names: Iterable[str], before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[TopicDiff]:
+def _topic_diffs(names: Iterable[str], before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[TopicDiff]:
     subscribers: dict[str, set[str]] = {}
     for group in (*before.groups.values(), *after.groups.values()):
         for topic in group.topics or ():
             subscribers.setdefault(topic, set()).add(group.group)
     for name in names:
         was, becomes = (s.routes[name].route if name in s.routes else None for s in (before, after))
-        found = topic_diff(was, becomes, sorted(subscribers.get(name, ())))
+        found = _topic_diff(was, becomes, sorted(subscribers.get(name, ())))
         if found is not None:
             yield found
 
@@ -117,12 +141,270 @@ def _summary(topics: int, groups: Sequence[GroupDiff], routes: Sequence[TopicDif
         newly_duplicate_owners=sum(queue.got_duplicate_owners for group in changed for queue in group.queues),
         queues_added=sum(group.count("added") for group in changed),
         queues_removed=sum(group.count("removed") for group in changed),
-        pending=_explained(changed, {"pending"}),
-        unexplained=_explained(changed, {"unexplained"}),
+        pending=sum(queue.how == "pending" for group in changed for queue in group.queues),
+        unexplained=sum(queue.how == "unexplained" for group in changed for queue in group.queues),
         lag_growth=sum(max(growth, 0) for growth in growths) if growths else None,
         offsets_back=sum(group.offsets_back for group in groups),
     )
 
 
-def _explained(changed: Iterable[GroupDiff], hows: Set[str]) -> int:
-    return sum(queue.how in hows for group in changed for queue in group.queues)
+# -- one group ---------------------------------------------------------------------------------------------------------
+
+
+def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) -> GroupDiff:
+    """What of a group differs, if anything does; a side that is None is not there."""
+    was, becomes = (None if side is None else side.summary for side in (before, after))
+    if before is None or after is None:
+        return GroupDiff(name, _presence(before, after), was, becomes)
+    prediction, is_known = Prediction(before, after), before.strategy_known or after.strategy_known
+    queues = tuple(queue_diffs(before, after, prediction))
+    found = GroupDiff(
+        group=name,
+        change="same",
+        before=was,
+        after=becomes,
+        joined=_gone(after, before),
+        left=_gone(before, after),
+        processes=tuple(_processes(before, after)),
+        topics_added=_only_topics(after, before),
+        topics_removed=_only_topics(before, after),
+        strategy_changed=_strategy_changed(before, after, prediction),
+        strategy_assumed=bool(queues) and prediction.problem is None and not is_known,
+        settings=tuple(_group_settings(before, after)),
+        explanations=explanations(queues),
+        queues=queues,
+        not_predicted=prediction.problem if queues else None,
+    )
+    is_other = (
+        *(found.queues, found.joined, found.left, found.processes),
+        *(found.topics_added, found.topics_removed, found.settings),
+    )
+    changed = found.strategy_changed or any(is_other)
+    return _with_offsets(replace(found, change="changed") if changed else found, before, after)
+
+
+def _with_offsets(found: GroupDiff, before: GroupSide, after: GroupSide) -> GroupDiff:
+    was, becomes = before.states, after.states
+    both = [(was[queue], becomes[queue]) for queue in was.keys() & becomes.keys()]
+    growth = _steps((first.lag, then.lag) for first, then in both)
+    produced = _steps((first.broker_offset, then.broker_offset) for first, then in both)
+    consumed = _steps((_stored(first), _stored(then)) for first, then in both)
+    return replace(
+        found,
+        lag_growth=sum(growth) if growth else None,
+        produced=sum(produced) if produced else None,
+        consumed=sum(consumed) if consumed else None,
+        offsets_back=sum(step < 0 for step in consumed),
+    )
+
+
+def _stored(state: QueueState) -> int | None:
+    """The offset that the group has stored; None when it is unknown, or none is stored."""
+    return None if state.consumer_offset is None or state.consumer_offset < 0 else state.consumer_offset
+
+
+def _steps(pairs: Iterable[tuple[int | None, int | None]]) -> list[int]:
+    """The differences of the pairs of which both are known."""
+    return [then - first for first, then in pairs if first is not None and then is not None]
+
+
+def _gone(one: GroupSide, other: GroupSide) -> tuple[str, ...]:
+    """The client IDs of one that the other has not; none where not all consumers are reported."""
+    if one.client_ids is None or other.client_ids is None:
+        return ()
+    return tuple(sort_client_ids(set(one.client_ids) - set(other.client_ids)))
+
+
+def _processes(before: GroupSide, after: GroupSide) -> Iterator[ProcessesDiff]:
+    if before.client_ids is None or after.client_ids is None:
+        return
+    first, then = Counter(before.client_ids), Counter(after.client_ids)
+    for client_id in sort_client_ids(first.keys() & then.keys()):
+        if first[client_id] != then[client_id]:
+            yield ProcessesDiff(client_id, first[client_id], then[client_id])
+
+
+def _only_topics(one: GroupSide, other: GroupSide) -> tuple[str, ...]:
+    """The topics that one subscribes to and the other does not; none where they are not reported."""
+    mine, others = one.group.own_topics, other.group.own_topics
+    return () if mine is None or others is None else tuple(topic for topic in mine if topic not in others)
+
+
+def _strategy_changed(before: GroupSide, after: GroupSide, prediction: Prediction) -> bool:
+    if prediction.problem is None:
+        return "strategy" in prediction.changed
+    first, then = before.strategies, after.strategies
+    return bool(first and then) and set(first) != set(then)
+
+
+def _group_settings(before: GroupSide, after: GroupSide) -> Iterator[SettingDiff]:
+    first, then = before.group, after.group
+    if before.offline or after.offline:  # nobody reports them any more
+        return iter(())
+    return _settings_that_differ(
+        {
+            "messageModel": (first.message_model, then.message_model),
+            "consumeType": (first.consume_type, then.consume_type),
+            "consumeFromWhere": (first.consume_from_where, then.consume_from_where),
+            **{f"sdk of {each}": (was, becomes) for each, was, becomes in sorted(sdks_that_differ(before, after))},
+        }
+    )
+
+
+# -- one topic ---------------------------------------------------------------------------------------------------------
+
+
+def _topic_diff(
+    before: TopicRouteData | None, after: TopicRouteData | None, groups: Sequence[str] = ()
+) -> TopicDiff | None:
+    """What of a topic differs, None when nothing does; a route that is None is not there."""
+    either = after or before
+    if either is None:
+        return None
+    brokers = tuple(_brokers(_queues_of(before), _queues_of(after)))
+    settings = tuple(_settings(before, after)) if before and after else ()
+    change = _presence(before, after)
+    if change == "changed" and not brokers and not settings:
+        return None
+    return TopicDiff(either.topic, change, brokers, settings, tuple(groups))
+
+
+def _presence(before: object | None, after: object | None) -> Presence:
+    """Whether something is new, gone, or in both."""
+    return "added" if before is None else "removed" if after is None else "changed"
+
+
+def _settings_that_differ(pairs: Mapping[str, tuple[str | None, str | None]]) -> Iterator[SettingDiff]:
+    """Of name → its value before and after, those that differ."""
+    return (SettingDiff(name, was, becomes) for name, (was, becomes) in pairs.items() if was != becomes)
+
+
+def _queues_of(route: TopicRouteData | None) -> dict[str, BrokerQueues]:
+    if route is None:
+        return {}
+    brokers = route.brokers_by_name()
+    return {
+        data.broker_name: BrokerQueues(
+            data.read_queue_nums,
+            data.write_queue_nums,
+            data.perm,
+            _addresses(brokers.get(data.broker_name)),
+        )
+        for data in route.queue_datas
+    }
+
+
+def _addresses(broker: BrokerData | None) -> dict[str, str]:
+    return {} if broker is None else {str(each): broker.broker_addrs[each] for each in sorted(broker.broker_addrs)}
+
+
+def _brokers(before: Mapping[str, BrokerQueues], after: Mapping[str, BrokerQueues]) -> Iterator[BrokerDiff]:
+    for name in sorted({*before, *after}, key=sort_key):
+        was, becomes = before.get(name), after.get(name)
+        if was != becomes:
+            yield BrokerDiff(name, _presence(was, becomes), was, becomes)
+
+
+def _settings(before: TopicRouteData, after: TopicRouteData) -> Iterator[SettingDiff]:
+    return _settings_that_differ(
+        {
+            "orderTopicConf": (before.order_topic_conf, after.order_topic_conf),
+            "topicQueueMappingByBroker": (_mapping(before), _mapping(after)),
+        }
+    )
+
+
+def _mapping(route: TopicRouteData) -> str | None:
+    """Which queues of a static topic each broker has, in a text."""
+    if not route.is_static:
+        return None
+    found: dict[str, list[int]] = {}
+    for queue, broker in route.serving_brokers().items():
+        found.setdefault(broker, []).append(queue.queue_id)
+    return "; ".join(f"{broker}: {', '.join(map(str, sorted(found[broker])))}" for broker in sorted(found))
+
+
+# -- findings ----------------------------------------------------------------------------------------------------------
+
+
+def diff_findings(diff: SnapshotDiff) -> Iterator[Finding]:
+    """The findings."""
+    before, after = diff.before, diff.after
+    if before.taken_at is not None and after.taken_at is not None and before.taken_at > after.taken_at:
+        yield Finding(
+            "snapshots-swapped", f"{before.endpoint} was taken after {after.endpoint}: swap them to look forward"
+        )
+    s = diff.summary
+    whole = s.groups and s.groups_added + s.groups_removed == s.groups
+    if whole and s.topics == sum(topic.change != "changed" for topic in diff.topics):
+        yield Finding(
+            "nothing-in-common", "no group and no topic is in both snapshots: they seem to be of different clusters"
+        )
+    yield from _not_compared(diff)
+    found = [finding for group in diff.groups for finding in group.findings]
+    for code in ("unexplained-owners", "not-moved-yet"):
+        yield from [each.brief for each in found if each.code == code][:_MOST_GROUPS]
+    for group in diff.groups:
+        for each in group.findings:
+            if each.code == "offset-rewound":
+                yield _rewound(group, each.severity)
+            elif each.code == "assumed-strategy":
+                yield each.brief
+
+
+def _not_compared(diff: SnapshotDiff) -> Iterator[Finding]:
+    for kind in ("topic", "group"):
+        those = [each for each in diff.not_compared if each.kind == kind]
+        if those:
+            more = f" and {len(those) - 1} more" if len(those) > 1 else ""
+            yield Finding("not-compared", f"not compared: {kind} {those[0].name}{more}: {those[0].reason}")
+
+
+def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
+    """The findings on a group of both snapshots; `facts` are those of the second."""
+    evidence = GroupEvidence(facts)
+    unexplained, pending = _queues(group, "unexplained"), _queues(group, "pending")
+    if unexplained:
+        why = f": owners could not be predicted: {group.not_predicted}" if group.not_predicted else ""
+        text = f"no change explains the owners of {counted(len(unexplained), 'queue')} of group {group.group}{why}"
+        seen = evidence.seen("queues whose owners no change explains", len(unexplained), threshold=1)
+        yield _of_queues(Finding("unexplained-owners", text, group.group), unexplained, seen)
+    if pending:
+        number, are = counted(len(pending), "queue"), "is" if len(pending) == 1 else "are"
+        text = f"{number} of group {group.group} {are} not yet with the predicted owners: not converged"
+        seen = evidence.seen("queues not yet with the predicted owners", len(pending), threshold=1)
+        yield _of_queues(Finding("not-moved-yet", text, group.group), pending, seen)
+    if group.strategy_assumed:
+        text = f"{DEFAULT}, the client's default, is assumed of group {group.group}: no snapshot shows its strategy"
+        yield group_finding(Finding("assumed-strategy", text, group.group), group.group)
+    times = before.taken_at, facts.snapshot.taken_at
+    if group.offsets_back and not (times[0] is not None and times[1] is not None and times[0] > times[1]):
+        look, then = earlier_look(before, group.group), facts.group.queues
+        stored = {
+            queue: state
+            for queue, state in look.queues.items()
+            if not queue.topic.startswith(RETRY_PREFIX) and _stored(state) is not None
+            if _stored(then.get(queue, QueueState())) is not None
+        }
+        found = findings_of("offset-rewound", GroupEvidence(facts, (replace(look, queues=stored),)))
+        # Where the rule says that it comes of something else, or cannot decide, it is the case all the same.
+        yield from found or (group_finding(_rewound(group, WARNING), group.group),)
+
+
+def _queues(group: GroupDiff, how: How) -> tuple[MessageQueue, ...]:
+    return tuple(MessageQueue(q.topic, q.broker_name, q.queue_id) for q in group.queues if q.how == how)
+
+
+def _of_queues(finding: Finding, queues: tuple[MessageQueue, ...], seen: Evidence) -> GroupFinding:
+    return replace(
+        group_finding(finding, finding.group or ""),
+        queues=queues,
+        evidence=(seen,),
+        consequence=f"Owners of {counted(len(queues), 'queue')} are not as predicted.",
+        remedy="Compare with another snapshot a minute later.",
+    )
+
+
+def _rewound(group: GroupDiff, severity: Severity) -> Finding:
+    text = f"the offsets of {counted(group.offsets_back, 'queue')} of group {group.group} went back"
+    return Finding("offset-rewound", f"{text}: messages from there on are redelivered", group.group, severity)

@@ -1,30 +1,124 @@
-"""Which change gives a queue its new owner: owners are predicted from the first snapshot, with changes applied to it.
+"""Explain owners that changed: they are predicted from the first snapshot, with changes applied to it.
 
-Rule of this file: what decides the owners (`CAUSES`) is taken from the first snapshot or from the second, each apart.
-Of all combinations that give a queue the owners that it has now, the smallest explains it; of equals the first.
+Rule of this file: each of `CAUSES` decides owners separately, and is taken from the first snapshot or the second. The
+smallest combination that gives a queue its present owners explains it; among equals the first.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.assignment.assign import owners_at_rest
+from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners
-from rmqlb.engine.diff.sides import GroupSide
+from rmqlb.engine.assignment.consumers import reported_strategies
+from rmqlb.engine.assignment.detect import DEFAULT
+from rmqlb.engine.group import Group, known
 from rmqlb.engine.plan.rebalance import change_of
-from rmqlb.errors import RmqlbError
-from rmqlb.model.diff import CAUSES, Cause, Explained, How, QueueDiff
-from rmqlb.model.group import QueueState
+from rmqlb.errors import DataError, RmqlbError
+from rmqlb.model.diff import CAUSES, Cause, Explained, GroupOwners, How, QueueDiff
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, QueueState, States
 from rmqlb.model.message_queue import MessageQueue, sort_queues
 from rmqlb.model.plan import SAME
+from rmqlb.model.snapshot import RouteSighting
 
 Causes = tuple[Cause, ...]
 _QueueOwners = tuple[str, ...] | None
 """None is a queue that does not exist."""
+
+
+class GroupSide(Struct, frozen=True):
+    """A group in one snapshot.
+
+    Attributes:
+        group: the group without offsets of other groups.
+        client_ids: with duplicates; None when not all of them are reported, or they are behind an unknown Proxy.
+        members: the consumers and their strategy; None when `problem` says why nothing can be predicted.
+        strategy_known: it is reported, or follows from the observed owners; otherwise it is the default.
+        topics: those whose queues its consumers share; None when unknown.
+        routes: those of all topics of the snapshot.
+        observed: queue → its reported owners.
+        problem: why nothing can be predicted; None when it can.
+    """
+
+    group: ConsumerGroup
+    client_ids: tuple[str, ...] | None
+    members: Members | None
+    strategy_known: bool
+    topics: tuple[str, ...] | None
+    routes: Mapping[str, RouteSighting]
+    observed: Owners
+    problem: str | None
+
+    @property
+    def broadcasting(self) -> bool:
+        """Each consumer reads every queue."""
+        return self.group.message_model == BROADCASTING
+
+    @property
+    def offline(self) -> bool:
+        """Brokers list no consumer: what it ran, and often what it subscribed to, nobody reports any more."""
+        return self.client_ids == ()
+
+    @property
+    def states(self) -> States:
+        """What is known of its queues, without those of its retry topic."""
+        return {q: state for q, state in self.group.queues.items() if not q.topic.startswith(RETRY_PREFIX)}
+
+    @property
+    def summary(self) -> GroupOwners:
+        """What of it is compared."""
+        lags = [state.lag for state in self.states.values() if state.lag is not None]
+        return GroupOwners(
+            consumers=None if self.client_ids is None else len(set(self.client_ids)),
+            topics=self.group.own_topics,
+            strategies=self.strategies,
+            queues=len(self.observed),
+            unassigned=sum(not owners for owners in self.observed.values()),
+            duplicate_owners=0 if self.broadcasting else sum(len(owners) > 1 for owners in self.observed.values()),
+            lag=sum(lags) if lags else None,
+        )
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """What its consumers run, the most frequent first; empty when not known."""
+        reported = Counter(reported_strategies(self.group).values())
+        if reported:
+            return tuple(name for name, _ in reported.most_common())
+        return (self.members.name,) if self.members is not None and self.strategy_known and self.client_ids else ()
+
+
+def group_side(facts: Group) -> GroupSide:
+    """The group in one snapshot; `facts.assume` replaces a strategy that nobody reports."""
+    group = facts.group.without_foreign_offsets
+    side = GroupSide(
+        group=group,
+        client_ids=None if facts.untold is not None else facts.listed,
+        members=None,
+        strategy_known=False,
+        topics=None,
+        routes=facts.snapshot.routes,
+        observed=facts.observed,
+        problem=facts.apart,
+    )
+    if side.problem is not None:
+        return side
+    if side.offline:
+        return replace(side, members=Members((), DEFAULT, facts.settings), topics=known(lambda: _topics(facts)))
+    try:
+        is_known = facts.basis != "assumed"
+        _ = facts.all_client_ids
+        return replace(side, members=facts.members, strategy_known=is_known, topics=_topics(facts))
+    except DataError as error:
+        return replace(side, problem=error.message)
+
+
+def _topics(facts: Group) -> tuple[str, ...]:
+    return tuple(route.topic for route in facts.routes)
 
 
 class Prediction:
@@ -60,18 +154,14 @@ class Prediction:
 
     def causes_of(self, queue: MessageQueue, owners: _QueueOwners) -> Causes | None:
         """The fewest changes that give the queue these owners; None when none do."""
-        for causes in self._combinations():
-            try:
-                predicted = self.owners(causes)
-            except RmqlbError:  # clients throw in between, and keep what they have
-                continue
-            if predicted.get(queue) == owners:
-                return causes
-        return None
-
-    def _combinations(self) -> Iterator[Causes]:
         for number in range(len(self.changed) + 1):
-            yield from combinations(self.changed, number)
+            for causes in combinations(self.changed, number):
+                try:
+                    if self.owners(causes).get(queue) == owners:
+                        return causes
+                except RmqlbError:  # clients throw with these changes, and keep their queues
+                    continue
+        return None
 
     def _predicted(self, causes: Causes) -> Owners:
         chosen = {cause: self._after if cause in causes else self._before for cause in CAUSES}

@@ -1,4 +1,4 @@
-"""Conditions that a user asks to be told about: `idle>0`, `moved>50%`, `share[broker-a]>60%`."""
+"""The conditions of `--fail-on`: `idle>0`, `moved>50%`, `share[broker-a]>60%`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import figures_of
 from rmqlb.model.snapshot import suggestion
 
 _CONDITION = re.compile(
@@ -30,12 +31,18 @@ _OPERATORS: dict[str, Callable[[float, float], bool]] = {
 
 
 class Figures(Struct, frozen=True):
-    """What a kind of result can be asked about."""
+    """The names that conditions on one kind of result may have."""
 
     names: Collection[str]
-    of_subject: Collection[str] = ()  # figures of one thing in it, such as a broker, whose name stands in brackets
-    shares: Collection[str] = ()  # those that also make sense as a percentage
-    flags: Collection[str] = ()  # those that are there or not, so that the name alone is a condition
+    of_subject: Collection[str] = ()  # figures of one part of the result, such as a broker, named in brackets
+    shares: Collection[str] = ()  # figures that may have a percentage as a limit
+    flags: Collection[str] = ()  # figures that are true or false: the name alone is a condition
+
+
+def declared(shape: type[Struct]) -> Figures:
+    """The figures that the fields of a result declare."""
+    found = figures_of(shape)
+    return Figures(tuple(found), shares=tuple(name for name, (_, figure) in found.items() if figure.of))
 
 
 class Condition(Struct, frozen=True):
@@ -56,6 +63,11 @@ class Condition(Struct, frozen=True):
             value = float(f"{value:.12g}")  # 7 lost of 100, taken as a share and back, are 7.000000000000001
         met = None if value is None else self.compare(value, self.limit)
         return TriedCondition(self.text, value, met)
+
+    def judge(self, result: Struct) -> TriedCondition:
+        """Whether the condition is met in a result that declares the figure."""
+        field, figure = figures_of(type(result))[self.name]
+        return self.try_on(getattr(result, field), getattr(result, figure.of) if self.percent else None)
 
 
 def parse_condition(text: str, figures: Figures) -> Condition:

@@ -7,8 +7,7 @@ from math import fsum
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.send_report import BrokerTally, SendReport
-from rmqlb.model.send_trials import TrialsReport
+from rmqlb.model.simulate_send import BrokerTally, SendReport, TrialsReport
 from rmqlb.model.snapshot import suggestion
 
 _TOTALS = (

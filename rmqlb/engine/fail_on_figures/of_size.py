@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.group_size import GroupSize
+from rmqlb.model.size_group import GroupSize
 
 _UNSATISFIED = "unsatisfied"
 SIZE_FIGURES = Figures((_UNSATISFIED, "consumers", "queues-per-broker", "imbalance", "idle"), flags=(_UNSATISFIED,))

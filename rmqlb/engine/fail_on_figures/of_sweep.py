@@ -8,7 +8,7 @@ from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.snapshot import suggestion
-from rmqlb.model.sweep import FailureSweep, GroupWorst, Worst
+from rmqlb.model.sweep_failures import FailureSweep, GroupWorst, Worst
 
 _CASES: dict[str, Callable[[FailureSweep], float]] = {
     "counterexamples": lambda sweep: len(sweep.counterexamples),

@@ -1,4 +1,4 @@
-"""The plan of one group: both sides of a change, what the group goes through in between, and what is odd about it."""
+"""The plan of one group: both sides of a change, the way between them, and findings."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.conformance import own_findings
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-from rmqlb.engine.assignment.consumers import sort_findings
-from rmqlb.engine.assignment.group_sdks import mixed_finding
-from rmqlb.engine.assignment.pop_and_proxy import nobody_online
-from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics, proxy_topics
-from rmqlb.engine.consume.reported_clients import client_version, consumer_types
-from rmqlb.engine.consume.trials import convergence
+from rmqlb.engine.assignment.brokers import ANY_QUEUE, pop_findings, pop_topics, proxy_topics
+from rmqlb.engine.assignment.consumers import mixed_finding, nobody_online, sort_findings
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
-from rmqlb.engine.plan.placeholders import over_places
-from rmqlb.engine.plan.pop_plan import pop_plan
-from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
+from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
+from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types
+from rmqlb.engine.rebalance.simulate import convergence
 from rmqlb.engine.route_findings import route_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import INFO, Finding
-from rmqlb.model.plan import Convergence, MovedRange, PopTopicPlan, RebalancePlan, Summary
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.owners import PopTopic
+from rmqlb.model.plan import Convergence, MovedRange, PopChange, PopTopicPlan, RebalancePlan, Summary
+from rmqlb.model.route import TopicRouteData
 from rmqlb.model.words import counted
 
 
 def plan_group(
     group: Group, changes: Changes, *, explain: bool = False, all_strategies: bool = False, pop_share: int | None = None
 ) -> tuple[RebalancePlan, tuple[Summary, ...], tuple[Finding, ...]]:
-    """The group's plan, its summary over the places where new client IDs may sort, and the findings.
+    """The group's plan, its summary for each order in which new client IDs may sort, and the findings.
 
     Args:
         group: the group as it is.
-        changes: what changes, all at once.
+        changes: all changes at once.
         explain: with the reason for each queue's owner.
         all_strategies: with the same change under each strategy that needs no settings.
         pop_share: as if its topics were consumed by POP with this `popShareQueueNum`.
@@ -44,7 +44,10 @@ def plan_group(
         UsageError: the change contradicts the group.
     """
     group.must_share(broadcasting=True, pop=True)
-    _must_have_a_strategy(group, changes, pop_share)
+    given = (("--pop-share", pop_share), ("--strategy", group.given.strategy), ("--to-strategy", changes.to_strategy))
+    for option, value in given:
+        if value is not None:
+            must_ask_a_strategy(group, option)
     members = group.members
     after_ids = change_members(members.client_ids, changes)
     if not group.client_ids and not after_ids:
@@ -71,7 +74,7 @@ def plan_group(
     if all_strategies:
         plan = compare(plan, before, after, WITHOUT_SETTINGS)
     plan, places = over_places(plan, before, after, joiners, group.states)
-    popped, of_pop = _popped(group, changes, after_ids, pop_share)
+    popped, of_pop = _popped(group, changes, routes_after[number:], after_ids, pop_share)
     plan = replace(
         plan,
         convergence=_convergence(plan, group, before, after, changes) if group.pulled_routes else None,
@@ -81,14 +84,6 @@ def plan_group(
         sdks=group.used_sdks,
     )
     return plan, places, (*_findings(group, plan, before, after, joiners, explain=explain), *of_pop)
-
-
-def _must_have_a_strategy(group: Group, changes: Changes, pop_share: int | None) -> None:
-    """Refuse a strategy, or a share by POP, where none decides who reads a queue (raises UsageError)."""
-    given = (("--pop-share", pop_share), ("--strategy", group.given.strategy), ("--to-strategy", changes.to_strategy))
-    for option, value in given:
-        if value is not None:
-            must_ask_a_strategy(group, option)
 
 
 def must_ask_a_strategy(group: Group, option: str) -> None:
@@ -107,22 +102,24 @@ def must_ask_a_strategy(group: Group, option: str) -> None:
 
 
 def _popped(
-    group: Group, changes: Changes, after_ids: Sequence[str], pop_share: int | None
-) -> tuple[tuple[PopTopicPlan, ...], tuple[Finding, ...]]:
-    """Who may read what by POP before and after; afterwards all brokers list the same consumers."""
+    group: Group,
+    changes: Changes,
+    after: Sequence[TopicRouteData],
+    after_ids: Sequence[str],
+    pop_share: int | None,
+) -> tuple[tuple[PopTopicPlan, ...], Sequence[Finding]]:
+    """The topics without owners; afterwards all brokers list the same consumers."""
     before = group.popped_routes
-    if not before:
-        return (), ()
-    after = change_routes((*group.pulled_routes, *before), changes)[len(group.pulled_routes) :]
+    findings: tuple[Finding, ...] = ()
     if group.by_proxy:
         old, new = proxy_topics(before, group.client_ids), proxy_topics(after, after_ids)
-        return pop_plan(zip(old, before, strict=True), zip(new, after, strict=True)), ()
-    seen, given = None if group.assumed else group.seen, group.given.strategy
-    then = seen if seen is None else replace(seen, views=None)
-    old = pop_topics(seen, before, group.client_ids, strategy=given, share=pop_share)
-    new = pop_topics(then, after, after_ids, strategy=changes.to_strategy or given, share=pop_share)
-    plan = pop_plan(zip(old, before, strict=True), zip(new, after, strict=True))
-    return plan, tuple(dict.fromkeys((*pop_findings(old, group.name), *pop_findings(new, group.name))))
+    else:
+        seen, given = None if group.assumed else group.seen, group.given.strategy
+        then = seen if seen is None else replace(seen, views=None)
+        old = pop_topics(seen, before, group.client_ids, strategy=given, share=pop_share)
+        new = pop_topics(then, after, after_ids, strategy=changes.to_strategy or given, share=pop_share)
+        findings = tuple(dict.fromkeys((*pop_findings(old, group.name), *pop_findings(new, group.name))))
+    return tuple(map(_pop_plan, old, before, new, after)), findings
 
 
 def _convergence(plan: RebalancePlan, group: Group, before: Side, after: Side, changes: Changes) -> Convergence | None:
@@ -164,7 +161,7 @@ def _findings(
 
 
 def mixed_sdks(group: Group, plan: RebalancePlan) -> Iterator[Finding]:
-    """That given consumers run several client libraries, with the queues that have no or two owners by prediction."""
+    """The finding on a group with several client libraries, with its predicted owners."""
     if plan.topics and not group.broadcasting:
         worse = max(plan.summary.before, plan.summary.after, key=lambda side: side.unassigned + side.duplicate_owners)
         yield from mixed_finding(
@@ -173,7 +170,7 @@ def mixed_sdks(group: Group, plan: RebalancePlan) -> Iterator[Finding]:
 
 
 def placeholder_finding(moved: int, over: MovedRange | None) -> Finding:
-    """That the new IDs are invented, and what depends on them."""
+    """The finding that new client IDs are invented."""
     if over is not None and over.fewest == over.most and over.complete:
         text = f"{counted(moved, 'queue')} move{'s' * (moved == 1)} wherever the new client IDs sort"
     else:
@@ -181,3 +178,30 @@ def placeholder_finding(moved: int, over: MovedRange | None) -> Finding:
         text = f"the new client IDs are not known; the tables assume an ID that {rest} ({counted(moved, 'move')})"
         text += "; pass --add ID for the real one"
     return Finding("placeholder-ids", text, severity=INFO)
+
+
+Rows = dict[tuple[str, int], tuple[str, ...]]
+
+
+def _queue_by_queue(rows: Rows, route: TopicRouteData) -> Rows:
+    """The consumers of each single queue, those included that may read any queue of the broker."""
+    found: Rows = {}
+    for queue in route.subscribe_queues():
+        name, number = queue.broker_name, queue.queue_id
+        found[name, number] = tuple(sort_client_ids({*rows.get((name, number), ()), *rows.get((name, ANY_QUEUE), ())}))
+    return found
+
+
+def _pop_plan(old: PopTopic, route: TopicRouteData, new: PopTopic, route_after: TopicRouteData) -> PopTopicPlan:
+    changes: tuple[PopChange, ...] = ()
+    if old.queues is not None and new.queues is not None:
+        was, becomes = (
+            {(q.broker_name, q.queue_id): q.consumers or () for q in each} for each in (old.queues, new.queues)
+        )
+        if any(number != ANY_QUEUE for _, number in (*was, *becomes)):
+            was, becomes = _queue_by_queue(was, route), _queue_by_queue(becomes, route_after)
+        keys = sorted({*was, *becomes}, key=lambda each: (sort_key(each[0]), each[1]))
+        changes = tuple(PopChange(*key, was.get(key), becomes.get(key)) for key in keys)
+    return PopTopicPlan(
+        old.topic, old.strategy, new.strategy, old.pop_share_queue_nums, old.assumed, changes, old.by_proxy
+    )

@@ -9,7 +9,8 @@ others' queues in a row, seen from a broker, are g = all queues − its own.
 - L loops, when messages are rare: the receive number n+L begins P after number n. The row of g queues holds at most
   ⌊g/L⌋ of these steps that lie in it whole, so that the wait is ⌊g/L⌋·P, and L > g leaves no gap.
 - At any rates: receives that end early let the loops bunch up at other brokers. In each P every loop takes at least one
-  more queue, so that ⌈g/L⌉·P is never exceeded, with what the application takes for a batch added to P.
+  more queue, and the loop that left the broker takes its next queue after its batch. With P as a receive and the work W
+  on its batch, the gap is at most ⌈g/L⌉·P + W.
 
 A PushConsumer and a POP client wait at every broker at all times.
 """
@@ -42,13 +43,13 @@ def rare_wait_us(queues: Sequence[int], loops: int, receive_us: int) -> int:
     return longest_row(queues) // loops * receive_us
 
 
-def unpolled_us(queues: Sequence[int], loops: int, turn_us: int) -> int:
-    """The longest that no receive waits at a broker, whatever the rates; a turn is a receive and the work after it.
+def unpolled_us(queues: Sequence[int], loops: int, receive_us: int, work_us: int) -> int:
+    """The longest time without a receive at a broker, at any rates; each receive is followed by work on its batch.
 
-    >>> unpolled_us([8, 8], 3, 20), unpolled_us([8, 8], 9, 20)
-    (60, 20)
+    >>> unpolled_us([8, 8], 3, 20, 0), unpolled_us([8, 8], 9, 20, 0), unpolled_us([8, 8], 9, 20, 5)
+    (60, 20, 30)
     """
-    return -(-longest_row(queues) // loops) * turn_us
+    return -(-longest_row(queues) // loops) * (receive_us + work_us) + work_us
 
 
 def rare_receives(queues: Sequence[int], target_us: int, receive_us: int) -> int | None:
@@ -73,11 +74,11 @@ def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForm
             unpolled_ms=milliseconds(scenario.round_trip_us),
             always_polled=1,
         )
-    turn_us = receive_us + scenario.batch * scenario.consume_us
+    work_us = scenario.batch * scenario.consume_us
     return ClosedForms(
         receive_ms=milliseconds(receive_us),
         cycle_ms=milliseconds(-(-sum(queues) // scenario.loops) * receive_us),
         wait_ms=milliseconds(rare_wait_us(queues, scenario.loops, receive_us)),
-        unpolled_ms=milliseconds(unpolled_us(queues, scenario.loops, turn_us)),
+        unpolled_ms=milliseconds(unpolled_us(queues, scenario.loops, receive_us, work_us)),
         always_polled=longest_row(queues) + 1,
     )

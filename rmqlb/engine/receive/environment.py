@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from rmqlb.engine.consume.clock import Clock
+from rmqlb.engine.kernel import Clock
 from rmqlb.engine.receive.recorder import Recorder
 from rmqlb.engine.receive.routes import Routes
 from rmqlb.engine.receive.rules import awaited_us

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import NamedTuple
 
-from rmqlb.engine.consume.clock import Clock, Steps
+from rmqlb.engine.kernel import Clock, Steps
 from rmqlb.engine.receive.recorder import Message
 from rmqlb.engine.receive.rules import (
     REVIVE_EARLY_US,

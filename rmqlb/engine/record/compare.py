@@ -1,40 +1,39 @@
-"""A recording held against a plan or a simulation made before: queue by queue, by owners, and by times if it has any.
+"""Compare a recording with a plan or a simulation made before: queue by queue, by owners, and by times if it has any.
 
 Rules of this file:
 - Recorded times are intervals, and so may be the predicted ones (several trials, an uncertain time of the event). A
   queue is earlier or later only where the two intervals and the tolerance leave no room for both at once.
-- A simulation's times are set against the recording's at one moment that both have: the event, or the first change.
+- A simulation's times are aligned with the recording's at one moment that both have: the event, or the first change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Literal
 
 from msgspec import Struct
 
 from rmqlb.engine.plan.changes import PLACEHOLDER_PREFIX
-from rmqlb.model.group_report import QueueTimeline
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.plan import TopicPlan
 from rmqlb.model.recording import DIFFERENCES, Between, Outcome, QueueComparison, Recording, RecordingComparison
+from rmqlb.model.simulate_rebalance import QueueTimeline
 
 _LEAVING = ("leave", "crash", "host-loss")
-Aligned = Literal["event-at", "left", "first-change"]
 Owners = Mapping[MessageQueue, tuple[str, ...]]
 
 
 class Expected(Struct, frozen=True):
-    """What was predicted of a group.
+    """The prediction for a group.
 
     Attributes:
         kind: plan or simulation.
         before: queue → its owners at the beginning.
         after: queue → its owners at the end.
-        gained_ms: queue → when it gets the owners of the end, in each trial, where it gets new ones; a plan has none.
+        gained_ms: queue → when it gets its new owners, in each trial; a plan has no times.
         first_change_ms: when the first owner changes, in each trial.
-        event: kind, subject and time of the first event; None of a plan.
+        event: kind, subject and time of the first event; None in a plan.
     """
 
     kind: Literal["plan", "simulation"]
@@ -44,15 +43,27 @@ class Expected(Struct, frozen=True):
     first_change_ms: tuple[float, ...] = ()
     event: tuple[str, str, float] | None = None
 
+    def placeholders(self, client_ids: Set[str]) -> dict[str, str]:
+        """Placeholder → the one of these consumers that came in its place, both in the order of clients."""
+        known = {each for owners in (*self.before.values(), *self.after.values()) for each in owners}
+        invented = sort_client_ids(each for each in known if each.startswith(PLACEHOLDER_PREFIX))
+        came = sort_client_ids(client_ids - known)
+        return dict(zip(invented, came, strict=True)) if len(invented) == len(came) else {}
 
-def of_plan(topics: Iterable[TopicPlan]) -> Expected:
-    """What a plan predicts."""
+    def owners(self, queue: MessageQueue, names: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The predicted owners of a queue before and after, the latter with these names for placeholders."""
+        after = tuple(sort_client_ids(names.get(each, each) for each in self.after[queue]))
+        return tuple(sort_client_ids(self.before.get(queue, ()))), after
+
+
+def planned(topics: Iterable[TopicPlan]) -> Expected:
+    """The prediction of a plan."""
     moves = [(MessageQueue(topic.topic, m.broker_name, m.queue_id), m) for topic in topics for m in topic.queues]
     return Expected("plan", {q: m.owners_before for q, m in moves}, {q: m.owners_after for q, m in moves})
 
 
-def of_simulation(trials: Sequence[Sequence[QueueTimeline]], event: tuple[str, str, float] | None = None) -> Expected:
-    """What a simulation predicts, over its trials; owners at the end are those of the first trial."""
+def simulated(trials: Sequence[Sequence[QueueTimeline]], event: tuple[str, str, float] | None = None) -> Expected:
+    """The prediction of a simulation's trials; the owners at the end are those of the first trial."""
     first = [one for one in trials[0] if one.intervals]
     gained: dict[MessageQueue, list[float]] = {}
     changes = []
@@ -60,11 +71,12 @@ def of_simulation(trials: Sequence[Sequence[QueueTimeline]], event: tuple[str, s
         for one in trial:
             if (at := gained_at(one)) is not None:
                 gained.setdefault(one.queue, []).append(at)
-        changes += [min(times) for times in [[at for one in trial for at in _changes(one)]] if times]
+        times = [then.from_ms for one in trial for was, then in pairwise(one.intervals) if was.owners != then.owners]
+        changes += [min(times)] if times else []
     return Expected(
         "simulation",
-        {one.queue: _distinct(one.intervals[0].owners) for one in first},
-        {one.queue: _distinct(one.intervals[-1].owners) for one in first},
+        {one.queue: tuple(dict.fromkeys(one.intervals[0].owners)) for one in first},
+        {one.queue: tuple(dict.fromkeys(one.intervals[-1].owners)) for one in first},
         {queue: tuple(times) for queue, times in gained.items()},
         tuple(changes),
         event,
@@ -83,14 +95,6 @@ def gained_at(one: QueueTimeline) -> float | None:
     return max(times, default=None)
 
 
-def _changes(one: QueueTimeline) -> list[float]:
-    return [after.from_ms for before, after in pairwise(one.intervals) if before.owners != after.owners]
-
-
-def _distinct(owners: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(owners))
-
-
 def placed(seen: tuple[float, float], predicted: tuple[float, float], tolerance: float) -> Outcome:
     """Whether what lies in one interval is clearly before or after what lies in the other, in any one unit.
 
@@ -103,33 +107,29 @@ def placed(seen: tuple[float, float], predicted: tuple[float, float], tolerance:
 
 
 def compared(recording: Recording, expected: Expected, file: str, tolerance_ms: int) -> RecordingComparison:
-    """The recording held against what was predicted."""
-    names = _placeholders(recording, expected)
+    """The recording compared with the prediction of a file."""
+    joined = {change.client_id for change in recording.consumer_changes if change.change == "joined"}
+    names = expected.placeholders(joined)
     by, anchor, zero = _aligned(recording, expected)
     queues = []
     for queue in recording.queues:
         if queue.queue not in expected.after:
             continue
-        owners = tuple(sort_client_ids(names.get(each, each) for each in expected.after[queue.queue]))
-        was = tuple(sort_client_ids(expected.before.get(queue.queue, ())))
+        was, owners = expected.owners(queue.queue, names)
         times = expected.gained_ms.get(queue.queue, ())
-        when = None
+        when: tuple[int, int] | tuple[None, None] = None, None
         if times and anchor is not None:
             when = round(anchor.from_ms + min(times) - zero[1]), round(anchor.to_ms + max(times) - zero[0])
         gains = [one for one in queue.changes if one.change == "gained" and one.client_id in (queue.owners_after or ())]
-        seen = (max(one.from_ms for one in gains), max(one.to_ms for one in gains)) if gains else None
-        began = was if queue.owners_before is None else queue.owners_before
-        outcome = _outcome(began, queue.owners_after, owners)
-        if outcome == "as-predicted" and seen is not None and when is not None:
+        seen: tuple[int, int] | tuple[None, None] = None, None
+        if gains:
+            seen = max(one.from_ms for one in gains), max(one.to_ms for one in gains)
+        outcome = outcome_of(was if queue.owners_before is None else queue.owners_before, queue.owners_after, owners)
+        if outcome == "as-predicted" and seen[0] is not None and when[0] is not None:
             outcome = placed(seen, when, tolerance_ms)
         queues.append(
             QueueComparison(
-                *(queue.topic, queue.broker_name, queue.queue_id),
-                outcome,
-                owners,
-                queue.owners_after,
-                *((None, None) if when is None else when),
-                *((None, None) if seen is None else seen),
+                *(queue.topic, queue.broker_name, queue.queue_id), outcome, owners, queue.owners_after, *when, *seen
             )
         )
     return RecordingComparison(
@@ -145,27 +145,20 @@ def compared(recording: Recording, expected: Expected, file: str, tolerance_ms: 
     )
 
 
-def _outcome(before: tuple[str, ...], after: tuple[str, ...] | None, expected: tuple[str, ...]) -> Outcome:
-    """By the owners alone; a queue on its way from the old owner to the new one is not there yet."""
+def outcome_of(before: tuple[str, ...], after: tuple[str, ...] | None, expected: tuple[str, ...]) -> Outcome:
+    """The outcome by the owners alone; a queue with some of its old and new owners has not moved yet."""
     if after is None:
         return "unknown"
     if after == expected:
         return "as-predicted"
-    on_its_way = before != expected and set(after) <= {*before, *expected}
-    return "not-yet" if on_its_way else "other-owner"
+    return "not-yet" if before != expected and set(after) <= {*before, *expected} else "other-owner"
 
 
-def _placeholders(recording: Recording, expected: Expected) -> dict[str, str]:
-    """Invented client ID → that which joined in its place, both in the order in which clients sort them."""
-    known = {each for owners in (*expected.before.values(), *expected.after.values()) for each in owners}
-    invented = sort_client_ids(each for each in known if each.startswith(PLACEHOLDER_PREFIX))
-    joined = {change.client_id for change in recording.consumer_changes if change.change == "joined"}
-    came = sort_client_ids(joined - known)
-    return dict(zip(invented, came, strict=True)) if len(invented) == len(came) else {}
+Aligned = Literal["event-at", "left", "first-change"]
 
 
 def _aligned(recording: Recording, expected: Expected) -> tuple[Aligned | None, Between | None, tuple[float, float]]:
-    """By what the times are aligned, when that was in the recording, and when in the simulation."""
+    """The moment that aligns the times: its kind, its time in the recording, and its time in the simulation."""
     if expected.kind == "plan":
         return None, None, (0, 0)
     kind, subject, at_ms = expected.event or ("", "", 0)

@@ -1,20 +1,27 @@
-"""Looks at a group, one after the other: what is new in each, and what all of them show together.
+"""Follow a live group from look to look: the news of each look, and what all looks show together.
 
 Rules of this file:
-- A consumer that no broker lists owns nothing, if all brokers said whom they list. One that is listed and does not
-  answer may own what it owned, and anything else, from its last answer before to its first one after.
-- What is the same in two looks that follow each other was so in between.
+- If all brokers answered, a consumer that no broker lists owns nothing. A listed consumer that does not answer may own
+  its former queues and any others, from its last answer before to its first one after.
+- A state that two successive looks show was the same in between.
+- The truth lies between the certain and the possible: the longest gap is at least the longest time without a possible
+  owner, and at most the longest time without a certain one; overlaps likewise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import groupby, pairwise
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from rmqlb.engine.record.bounds import FOR_EVER, SINCE_EVER, Span, intervals, longest_gap, longest_overlap, stretches
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.consumers import popped_topics
+from rmqlb.engine.group import Given, Group, gaps, known
+from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.recording import (
     Between,
@@ -27,71 +34,233 @@ from rmqlb.model.recording import (
     Look,
     OwnerChange,
     QueueRecording,
+    RecordedInterval,
     Recording,
     RecordingFigures,
     RecordLine,
     Silence,
 )
+from rmqlb.model.snapshot import ClusterSnapshot
 
 STEADY_MS = 25_000
-"""Each consumer rebalances every 20 s by itself: owners that are the same for longer stay so."""
+"""Each consumer rebalances every 20 s on its own timer: owners that are the same for longer stay."""
+SINCE_EVER, FOR_EVER = -(1 << 62), 1 << 62
+_NO_REPORT = "it did not say which queues it owns"
 
 
-class _Told(Struct, frozen=True):
-    """The last look that said something: its number and its request."""
+# -- one look ----------------------------------------------------------------------------------------------------------
+
+
+def look_of(
+    snapshot: ClusterSnapshot,
+    group: str,
+    asked_at: int,
+    answered_at: int,
+    topics: Sequence[str] = (),
+    settings: Settings | None = None,
+) -> Look:
+    """The look that a snapshot of the group is (raises DataError: the group is not there).
+
+    Args:
+        snapshot: the snapshot.
+        group: the group.
+        asked_at: the time of the snapshot's first request, in milliseconds since 1970.
+        answered_at: the time of its last answer.
+        topics: only these; () is all that the group subscribes to.
+        settings: the settings of the consumers' strategies.
+    """
+    seen = snapshot.group(group)
+    names = set(topics or seen.own_topics or ()) - popped_topics(seen)
+    listed = frozenset(seen.client_ids or ())
+    silent = {part.detail: part.reason for part in snapshot.unread if (part.kind, part.name) == ("member", group)}
+    complete = seen.views is not None and ("members", group) not in {(part.kind, part.name) for part in snapshot.unread}
+    facts = Group(snapshot, group, settings or Settings(), Given(assume=None), gaps(snapshot))
+    reported = known(lambda: facts.strategy.origin) == "reported"
+    predicted = known(lambda: facts.predicted) if reported else None
+    return Look(
+        asked_at,
+        answered_at,
+        owned={client_id: _owned(seen, client_id, topics) for client_id in seen.reports},
+        unanswered={each: silent.get(each, _NO_REPORT) for each in sorted(listed - seen.reports.keys())},
+        listed=listed if complete else None,
+        routes={
+            name: tuple(snapshot.routes[name].route.subscribe_queues())
+            for name in sorted(names & snapshot.routes.keys())
+        },
+        predicted=predicted,
+        strategy=None if predicted is None else ", ".join(facts.strategy.run_by_members),
+    )
+
+
+def _owned(group: ConsumerGroup, client_id: str, topics: Sequence[str]) -> frozenset[MessageQueue]:
+    return frozenset(
+        queue
+        for queue, state in group.queues.items()
+        if client_id in (state.owners or ())
+        and (queue.topic in topics if topics else not queue.topic.startswith(RETRY_PREFIX))
+    )
+
+
+# -- certain and possible owners of one queue over time ----------------------------------------------------------------
+
+
+class _Span(Struct, frozen=True):
+    """A consumer owns a queue: from a gain, or the first look, to a loss, or the last look."""
+
+    gain: Between | None = None
+    loss: Between | None = None
+
+    def certain(self) -> tuple[int, int]:
+        begin = SINCE_EVER if self.gain is None else self.gain.to_ms
+        return begin, FOR_EVER if self.loss is None else self.loss.from_ms
+
+    def possible(self) -> tuple[int, int]:
+        begin = SINCE_EVER if self.gain is None else self.gain.from_ms
+        return begin, FOR_EVER if self.loss is None else self.loss.to_ms
+
+
+class _Stretch(Struct, frozen=True):
+    """A stretch of time in which what is known of a queue does not change.
+
+    Attributes:
+        from_ms: its begin.
+        to_ms: its end.
+        certain: consumers that own the queue.
+        possible: consumers that own it or may, as far as they were seen to own it at some time next to it.
+        silent: further consumers that did not say whether they do.
+        exists: whether there is such a queue; None where it comes or goes.
+    """
+
+    from_ms: int
+    to_ms: int
+    certain: frozenset[str]
+    possible: frozenset[str]
+    silent: frozenset[str]
+    exists: bool | None
+
+    @property
+    def state(self) -> KnownState:
+        """A silent consumer that did not own the queue before counts only where no other consumer owns it."""
+        if self.exists is False:
+            return "gone"
+        if len(self.certain) > 1:
+            return "duplicate-owners"
+        if self.possible != self.certain or (not self.certain and self.silent) or self.exists is None:
+            return "unknown"
+        return "one" if self.certain else "unassigned"
+
+
+class _Queue(Struct):
+    """The history of a queue so far; `came` and `went` are None where the first look and the last look have it."""
+
+    came: Between | None = None
+    went: Between | None = None
+    owners_before: tuple[str, ...] | None = None
+    spans: dict[str, list[_Span]] = field(default_factory=dict)
+    changes: list[OwnerChange] = field(default_factory=list)
+
+    def stretches(self, silences: Mapping[str, Sequence[Between]], end_ms: int) -> list[_Stretch]:
+        """The time from 0 to the end, cut wherever anything about the queue changes."""
+        mute = {client_id: [(each.from_ms, each.to_ms) for each in several] for client_id, several in silences.items()}
+        certain = {client_id: [span.certain() for span in spans] for client_id, spans in self.spans.items()}
+        possible = {client_id: [span.possible() for span in spans] for client_id, spans in self.spans.items()}
+        edges = {edge for of in (mute, certain, possible) for pairs in of.values() for pair in pairs for edge in pair}
+        for life in (self.came, self.went):
+            edges |= set() if life is None else {life.from_ms, life.to_ms}
+        found = []
+        for begin, end in pairwise(sorted({0, end_ms, *(edge for edge in edges if 0 < edge < end_ms)})):
+            speechless = _covering(mute, begin, end)
+            owning, maybe = _covering(certain, begin, end) - speechless, _covering(possible, begin, end)
+            found.append(_Stretch(begin, end, owning, maybe, speechless - maybe, self._exists(begin, end)))
+        return found
+
+    def _exists(self, begin: int, end: int) -> bool | None:
+        came, went = self.came, self.went
+        if (came is not None and end <= came.from_ms) or (went is not None and begin >= went.to_ms):
+            return False
+        is_sure = (came is None or begin >= came.to_ms) and (went is None or end <= went.from_ms)
+        return True if is_sure else None
+
+
+def _covering(of: Mapping[str, list[tuple[int, int]]], begin: int, end: int) -> frozenset[str]:
+    """The consumers with a stretch that covers this one; each one's are sorted, and overlap at most with the next."""
+    found = set()
+    for client_id, pairs in of.items():
+        last = bisect_right(pairs, begin, key=lambda pair: pair[0])
+        if any(end <= high for _, high in pairs[max(last - 2, 0) : last]):
+            found.add(client_id)
+    return frozenset(found)
+
+
+def _intervals(found: Sequence[_Stretch]) -> Iterator[RecordedInterval]:
+    """The stretches, with neighbours of the same state and owners joined."""
+    for (state, owners), equal in groupby(found, key=lambda each: (each.state, each.certain)):
+        several = list(equal)
+        yield RecordedInterval(several[0].from_ms, several[-1].to_ms, state, tuple(sort_client_ids(owners)))
+
+
+def _longest(found: Sequence[_Stretch], has: Callable[[_Stretch], bool]) -> int:
+    lengths = [0]
+    for is_so, equal in groupby(found, key=has):
+        several = list(equal)
+        lengths += [several[-1].to_ms - several[0].from_ms] if is_so else []
+    return max(lengths)
+
+
+# -- all looks ---------------------------------------------------------------------------------------------------------
+
+
+class _Seen(Struct, frozen=True):
+    """A look that showed something: its number and the time of its first request."""
 
     look: int
     asked_ms: int
 
 
 class _Consumer(Struct):
-    """What is known of a consumer so far."""
+    """The history of a consumer so far.
 
-    told: _Told | None  # when it last said what it owns, or no broker listed it
-    queues: frozenset[MessageQueue] = frozenset()  # that it owned then
-    mute: str | None = None  # why it does not answer now
+    Attributes:
+        answered: the last look in which it said what it owns, or no broker listed it.
+        queues: the queues that it owned then.
+        silent_because: why it does not answer now; None when it does.
+        listed: a broker lists it.
+        listed_ms: the request of the last look in which it was listed.
+        queues_before: the number of its queues in the first look.
+        silences: when it did not answer.
+        changes: when it joined or left.
+    """
+
+    answered: _Seen | None
+    queues: frozenset[MessageQueue] = frozenset()
+    silent_because: str | None = None
     listed: bool = False
-    listed_ms: int = 0  # the request of the last look in which it was listed
+    listed_ms: int = 0
     queues_before: int | None = None
     silences: list[Silence] = field(default_factory=list)
     changes: list[ConsumerChange] = field(default_factory=list)
 
 
-class _Queue(Struct):
-    """What is known of a queue so far."""
-
-    came: Between | None = None
-    went: Between | None = None
-    owners_before: tuple[str, ...] | None = None
-    spans: dict[str, list[Span]] = field(default_factory=dict)
-    changes: list[OwnerChange] = field(default_factory=list)
-
-
 class Follower:
-    """Takes the looks at a group as they come; the first one has to show something."""
+    """Take the looks at a group one after the other; the first one has to show something."""
 
     def __init__(self, group: str, every_ms: int) -> None:
         self._group, self._every_ms = group, every_ms
-        self._looks = self._failed = 0
+        self.looks = self._failed = 0
         self._origin = self._asked_ms = self._answered_ms = self._steady_since_ms = 0
         self._last = Look(0, 0)
         self._blind: str | None = None  # why the last look showed nothing
-        self._lists: _Told | None = None  # the last look in which all brokers said whom they list
-        self._routes: dict[str, _Told] = {}  # topic → the last look that had its route
+        self._lists: _Seen | None = None  # the last look in which all brokers said whom they list
+        self._routes: dict[str, _Seen] = {}  # topic → the last look that had its route
         self._consumers: dict[str, _Consumer] = {}
         self._queues: dict[MessageQueue, _Queue] = {}
         self.has_changed = False  # the owners, or the list of consumers
         self.changed_queues = 0
 
-    @property
-    def looks(self) -> int:
-        """How many so far."""
-        return self._looks
-
     def add(self, look: Look) -> list[RecordLine]:
         """What the look shows that is new."""
-        self._looks += 1
-        if self._looks == 1:
+        self.looks += 1
+        if self.looks == 1:
             self._origin = look.answered_at
         self._asked_ms, self._answered_ms = look.asked_at - self._origin, look.answered_at - self._origin
         self._last = look
@@ -99,21 +268,21 @@ class Follower:
         if look.failed is not None:
             self._failed += 1
             return [] if before is not None else [self._line("failed", reason=look.failed)]
-        self._take_routes(look)
+        self._add_routes(look)
         lines = [self._line("seen")] if before is not None else []
-        lines += [*self._take_lists(look), *self._take_silences(look)]
-        changes = [*self._take_answers(look)]
+        lines += [*self._add_lists(look), *self._add_silences(look)]
+        changes = [*self._add_answers(look)]
         lines += [self._owners_line(change.change, queue, change) for queue, change in changes]
-        if self._looks == 1:
+        if self.looks == 1:
             lines += self._first()
-        if self._looks == 1 or any(line.change in ("gained", "lost", "joined", "left") for line in lines):
+        if self.looks == 1 or any(line.change in ("gained", "lost", "joined", "left") for line in lines):
             self._steady_since_ms = self._answered_ms
-            self.has_changed |= self._looks > 1
+            self.has_changed |= self.looks > 1
         return lines
 
     def converged(self) -> ConvergedBy | None:
         """Whether each queue has the one owner that it will keep, and how that is known; None where it is not so."""
-        states = [self._state(queue) for queue, its in self._queues.items() if its.went is None]
+        states = [self._state(queue) for queue, history in self._queues.items() if history.went is None]
         if self._blind is not None or self._last.listed is None or any(state != "one" for state in states):
             return None
         if self._last.unanswered or not states or self._steady_since_ms == self._answered_ms:
@@ -144,7 +313,7 @@ class Follower:
             started_at=self._text(0),
             end_ms=end_ms,
             every_ms=self._every_ms,
-            looks=self._looks,
+            looks=self.looks,
             ended=ended,
             converged_by=by,
             strategy=self._last.strategy,
@@ -156,22 +325,22 @@ class Follower:
 
     # -- a look ----------------------------------------------------------------------------------------------------
 
-    def _take_routes(self, look: Look) -> None:
+    def _add_routes(self, look: Look) -> None:
         for topic, queues in look.routes.items():
-            told = self._routes.get(topic)
-            since = Between(told.asked_ms if told else 0, self._answered_ms)
+            before = self._routes.get(topic)
+            since = Between(before.asked_ms if before else 0, self._answered_ms)
             for queue in queues:
                 if queue not in self._queues:
-                    self._queues[queue] = _Queue(came=None if self._looks == 1 else since)
+                    self._queues[queue] = _Queue(came=None if self.looks == 1 else since)
                 self._queues[queue].went = None
             there = set(queues)
-            for queue, its in self._queues.items():
-                if queue.topic == topic and queue not in there and its.went is None and told is not None:
-                    its.went = since
-            self._routes[topic] = _Told(self._looks, self._asked_ms)
+            for queue, history in self._queues.items():
+                if queue.topic == topic and queue not in there and history.went is None and before is not None:
+                    history.went = since
+            self._routes[topic] = _Seen(self.looks, self._asked_ms)
 
-    def _take_lists(self, look: Look) -> Iterator[RecordLine]:
-        present = (look.listed or frozenset()) | look.held.keys() | look.unanswered.keys()
+    def _add_lists(self, look: Look) -> Iterator[RecordLine]:
+        present = (look.listed or frozenset()) | look.owned.keys() | look.unanswered.keys()
         for client_id in sort_client_ids(present):
             each = self._consumers.get(client_id)
             if each is None:
@@ -186,7 +355,7 @@ class Follower:
             if each.listed and client_id not in present:
                 yield self._moved("left", client_id, each.listed_ms)
                 each.listed = False
-        self._lists = _Told(self._looks, self._asked_ms)
+        self._lists = _Seen(self.looks, self._asked_ms)
 
     def _moved(self, change: str, client_id: str, from_ms: int) -> RecordLine:
         joined = change == "joined"
@@ -194,50 +363,50 @@ class Follower:
         self._consumers[client_id].changes.append(what)
         return self._line(what.change, between=what, client_id=client_id)
 
-    def _take_silences(self, look: Look) -> Iterator[RecordLine]:
+    def _add_silences(self, look: Look) -> Iterator[RecordLine]:
         for client_id, each in self._consumers.items():
             reason = look.unanswered.get(client_id)
-            if reason is None and each.listed and client_id not in look.held:
+            if reason is None and each.listed and client_id not in look.owned:
                 reason = "a broker did not say whether it lists it"
-            if (reason is None) != (each.mute is None) and each.listed:
+            if (reason is None) != (each.silent_because is None) and each.listed:
                 yield self._line("answers" if reason is None else "silent", client_id=client_id, reason=reason)
-            each.mute = reason or None
+            each.silent_because = reason or None
 
-    def _take_answers(self, look: Look) -> Iterator[tuple[MessageQueue, OwnerChange]]:
+    def _add_answers(self, look: Look) -> Iterator[tuple[MessageQueue, OwnerChange]]:
         for client_id in sort_client_ids(self._consumers):
             each = self._consumers[client_id]
-            if each.mute is not None:
+            if each.silent_because is not None:
                 continue
-            queues, told = look.held.get(client_id, frozenset()), each.told
-            if self._looks > 1 and (told is None or told.look < self._looks - 1):
-                from_ms = SINCE_EVER if told is None else told.asked_ms
+            queues, before = look.owned.get(client_id, frozenset()), each.answered
+            if self.looks > 1 and (before is None or before.look < self.looks - 1):
+                from_ms = SINCE_EVER if before is None else before.asked_ms
                 each.silences.append(Silence(from_ms, self._answered_ms, "it did not answer"))
             for queue in sort_queues(queues ^ each.queues):
-                change = self._changed(queue, client_id, told, gains=queue in queues)
+                change = self._changed(queue, client_id, before, gains=queue in queues)
                 if change is not None:
                     yield queue, change
-            each.queues, each.told = queues, _Told(self._looks, self._asked_ms)
+            each.queues, each.answered = queues, _Seen(self.looks, self._asked_ms)
 
-    def _changed(self, queue: MessageQueue, client_id: str, told: _Told | None, *, gains: bool) -> OwnerChange | None:
+    def _changed(self, queue: MessageQueue, client_id: str, before: _Seen | None, *, gains: bool) -> OwnerChange | None:
         """A consumer owns a queue now, or no longer; None where it may always have owned it."""
-        its = self._queues.setdefault(queue, _Queue())
-        spans = its.spans.setdefault(client_id, [])
-        if told is None:
-            spans.append(Span())
+        history = self._queues.setdefault(queue, _Queue())
+        spans = history.spans.setdefault(client_id, [])
+        if before is None:
+            spans.append(_Span())
             return None
-        between = Between(told.asked_ms, self._answered_ms)
+        between = Between(before.asked_ms, self._answered_ms)
         if gains:
-            spans.append(Span(between))
+            spans.append(_Span(between))
         else:
             spans[-1] = replace(spans[-1], loss=between)
         change = OwnerChange(between.from_ms, between.to_ms, "gained" if gains else "lost", client_id)
-        self.changed_queues += not its.changes
-        its.changes.append(change)
+        self.changed_queues += not history.changes
+        history.changes.append(change)
         return change
 
     def _first(self) -> Iterator[RecordLine]:
         for each in self._consumers.values():
-            each.queues_before = None if each.mute is not None else len(each.queues)
+            each.queues_before = None if each.silent_because is not None else len(each.queues)
         for queue in sort_queues(self._queues):
             self._queues[queue].owners_before = self._known_owners(queue)
             yield self._owners_line("owners", queue)
@@ -245,21 +414,21 @@ class Follower:
     # -- what is known now -----------------------------------------------------------------------------------------
 
     def _there(self) -> list[MessageQueue]:
-        return [queue for queue, its in self._queues.items() if its.went is None]
+        return [queue for queue, history in self._queues.items() if history.went is None]
 
     def _owners(self, queue: MessageQueue) -> tuple[str, ...]:
         """Those that own the queue as far as is known, silent ones included."""
         return tuple(sort_client_ids(i for i, spans in self._queues[queue].spans.items() if spans[-1].loss is None))
 
     def _is_silent(self, client_id: str) -> bool:
-        return self._blind is not None or self._consumers[client_id].mute is not None
+        return self._blind is not None or self._consumers[client_id].silent_because is not None
 
     def _state(self, queue: MessageQueue) -> KnownState:
         owners = self._owners(queue)
-        telling = [each for each in owners if not self._is_silent(each)]
-        if len(telling) > 1:
+        known = [each for each in owners if not self._is_silent(each)]
+        if len(known) > 1:
             return "duplicate-owners"
-        if len(telling) < len(owners) or (not owners and any(map(self._is_silent, self._consumers))):
+        if len(known) < len(owners) or (not owners and any(map(self._is_silent, self._consumers))):
             return "unknown"
         return "one" if owners else "unassigned"
 
@@ -283,7 +452,7 @@ class Follower:
     ) -> RecordLine:
         return RecordLine(
             self._text(self._answered_ms),
-            self._looks,
+            self.looks,
             change,
             client_id=client_id,
             not_before=None if between is None else self._text(between.from_ms),
@@ -293,40 +462,41 @@ class Follower:
 
     def _owners_line(self, change: LineChange, queue: MessageQueue, what: OwnerChange | None = None) -> RecordLine:
         line = self._line(change, what, client_id=None if what is None else what.client_id)
-        telling = tuple(each for each in self._owners(queue) if not self._is_silent(each))
+        known = tuple(each for each in self._owners(queue) if not self._is_silent(each))
         return replace(
             line,
             topic=queue.topic,
             broker_name=queue.broker_name,
             queue_id=queue.queue_id,
             state=self._state(queue),
-            owners=telling,
+            owners=known,
         )
 
     # -- all looks -------------------------------------------------------------------------------------------------
 
     def _silences(self, each: _Consumer) -> tuple[Silence, ...]:
         """Those that are over, and the one that is not."""
-        if each.told is not None and each.told.look == self._looks:
+        if each.answered is not None and each.answered.look == self.looks:
             return tuple(each.silences)
-        from_ms = SINCE_EVER if each.told is None else each.told.asked_ms
-        reason = each.mute or self._blind or "it did not answer"
+        from_ms = SINCE_EVER if each.answered is None else each.answered.asked_ms
+        reason = each.silent_because or self._blind or "it did not answer"
         return (*each.silences, Silence(from_ms, FOR_EVER, reason))
 
     def _queue(self, queue: MessageQueue, silences: dict[str, tuple[Silence, ...]], end_ms: int) -> QueueRecording:
-        its = self._queues[queue]
-        found = stretches(its.spans, silences, end_ms, came=its.came, went=its.went)
-        gap, overlap = longest_gap(found), longest_overlap(found)
+        history = self._queues[queue]
+        found = history.stretches(silences, end_ms)
         return QueueRecording(
             *(queue.topic, queue.broker_name, queue.queue_id),
-            owners_before=its.owners_before if its.came is None else (),
-            owners_after=self._known_owners(queue) if its.went is None else (),
-            longest_gap_at_least_ms=gap.at_least_ms,
-            longest_gap_at_most_ms=gap.at_most_ms,
-            longest_overlap_at_least_ms=overlap.at_least_ms,
-            longest_overlap_at_most_ms=overlap.at_most_ms,
-            changes=tuple(its.changes),
-            intervals=tuple(intervals(found)),
+            owners_before=history.owners_before if history.came is None else (),
+            owners_after=self._known_owners(queue) if history.went is None else (),
+            longest_gap_at_least_ms=_longest(
+                found, lambda each: each.exists is True and not each.possible and not each.silent
+            ),
+            longest_gap_at_most_ms=_longest(found, lambda each: each.exists is not False and not each.certain),
+            longest_overlap_at_least_ms=_longest(found, lambda each: len(each.certain) > 1),
+            longest_overlap_at_most_ms=_longest(found, lambda each: len(each.possible | each.silent) > 1),
+            changes=tuple(history.changes),
+            intervals=tuple(_intervals(found)),
         )
 
     def _consumer(
@@ -354,10 +524,10 @@ def lines_of(recording: Recording) -> list[RecordLine]:
 
     def line(change: OwnerChange | ConsumerChange, queue: QueueRecording | None) -> RecordLine:
         seen, before = (_iso(since + timedelta(milliseconds=ms)) for ms in (change.to_ms, change.from_ms))
-        told = RecordLine(seen, None, change.change, client_id=change.client_id, not_before=before, not_after=seen)
+        found = RecordLine(seen, None, change.change, client_id=change.client_id, not_before=before, not_after=seen)
         if queue is None:
-            return told
-        return replace(told, topic=queue.topic, broker_name=queue.broker_name, queue_id=queue.queue_id)
+            return found
+        return replace(found, topic=queue.topic, broker_name=queue.broker_name, queue_id=queue.queue_id)
 
     found = [(each.to_ms, line(each, None)) for each in recording.consumer_changes]
     found += [(each.to_ms, line(each, queue)) for queue, each in recording.changes]

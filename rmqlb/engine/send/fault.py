@@ -94,10 +94,6 @@ class FaultStrategy:
         item = self.items.get(broker_name)
         return item is None or item.reachable
 
-    def next_available(self, now: int) -> int | None:
-        """When the next isolation ends, None when there is none."""
-        return min((item.start for item in self.items.values() if item.start > now), default=None)
-
     def _filter(self, info: TopicPublishInfo, last: str | None, now: int, *, reset_index: bool) -> MessageQueue:
         if reset_index and self.profile.resets_index:
             info.reset_index()

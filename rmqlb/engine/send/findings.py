@@ -1,20 +1,22 @@
-"""Findings about a simulation."""
+"""Findings about simulated sends, and about the SDKs that send."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from rmqlb.engine.send.exceptions import THREW
+from rmqlb.engine.send.attempt import CALL_TIMEOUT, THREW
 from rmqlb.engine.send.profile import profile_of
-from rmqlb.model.finding import Finding
+from rmqlb.engine.send.sdks.profile import sdk
+from rmqlb.model.finding import INFO, Finding
+from rmqlb.model.key_queues import KeyedSdk
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import Failure
+from rmqlb.model.simulate_send import SendReport
 from rmqlb.model.words import counted, times
 
 
 def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str = "") -> Iterator[Finding]:
-    """Findings, the gravest first."""
+    """Findings, the worst first."""
     totals, scenario = report.totals, report.scenario
     if totals.lost == totals.messages and totals.messages:
         yield Finding("all-lost", f"every one of the {totals.messages} messages is lost")
@@ -24,18 +26,18 @@ def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str
             f"selector {scenario.chosen_by.name} throws for {totals.lost_by[THREW]} of {totals.messages} messages, "
             f"which are lost without a retry; the first: {selector_threw}",
         )
-    for failed in report.failures:
-        if failed.began_ms is None:
+    for taken in report.failures:
+        if taken.began_ms is None:
             yield Finding(
                 "failure-not-reached",
-                f"the failure of {failed.broker_name} never begins: the last message is done after "
+                f"the failure of {taken.broker_name} never begins: the last message is done after "
                 f"{totals.lasted_ms / 1000:g} s",
             )
     if scenario.latency_fault and scenario.chosen_by is None:
         yield from _skew(report)
     yield from _too_short(report)
     yield from _healthy_isolated(report)
-    if late := totals.lost_by.get("call timeout"):
+    if late := totals.lost_by.get(CALL_TIMEOUT):
         whose = "its" if late == 1 else "their"
         yield Finding(
             "timeouts-not-retried",
@@ -64,20 +66,18 @@ def _leaves_the_route(failure: Failure) -> bool:
 
 def _too_short(report: SendReport) -> Iterator[Finding]:
     """A simulation that ends before the route poll shows a broker that never leaves the list: half the truth."""
-    poll_ms = report.scenario.poll_us / 1000
-    for failed in report.failures:
-        failure = failed.failure
-        dropped = 0 if failure.reaction.kind == "read-only" else failure.notices_us
-        if failed.began_ms is None or failed.ended_ms is not None or dropped is None or failed.isolated_by == "route":
+    first_ms, poll_ms = report.producer.first_poll_ms, report.producer.poll_ms
+    for taken in report.failures:
+        dropped_ms = 0 if taken.kind == "read-only" else taken.nameserver_notices_ms
+        if taken.began_ms is None or taken.ended_ms is not None or dropped_ms is None or taken.isolated_by == "route":
             continue
-        known_ms = failed.began_ms + dropped / 1000
-        polls = max(int((known_ms - report.first_poll_ms) // poll_ms) + 1, 0)
-        poll = report.first_poll_ms + polls * poll_ms
+        polls = max(int((taken.began_ms + dropped_ms - first_ms) // poll_ms) + 1, 0)
+        poll = first_ms + polls * poll_ms
         if report.totals.lasted_ms < poll:
             yield Finding(
                 "before-route-poll",
                 f"the last message is done after {report.totals.lasted_ms / 1000:g} s, before the route poll at "
-                f"{poll / 1000:g} s that lets the producer drop {failure.broker_name}: --rate and --for show more",
+                f"{poll / 1000:g} s that lets the producer drop {taken.broker_name}: --rate and --for show more",
             )
             return
 
@@ -85,7 +85,7 @@ def _too_short(report: SendReport) -> Iterator[Finding]:
 def _healthy_isolated(report: SendReport) -> Iterator[Finding]:
     """At the deadline to the very millisecond the client makes attempts without any time, and blames their brokers."""
     failing = {failure.broker_name for failure in report.failures}
-    blamed = [b for b in report.brokers if b.isolations and b.broker_name not in failing]
+    blamed = [broker for broker in report.brokers if broker.isolations and broker.broker_name not in failing]
     timeouts = any(failure.kind in ("timeout", "slow") for failure in report.failures)
     if blamed and timeouts:
         names = ", ".join(f"{broker.broker_name} {times(broker.isolations)}" for broker in blamed)
@@ -99,7 +99,7 @@ def _skew(report: SendReport) -> Iterator[Finding]:
     """Clients before 5.1.4 scan on from the isolated broker's place, so that its neighbour takes its share."""
     if profile_of(report.scenario.client_version).strategy == "filter":
         return
-    healthy = {t.broker_name for t in report.queues} - {f.broker_name for f in report.failures}
+    healthy = {tally.broker_name for tally in report.queues} - {failure.broker_name for failure in report.failures}
     stored = {b.broker_name: b.stored / b.queues for b in report.brokers if b.queues and b.broker_name in healthy}
     if len(stored) > 1 and min(stored.values()) and max(stored.values()) > 1.2 * min(stored.values()):
         most = max(stored, key=lambda name: stored[name])
@@ -108,3 +108,24 @@ def _skew(report: SendReport) -> Iterator[Finding]:
             f"{most} takes {max(stored.values()) / min(stored.values()):.2f} times as much per queue as the least used "
             f"healthy broker: clients {report.profile} pass an isolated broker's turns to the queues after it",
         )
+
+
+def assumed_findings(names: Sequence[str]) -> Iterator[Finding]:
+    """SDKs and versions whose source was not read."""
+    for chosen in map(sdk, names):
+        if chosen.assumed:
+            yield _assumed(chosen.text, chosen.mirrors)
+
+
+def keyed_findings(sdks: Sequence[KeyedSdk]) -> Iterator[Finding]:
+    """SDKs whose source was not read, and SDKs whose keys cannot be predicted."""
+    for each in sdks:
+        if each.assumed:
+            yield _assumed(each.sdk, each.mirrors)
+        if each.unknown is not None:
+            yield Finding("unpredictable-sdk", f"where keys of {each.sdk} go is unknown: {each.unknown}", severity=INFO)
+
+
+def _assumed(name: str, mirrors: str) -> Finding:
+    text = f"{name} was not read: its rules are taken to be those of {mirrors}"
+    return Finding("assumed-sdk", text, severity=INFO)

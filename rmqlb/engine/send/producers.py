@@ -8,14 +8,13 @@ from fractions import Fraction
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.send.horizon import long_enough
-from rmqlb.engine.send.simulate import simulate_send
+from rmqlb.engine.send.simulate import long_enough, simulate_send
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, Failure, Moment, Reaction, SendScenario
+from rmqlb.model.simulate_send import SendReport
 
 _REFUSED, _SILENT = Reaction("refused", "refused", 0, REFUSED_US), Reaction("timeout", "timeout")
 

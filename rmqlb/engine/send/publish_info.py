@@ -121,25 +121,6 @@ class TopicPublishInfo:
         return None
 
 
-def steps_before_break(profile: ClientProfile, index: int) -> int:
-    """Steps of the round robin before 32 bits wrap and its sequence of positions breaks."""
-    if profile.index_step == "mask":
-        return MASK - (index & MASK)
-    return MASK - index if index >= 0 else -index
-
-
-def meets_break(profile: ClientProfile, before: int, after: int) -> bool:
-    """The round robin has wrapped on its way from one index to the other."""
-    moved = int32(after - before)
-    # Up to 4.7.1 the index after 2^31 − 1 is 0: a way back, of which the steps that are left tell nothing.
-    return moved < 0 or steps_before_break(profile, before) - steps_before_break(profile, after) != moved
-
-
-def break_margin(size: int) -> int:
-    """How far a jump keeps from a break: more than a pick looks ahead in a list of that size."""
-    return 4 * size + 8
-
-
 def java_abs(value: int) -> int:
     """`Math.abs` of an int: −2^31 stays what it is."""
     return value if value >= 0 or value == -0x80000000 else -value

@@ -1,102 +1,145 @@
-"""What is recorded of a simulation: counts, slices of time, each failure's first times, and rows for those who ask."""
+"""The counts of a simulation: per queue, broker and failure, in all, and in slices of time; and the report of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable
 from fractions import Fraction
+from itertools import pairwise
 
-from rmqlb.engine.send.clock import Thread
-from rmqlb.engine.send.cluster_state import ClusterState
-from rmqlb.engine.send.counters import (
-    ATTEMPTS,
-    FAILED,
-    PICKS,
-    STORED,
-    Counters,
-    Counts,
-    IsolationTimes,
-    Timeline,
-    Total,
-)
-from rmqlb.engine.send.outcome import Outcome
-from rmqlb.model.message_queue import MessageQueue
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.send.attempt import Outcome, Thread
+from rmqlb.engine.send.cluster import Cluster, FailureCourse
+from rmqlb.model.java import sort_key
+from rmqlb.model.message_queue import MessageQueue, queue_order
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import Attempt, LostMessage
-from rmqlb.model.send_scenario import Failure, SendScenario
+from rmqlb.model.send_scenario import SendScenario
+from rmqlb.model.simulate_send import (
+    Attempt,
+    BrokerSlice,
+    BrokerTally,
+    ExceptionKind,
+    FailureTaken,
+    LostMessage,
+    QueueTally,
+    SendTotals,
+    Slice,
+)
 
 Sink = Callable[[Attempt], None]
 LostSink = Callable[[LostMessage], None]
+MOST_KINDS = 100
+_MOST_SLICES = 120
+
+
+class QueueCounts(Struct):
+    """The sends to one queue."""
+
+    picks: int = 0
+    attempts: int = 0
+    failed: int = 0
+    stored: int = 0
+
+
+class _Mark(Struct):
+    """The counts that the timeline needs, at one tick; per broker by name."""
+
+    at: int
+    attempts: Counter[str]
+    failed: Counter[str]
+    isolated: dict[str, int]
+    lost: int
 
 
 class Recorder:
-    """Counts what the simulation does; nothing that it does depends on it."""
+    """Counts what the simulation does; the simulation never depends on it. Times are ticks."""
 
     def __init__(
         self,
         route: TopicRouteData,
         scenario: SendScenario,
-        cluster: ClusterState,
-        ticks_per_us: int,
+        cluster: Cluster,
+        per_us: int,
         sink: Sink | None,
         lost_sink: LostSink | None,
     ) -> None:
-        names = [data.broker_name for data in route.queue_datas]
-        names += [queue.broker_name for queue in cluster.queues]
-        self.counters = Counters(
-            cluster.queues, (name for name in names if name not in scenario.exclude), len(scenario.failures)
-        )
-        self.counts = self.counters.counts
-        self.isolation = IsolationTimes(self.counts.isolated_ticks)
-        self.timeline = Timeline(self.counters, _slice_width_us(scenario) * ticks_per_us)
-        self.failures = FailureTimestamps(scenario.failures, cluster)
-        self.last_done = 0  # when the last message was done, so far
-        self.selector_threw = ""  # what the user's selector threw first; empty when it threw nothing
-        self._cluster = cluster
-        self._seen_changes = -1
-        self._per_ms = 1000 * ticks_per_us
+        names = [data.broker_name for data in route.queue_datas] + [queue.broker_name for queue in cluster.queues]
+        self.queues = {queue: QueueCounts() for queue in cluster.queues}
+        self.messages = self.stored = self.not_store_ok = self.duplicated = self.lost = 0
+        self.attempts = self.failed = self.retries = self.retried = 0
+        self.failing = self.longest = self.last_done = 0
+        self.lost_by: Counter[str] = Counter()
+        self._exceptions: dict[tuple[object, ...], ExceptionKind] = {}
+        self._exception_messages: Counter[tuple[object, ...]] = Counter()
+        self.isolations: Counter[str] = Counter()
+        self.isolated = dict.fromkeys((name for name in names if name not in scenario.exclude), 0)  # broker → ticks
+        self._isolated_until = dict.fromkeys(self.isolated, 0)
+        self._isolated_counted = 0  # the tick up to which `isolated` is counted
+        self._unlisted: frozenset[str] = frozenset()
+        self.selector_threw = ""  # the first exception of the user's selector
+        self._cluster, self._changes = cluster, -1
+        self._unused: dict[str, list[FailureCourse]] = {}  # broker → its failures that ended, until it is used again
         self._sink, self._lost_sink = sink, lost_sink
+        self._per_ms = 1000 * per_us
+        self._width = max(_slice_width_us(scenario) * per_us, 1)
+        self._marks = [self._mark(0)]
+        self.next_slice = self._width
 
-    def end_slice(self, now: int) -> None:
-        self.isolation.count(now)
-        self.timeline.mark()
+    # -- events ------------------------------------------------------------------------------------------------------
 
     def look_around(self, now: int) -> None:
-        """Something may have happened outside: note what it means for the failures under way."""
-        if self._cluster.changes != self._seen_changes:
-            self._seen_changes = self._cluster.changes
-            self.isolation.unlist(self._cluster.unlisted, now)
-            self.failures.look(now)
+        """If something happened outside, note what it means for the failures under way."""
+        cluster = self._cluster
+        if cluster.changes == self._changes:
+            return
+        self._changes = cluster.changes
+        self.count_isolation(now)
+        self._unlisted = cluster.unlisted
+        self._unused = {}
+        for course in cluster.courses:
+            name = course.failure.broker_name
+            if course.lasts and course.isolated_at is None and name in cluster.unlisted:
+                course.isolated_at, course.isolated_by = now, "route"
+            if course.ended is not None and course.used_again is None:
+                self._unused.setdefault(name, []).append(course)
 
-    def begin(self) -> None:
-        self.counts.totals[Total.MESSAGES] += 1
+    def counts_of(self, queue: MessageQueue) -> QueueCounts:
+        """The counts of a queue; one that is not in the first list gets its own when it is picked."""
+        counts = self.queues.get(queue)
+        if counts is None:
+            counts = self.queues[queue] = QueueCounts()
+        return counts
 
     def pick(self, queue: MessageQueue) -> None:
-        """A queue is picked, whether or not an attempt comes of it."""
-        row = self.counters.row(queue)
-        self.counts.rows[row + PICKS] += 1
+        self.counts_of(queue).picks += 1
 
     def attempt(self, thread: Thread) -> None:
-        row = thread.row = self.counters.row(thread.queue)
-        self.counts.rows[row + ATTEMPTS] += 1
-        totals = self.counts.totals
-        totals[Total.ATTEMPTS] += 1
+        self.counts_of(thread.queue).attempts += 1
+        self.attempts += 1
         if thread.attempt > 1:
-            totals[Total.RETRIES] += 1
-            if thread.attempt == 2:
-                totals[Total.RETRIED] += 1
+            self.retries += 1
+            self.retried += thread.attempt == 2
+
+    def will_succeed(self, thread: Thread) -> None:
+        for course in self._unused.pop(thread.queue.broker_name, ()):
+            course.used_again = thread.started
 
     def attempt_done(self, thread: Thread, now: int, outcome: Outcome) -> None:
-        took = now - thread.started
+        counts, took = self.counts_of(thread.queue), now - thread.started
         if outcome.failed:
-            counts = self.counts
-            counts.rows[thread.row + FAILED] += 1
-            counts.totals[Total.FAILED] += 1
-            counts.totals[Total.FAILING] += took
-            if thread.failure >= 0:
-                counts.by_failure[thread.failure] += 1
-                self.failures.failed(thread.failure, thread.started)
+            counts.failed += 1
+            self.failed += 1
+            self.failing += took
+            if thread.failure is not None:
+                course = self._cluster.courses[thread.failure]
+                course.failed += 1
+                if course.first_failed is None:
+                    course.first_failed = thread.started
+                course.last_failed = max(course.last_failed or 0, thread.started)
         else:
-            self.counts.rows[thread.row + STORED] += 1
+            counts.stored += 1
         if self._sink is not None:
             self._sink(
                 Attempt(
@@ -111,87 +154,202 @@ class Recorder:
                 )
             )
 
-    def isolate(self, broker_name: str, now: int, until: int) -> None:
-        isolations = self.counts.isolations
-        isolations[broker_name] = isolations.get(broker_name, 0) + 1
-        self.isolation.isolate(broker_name, now, until)
-        self.failures.isolated(broker_name, now)
-
-    def add(self, total: Total) -> None:
-        self.counts.totals[total] += 1
-
     def finish(self, thread: Thread, now: int, lost: LostMessage | None) -> None:
         if lost is None:
-            self.counts.totals[Total.STORED] += 1
+            self.stored += 1
         else:
-            self.counters.lose(lost)
-            if self._lost_sink is not None:
-                self._lost_sink(lost)
+            self._lose(lost)
         self.last_done = max(self.last_done, now)
         if thread.attempt:
-            self.counters.longest = max(self.counters.longest, now - thread.began)
+            self.longest = max(self.longest, now - thread.began)
 
-    def repeat(self, since: Counts, until: Counts, times: int, ticks: int, *, isolations: bool) -> None:
-        """What was counted between two moments came so many times more, in so many ticks; isolations may have moved."""
-        self.counts.repeat(since, until, times)
-        self.isolation.jump(ticks, isolations=isolations)
+    def _lose(self, lost: LostMessage) -> None:
+        self.lost += 1
+        self.lost_by[lost.reason] += 1
+        if self._lost_sink is not None:
+            self._lost_sink(lost)
+        exception = lost.exception
+        if exception is None:
+            return
+        kind = (exception.exception_class, exception.response_code, exception.cause, lost.brokers_sent)
+        sent: tuple[str, ...] | None = lost.brokers_sent
+        if kind not in self._exceptions and len(self._exceptions) >= MOST_KINDS:
+            kind, sent = (*kind[:3], None), None  # type: ignore[assignment]
+        self._exception_messages[kind] += 1
+        if kind not in self._exceptions:
+            self._exceptions[kind] = ExceptionKind(
+                0,
+                exception.exception_class,
+                exception.response_code,
+                exception.cause,
+                sent,
+                lost.message,
+                exception.text,
+            )
 
+    def isolate(self, broker_name: str, now: int, until: int) -> None:
+        """An attempt isolates its broker."""
+        self.isolations[broker_name] += 1
+        self.isolated_until(broker_name, now, until)
+        for course in self._cluster.courses:
+            if course.lasts and course.isolated_at is None and course.failure.broker_name == broker_name:
+                course.isolated_at, course.isolated_by = now, "isolation"
 
-class FailureTimestamps:
-    """The marks of each failure, in the scenario's order; a time is a tick, None until it comes."""
+    def isolated_until(self, broker_name: str, now: int, until: int) -> None:
+        """The isolation of a broker ends then; at once when that is past."""
+        self.count_isolation(now)
+        self._isolated_until[broker_name] = until
 
-    def __init__(self, failures: Sequence[Failure], cluster: ClusterState) -> None:
-        self._failures = failures
-        self._cluster = cluster
-        self._unused: dict[str, list[int]] = {}
-        self.first_failed: list[int | None] = [None] * len(failures)  # when the first attempt began that failed of it
-        self.last_failed = [0] * len(failures)  # when the last of them began; of none it means nothing
-        # when its broker was first isolated or unlisted while it lasted
-        self.isolated_at: list[int | None] = [None] * len(failures)
-        self.isolated_by: list[str | None] = [None] * len(failures)  # which of the two
-        # when the first attempt began after its end that succeeds
-        self.used_again: list[int | None] = [None] * len(failures)
+    def count_isolation(self, now: int) -> None:
+        """Add the time since the last count to all brokers that were isolated or unlisted."""
+        since = self._isolated_counted
+        for name, until in self._isolated_until.items():
+            end = now if name in self._unlisted else min(until, now)
+            if end > since:
+                self.isolated[name] = self.isolated.get(name, 0) + end - since
+        self._isolated_counted = now
 
-    def look(self, now: int) -> None:
-        """Something happened outside: brokers may have left the list, failures may have ended."""
-        cluster, self._unused = self._cluster, {}
-        for index, failure in enumerate(self._failures):
-            if failure.broker_name in cluster.unlisted and self._lasts(index):
-                self._mark_isolated(index, now, "route")
-            if cluster.ended[index] is not None and self.used_again[index] is None:
-                self._unused.setdefault(failure.broker_name, []).append(index)
+    def end_slice(self, now: int) -> None:
+        """A slice of the timeline ends; when there are too many, each second boundary goes."""
+        self.count_isolation(now)
+        self._marks.append(self._mark(self.next_slice))
+        if len(self._marks) > _MOST_SLICES:
+            self._width *= 2
+            self._marks = self._marks[::2]
+        self.next_slice = self._marks[-1].at + self._width
 
-    def failed(self, index: int, started: int) -> None:
-        if self.first_failed[index] is None:
-            self.first_failed[index] = started
-        self.last_failed[index] = max(self.last_failed[index], started)
+    # -- the report --------------------------------------------------------------------------------------------------
 
-    def repeat(self, since: Counts, until: Counts, last_failed: Sequence[int], moved: int) -> None:
-        """What failed between two moments failed again; the last time, of those of the second one, so much later."""
-        for index, failed in enumerate(until.by_failure):
-            if failed > since.by_failure[index]:
-                self.last_failed[index] = last_failed[index] + moved
+    def by_broker(self, field: str) -> Counter[str]:
+        """Broker name → sum of a field of its queues' counts."""
+        found: Counter[str] = Counter()
+        for queue, counts in self.queues.items():
+            found[queue.broker_name] += getattr(counts, field)
+        return found
 
-    def isolated(self, broker_name: str, now: int) -> None:
-        for index, failure in enumerate(self._failures):
-            if failure.broker_name == broker_name and self._lasts(index):
-                self._mark_isolated(index, now, "isolation")
+    def _mark(self, at: int) -> _Mark:
+        return _Mark(at, self.by_broker("attempts"), self.by_broker("failed"), self.isolated.copy(), self.lost)
 
-    def used(self, broker_name: str, started: int) -> None:
-        if self._unused and broker_name in self._unused:
-            for index in self._unused.pop(broker_name):
-                self.used_again[index] = started
+    def slices(self, end: int) -> tuple[Slice, ...]:
+        marks = [mark for mark in self._marks if mark.at < end] or self._marks[:1]
+        marks.append(self._mark(max(end, marks[-1].at)))
+        names = sorted({*self.isolated, *marks[-1].attempts}, key=sort_key)
+        return tuple(
+            Slice(
+                since.at / self._per_ms,
+                until.at / self._per_ms,
+                until.lost - since.lost,
+                tuple(
+                    BrokerSlice(
+                        name,
+                        until.attempts[name] - since.attempts[name],
+                        until.failed[name] - since.failed[name],
+                        (until.isolated.get(name, 0) - since.isolated.get(name, 0)) / self._per_ms,
+                    )
+                    for name in names
+                ),
+            )
+            for since, until in pairwise(marks)
+            if until.at > since.at
+        )
 
-    def _lasts(self, index: int) -> bool:
-        return self._cluster.began[index] is not None and self._cluster.ended[index] is None
+    def queue_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[QueueTally, ...]:
+        """The producer's list in its order, then the queues that it picked beyond."""
+        listed = dict.fromkeys(publish_queues)
+        queues = (*listed, *sorted((queue for queue in self.queues if queue not in listed), key=queue_order))
+        whole = sum(self.queues[queue].stored for queue in queues)
+        return tuple(
+            QueueTally(
+                queue.broker_name,
+                queue.queue_id,
+                counts.picks,
+                counts.attempts,
+                counts.failed,
+                counts.stored,
+                counts.stored / whole if whole else None,
+            )
+            for queue in queues
+            for counts in (self.queues[queue],)
+        )
 
-    def _mark_isolated(self, index: int, now: int, why: str) -> None:
-        if self.isolated_at[index] is None:
-            self.isolated_at[index], self.isolated_by[index] = now, why
+    def broker_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[BrokerTally, ...]:
+        listed = Counter(queue.broker_name for queue in publish_queues)
+        picks, attempts, failed, stored = map(self.by_broker, QueueCounts.__struct_fields__)
+        whole = stored.total()
+        return tuple(
+            BrokerTally(
+                broker_name=name,
+                queues=listed[name],
+                picks=picks[name],
+                attempts=attempts[name],
+                failed=failed[name],
+                stored=stored[name],
+                share=stored[name] / whole if whole else None,
+                isolations=self.isolations[name],
+                isolated_ms=self.isolated.get(name, 0) / self._per_ms,
+            )
+            for name in sorted({*self.isolated, *stored}, key=sort_key)
+        )
+
+    def totals(self, failures: Iterable[FailureTaken]) -> SendTotals:
+        taken = list(failures)
+        isolated = (each.isolated_after_ms for each in taken)
+        used_again = (each.used_again_after_ms for each in taken)
+        return SendTotals(
+            messages=self.messages,
+            stored=self.stored,
+            not_store_ok=self.not_store_ok,
+            duplicated=self.duplicated,
+            lost=self.lost,
+            lost_by=dict(sorted(self.lost_by.items())),
+            retried=self.retried,
+            attempts=self.attempts,
+            failed_attempts=self.failed,
+            retries=self.retries,
+            failing_ms=self.failing / self._per_ms,
+            longest_send_ms=self.longest / self._per_ms if self.attempts else None,
+            lasted_ms=self.last_done / self._per_ms,
+            until_isolated_ms=max((ms for ms in isolated if ms is not None), default=None),
+            until_used_again_ms=max((ms for ms in used_again if ms is not None), default=None),
+        )
+
+    def exceptions(self) -> tuple[ExceptionKind, ...]:
+        kinds = [replace(kind, messages=self._exception_messages[key]) for key, kind in self._exceptions.items()]
+        return tuple(sorted(kinds, key=lambda kind: (-kind.messages, kind.first_message)))
+
+    def failures(self) -> tuple[FailureTaken, ...]:
+        return tuple(map(self._failure, self._cluster.courses))
+
+    def _failure(self, course: FailureCourse) -> FailureTaken:
+        def ms(ticks: int | None) -> float | None:
+            return None if ticks is None else ticks / self._per_ms
+
+        def after(then: float | None, since: float | None) -> float | None:
+            return None if then is None or since is None else then - since
+
+        failure, reaction = course.failure, course.failure.reaction
+        began, ended, isolated, again = map(ms, (course.began, course.ended, course.isolated_at, course.used_again))
+        return FailureTaken(
+            broker_name=failure.broker_name,
+            kind=reaction.kind,
+            name=reaction.name,
+            code=reaction.code or None,
+            nameserver_notices_ms=None if failure.notices_us is None else failure.notices_us / 1000,
+            began_ms=began,
+            ended_ms=ended,
+            failed=course.failed,
+            first_failed_ms=ms(course.first_failed),
+            last_failed_ms=ms(course.last_failed),
+            isolated_ms=isolated,
+            isolated_after_ms=after(isolated, began),
+            isolated_by=course.isolated_by,
+            used_again_ms=again,
+            used_again_after_ms=after(again, ended),
+        )
 
 
 def _slice_width_us(scenario: SendScenario) -> int:
-    """About sixty slices of a round length, where the end can be foreseen."""
+    """A round length that makes about sixty slices, where the end can be foreseen."""
     per_message = Fraction(scenario.latency.table[0], scenario.threads)
     if scenario.rate is not None:
         per_message = Fraction(1_000_000) / scenario.rate

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import ceil
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from rmqlb.engine.arguments import check_route, require, shown
-from rmqlb.engine.send.async_oneway import AsyncSender, OnewaySender
-from rmqlb.engine.send.fast_forward import FastForward
+from rmqlb.engine.send.findings import send_findings
+from rmqlb.engine.send.java_producer import AsyncProducer, OnewayProducer, SelectorProducer, SyncProducer
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.engine.send.recorder import LostSink, Sink
-from rmqlb.engine.send.report import report_of
-from rmqlb.engine.send.sender import Sender
-from rmqlb.engine.send.simulation import SendSimulation
-from rmqlb.engine.send.sync import SyncSender
-from rmqlb.engine.send.with_selector import SelectorSender
+from rmqlb.engine.send.simulation import Producer
 from rmqlb.engine.user_functions import SELECTOR, as_function
-from rmqlb.errors import DataError, UsageError
-from rmqlb.model.limits import MOST_RATE, TrialNumber
+from rmqlb.errors import UsageError
+from rmqlb.model.limits import LONGEST_US, MOST_RATE, TrialNumber
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import Attempt, LostMessage, SendReport
-from rmqlb.model.send_scenario import JAVA, STATUSES, Failure, Selector, SendScenario
+from rmqlb.model.send_scenario import JAVA, STATUSES, Failure, Mode, Moment, ProducerSettings, Selector, SendScenario
+from rmqlb.model.simulate_send import Attempt, LostMessage, SendReport, SimulatedProducer
 from rmqlb.model.snapshot import suggestion
 
 _FINEST = 10**24
 _Row = TypeVar("_Row", Attempt, LostMessage)
 KEPT = 1000
-"""Up to so many messages a report keeps each attempt unless it is told otherwise."""
+"""Up to so many messages a report keeps each attempt by default."""
+ASSUMED_RATE = Fraction(10)
+"""Messages per second while something fails, if no rate is given: each queue is tried more than once before a poll."""
+_MOST_MESSAGES = 1_000_000
+"""`long_enough` sends no more; a finding reports when that ends before a route poll."""
 
 
 def simulate_send(
@@ -40,42 +41,118 @@ def simulate_send(
     sink: Sink | None = None,
     lost_sink: LostSink | None = None,
     trial: int = 0,
-    skip: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> SendReport:
-    """What a RocketMQ producer does with its messages while brokers fail.
+    """Simulate a RocketMQ producer while brokers fail.
 
     Mirrors `DefaultMQProducerImpl.sendDefaultImpl`, `sendSelectImpl` and `MQClientAPIImpl.sendMessageAsync` with
     `MQFaultStrategy`, of the scenario's client version. Equal arguments give equal reports.
 
     Args:
         route: the topic's route while nothing fails.
-        scenario: what is simulated.
+        scenario: the producer, its load, and the failures.
         trace: keep each attempt in the report; default: up to 1,000 messages.
-        sink: is given each attempt as it ends; the report then keeps none unless `trace` is True.
-        lost_sink: likewise, each lost message when the application is told, after its last attempt.
+        sink: gets each attempt as it ends; the report then keeps none unless `trace` is True.
+        lost_sink: likewise for lost messages, after their last attempt.
         trial: which of many runs with the same seed; each has random parts of its own.
-        skip: jump over stretches that repeat themselves where no attempt is asked for; the report is the same.
-        progress: is called now and then with the number of messages sent so far.
+        progress: called now and then with the number of messages sent so far.
 
     Raises:
         DataError: the producer's queue list is empty, or the route's order config is malformed.
-        UsageError: an argument cannot be what it is, the scenario contradicts itself, or is about brokers that the
-            topic does not have or the brokers of a static topic.
+        UsageError: an argument is wrong, the scenario contradicts itself, or names brokers that the topic does not
+            have or the brokers of a static topic.
     """
     check(scenario)
     check_brokers(route, scenario)
     require(trial, TrialNumber, "trial")
-    kept: list[Attempt] | None = None
     streams = sink is not None or lost_sink is not None
-    if trace or (trace is None and not streams and scenario.messages is not None and scenario.messages <= KEPT):
-        kept = []
-    lost: list[LostMessage] | None = None if kept is None else []
-    simulation = SendSimulation(route, scenario, rules(scenario), trial, _both(kept, sink), _both(lost, lost_sink))
-    if not simulation.publish_queues:
-        raise no_queues(route)
-    play(simulation, skip=skip and kept is None and not streams, progress=progress)
-    return report_of(simulation, kept, lost)
+    keeps = trace or (trace is None and not streams and scenario.messages is not None and scenario.messages <= KEPT)
+    attempts: list[Attempt] | None = [] if keeps else None
+    lost: list[LostMessage] | None = [] if keeps else None
+    producer = producer_of(route, scenario, trial, _both(attempts, sink), _both(lost, lost_sink))
+    producer.run(progress)
+    return _report(producer, attempts, lost)
+
+
+def producer_of(
+    route: TopicRouteData,
+    scenario: SendScenario,
+    trial: int = 0,
+    sink: Sink | None = None,
+    lost_sink: LostSink | None = None,
+) -> Producer:
+    """The producer that a scenario describes, before its first message; raises DataError, UsageError."""
+    return _kind_of(scenario)(route, scenario, rules(scenario), trial, sink, lost_sink)
+
+
+def _kind_of(scenario: SendScenario) -> type[Producer]:
+    if scenario.sdk != JAVA:
+        from rmqlb.engine.send.sdks.producers import producer_kind
+
+        return producer_kind(scenario)
+    if scenario.chosen_by is not None:
+        return SelectorProducer
+    kinds: dict[Mode, type[Producer]] = {"sync": SyncProducer, "async": AsyncProducer, "oneway": OnewayProducer}
+    return kinds[scenario.mode]
+
+
+def _both(kept: list[_Row] | None, sink: Callable[[_Row], None] | None) -> Callable[[_Row], None] | None:
+    if kept is None or sink is None:
+        return sink if kept is None else kept.append
+
+    def both(row: _Row) -> None:
+        kept.append(row)
+        sink(row)
+
+    return both
+
+
+def _report(producer: Producer, attempts: list[Attempt] | None, lost: list[LostMessage] | None) -> SendReport:
+    scenario, recorder = producer.scenario, producer.recorder
+    failures = recorder.failures()
+    report = SendReport(
+        topic=producer.route.topic,
+        producer=_settings(producer),
+        attempts=None if attempts is None else tuple(sorted(attempts, key=lambda a: (a.message, a.attempt))),
+        lost_messages=None if lost is None else tuple(sorted(lost, key=lambda each: each.message)),
+        exceptions=recorder.exceptions(),
+        queues=recorder.queue_tallies(producer.publish_queues),
+        brokers=recorder.broker_tallies(producer.publish_queues),
+        totals=recorder.totals(failures),
+        failures=failures,
+        timeline=recorder.slices(producer.ended),
+        scenario=scenario,
+        publish_queues=producer.publish_queues,
+    )
+    return replace(report, findings=tuple(send_findings(report, producer.route, recorder.selector_threw)))
+
+
+def _settings(producer: Producer) -> SimulatedProducer:
+    scenario, profile = producer.scenario, producer.profile
+    return SimulatedProducer(
+        **{name: getattr(scenario, name) for name in ProducerSettings.__struct_fields__},
+        profile=profile_name(scenario, profile),
+        latency_max_ms=profile.latency_max,
+        not_available_duration_ms=profile.not_available_duration,
+        failure_isolates_ms=profile.duration(0, isolation=True),
+        rate_per_second=None if scenario.rate is None else float(scenario.rate),
+        duration_ms=None if scenario.duration_us is None else scenario.duration_us / 1000,
+        latency={"default": scenario.latency.text, **{name: each.text for name, each in scenario.latencies.items()}},
+        exclude=tuple(sorted(scenario.exclude)),
+        selector=None if scenario.chosen_by is None else scenario.chosen_by.name,
+        first_poll_ms=producer.first_poll_us / 1000,
+        poll_ms=scenario.poll_us / 1000,
+    )
+
+
+def profile_name(scenario: SendScenario, profile: ClientProfile) -> str:
+    """The client versions, or the SDK and its version, whose rules a scenario follows."""
+    if scenario.sdk == JAVA:
+        return profile.name
+    from rmqlb.engine.send.sdks.profile import sdk
+
+    own = sdk(scenario.sdk).profile
+    return f"{own.name} {own.mirrors}"
 
 
 def rules(scenario: SendScenario) -> ClientProfile:
@@ -93,8 +170,11 @@ def rules(scenario: SendScenario) -> ClientProfile:
     return replace(profile, latency_max=tuple(latency_max), not_available_duration=tuple(durations))
 
 
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+
 def check(scenario: SendScenario) -> None:
-    """Refuse what cannot be simulated, whatever the topic; raises UsageError."""
+    """Reject a scenario that cannot be simulated for any topic; raises UsageError."""
     require(scenario, SendScenario, "SendScenario")
     if scenario.messages is None and scenario.duration_us is None:
         raise UsageError("how many messages?", hint="give a number of messages or a duration")
@@ -107,23 +187,24 @@ def check(scenario: SendScenario) -> None:
     for place, failure in enumerate(scenario.failures):
         _check_failure(failure, f"SendScenario.failures[{place}]")
     _check_times(scenario)
+    selector = scenario.chosen_by
     if scenario.mode != "sync" and scenario.rate is None:
         raise UsageError(
             f"mode {scenario.mode} needs a rate: its threads wait for nothing", hint="give --rate, such as --rate 100"
         )
-    if scenario.chosen_by is not None and scenario.mode != "sync":
+    if selector is not None and scenario.mode != "sync":
         raise UsageError(f"selectors are simulated for SYNC sends, not for {scenario.mode.upper()}")
-    if scenario.chosen_by is not None:
-        _check_selector(scenario.chosen_by)
+    if selector is not None:
+        _check_selector(selector)
     profile_of(scenario.client_version)
     if scenario.sdk != JAVA:
-        from rmqlb.engine.send.sdks.sender import check_sdk
+        from rmqlb.engine.send.sdks.producers import check_sdk
 
         check_sdk(scenario)
 
 
 def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
-    """Refuse what befalls brokers that are not there, as single ones of a static topic, whose queues are logical.
+    """Reject failures of unknown brokers, and of single brokers of a static topic, whose queues are logical.
 
     Raises UsageError.
     """
@@ -192,54 +273,55 @@ def _check_times(scenario: SendScenario) -> None:
         )
 
 
-def no_queues(route: TopicRouteData) -> DataError:
-    """The error for a topic that no producer can send to."""
-    if route.publish_queues():
-        return DataError(
-            f"topic {route.topic}: every broker with a queue for producers is excluded", code="no-writable-queue"
-        )
-    return DataError(
-        f"topic {route.topic} has no queue that a producer could write to: every send fails",
-        hint="look at its brokers with show-route: a queue needs a writable broker with a master",
-        code="no-writable-queue",
-    )
+# -- how long to simulate ----------------------------------------------------------------------------------------------
 
 
-def play(simulation: SendSimulation, *, skip: bool, progress: Callable[[int], None] | None = None) -> None:
-    """Let the simulation come to its end; with `skip` it jumps over what repeats itself."""
-    sender = _sender(simulation)
-    fast_forward = FastForward(simulation) if skip and simulation.scenario.sdk == JAVA else None
-    told = 0
-    while (event := simulation.next_event()) is not None:
-        now, thread = event
-        if fast_forward is not None and thread.number == 1 and not thread.busy and fast_forward.jump(thread, now):
-            continue
-        sender.go_on(thread, now)
-        if progress is not None and simulation.clock.started - told >= 20_000:
-            told = simulation.clock.started
-            progress(told)
-    simulation.close()
+def long_enough(scenario: SendScenario) -> SendScenario:
+    """The scenario, for as long as its failures are news to the producer; at an assumed rate if it has none.
+
+    That is until route polls have shown the producer each failure and its end, and one poll interval more; a million
+    messages at the most.
+
+    Args:
+        scenario: with at least one failure.
+
+    Raises:
+        UsageError: the client version is unknown, or its thresholds contradict each other.
+    """
+    scenario = replace(scenario, rate=scenario.rate or ASSUMED_RATE)
+    profile = rules(scenario)
+    known_us = max(_known_us(failure, scenario, profile) for failure in scenario.failures)
+    duration_us = min(known_us + scenario.poll_us, LONGEST_US)
+    messages = min(ceil(Fraction(duration_us, 1_000_000) * (scenario.rate or 1)), _MOST_MESSAGES)
+    return replace(scenario, duration_us=duration_us, messages=messages)
 
 
-def _sender(simulation: SendSimulation) -> Sender:
-    scenario = simulation.scenario
-    if scenario.sdk != JAVA:
-        from rmqlb.engine.send.sdks.sender import SdkSender
+def _known_us(failure: Failure, scenario: SendScenario, profile: ClientProfile) -> int:
+    """When nothing of a failure is news to the producer any more."""
+    start = _us(failure.start, scenario)
+    end = None if failure.end is None else _us(failure.end, scenario)
+    dropped = start if failure.reaction.kind == "read-only" else None
+    if failure.notices_us is not None:
+        dropped = start + failure.notices_us
+    times = [start]
+    if dropped is not None and (end is None or dropped < end):
+        times += [_poll_after(each, scenario) for each in (dropped, end) if each is not None]
+    if end is not None:
+        isolated_us = 1000 * profile.duration(0, isolation=True) if scenario.latency_fault else 0
+        times.append(end + isolated_us)
+    return max(times)
 
-        return SdkSender(simulation)
-    if scenario.chosen_by is not None:
-        return SelectorSender(simulation, scenario.chosen_by)
-    if scenario.mode == "async":
-        return AsyncSender(simulation)
-    return OnewaySender(simulation) if scenario.mode == "oneway" else SyncSender(simulation)
+
+def _us(moment: Moment, scenario: SendScenario) -> int:
+    """When a moment comes, at the earliest."""
+    if moment.us is not None or scenario.rate is None:
+        return moment.us or 0
+    return int(((moment.message or 1) - 1) * 1_000_000 / scenario.rate)
 
 
-def _both(kept: list[_Row] | None, sink: Callable[[_Row], None] | None) -> Callable[[_Row], None] | None:
-    if kept is None or sink is None:
-        return sink if kept is None else kept.append
-
-    def both(row: _Row) -> None:
-        kept.append(row)
-        sink(row)
-
-    return both
+def _poll_after(at_us: int, scenario: SendScenario) -> int:
+    """The first route poll after a time; the latest possible one if the first poll is at a random time."""
+    first = scenario.first_poll_us
+    if first is None:
+        return at_us + scenario.poll_us
+    return first + max(-(-(at_us + 1 - first) // scenario.poll_us), 0) * scenario.poll_us

@@ -9,8 +9,8 @@ from math import lcm
 from msgspec import Struct
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.consume.starts import with_starts
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.rebalance.start_offsets import with_starts
 from rmqlb.engine.send.sdks.key_queues import key_queues
 from rmqlb.engine.send.sdks.profile import ChosenSdk
 from rmqlb.model.group import States

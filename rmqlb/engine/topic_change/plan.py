@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.engine.consume.profile import Clocks
+from rmqlb.engine.rebalance.profile import Clocks
 from rmqlb.engine.topic_change.commands import commands_between
 from rmqlb.engine.topic_change.effects import (
     Keys,

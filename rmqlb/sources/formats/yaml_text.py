@@ -50,6 +50,8 @@ def read_yaml(text: str, where: str) -> object:
         mark = error.problem_mark or error.context_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = _problem(error.problem or error.context)
+        if "maximum nesting depth" in problem:  # libyaml's own limit of 1,000, from PyYAML 6.0.4 on
+            problem = f"nested deeper than {MAX_DEPTH}"
         # libyaml says so of what follows `*` or `&`; it has no kinds of errors.
         kind = AliasError if "alphabetic or numeric" in problem else DocumentError
         raise kind(f"{where}{place}: {problem}") from None

@@ -29,9 +29,8 @@ from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.live import utc_now
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
-from rmqlb.sources.offsets import OffsetReads
-from rmqlb.sources.pop import PopReads, SetMode
-from rmqlb.sources.silence import SilentServers
+from rmqlb.sources.pace import SilentServers
+from rmqlb.sources.questions import OffsetReads, PopReads, SetMode
 from rmqlb.sources.source import Refused
 
 Answer = TypeVar("Answer")

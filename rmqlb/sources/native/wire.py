@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import random
 import re
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -28,17 +29,15 @@ from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.exchange import Exchange
 from rmqlb.remoting.frame import MAX_FRAME
-from rmqlb.sources.backoff import PassingFault, wait_before_retry
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.native.address_map import AddressMap
-from rmqlb.sources.native.sockets import Deadline, TimedSocket
-from rmqlb.sources.native.wire_faults import broken, going_away, no_answer, not_connected, not_the_protocol, reason
 from rmqlb.sources.pace import Deadline as ReadingDeadline
-from rmqlb.sources.silence import SilentServers
+from rmqlb.sources.pace import PassingFault, SilentServers, wait_before_retry
 from rmqlb.sources.source import redact_secrets
 
 if TYPE_CHECKING:
     import ssl
+
 
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|([\w.-]+))(?::([0-9]{1,5}))?")
 _PORTS = range(1, 65536)
@@ -274,3 +273,229 @@ def _without_secrets(response: RemotingCommand, credentials: Credentials | None)
     if credentials is None or response.remark is None:
         return response
     return replace(response, remark=redact_secrets(response.remark, credentials.security_token, credentials.secret_key))
+
+
+# What goes wrong between us and a NameServer or broker, said in one line with one of advice.
+#
+# Rules of this file:
+# - `where` is the address and the request's code; nothing else of a request is in a message, and nothing that the far
+#   side sent but the names in its certificate.
+# - A fault that may pass comes as a `PassingFault`, all others as the error to raise.
+
+_OPENSSL_NOISE = re.compile(r"\[[^]]*\] | ?\(_ssl\.c:\d+\)")
+_WRONG_NAME = (62, 64)  # OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH
+
+
+def not_connected(where: str, error: OSError | ValueError, timeout: float) -> EndpointError | PassingFault:
+    """No connection came about."""
+    if isinstance(error, TimeoutError):
+        return EndpointError(
+            f"{where}: cannot connect within {timeout:g} s",
+            hint="is this the address, and does a firewall let it through?",
+            code="unreachable",
+        )
+    tls = _tls_error(where, error)
+    if tls is not None:
+        return tls
+    problem = reason(error) if isinstance(error, OSError) else "no host can have this name"
+    answer = EndpointError(
+        f"{where}: cannot connect: {problem}", hint="is this the address and is it up?", code="unreachable"
+    )
+    return PassingFault(answer) if isinstance(error, ConnectionError) else answer
+
+
+def no_answer(where: str, timeout: float, *, something_else: bool) -> EndpointError:
+    """The deadline has passed without a whole answer, perhaps with answers to what was never asked."""
+    hint = "a longer --source-timeout may help; a RocketMQ 4.9 never answers a request code that it does not know"
+    if something_else:
+        hint = "it answered requests that were never sent: is a proxy in between mixing up connections?"
+    return EndpointError(f"{where}: no whole answer within {timeout:g} s", hint=hint, code="no-answer")
+
+
+def broken(where: str, error: OSError | None, *, tls: bool) -> EndpointError | PassingFault:
+    """The connection ended before the whole answer; error None: the far side closed it in good order."""
+    failed = None if error is None else _tls_error(where, error)
+    if failed is not None:
+        return failed
+    problem = "it was closed before the whole answer had come" if error is None else reason(error)
+    wants = "want a --client-cert" if tls else "want TLS, as in rocketmqs://"
+    hint = f"is it shutting down, or does it {wants}?"
+    return PassingFault(EndpointError(f"{where}: the connection broke: {problem}", hint=hint, code="connection-broke"))
+
+
+def not_the_protocol(where: str, error: ProtocolError) -> ProtocolError:
+    """The far side's bytes are not RocketMQ's."""
+    return ProtocolError(f"{where}: {error.message}", hint="is this the port of a NameServer or broker?")
+
+
+def going_away(where: str) -> PassingFault:
+    """The far side answered GO_AWAY."""
+    return PassingFault(
+        EndpointError(f"{where}: GO_AWAY: the server is shutting down", hint="try again when it is back")
+    )
+
+
+def reason(error: Exception) -> str:
+    """Why, in a few words: without error numbers and OpenSSL's source lines."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(_OPENSSL_NOISE.sub("", text).split())
+
+
+def _tls_error(where: str, error: Exception) -> EndpointError | None:
+    import ssl
+
+    if not isinstance(error, ssl.SSLError):
+        return None
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _unverified(where, error)
+    text = reason(error)
+    hint = (
+        "does it speak TLS on this port, and is its certificate from the CA in --ca-file? without TLS it is rocketmq://"
+    )
+    if "alert" in text:
+        hint = "does it want a --client-cert, and one of a CA that it knows? yours to trust is --ca-file"
+    return EndpointError(f"{where}: TLS failed: {text}", hint=hint, code="tls-failed")
+
+
+def _unverified(where: str, error: ssl.SSLCertVerificationError) -> EndpointError:
+    hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
+    if error.verify_code in _WRONG_NAME:
+        hint = "if this is the server, say with --tls-name which name is in its certificate"
+    return EndpointError(f"{where}: TLS failed: {error.verify_message.rstrip('.')}", hint=hint, code="tls-failed")
+
+
+# A TCP connection, with TLS or without, whose every operation ends by a deadline. It knows no protocol.
+#
+# Rules of this file:
+# - A socket's own timeout starts anew with each operation; here all of them share what is left of one deadline.
+# - Python cannot give up looking up a host, so a thread of its own does that and is left behind when time is up.
+# - What goes wrong is an OSError as Python raises it (TLS errors and timeouts are), or a ValueError for a host name
+#   that
+#   cannot be.
+# - ssl is imported only by those who use it: it takes longer to load than a route to read.
+
+_CHUNK = 64 * 1024
+_Found = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
+
+
+class Deadline:
+    """A moment that does not move."""
+
+    __slots__ = ("_end",)
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    @property
+    def rest(self) -> float:
+        """Seconds until then; 0 or less when it has passed."""
+        return self._end - time.monotonic()
+
+    def left(self) -> float:
+        """Seconds until then, more than 0."""
+        left = self.rest
+        if left <= 0:
+            raise TimeoutError("the deadline has passed")
+        return left
+
+
+class TimedSocket:
+    """A connection (raises OSError, ValueError)."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        deadline: Deadline,
+        tls: ssl.SSLContext | None = None,
+        server_name: str | None = None,
+    ) -> None:
+        connected = _connect(_look_up(host, port, deadline), deadline)
+        try:
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._socket = connected if tls is None else _with_tls(connected, tls, server_name or host, deadline)
+        except BaseException:
+            connected.close()
+            raise
+
+    def send(self, data: bytes, deadline: Deadline) -> None:
+        rest = memoryview(data)
+        while rest:
+            self._socket.settimeout(deadline.left())
+            rest = rest[self._socket.send(rest) :]
+
+    def receive(self, deadline: Deadline) -> bytes:
+        self._socket.settimeout(deadline.left())
+        return self._socket.recv(_CHUNK)
+
+    def is_quiet(self) -> bool:
+        """It is open and nothing has come that was not received: as a connection between two calls should be."""
+        self._socket.settimeout(0)
+        try:
+            self._socket.recv(1)
+        except OSError as error:
+            return isinstance(error, BlockingIOError) or type(error).__name__ == "SSLWantReadError"
+        return False
+
+    def hang_up(self) -> None:
+        """End it under the hands of a thread that is waiting for bytes, which then gets none."""
+        try:
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # not TLS's own, which the other thread is using
+        except OSError:
+            pass  # it has ended already
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _look_up(host: str, port: int, deadline: Deadline) -> Sequence[_Found]:
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        pass  # a name, not an address
+    found: list[Sequence[_Found]] = []
+    errors: list[OSError | ValueError] = []
+
+    def look_up() -> None:
+        try:
+            found.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, ValueError) as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=look_up, daemon=True)
+    thread.start()
+    thread.join(deadline.left())
+    if errors:
+        raise errors[0]
+    if not found:
+        raise TimeoutError("the host's name is still being looked up")
+    return found[0]
+
+
+def _connect(found: Sequence[_Found], deadline: Deadline) -> socket.socket:
+    failed: OSError = TimeoutError("there is no address")
+    for at, (family, kind, protocol, _, address) in enumerate(found):
+        trying = socket.socket(family, kind, protocol)
+        try:
+            trying.settimeout(deadline.left() / (len(found) - at))
+            trying.connect(address)
+        except OSError as error:
+            trying.close()
+            failed = error
+        else:
+            return trying
+    raise failed
+
+
+def _with_tls(plain: socket.socket, tls: ssl.SSLContext, name: str, deadline: Deadline) -> ssl.SSLSocket:
+    """The connection after a handshake; the plain socket is used up."""
+    wrapped = tls.wrap_socket(plain, server_hostname=name, do_handshake_on_connect=False)
+    try:
+        wrapped.settimeout(deadline.left())
+        wrapped.do_handshake()
+    except BaseException:
+        wrapped.close()
+        raise
+    return wrapped

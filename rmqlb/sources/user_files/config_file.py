@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+
+from msgspec.structs import replace
 
 from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.configuration import (
@@ -21,7 +25,9 @@ from rmqlb.model.configuration import (
     Written,
     check_context_name,
 )
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import suggestion
+from rmqlb.sources.atomic_file import make_private_folder, replace_file
 from rmqlb.sources.formats.yaml_text import lines_of, read_yaml
 
 _LONGEST = 256 * 1024
@@ -192,3 +198,124 @@ def _line(lines: Lines, *path: str) -> int:
 
 def _word(value: object) -> str:
     return "nothing" if value is None else _WORDS.get(type(value), "that")
+
+
+_LONGEST_LIST = 16 * 1024 * 1024
+_BROKER_QUEUE = re.compile(r"(?P<broker>.+):(?P<queue>[0-9]{1,9})", re.DOTALL)
+
+
+def read_config_lists(path: str, topics: Iterable[str], option: str) -> dict[str, list[MessageQueue]]:
+    """Client id → its configured queues; `option` names the file in messages (raises UsageError, DocumentError)."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(_LONGEST_LIST + 1)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{option}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}") from None
+    if len(text) > _LONGEST_LIST:
+        raise UsageError(f"{option}: larger than 16 MB")
+    value = read_yaml(text, path)
+    if not isinstance(value, dict) or not all(isinstance(entries, list) for entries in value.values()):
+        raise DocumentError(f"{path}: expected a mapping of client ids to lists of BROKER:QUEUE")
+    names = tuple(topics)
+    return {
+        str(client_id): [queue for entry in entries for queue in _queues(entry, names, f"{path}, {client_id}")]
+        for client_id, entries in value.items()
+    }
+
+
+def _queues(entry: Any, topics: tuple[str, ...], where: str) -> list[MessageQueue]:
+    if isinstance(entry, dict):
+        topic, broker_name, queue_id = entry.get("topic"), entry.get("brokerName"), entry.get("queueId")
+        if isinstance(topic, str) and isinstance(broker_name, str) and type(queue_id) is int:
+            return [MessageQueue(topic, broker_name, queue_id)]
+    match = _BROKER_QUEUE.fullmatch(entry) if isinstance(entry, str) else None
+    if match is None:
+        raise DocumentError(f"{where}: {repr(entry)[:80]} is not BROKER:QUEUE")
+    return [MessageQueue(topic, match["broker"], int(match["queue"])) for topic in topics]
+
+
+_PATIENCE_S = 10.0
+_PAUSE_S = 0.02
+_HEAD = "# Contexts and settings of rmqlb. `rmqlb context` rewrites it; comments do not last.\n"
+
+
+def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> ConfigFile:
+    """Read the file, change it, and put the new one in its place (raises UsageError, and what `change` raises)."""
+    folder = os.path.dirname(path)
+    try:
+        _make_folder(folder)
+        with _alone_in(folder, path):
+            changed = change(read_user_file(path))
+            replace_file(os.path.realpath(path), _HEAD + _text(changed), mode=0o600)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}", code="cannot-write") from None
+    return changed
+
+
+def with_value(config: ConfigFile, key: str, value: Value | None) -> ConfigFile:
+    """The file with a setting changed; None takes it out."""
+    values = {name: written for name, written in config.values.items() if name != key}
+    if value is not None:
+        values[key] = Written(value, Place(config.path or "", 0, key))
+    return replace(config, values=values)
+
+
+def with_context(config: ConfigFile, name: str, values: Mapping[str, Value] | None) -> ConfigFile:
+    """The file with a context set, in its old place or as the last one; None takes it out."""
+    contexts = dict(config.contexts)
+    if values is None:
+        contexts.pop(name, None)
+    else:
+        place = Place(config.path or "", 0, f"contexts.{name}")
+        contexts[name] = Context(name, place, {key: Written(value, place) for key, value in values.items()})
+    return replace(config, contexts=contexts)
+
+
+def _text(config: ConfigFile) -> str:
+    import yaml
+
+    document: dict[str, object] = {
+        key.name: config.values[key.name].value for key in SETTINGS if key.name in config.values
+    }
+    document["contexts"] = {
+        name: {key.name: _plain(context.values[key.name].value) for key in ENDPOINT if key.name in context.values}
+        for name, context in config.contexts.items()
+    }
+    if not config.contexts:
+        del document["contexts"]
+    text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1_000_000)
+    return text if document else ""
+
+
+def _plain(value: Value) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _make_folder(folder: str) -> None:
+    make_private_folder(folder)
+    if os.stat(folder).st_mode & 0o077:
+        os.chmod(folder, 0o700)
+
+
+@contextmanager
+def _alone_in(folder: str, path: str) -> Iterator[None]:
+    """The lock of the folder itself: no file to leave behind."""
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise UsageError(
+                        f"{path}: another rmqlb has been changing it for {_PATIENCE_S:.0f} s",
+                        hint="end that one, or try again",
+                    ) from None
+                time.sleep(_PAUSE_S)
+        yield
+    finally:
+        os.close(descriptor)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckReport, Judgement
 from rmqlb.model.finding import Severity
 from rmqlb.model.policy import Rule
-from rmqlb.views.check.words import sentence, waiver_text
+from rmqlb.views.check import sentence, waiver_text
 from rmqlb.views.formats.text import fit_for_xml
 
 if TYPE_CHECKING:

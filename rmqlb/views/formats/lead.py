@@ -91,11 +91,10 @@ def print_behind(before: Sequence[tuple[str, str]], text: str, style: str, conso
     """A text behind what stands before it, its further lines below its first one."""
     from rich.text import Text
 
-    from rmqlb.views.formats.framed import wrapped
-
     indent = sum(columns(part) for part, _ in before)
-    kept = text if _GLUE in text else re.sub(r"(\d) (ms|s)\b", rf"\1{_GLUE}\2", text)
-    lines = wrapped([(kept, style)], max(console.width - indent, 1), console, strip=True)
-    for at, line in enumerate(lines):
-        parts = [(part if kept == text else part.replace(_GLUE, " "), how) for part, how in line]
-        console.print(Text.assemble(*(before if not at else [(" " * indent, "")]), *parts), soft_wrap=True)
+    # No line ends between a number and its unit.
+    kept = re.sub(r"(\d) (ms|s)\b", rf"\1{_GLUE}\2", text)
+    for line in Text(kept).wrap(console, max(console.width - indent, 1), overflow="fold"):
+        shown = line.plain.rstrip().replace(_GLUE, " ")
+        console.print(Text.assemble(*before, (shown, style)), soft_wrap=True)
+        before = [(" " * indent, "")]

@@ -1,4 +1,4 @@
-"""The formats for people: rich tables on a terminal, plain and markdown tables anywhere else."""
+"""The formats for people: rich's tables on a terminal, tabulate's plain and Markdown tables anywhere else."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rmqlb.views.formats.grid import markdown_table, plain_table
 from rmqlb.views.formats.lead import LONGEST_FACT, markdown_lead, print_lead
 from rmqlb.views.formats.palette import owner_styles
 from rmqlb.views.formats.signs import SIGNS, STYLES
-from rmqlb.views.formats.text import clip, safe_markdown, visible
+from rmqlb.views.formats.text import clip, safe_markdown, visible, width
 from rmqlb.views.report import CHANGE_SIGNS, RIGHT, Cell, Column, Report, Section, duration, percent
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
 
-    from rmqlb.views.formats.framed import Drawn, FramedTable
-
-_STYLES = {"moved": "yellow", "assigned": "green", "unassigned": "bold red", "added": "green", "removed": "dim"}
-_STYLES_OF = {"change": _STYLES, "sign": STYLES}
+_STYLES_OF = {
+    "change": {"moved": "yellow", "assigned": "green", "unassigned": "bold red", "added": "green", "removed": "dim"},
+    "sign": STYLES,
+}
 _LONGEST = 200
 """A sentence with names in it that people still read; in a pipe nothing is cut."""
 _BAR = 20
-_BAR_STYLE = "default on default"
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_WIDEST = 10_000
+_INDENT = 4  # of a block's second line
+_WIDEST = 10_000  # a terminal that is wider is a pipe, where everything fits
 _NARROW = 40  # columns of a terminal; narrower ones leave cells of some tables no room
 _GAP = 3  # blanks between two columns
 _LEAST_PROSE = 26  # columns that a sentence takes before others are left out
@@ -54,9 +55,9 @@ def print_tables(report: Report, console: Console) -> None:
 
             print_blocks(section, console)
             continue
-        drawn = _drawn(section, report.labels, console)
+        drawn = _drawn(section, console)
         console.print()
-        console.print(_fitting(with_heads(for_people(drawn), console), report.labels, console))
+        console.print(_fitting(_with_heads(for_people(drawn), console), report.labels, console))
         if drawn.brief is not None:
             console.print(Text(_more(drawn)))
     if report.closing:
@@ -67,7 +68,7 @@ def print_tables(report: Report, console: Console) -> None:
         console.print(Text(f"\n{clip(visible(report.more), LONGEST_FACT)}"))
 
 
-def with_heads(section: Section, console: Console) -> Section:
+def _with_heads(section: Section, console: Console) -> Section:
     """Let a narrow terminal show any table as blocks, where its columns would otherwise be blank."""
     if section.heads or console.width >= _NARROW:
         return section
@@ -81,37 +82,31 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
     The table; the table without bars, with labels for client ids; the same with less space between its columns; a
     table for each value of its quiet column; given heads, its rows as blocks.
     """
-    if not section.rows:
-        from rich.text import Text
+    from rich.console import Group
+    from rich.text import Text
 
+    if not section.rows:
         return Text.assemble((visible(section.title), "bold"), ": none")
-    table = _table(section, {})
-    if not _too_wide(table, console):
-        return table
+    if _fits(section, {}, console):
+        return _table(section, {})
     if any(column.fold for column in section.columns):
         return _without_some(section, console)
     if len({column.kind == "bar" for column in section.columns}) == 2:  # there are bars, and not only bars
-        return _fitting(
-            _only(section, [at for at, column in enumerate(section.columns) if column.kind != "bar"]), labels, console
-        )
-    labelled = _table(section, labels, narrow=True, known=table.rows)
-    tight = labelled.tightened()
-    for each in (labelled, tight):
-        if not _too_wide(each, console):
-            return each
-    tables: list[FramedTable] = []
-    for part in _parts(section):
-        tables.append(_table(part, labels, narrow=True).tightened())
-        if section.heads and _too_wide(tables[-1], console):
-            return _blocks(section, labelled)
-    if len(tables) < 2:
-        return _blocks(section, labelled) if section.heads else tight
-    from rmqlb.views.formats.framed import Tables
-
-    return Tables(tables)
+        others = [at for at, column in enumerate(section.columns) if column.kind != "bar"]
+        return _fitting(_only(section, others), labels, console)
+    for is_tight in (False, True):
+        if _fits(section, labels, console, is_narrow=True, is_tight=is_tight):
+            return _table(section, labels, is_narrow=True, is_tight=is_tight)
+    parts = _parts(section)
+    fit = all(_fits(part, labels, console, is_narrow=True, is_tight=True) for part in parts)
+    if section.heads and (len(parts) < 2 or not fit):
+        return _blocks(section, labels)
+    tables = [_table(part, labels, is_narrow=True, is_tight=True) for part in (parts if len(parts) > 1 else [section])]
+    return Group(tables[0], *(each for table in tables[1:] for each in ("", table)))
 
 
 def _parts(section: Section) -> list[Section]:
+    """A section for each value of its quiet column."""
     if not section.columns[0].quiet:
         return []
     rows: dict[Cell, list[tuple[Cell, ...]]] = {}
@@ -121,36 +116,23 @@ def _parts(section: Section) -> list[Section]:
     return [for_people(replace(section, rows=tuple(some), scales=scales[value])) for value, some in rows.items()]
 
 
-def _drawn(section: Section, labels: Mapping[str, str], console: Console) -> Section:
+def _drawn(section: Section, console: Console) -> Section:
     """A picture with strips as long as the terminal allows: beside the names of its rows, else below them."""
-    from rmqlb.views.formats.framed import INDENT
-
     if section.draw is None or console.width >= _WIDEST:
         return section
     most = min(console.width, _LONGEST_STRIP)
     room = most
     for _ in range(3):  # where rows are drawn together depends on the length, and so do their names
         drawn = section.draw(room)
-        names = _table(for_people(_without_strips(drawn)), labels).width() - 1
-        if room + names <= console.width:
+        shown = for_people(drawn)
+        names = [_column_width(shown, at, {}) for at, column in enumerate(shown.columns) if column.kind != "strip"]
+        beside = sum(names) + _GAP * len(names)
+        if room + beside <= console.width:
             break
-        room = console.width - names
+        room = console.width - beside
         if room < _SHORTEST_STRIP:
-            drawn = section.draw(min(most, max(console.width - INDENT, 1)))
-            break
+            return section.draw(min(most, max(console.width - _INDENT, 1)))
     return drawn
-
-
-def _without_strips(section: Section) -> Section:
-    """The section with a single character in place of each strip, and no title above them."""
-    strips = [column.kind == "strip" for column in section.columns]
-    return replace(
-        section,
-        columns=tuple(replace(c, title="") if c.kind == "strip" else c for c in section.columns),
-        rows=tuple(
-            tuple("|" if is_strip else cell for is_strip, cell in zip(strips, row, strict=True)) for row in section.rows
-        ),
-    )
 
 
 def _more(section: Section) -> str:
@@ -159,40 +141,29 @@ def _more(section: Section) -> str:
 
 
 def _without_some(section: Section, console: Console) -> RenderableType:
-    """The table without some columns; as blocks, given heads, when even that is too wide."""
-    folded, is_narrow = _folded(section, console)
-    table = _table(folded, {})
-    if is_narrow and section.heads:
-        return _blocks(folded, table)
-    left_out = [visible(column.title) for column in section.columns if column not in folded.columns]
-    if not section.names_left_out or not left_out:
-        return table
+    """The table without the columns that have no room next to the others and some of each sentence.
+
+    Given heads, its rows as blocks when even that is too wide.
+    """
     from rich.console import Group
     from rich.text import Text
 
-    return Group(table, Text(f"no room for {', '.join(left_out)}"))
-
-
-def _folded(section: Section, console: Console) -> tuple[Section, bool]:
-    """The section without the columns for which there is no room beside the others and some of each sentence.
-
-    Whether even the others have none is told too.
-    """
-    from rmqlb.views.formats.framed import columns, text_of
-
-    widths = [
-        max(columns(text_of(cell)) for cell in (visible(column.title), *cells))
-        for column, cells in zip(section.columns, zip(*_table(section, {}).rows, strict=True), strict=True)
-    ]
+    widths = [_column_width(section, at, {}) for at in range(len(section.columns))]
     needed = [
-        _GAP + (min(width, _LEAST_PROSE) if column.kind == "prose" else width)
-        for column, width in zip(section.columns, widths, strict=True)
+        _GAP + (min(each, _LEAST_PROSE) if column.kind == "prose" else each)
+        for column, each in zip(section.columns, widths, strict=True)
     ]
     left = set(range(len(needed)))
     foldable = sorted((place for place in left if section.columns[place].fold), key=lambda at: section.columns[at].fold)
-    while (wide := sum(needed[place] for place in left) > console.width + _GAP) and foldable:
+    while (is_wide := sum(needed[place] for place in left) > console.width + _GAP) and foldable:
         left.remove(foldable.pop())
-    return _only(section, sorted(left)), wide
+    folded = _only(section, sorted(left))
+    if is_wide and section.heads:
+        return _blocks(folded, {})
+    left_out = [visible(column.title) for column in section.columns if column not in folded.columns]
+    if not section.names_left_out or not left_out:
+        return _table(folded, {})
+    return Group(_table(folded, {}), Text(f"no room for {', '.join(left_out)}"))
 
 
 def _only(section: Section, keep: Sequence[int]) -> Section:
@@ -204,65 +175,78 @@ def _only(section: Section, keep: Sequence[int]) -> Section:
     )
 
 
-def _too_wide(table: FramedTable, console: Console) -> bool:
-    return console.width < _WIDEST and table.width() > console.width
+def _fits(
+    section: Section, labels: Mapping[str, str], console: Console, *, is_narrow: bool = False, is_tight: bool = False
+) -> bool:
+    """Whether the table needs no more columns than the console has; the arguments are those of `_table`."""
+    if console.width >= _WIDEST:
+        return True
+    widths = (_column_width(section, at, labels, is_narrow=is_narrow) for at in range(len(section.columns)))
+    return sum(widths) + (len(section.columns) - 1) * (_GAP - is_tight) <= console.width
 
 
-def _table(
-    section: Section,
-    labels: Mapping[str, str],
-    *,
-    narrow: bool = False,
-    known: Sequence[Sequence[Drawn]] | None = None,
-) -> FramedTable:
+def _column_width(section: Section, at: int, labels: Mapping[str, str], *, is_narrow: bool = False) -> int:
+    column = section.columns[at]
+    cells = (width(_text(column, row[at], labels)) for row in section.rows)
+    return max((*map(width, _title(column, is_narrow).split("\n")), *cells))
+
+
+def _title(column: Column, is_narrow: bool) -> str:
+    title = visible(column.title)
+    return title.replace("_", "_\n") if is_narrow else title
+
+
+def _table(section: Section, labels: Mapping[str, str], *, is_narrow: bool = False, is_tight: bool = False) -> Table:
     """All rows of a section in one table.
 
     Args:
-        narrow: titles may be broken.
-        known: the same cells without labels, where they were drawn before.
+        section: the rows.
+        labels: what stands for client IDs.
+        is_narrow: titles may be broken.
+        is_tight: there is less space between columns.
     """
-    from rmqlb.views.formats.framed import FramedTable, Head
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
 
-    rows = section.rows
-    titles = [visible(column.title) for column in section.columns]
-    bare = [replace(column, styles={}) for column in section.columns] if section.scales else ()
-    return FramedTable(
-        title=visible(section.title),
-        heads=[
-            Head(title.replace("_", "_\n") if narrow else title, column.kind in RIGHT)
-            for title, column in zip(titles, section.columns, strict=True)
-        ],
-        rows=[_cells(bare if at < section.scales else section.columns, row, labels) for at, row in enumerate(rows)]
-        if known is None
-        else [_cells(section.columns, row, labels, drawn) for row, drawn in zip(rows, known, strict=True)],
-        ends={at for at in range(len(rows) - 1) if rows[at][0] != rows[at + 1][0]} if section.columns[0].quiet else (),
+    table = Table(
+        title=Text(visible(section.title), style="bold") if section.title else None,
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        header_style="bold",
+        show_edge=False,
+        pad_edge=False,
+        collapse_padding=is_tight,
     )
+    for column in section.columns:
+        title = Text(_title(column, is_narrow))
+        table.add_column(title, justify="right" if column.kind in RIGHT else "left", overflow="fold")
+    is_parted = section.columns[0].quiet
+    for at, row in enumerate(section.rows):
+        cells = (
+            _cell(*each, labels, is_styled=at >= section.scales) for each in zip(section.columns, row, strict=True)
+        )
+        following = section.rows[at + 1][0] if at + 1 < len(section.rows) else row[0]
+        table.add_row(*cells, end_section=is_parted and following != row[0])
+    return table
 
 
-def _cells(
-    columns: Sequence[Column], row: Sequence[Cell], labels: Mapping[str, str], known: Sequence[Drawn] | None = None
-) -> list[Drawn]:
-    if known is None:
-        return [_cell(column, cell, labels) for column, cell in zip(columns, row, strict=True)]
-    return [
-        _cell(column, cell, labels) if column.kind in _CLIENTS or isinstance(cell, tuple) else drawn
-        for column, cell, drawn in zip(columns, row, known, strict=True)
-    ]
+def _cell(column: Column, cell: Cell, labels: Mapping[str, str], *, is_styled: bool) -> Text:
+    from rich.text import Text
+
+    text = _text(column, cell, labels)
+    if not is_styled or not column.styles:
+        return Text(text, style=_style(column, cell))
+    runs = groupby(text, key=lambda character: column.styles.get(character, ""))
+    return Text.assemble(*(("".join(run), style) for style, run in runs))
 
 
-def _cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> Drawn:
-    """A cell of a framed table; a bar has eighths of a character, which the terminal can draw."""
-    from rmqlb.views.formats.framed import Painted
-
+def _text(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:
+    """A cell of a table; a bar has eighths of a character, which the terminal can draw."""
     if column.kind == "bar" and isinstance(cell, int | float):
-        return Painted(((_blocks_of(cell), _BAR_STYLE),))
-    text = clip(cell_text(column, cell, labels), _LONGEST)
-    if style := _style(column, cell):
-        return Painted(((text, style),), style)
-    if column.styles:
-        runs = groupby(text, key=lambda character: column.styles.get(character, ""))
-        return Painted(tuple(("".join(run), style) for style, run in runs))
-    return text
+        whole, eighths = divmod(int(_BAR * 8 * min(max(cell, 0), 1)), 8)
+        return ("█" * whole + _EIGHTHS[eighths] * (eighths > 0)).ljust(_BAR)
+    return clip(cell_text(column, cell, labels), _LONGEST)
 
 
 def _style(column: Column, cell: Cell) -> str:
@@ -271,26 +255,24 @@ def _style(column: Column, cell: Cell) -> str:
     return _STYLES_OF.get(column.kind, {}).get(str(cell), "")
 
 
-def _blocks_of(share: float) -> str:
-    """A share of the whole width in blocks, the last of them as wide as it takes."""
-    whole, eighths = divmod(int(_BAR * 8 * min(max(share, 0), 1)), 8)
-    return ("█" * whole + _EIGHTHS[eighths] * (eighths > 0)).ljust(_BAR)
-
-
-def _blocks(section: Section, table: FramedTable) -> RenderableType:
+def _blocks(section: Section, labels: Mapping[str, str]) -> RenderableType:
     """Each row as a line that names it and, indented, its other cells with their titles."""
     from rich.console import Group
+    from rich.padding import Padding
     from rich.text import Text
 
-    from rmqlb.views.formats.framed import Blocks, text_of
-
     titles = [f"{visible(column.title)} " if column.kind not in _UNTITLED else "" for column in section.columns]
-    names = ["  ".join(map(text_of, row[: section.heads])) for row in table.rows]
-    rest = [
-        [(title, cell) for title, cell in list(zip(titles, row, strict=True))[section.heads :] if text_of(cell)]
-        for row in table.rows
-    ]
-    return Group(Text(visible(section.title), style="bold italic"), Blocks(names, rest))
+    lines: list[RenderableType] = [Text(visible(section.title), style="bold italic")]
+    for row in section.rows:
+        cells = [_cell(*each, labels, is_styled=True) for each in zip(section.columns, row, strict=True)]
+        lines.append(Text("  ".join(cell.plain for cell in cells[: section.heads]), style="bold"))
+        rest = [
+            Text.assemble(title, cell)
+            for title, cell in list(zip(titles, cells, strict=True))[section.heads :]
+            if cell.plain
+        ]
+        lines.append(Padding(Text(", ").join(rest), (0, 0, 0, _INDENT)))
+    return Group(*lines)
 
 
 def for_people(section: Section) -> Section:
@@ -329,7 +311,7 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
         parts = [*markdown_lead(report)]
     else:
         parts = ["\n".join(visible(fact) for fact in report.facts)] if report.facts else []
-    written, drawn = (_markdown_cell, markdown_table) if is_markdown else (cell_text, plain_table)
+    written, form = (_markdown_cell, "github") if is_markdown else (cell_text, "simple")
     for whole in report.sections:
         if whole.blocks is not None:
             from rmqlb.views.formats.blocks import markdown_blocks, plain_blocks
@@ -342,7 +324,7 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
             for row in section.rows
         ]
         titles = [quote(visible(column.title)) for column in section.columns]
-        table = drawn(titles, rows, [column.kind in RIGHT for column in section.columns])
+        table = drawn_table(titles, rows, [column.kind in RIGHT for column in section.columns], form)
         heading = f"**{quote(visible(section.title))}**\n" if is_markdown else visible(section.title)
         more = "" if whole.brief is None else f"\n\n{quote(_more(whole))}" if is_markdown else f"\n{_more(whole)}"
         parts.append(f"{heading}\n{table}{more}")
@@ -351,6 +333,16 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
     if report.more:
         parts.append(quote(visible(report.more)))
     return "\n\n".join(parts) + "\n"
+
+
+def drawn_table(
+    titles: Sequence[str], rows: Sequence[Sequence[str]], rights: Sequence[bool], form: str = "simple"
+) -> str:
+    """A table as tabulate draws it; `rights` are the columns whose cells are set to the right."""
+    from tabulate import tabulate
+
+    align = ["right" if right else "left" for right in rights] if rows else None
+    return tabulate(rows, headers=titles, tablefmt=form, disable_numparse=True, colalign=align)
 
 
 def _markdown_cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rmqlb.views.formats.text import visible
-from rmqlb.views.metrics.catalogue import METRICS, Metric, Sample
+from rmqlb.views.metrics import METRICS, Metric, Sample
 
 
 def as_prometheus(samples: Iterable[Sample]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckReport, Judgement, Verdict
 from rmqlb.model.finding import Severity
 from rmqlb.model.policy import Rule
-from rmqlb.views.check.words import allowed_text, sentence, waiver_text
+from rmqlb.views.check import allowed_text, sentence, waiver_text
 from rmqlb.views.formats.machine import as_json
 from rmqlb.views.formats.text import visible
 

@@ -175,14 +175,6 @@ def test_an_exception_says_the_line_it_comes_from_and_keeps_its_trace() -> None:
     assert isinstance(all_fail.value.__cause__, KeyError)
 
 
-def test_sys_exit_in_a_strategy_is_an_exception_like_others() -> None:
-    def leaves(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
-        raise SystemExit(0)
-
-    with pytest.raises(AllocationError, match="SystemExit: 0"):
-        allocate(leaves, queues(4), IDS)
-
-
 def test_what_it_prints_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     def talks(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
         print("hello")
@@ -265,14 +257,6 @@ def test_a_topic_whose_strategy_throws_does_not_settle_the_others(topic: str) ->
     report = simulate_group("g", members, [route("T", x=3), route("U", x=3)], killed)
     owners = [each.intervals[-1].owners for each in report.timelines if each.queue.topic != topic]
     assert owners == [("a",)] * 3
-
-
-def test_a_wrong_answer_ends_a_simulation_too() -> None:
-    def wrong(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
-        return None if len(client_ids) == 3 else queues
-
-    with pytest.raises(DataError, match="returned None"):
-        simulate_group("g", Members(("a", "b"), wrong), [route(a=4)], GroupScenario((Event("join", 5 * S, "c"),)))
 
 
 def codes(strategy: Any, number: int = 8, ids: tuple[str, ...] = IDS) -> dict[str, str]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES
-from rmqlb.engine.assignment.asked_brokers import assignment_findings, assignment_questions, compare_assignments
+from rmqlb.engine.assignment.brokers import assignment_findings, assignment_questions, compare_assignments
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData

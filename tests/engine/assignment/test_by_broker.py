@@ -13,13 +13,13 @@ from rmqlb import AllocationError, MessageQueue, UsageError, allocate, assign_po
 from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.assignment.by_broker import AskedBroker, pop_queues, query_assignment
+from rmqlb.engine.assignment.brokers import AskedBroker, pop_queues, query_assignment
 from rmqlb.engine.assignment.consumers import assigned_by_broker
-from rmqlb.engine.consume.simulate import simulate_group
+from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.model.group import ConsumerGroup, MemberReport, Seen
 from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.message_queue import sort_queues
-from tests.engine.consume.groups import owners_at_the_end
+from tests.engine.rebalance.groups import owners_at_the_end
 from tests.support.builders import queues, route, short
 from tests.support.mismatches import every_case
 from tests.support.vectors import vectors

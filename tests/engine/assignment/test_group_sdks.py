@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rmqlb import UsageError, allocate
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.assignment.assign import Members, assign, owners_at_rest, runnable, under
+from rmqlb.engine.assignment.consumers import GroupSdks, group_sdks, mixed_finding
 from rmqlb.engine.assignment.detect import detect_strategy, fitting_strategies
-from rmqlb.engine.assignment.group_sdks import GroupSdks, group_sdks, mixed_finding
 from rmqlb.engine.assignment.owners import owners_by_strategy
 from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
 from rmqlb.model.finding import INFO, WARNING

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rmqlb.engine.assignment.owner_findings import owner_findings
+from rmqlb.engine.assignment.detect import owner_findings
 from rmqlb.model.finding import ERROR, Finding
 from rmqlb.model.group import QueueState
 from tests.support.builders import queues

@@ -8,21 +8,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.assignment.consumers import must_rebalance
-from rmqlb.engine.assignment.pop_and_proxy import (
+from rmqlb.engine.assignment.consumers import (
     behind_proxy,
     is_surely_offline,
     must_be_listed,
+    must_rebalance,
     nobody_online,
     only_grpc,
     popped_topics,
     proxy_findings,
-    pulled_routes,
 )
 from rmqlb.errors import DataError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, ProxyView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
-from tests.support.builders import group, route
+from tests.support.builders import group
 from tests.support.mismatches import every_case
 
 NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
@@ -62,22 +61,6 @@ def test_a_topic_whose_queues_are_held_is_pulled_whatever_its_mode_is_by_now() -
     held = replace(group("a"), request_modes={"T": ("POP",)}, queues={QUEUE: QueueState(frozenset({"a"}))})
     assert popped_topics(held) == set()
     assert popped_topics(replace(held, queues={QUEUE: QueueState(frozenset())})) == {"T"}
-
-
-def test_only_the_topics_that_are_pulled_are_looked_at() -> None:
-    both = replace(group("a"), topics=("T", "U"), request_modes={"T": ("POP",)})
-    must_rebalance(both)
-    routes, (finding,) = pulled_routes(both, (route("T", x=1), route("U", x=1)))
-    assert [each.topic for each in routes] == ["U"]
-    assert (finding.code, finding.message) == (
-        "pop-consumption",
-        "left out: T, which group g consumes by POP: no consumer owns a queue there",
-    )
-    assert pulled_routes(both, (route("U", x=1),)) == ((route("U", x=1),), [])
-    for popped in ((route("T", x=1), route("%RETRY%g", x=1)), (route("T", x=1),)):
-        with pytest.raises(DataError, match="group g consumes T by POP: several consumers") as raised:
-            pulled_routes(both, popped)
-        assert raised.value.code == "pop-consumption"
 
 
 def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:

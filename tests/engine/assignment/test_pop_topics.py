@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from rmqlb import TopicRouteData
-from rmqlb.engine.assignment.pop_topics import pop_findings, pop_topics, proxy_topics
+from rmqlb.engine.assignment.brokers import pop_findings, pop_topics, proxy_topics
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, ProxyView, Seen
 from rmqlb.model.owners import PopTopic
 from tests.support.builders import group, route
@@ -47,7 +47,7 @@ def test_the_share_that_is_given_goes_before_that_of_brokers_and_without_either_
     (finding,) = pop_findings([unknown], "g")
     assert (finding.code, finding.message) == (
         "assumed-pop-share",
-        "popShareQueueNum of T is not known: the default of brokers, -1, is assumed",
+        "popShareQueueNum of T is not known; the default -1 is assumed",
     )
     assert list(pop_findings([one(seen)], "g")) == []
 

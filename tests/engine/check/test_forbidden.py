@@ -5,13 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from rmqlb.engine.check.check import check_policy
-from rmqlb.engine.diagnose.rules import RULES
+from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.model.check_result import check_result
 from rmqlb.model.checking import Judgement
 from rmqlb.model.diagnosis import CODES
 from rmqlb.model.policy import Waiver
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.check.words import sentence
+from rmqlb.views.check import sentence
 from tests.engine.check.clusters import DAY, checked, policy
 from tests.engine.diagnose.running import Process, running
 

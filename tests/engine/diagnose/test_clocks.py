@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rmqlb.engine.diagnose.clocks import clock_of
 from rmqlb.engine.diagnose.evidence import AnotherLookNeeded
+from rmqlb.engine.diagnose.reports import clock_of
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue

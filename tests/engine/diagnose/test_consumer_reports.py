@@ -7,8 +7,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from rmqlb.engine.diagnose.diagnose import MOST_LOOKS, wants_another
 from rmqlb.engine.diagnose.lags import QueueLag
-from rmqlb.engine.diagnose.looks import MOST_LOOKS, wants_another
 from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, ConsumerGroup, MemberReport
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus

@@ -11,12 +11,12 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
-from rmqlb.engine.diagnose.rules import RULES
+from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.model.diagnosis import Diagnosis, Explains, GroupFinding
 from rmqlb.model.finding import INFO, WARNING
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, Connection, ConsumerGroup, ProxyView, Seen
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Unread, Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 from tests.engine.diagnose.running import Process, diagnosed, grave, running
 from tests.support.builders import route, short
 from tests.support.mismatches import every_case

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.overview.consumers import consumers_of
+from rmqlb.engine.show_groups import consumers_of
 from rmqlb.model.diagnosis import Diagnosis, GroupFinding
 from rmqlb.model.group import Connection, ConsumerGroup
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, unread_link
-from rmqlb.views.diagnosis.verdict import sentence
+from rmqlb.views.diagnose import sentence
 from tests.engine.diagnose.running import AT, Process, diagnosed, evidence_of, grave, running
 from tests.support.builders import route
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from rmqlb.engine.diagnose.looks import MOST_LOOKS, earlier_look, wants_another, worth_stacks
+from rmqlb.engine.diagnose.diagnose import MOST_LOOKS, earlier_look, wants_another, worth_stacks
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue

@@ -7,8 +7,8 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.diagnose.diagnose import with_stacks
 from rmqlb.engine.diagnose.evidence import ASK_BROKERS
-from rmqlb.engine.diagnose.group_looks import with_stacks
 from rmqlb.engine.group import Group, assumption
 from rmqlb.engine.group_findings import group_findings
 from rmqlb.model.diagnosis import Diagnosis

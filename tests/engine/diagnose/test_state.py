@@ -7,8 +7,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.diagnose.diagnose import diagnose
-from rmqlb.engine.diagnose.group_looks import evidence_of, with_stacks
+from rmqlb.engine.diagnose.diagnose import diagnose, evidence_of, with_stacks
 from rmqlb.model.diagnosis import ConsumerStacks, Diagnosis, GroupCounts, Look
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.snapshot import ClusterSnapshot, Unread

@@ -275,7 +275,7 @@ def test_a_consumer_that_catches_up_may_be_held_back() -> None:
     catching_up = Doing(done=lambda t: stored(t) - 50_000 + 15 * t, pulled=lambda t: stored(t) - 50_000 + 15 * t + 1010)
     found = seen({**of("x", catching_up), **of("y", catching_up)})
     assert answer(found, "flow-control") == "info"
-    assert finding(found, "flow-control").remedy == "Nothing is wrong as long as the lag shrinks."
+    assert finding(found, "flow-control").remedy == "Nothing is wrong while the lag shrinks."
     assert answer(seen({**of("x", catching_up)}, looks=(0,)), "flow-control") == "unknown"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rmqlb.engine.diagnose.looks import wants_another
+from rmqlb.engine.diagnose.diagnose import wants_another
 from tests.engine.diagnose.consuming import Reporting, earlier, watched
 from tests.engine.diagnose.running import diagnosed, evidence_of, grave
 from tests.engine.diagnose.watched_faults import ORDERLY, PAIR, WATCHED_FAULTS, WATCHED_PAIRS, Looks

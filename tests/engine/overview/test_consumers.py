@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.group import Group, assumption, gaps
-from rmqlb.engine.overview.consumers import consumers_of
-from rmqlb.engine.overview.groups import unread_of_groups
+from rmqlb.engine.show_groups import consumers_of, unread_of_groups
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView
 from rmqlb.model.groups import ConsumerProcess
 from rmqlb.model.snapshot import Unread

@@ -7,9 +7,8 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
-from rmqlb.engine.fail_on_figures.of_groups import GROUPS_FIGURES, try_on_groups
 from rmqlb.engine.group import all_groups
-from rmqlb.engine.overview.groups import overview
+from rmqlb.engine.show_groups import GROUPS_FIGURES, overview, try_on_groups
 from rmqlb.errors import UsageError
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.groups import GroupLine

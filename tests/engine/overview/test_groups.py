@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.group import all_groups
-from rmqlb.engine.overview.groups import overview, unread_of_no_group
+from rmqlb.engine.show_groups import overview, unread_of_no_group
 from rmqlb.model.group import Connection, ConsumerGroup, ProxyView, Seen
 from rmqlb.model.groups import GroupLine, GroupState
 from rmqlb.model.route import TopicRouteData

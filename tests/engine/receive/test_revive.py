@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from rmqlb.engine.consume.clock import Clock
+from rmqlb.engine.kernel import Clock
 from rmqlb.engine.receive.comeback import again_after_us
 from rmqlb.engine.receive.recorder import Message
 from rmqlb.engine.receive.revive import IDLE_US, ReviveService, TimerWheel

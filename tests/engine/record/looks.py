@@ -38,7 +38,7 @@ def look(
     return Look(
         T0 + round(seconds * 1000) - took_ms,
         T0 + round(seconds * 1000),
-        held=held,
+        owned=held,
         unanswered=dict.fromkeys(silent.split(), "timed out"),
         listed=frozenset(held.keys() | set(silent.split())) if lists else None,
         routes={"T": there},

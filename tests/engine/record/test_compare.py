@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.record.compare import Expected, compared, of_plan, of_simulation, placed
+from rmqlb.engine.record.compare import Expected, compared, placed, planned, simulated
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Move, TopicPlan
 from rmqlb.model.recording import Look, RecordingComparison
@@ -28,13 +28,13 @@ def plan(after: str) -> Expected:
     moves = [
         Move("broker-a", number, ("a",), () if owner == "-" else (owner,), "same") for number, owner in enumerate(after)
     ]
-    return of_plan([TopicPlan("T", tuple(moves))])
+    return planned([TopicPlan("T", tuple(moves))])
 
 
 def simulation(*trials: tuple[str, ...], event: tuple[str, str, float] | None = ("join", "b", 2000)) -> Expected:
     """Trials, each the strips of four queues, a character per second."""
     lines = [[timeline(strip, queue) for strip, queue in zip(trial, queues(4), strict=True)] for trial in trials]
-    return of_simulation(lines, event)
+    return simulated(lines, event)
 
 
 def outcomes(comparison: RecordingComparison) -> list[str]:
@@ -78,7 +78,7 @@ def test_what_is_unknown_at_the_end_is_unknown() -> None:
 
 def test_a_placeholder_is_the_consumer_that_came_instead() -> None:
     moves = [Move("broker-a", n, ("a",), ("a" if n < 2 else "placeholder-01",), "same") for n in range(4)]
-    found = compared(recorded(LOOKS), of_plan([TopicPlan("T", tuple(moves))]), "f", 0)
+    found = compared(recorded(LOOKS), planned([TopicPlan("T", tuple(moves))]), "f", 0)
     assert found.placeholders == {"placeholder-01": "b"}
     assert outcomes(found) == ["as-predicted"] * 4
     assert found.queues[2].owners_predicted == ("b",)

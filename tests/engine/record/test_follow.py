@@ -320,7 +320,7 @@ def truths(draw: st.DrawFn) -> Truth:
         Look(
             T0 + begin,
             T0 + end,
-            held={c: frozenset(q for q in some if c in truth.owners(q, t)) for c, t in each.items() if t is not None},
+            owned={c: frozenset(q for q in some if c in truth.owners(q, t)) for c, t in each.items() if t is not None},
             unanswered={c: "timed out" for c, t in each.items() if t is None},
             listed=frozenset(CLIENTS),
             routes={"T": tuple(some)},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.record.look import look_of
+from rmqlb.engine.record.follow import look_of
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.recording import Look
@@ -41,7 +41,7 @@ def test_who_answers_owns_what_it_says_but_for_the_retry_topic() -> None:
     seen = group("a b", owners={**owned("a", "a", "b", ""), RETRY: "a"}, reports=dict.fromkeys("ab", AVG))
     found = look(seen)
     some = queues(4)
-    assert found.held == {"a": frozenset(some[:2]), "b": frozenset(some[2:3])}
+    assert found.owned == {"a": frozenset(some[:2]), "b": frozenset(some[2:3])}
     assert (found.listed, found.unanswered, found.failed) == (frozenset("ab"), {}, None)
     assert found.routes == {"T": tuple(some)}
     assert (found.asked_at, found.answered_at) == (1, 2)
@@ -51,7 +51,7 @@ def test_who_is_listed_and_does_not_answer_is_unknown_with_the_reason() -> None:
     seen = group("a b c", owners=owned("a", "a", "a", "a"), reports={"a": AVG})
     found = look(seen, Unread("member", "g", "timed out", "b"), Unread("member", "other", "late", "c"))
     assert found.unanswered == {"b": "timed out", "c": "it did not say which queues it owns"}
-    assert found.held.keys() == {"a"}
+    assert found.owned.keys() == {"a"}
 
 
 def test_the_list_of_consumers_is_unknown_when_a_broker_did_not_say() -> None:
@@ -88,12 +88,12 @@ def test_nothing_is_predicted_without_the_settings_that_a_strategy_needs() -> No
 def test_only_the_topics_that_are_asked_for() -> None:
     other = MessageQueue("U", "broker-a", 0)
     seen = group("a", owners={**owned("a", "a", "a", "a"), other: "a"}, reports={"a": AVG})
-    assert look(seen).held["a"] == {*queues(4), other}
-    assert look(seen, topics=("T",)).held["a"] == {*queues(4)}
+    assert look(seen).owned["a"] == {*queues(4), other}
+    assert look(seen, topics=("T",)).owned["a"] == {*queues(4)}
     assert look(seen, topics=("U",)).routes == {}  # its route was not read
 
 
 def test_a_group_without_a_consumer_owns_nothing() -> None:
     seen = replace(group(), views=(), queues={queue: QueueState() for queue in queues(4)})
     found = look(seen)
-    assert (found.held, found.listed, found.unanswered) == ({}, frozenset(), {})
+    assert (found.owned, found.listed, found.unanswered) == ({}, frozenset(), {})

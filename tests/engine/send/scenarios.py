@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.send.latency import constant
-from rmqlb.engine.send.simulate import play, rules
-from rmqlb.engine.send.simulation import SendSimulation
+from rmqlb.engine.send.simulate import producer_of
+from rmqlb.engine.send.simulation import Producer
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, Selector, SendScenario
 from tests.support.builders import route
@@ -38,13 +38,13 @@ REACTIONS = (
 )
 
 
-def played(topic: TopicRouteData = TWO, *failures: Failure, **fields: Any) -> SendSimulation:
+def played(topic: TopicRouteData = TWO, *failures: Failure, **fields: Any) -> Producer:
     """A run at its end, to look at what reports do not say."""
     given: dict[str, Any] = {"messages": 1, "start_at": 0, "failures": failures}
     scenario = SendScenario(**given | fields)
-    run = SendSimulation(topic, scenario, rules(scenario))
-    play(run, skip=False)
-    return run
+    producer = producer_of(topic, scenario)
+    producer.run()
+    return producer
 
 
 def routes() -> st.SearchStrategy[TopicRouteData]:

@@ -148,16 +148,16 @@ def test_a_oneway_send_has_one_attempt() -> None:
 def test_a_queue_that_a_broker_does_not_have_isolates_it() -> None:
     failing = Failure("a", REFUSED)
     run = played(route(a=4, b=2), failing, mode="async", start_at=3, rate=Fraction(1), latency_fault=True)
-    assert run.recorder.counts.lost_by == {"INVALID_PARAMETER": 1}
-    assert run.recorder.counts.isolations == {"a": 1, "b": 1}
+    assert run.recorder.lost_by == {"INVALID_PARAMETER": 1}
+    assert run.recorder.isolations == {"a": 1, "b": 1}
 
 
 def test_an_async_go_away_says_nothing_against_the_brokers_reachability() -> None:
     """`MQClientAPIImpl`, 5.3.1: `operationFail` isolates, with the broker reachable; SYNC sends differ."""
     asked: dict[str, Any] = {"client_version": "5.3.1", "latency_fault": True, "detector": True, "retries": 0}
     run = played(TWO, Failure("a", GO_AWAY), mode="async", rate=Fraction(1), **asked)
-    assert run.recorder.counts.lost_by == {"RemotingSendRequestException": 1}
-    assert (run.recorder.counts.isolations["a"], run.strategy.items["a"].reachable) == (1, True)
+    assert run.recorder.lost_by == {"RemotingSendRequestException": 1}
+    assert (run.recorder.isolations["a"], run.strategy.items["a"].reachable) == (1, True)
     assert not played(TWO, Failure("a", GO_AWAY), **asked).strategy.items["a"].reachable
 
 
@@ -186,8 +186,8 @@ def test_a_retry_without_time_says_nothing_against_the_brokers_reachability() ->
     failing = Failure("a", Reaction("refused", "refused", 0, 301_000))
     asked: dict[str, Any] = {"client_version": "5.3.1", "latency_fault": True, "detector": True, "timeout_ms": 300}
     run = played(TWO, failing, mode="async", rate=Fraction(1), **asked)
-    assert run.recorder.counts.lost_by == {"RemotingTooMuchRequestException": 1}
-    assert (run.recorder.counts.isolations["b"], run.strategy.items["b"].reachable) == (1, True)
+    assert run.recorder.lost_by == {"RemotingTooMuchRequestException": 1}
+    assert (run.recorder.isolations["b"], run.strategy.items["b"].reachable) == (1, True)
 
 
 @every_case(("timeout_ms", "told_ms"), [(300, 2000), (1000, 2000), (1001, 3000)])
@@ -225,7 +225,7 @@ def test_a_retry_without_time_counts_against_the_brokers_reachability_before_5_3
     failing = Failure("a", Reaction("refused", "refused", 0, 301_000))
     asked: dict[str, Any] = {"client_version": version, "latency_fault": True, "detector": True, "timeout_ms": 300}
     run = played(TWO, failing, mode="async", rate=Fraction(1), retries=1, **asked)
-    assert run.recorder.counts.lost_by == {"RemotingTooMuchRequestException": 1}
+    assert run.recorder.lost_by == {"RemotingTooMuchRequestException": 1}
     assert run.strategy.items["b"].reachable is reachable
 
 
@@ -234,7 +234,7 @@ def test_whatever_else_an_async_send_fails_of_its_broker_was_reached(reaction: R
     """`operationFail` and `processSendResponse` both tell `reachable` true."""
     asked: dict[str, Any] = {"latency_fault": True, "detector": True, "timeout_ms": 300, "retries": 0}
     run = played(TWO, Failure("a", reaction), mode="async", rate=Fraction(1), **asked)
-    assert (run.recorder.counts.isolations["a"], run.strategy.items["a"].reachable) == (1, True)
+    assert (run.recorder.isolations["a"], run.strategy.items["a"].reachable) == (1, True)
 
 
 @pytest.mark.parametrize("reaction", [UNSAFE, Reaction("slow", "slow", 0, 9_000_000)], ids=lambda r: r.kind)

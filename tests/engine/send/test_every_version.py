@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from rmqlb.engine.send.cluster_state import ClusterState
+from rmqlb.engine.send.cluster import Cluster
 from rmqlb.engine.send.fault import FaultStrategy
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.publish_info import MASK, TopicPublishInfo
@@ -29,7 +29,7 @@ def replayed(vector: dict[str, Any]) -> dict[str, Any]:
     datas = tuple(
         QueueData(name, number, number, perms.get(name, 6)) for name, number in vector["writeQueueNums"].items()
     )
-    cluster = ClusterState(TopicRouteData("T", datas, ()), SendScenario(vector["version"]), profile, 1, 0)
+    cluster = Cluster(TopicRouteData("T", datas, ()), SendScenario(vector["version"]), profile, 1, 0)
     write_queues = cluster.write_queue_nums
     info = TopicPublishInfo([MessageQueue(*queue) for queue in vector["mqs"]], vector["index"], write_queues)
     strategy = FaultStrategy(profile, enabled=vector["latencyFault"])

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from msgspec.structs import replace
 
 from rmqlb import Failure, Moment, Reaction, SendReport, SendScenario, simulate_send
-from rmqlb.engine.send.counters import MOST_KINDS
+from rmqlb.engine.send.recorder import MOST_KINDS
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_report import LostMessage, MessageException
 from rmqlb.model.send_scenario import Selector
+from rmqlb.model.simulate_send import LostMessage, MessageException
 from tests.engine.send.scenarios import routes, scenarios
 from tests.support.builders import route
 from tests.support.mismatches import every_case
@@ -32,7 +32,7 @@ def told(reaction: Reaction | None, *names: str, topic: TopicRouteData = ONE, **
     report = simulate_send(topic, SendScenario(**settings | given))
     (lost,) = report.lost_messages or ()
     (tally,) = report.exceptions
-    assert (tally.messages, tally.first, tally.exception) == (1, lost, lost.exception)
+    assert (tally.messages, tally.first_message) == (1, lost.message)
     assert report.totals.lost_by == {lost.reason: 1}
     assert lost.exception is not None
     return lost.exception
@@ -63,12 +63,13 @@ def test_a_code_that_is_not_retried_comes_as_it_is_and_its_remark_is_unknown() -
 def test_a_list_that_is_empty_is_no_route() -> None:
     read_only = Failure("a", Reaction("read-only", "read-only"))
     scenario = SendScenario(messages=300, rate=Fraction(10), failures=(read_only,), first_poll_us=1_000_000)
-    (tally,) = simulate_send(ONE, scenario).exceptions
-    assert tally.exception == MessageException(
+    report = simulate_send(ONE, scenario)
+    (tally,) = report.exceptions
+    assert (report.lost_messages or ())[0].exception == MessageException(
         "MQClientException", f"No route info of this topic: T\nSee {NEW} for further details.", 10005
     )
     assert tally.brokers_sent == ()
-    assert tally.first.message == 11
+    assert tally.first_message == 11
 
 
 def test_a_selector_that_finds_nothing_and_one_whose_broker_is_gone() -> None:
@@ -96,7 +97,7 @@ def test_a_refused_async_send_is_retried_since_4_9_3(version: str, attempts: int
     failures = (Failure("a", REFUSED), Failure("b", REFUSED))
     scenario = SendScenario(version, "async", messages=1, rate=Fraction(1), failures=failures, latency_fault=True)
     report = simulate_send(route(a=1, b=1), scenario)
-    exception = report.exceptions[0].exception
+    exception = report.exceptions[0]
     assert report.totals.attempts == attempts
     assert (exception.exception_class, exception.response_code, exception.cause) == expected[:3]
     assert (exception.text or "").startswith(expected[3])
@@ -131,7 +132,7 @@ def test_an_async_retry_without_time_left(version: str, attempts: int, text: str
     )  # fmt: skip
     report = simulate_send(route(a=1, b=1, c=1), scenario)
     assert report.totals.attempts == attempts
-    assert (report.exceptions[0].exception.text or "").startswith(text)
+    assert (report.exceptions[0].text or "").startswith(text)
     assert sum(broker.isolations > 0 for broker in report.brokers) == isolated
 
 
@@ -244,7 +245,7 @@ def test_a_selector_without_a_list_has_no_route() -> None:
     scenario = SendScenario(
         messages=2, rate=Fraction(1), failures=(read_only,), first_poll_us=500_000, selector=Selector("hash")
     )
-    (tally,) = simulate_send(ONE, scenario).exceptions
+    first, *_ = simulate_send(ONE, scenario).lost_messages or ()
     text = f"No route info for this topic, T\nFor more information, please visit the url, {NEW}"
-    assert tally.exception == MessageException("MQClientException", text, -1)
-    assert tally.first.at_ms == 1001.0  # a question to a NameServer takes a millisecond
+    assert first.exception == MessageException("MQClientException", text, -1)
+    assert first.at_ms == 1001.0  # a question to a NameServer takes a millisecond

@@ -9,8 +9,8 @@ import pytest
 
 from rmqlb import Failure, Moment, MQFaultStrategy, UsageError, simulate_send
 from rmqlb.engine.send.fault import _wall_clock
-from rmqlb.engine.send.simulate import rules
-from rmqlb.engine.send.simulation import SendSimulation
+from rmqlb.engine.send.java_producer import AsyncProducer
+from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.send_scenario import SendScenario
 from tests.engine.send.scenarios import ERROR, REFUSED, TIMEOUT, TWO, played
 from tests.support.builders import route
@@ -37,7 +37,7 @@ def test_the_detector_asks_every_three_seconds(messages: int, found: bool) -> No
     run = played(
         route(a=1, b=1), failing, messages=messages, rate=Fraction(1), latency_fault=True, detector=True, retries=1
     )
-    assert run.recorder.counts.by_failure == [2]
+    assert [course.failed for course in run.cluster.courses] == [2]
     assert run.strategy.items["a"].reachable is found
 
 
@@ -124,7 +124,8 @@ def test_callbacks_take_the_better_half_by_indexes_of_their_own() -> None:
             retries=retries,
             latency_fault=True,
         )
-        return [each.worst.send_which_queue for each in run.indexed]
+        assert isinstance(run, AsyncProducer)
+        return [each.worst.send_which_queue for each in (*run.threads, *run._callbacks)]
 
     thread, callback = after(1, 3)
     assert thread != callback
@@ -135,7 +136,7 @@ def test_callbacks_take_the_better_half_by_indexes_of_their_own() -> None:
 def test_a_new_queue_list_leaves_the_index_among_isolated_brokers_as_it_is() -> None:
     """It belongs to the fault table, which lives as long as the producer; the round robin belongs to the list."""
     scenario = SendScenario("4.9.7", messages=1)
-    run = SendSimulation(TWO, scenario, rules(scenario))
+    run = producer_of(TWO, scenario)
     thread = run.threads[0]
     run.look_at_route(thread)
     before = thread.worst.send_which_queue, thread.info.send_which_queue

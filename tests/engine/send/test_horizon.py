@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.send.horizon import long_enough, long_enough_us
-from rmqlb.engine.send.simulate import rules, simulate_send
+from rmqlb.engine.send.simulate import long_enough, simulate_send
 from rmqlb.model.limits import LONGEST_US
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
 from tests.support.builders import route
@@ -28,7 +27,7 @@ def failing(reaction: Reaction, start: float, end: float | None = None, notices:
 
 def lasts(failure: Failure, **changes: Any) -> float:
     scenario = SendScenario(rate=Fraction(10), failures=(failure,), **changes)
-    return long_enough_us(scenario, rules(scenario)) / S
+    return (long_enough(scenario).duration_us or 0) / S
 
 
 @every_case(
@@ -86,7 +85,7 @@ def test_the_producer_knows_by_then(start: int, length: int | None, poll: int, f
     failure = failing(reaction, start, None if length is None else start + length, 0)
     fields: dict[str, Any] = {"first_poll_us": poll * S, "poll_us": poll * S, "latency_fault": fault}
     scenario = SendScenario(messages=None, rate=Fraction(10), failures=(failure,), **fields)
-    lasting_us = long_enough_us(scenario, rules(scenario))
+    lasting_us = long_enough(scenario).duration_us or 0
     short, longer = (
         simulate_send(route(a=2, b=2), replace(scenario, duration_us=us), trace=False)
         for us in (lasting_us, lasting_us + 300 * S)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from rmqlb.engine.send.producers import failures_of, producers_of
 from rmqlb.model.group_scenario import Event, EventKind
-from rmqlb.model.send_report import SendReport
 from rmqlb.model.send_scenario import HOST_LOSS_US, SendScenario
+from rmqlb.model.simulate_send import SendReport
 from tests.support.builders import route
 
 S = 1_000_000

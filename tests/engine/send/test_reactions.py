@@ -19,8 +19,7 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import Attempt, Failure, Reaction, SendReport, SendScenario, simulate_send
-from rmqlb.engine.send.simulate import play, rules
-from rmqlb.engine.send.simulation import SendSimulation
+from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.send_scenario import STATUSES
 from rmqlb.sources.user_files.send_inputs import response_code
 from tests.support.builders import route
@@ -119,8 +118,8 @@ class Simulated:
         case = scenario(row)
         self.report: SendReport = simulate_send(TOPIC, case, trial=trial)
         self.attempts: Sequence[Attempt] = self.report.attempts or ()
-        run = SendSimulation(TOPIC, case, rules(case), trial)
-        play(run, skip=False)
+        run = producer_of(TOPIC, case, trial)
+        run.run()
         self.items = run.strategy.items
         ends = {a.broker_name: a.at_ms + a.took_ms for a in self.attempts}
         self.isolated = {

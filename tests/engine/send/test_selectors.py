@@ -151,7 +151,7 @@ def test_the_machine_room_selector_loses_everything() -> None:
 
 def test_trials_without_an_attempt_have_no_longest_send() -> None:
     trials = simulate_trials(route(a=1), SendScenario(messages=5, selector=Selector("machine-room")), 3)
-    assert (trials.longest_send_ms, trials.longest_send) == (None, None)
+    assert trials.longest_send_ms is None
     condition = parse_condition("longest-send-ms>=0", SEND_FIGURES)
     report = simulate_send(route(a=1), trials.scenario)
     assert (try_on_trials(condition, trials, report).met, try_on_send(condition, report).met) == (None, None)

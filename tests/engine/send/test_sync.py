@@ -203,7 +203,7 @@ def test_a_simulation_that_ends_before_the_route_poll_says_so() -> None:
 
 def test_a_poll_at_a_random_time_is_anywhere_in_the_interval() -> None:
     polls = [
-        simulate_send(THREE, SendScenario(messages=1, first_poll_us=None), trial=trial).first_poll_ms
+        simulate_send(THREE, SendScenario(messages=1, first_poll_us=None), trial=trial).producer.first_poll_ms
         for trial in range(300)
     ]
     assert len(set(polls)) == 300
@@ -337,10 +337,12 @@ def test_tallies_add_up() -> None:
         == sum(f.failed for f in report.failures) + sum(1 for a in attempts if a.took_ms == 0.1)
     )
     assert totals.retries == sum(1 for a in attempts if a.attempt > 1)
-    assert totals.lost == sum(totals.lost_by.values()) == sum(s.lost for s in report.slices)
+    assert totals.lost == sum(totals.lost_by.values()) == sum(s.lost for s in report.timeline)
     for name in "abc":
-        assert sum(s.attempts[name] for s in report.slices) == sum(1 for a in attempts if a.broker_name == name)
-    assert [s.from_ms for s in report.slices[1:]] == [s.to_ms for s in report.slices[:-1]]
+        assert sum(b.attempts for s in report.timeline for b in s.brokers if b.broker_name == name) == sum(
+            1 for a in attempts if a.broker_name == name
+        )
+    assert [s.from_ms for s in report.timeline[1:]] == [s.to_ms for s in report.timeline[:-1]]
 
 
 def test_what_befalls_a_static_topics_brokers_is_not_simulated() -> None:
@@ -379,7 +381,7 @@ def test_what_cannot_be_simulated_is_refused() -> None:
         (SendScenario(threads=0), "threads is 0: a number from 1 to 1000 is needed"),
         (SendScenario(rate=Fraction(0)), "a rate of 0"),
         (SendScenario(poll_us=0), "poll_us is 0: a number from 1"),
-        (SendScenario(latency=Latency("none", ())), r"latency\.table has 0 elements: a length from 1 is needed"),
+        (SendScenario(latency=Latency("none", ())), r"latency\.table .*: a length from 1 is needed"),
         (SendScenario(latencies={"a": Latency("-1", (-1,))}), r"latencies\['a'\]\.table\[0\] is -1: a number from 0"),
         (
             SendScenario(failures=(Failure("a", Reaction("slow", "slow", cost_us=-1)),)),
@@ -453,7 +455,6 @@ def test_all_queues_and_brokers_of_a_report_are_in_order() -> None:
     report = simulate_send(topic, scenario)
     found = [(tally.broker_name, tally.queue_id) for tally in report.queues]
     assert found == [*(("a", 0), ("a", 1), ("a", 2), ("b", 0), ("c", 0)), *(("b", 1), ("b", 2), ("c", 1), ("c", 2))]
-    assert [tally.queue for tally in report.queues[:5]] == list(report.publish_queues)
     assert [(broker.broker_name, broker.queues) for broker in report.brokers] == [("a", 3), ("b", 1), ("c", 1)]
     for broker in report.brokers:
         own = [tally for tally in report.queues if tally.broker_name == broker.broker_name]
@@ -478,7 +479,7 @@ def test_a_failures_marks_are_told_in_milliseconds() -> None:
     assert first.used_again_after_ms == report.totals.until_used_again_ms == first.used_again_ms - 45_000
     assert (second.ended_ms, second.isolated_ms, second.isolated_after_ms, second.isolated_by) == (None,) * 4
     assert (second.used_again_ms, second.used_again_after_ms) == (None, None)
-    assert (report.first_poll_ms, report.failure_isolates_ms) == (30_000, 10_000)
+    assert (report.producer.first_poll_ms, report.producer.failure_isolates_ms) == (30_000, 10_000)
 
 
 def test_the_attempt_that_uses_a_broker_again_ends_all_failures_that_are_over() -> None:
@@ -522,10 +523,10 @@ def test_a_simulation_that_is_given_more_time_goes_on_to_its_end(latency_fault: 
     fields: dict[str, Any] = {"messages": None, "duration_us": 2_500_000, "rate": Fraction(2), "retries": 0}
     report = sent(Failure("a", REFUSED), topic=route(a=1, b=1), latency_fault=latency_fault, **fields)
     assert (report.totals.messages, report.totals.lasted_ms) == (5, 2001)
-    assert report.slices[-1].to_ms == 2500
+    assert report.timeline[-1].to_ms == 2500
     assert report.brokers[0].isolated_ms == (2499 if latency_fault else 0)
     ended = sent(Failure("a", REFUSED), topic=route(a=1, b=1), latency_fault=latency_fault, **fields | {"messages": 5})
-    assert ended.slices[-1].to_ms == 2001
+    assert ended.timeline[-1].to_ms == 2001
 
 
 @every_case("threads", [1, 3])
@@ -536,9 +537,7 @@ def test_attempts_may_take_no_time(threads: int, latency_fault: bool) -> None:
         SendScenario(messages=3000, threads=threads, latency_fault=latency_fault, failures=everyone),
         SendScenario(messages=3000, threads=threads, latency_fault=latency_fault, latency=Latency("0", (0,))),
     ):
-        short, whole = (simulate_send(route(a=3, b=4), scenario, trace=False, skip=skip) for skip in (True, False))
-        assert short == whole
-        assert short.totals.messages == 3000
+        assert simulate_send(route(a=3, b=4), scenario, trace=False).totals.messages == 3000
 
 
 @every_case(
@@ -565,7 +564,7 @@ def test_a_clock_of_finer_ticks_changes_no_time(mode: Any, reaction: Reaction) -
     scenario = SendScenario("5.1.0", messages=1, start_at=0, latency_fault=True, failures=(failing,), **how)
     scenario = replace(scenario, timeout_ms=500, duration_us=100_000, first_poll_us=150_000)
     whole, third = (simulate_send(TWO, replace(scenario, rate=Fraction(rate))) for rate in (1, 3))
-    assert replace(third, scenario=whole.scenario) == whole
+    assert replace(third, scenario=whole.scenario, producer=whole.producer) == whole
     assert len(whole.attempts or ()) >= 1
 
 

@@ -17,7 +17,7 @@ from rmqlb.engine.send.trials import blocks
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
-from rmqlb.model.send_trials import Estimate, TimeSpread
+from rmqlb.model.simulate_send import Estimate, TimeSpread
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 

@@ -14,16 +14,15 @@ from rmqlb import Failure, Reaction, SendScenario, UsageError, simulate_send
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send
 from rmqlb.engine.randomness import draw, stream_key
-from rmqlb.engine.send.cluster_state import ClusterState
-from rmqlb.engine.send.counters import ATTEMPTS, FAILED, FIELDS, Counters, IsolationTimes, Timeline, Total
+from rmqlb.engine.send.cluster import Cluster
 from rmqlb.engine.send.latency import constant, from_samples, lognormal, pick
 from rmqlb.engine.send.new_topic import new_topic_route
 from rmqlb.engine.send.profile import PROFILES, profile_of
-from rmqlb.engine.send.simulation import silent
+from rmqlb.engine.send.recorder import Recorder
+from rmqlb.engine.send.simulation import _silent
 from rmqlb.model.client_versions import parse_version
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-from rmqlb.model.send_report import BrokerTally, SendTotals
+from rmqlb.model.simulate_send import BrokerSlice, BrokerTally, SendTotals
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
@@ -201,82 +200,61 @@ def test_conditions_that_make_no_sense_are_refused(text: str) -> None:
 def test_only_4_9_8_counts_the_queues_of_writable_brokers_alone(version: str, known: dict[str, int]) -> None:
     datas = (QueueData("a", 4, 4, 6), QueueData("b", 3, 3, 4), QueueData("a", 9, 9, 6))
     topic = TopicRouteData("T", datas, tuple(BrokerData("c", name, {0: f"{name}:1"}) for name in "ab"))
-    cluster = ClusterState(topic, SendScenario(version), profile_of(version), 1, 0)
+    cluster = Cluster(topic, SendScenario(version), profile_of(version), 1, 0)
     assert cluster.write_queue_nums == known
 
 
+def recorder(**scenario: Any) -> Recorder:
+    """Of topic T with a queue on each of a and b; a slice takes 10 ms, a tick is a microsecond."""
+    given = SendScenario(**{"messages": 600} | scenario)
+    topic, profile = route(a=1, b=1), profile_of(given.client_version)
+    return Recorder(topic, given, Cluster(topic, given, profile, 1, 0), 1, None, None)
+
+
 def test_a_time_line_has_at_most_120_slices() -> None:
-    line = Timeline(Counters((), ()), 1)
+    line = recorder()
     for _ in range(119):
-        line.mark()
-    assert (line.next_at, len(line.slices(120, 1))) == (120, 120)
-    line.mark()
-    assert (line.next_at, len(line.slices(121, 1))) == (122, 61)
+        line.end_slice(line.next_slice)
+    assert (line.next_slice, len(line.slices(1_200_000))) == (1_200_000, 120)
+    line.end_slice(line.next_slice)
+    assert (line.next_slice, len(line.slices(1_210_000))) == (1_220_000, 61)
 
 
 def test_a_slice_is_what_came_between_its_two_marks() -> None:
-    """Broker b has no queue before the second mark; at the very end there is no mark of its own."""
-    counters = Counters([MessageQueue("T", "a", 0)], ("b", "a"))
-    counts, line = counters.counts, Timeline(counters, 1000)
-    counts.rows[ATTEMPTS] += 5
-    counts.rows[FAILED] += 2
-    counts.totals[Total.LOST] += 1
-    counts.isolated_ticks["a"] = 250
-    line.mark()
-    at = counters.row(MessageQueue("T", "b", 3))
-    assert at == FIELDS
-    counts.rows[ATTEMPTS] += 3
-    counts.rows[at + ATTEMPTS] += 4
-    counts.rows[at + FAILED] += 1
-    counts.totals[Total.LOST] += 2
-    counts.isolated_ticks["a"] = 750
-    line.mark()
-    assert line.next_at == 3000
-    for end, last_ms in ((2000, 20.0), (2500, 25.0)):
-        first, second, *rest = line.slices(end, 100)
+    line = recorder()
+    a, b = line.queues.values()
+    a.attempts, a.failed, line.lost, line.isolated["a"] = 5, 2, 1, 2500
+    line.end_slice(10_000)
+    a.attempts, b.attempts, b.failed, line.lost, line.isolated["a"] = 8, 4, 1, 3, 7500
+    line.end_slice(20_000)
+    for end in (20_000, 25_000):
+        first, second, *rest = line.slices(end)
         assert (first.from_ms, first.to_ms, first.lost) == (0.0, 10.0, 1)
-        assert [(each.broker_name, each.attempts, each.failed, each.isolated_ms) for each in first.brokers] == [
-            ("a", 5, 2, 2.5),
-            ("b", 0, 0, 0.0),
-        ]
+        assert first.brokers == (BrokerSlice("a", 5, 2, 2.5), BrokerSlice("b", 0, 0, 0.0))
         assert (second.from_ms, second.to_ms, second.lost) == (10.0, 20.0, 2)
-        assert [(each.broker_name, each.attempts, each.failed, each.isolated_ms) for each in second.brokers] == [
-            ("a", 3, 0, 5.0),
-            ("b", 4, 1, 0.0),
-        ]
-        assert [(each.from_ms, each.to_ms, each.lost) for each in rest] == [(20.0, 25.0, 0)] * (last_ms > 20)
-    assert Timeline(counters, 1000).slices(0, 100) == ()
-    assert Timeline(counters, 0).next_at == 1
+        assert second.brokers == (BrokerSlice("a", 3, 0, 5.0), BrokerSlice("b", 4, 1, 0.0))
+        assert [(each.from_ms, each.to_ms, each.lost) for each in rest] == [(20.0, 25.0, 0)] * (end > 20_000)
+    assert recorder().slices(0) == ()
 
 
 def test_isolated_and_unlisted_time_is_counted_once() -> None:
-    ticks = {"a": 0, "b": 0}
-    times = IsolationTimes(ticks)
-    times.isolate("a", 10, 30)
-    times.count(20)
-    assert ticks == {"a": 10, "b": 0}
-    times.count(40)
-    assert ticks == {"a": 20, "b": 0}
-    times.unlist(frozenset("b"), 50)
-    times.isolate("b", 55, 58)
-    times.count(60)
-    assert ticks == {"a": 20, "b": 10}
-    times.unlist(frozenset(), 65)
-    times.isolate("a", 65, 100)
-    times.isolate("a", 70, 60)  # shortened: it is over
-    times.count(90)
-    assert ticks == {"a": 25, "b": 15}
-
-
-@pytest.mark.parametrize(("isolations", "counted"), [(True, 50), (False, 0)])
-def test_isolations_move_on_with_a_jump_when_they_are_told_to(isolations: bool, counted: int) -> None:
-    ticks = {"a": 0}
-    times = IsolationTimes(ticks)
-    times.isolate("a", 0, 150)
-    times.count(100)
-    times.jump(1000, isolations=isolations)
-    times.count(2000)
-    assert ticks == {"a": 100 + counted}
+    times = recorder()
+    times.isolated_until("a", 10, 30)
+    times.count_isolation(20)
+    assert times.isolated == {"a": 10, "b": 0}
+    times.count_isolation(40)
+    assert times.isolated == {"a": 20, "b": 0}
+    times.count_isolation(50)
+    times._unlisted = frozenset("b")
+    times.isolated_until("b", 55, 58)
+    times.count_isolation(60)
+    assert times.isolated == {"a": 20, "b": 10}
+    times.count_isolation(65)
+    times._unlisted = frozenset()
+    times.isolated_until("a", 65, 100)
+    times.isolated_until("a", 70, 60)  # shortened: it is over
+    times.count_isolation(90)
+    assert times.isolated == {"a": 25, "b": 15}
 
 
 @every_case(
@@ -297,7 +275,7 @@ def test_isolations_move_on_with_a_jump_when_they_are_told_to(isolations: bool, 
 )
 def test_a_simulation_has_some_sixty_slices_of_a_round_length(fields: dict[str, Any], width_ms: int) -> None:
     """A message takes 1 ms."""
-    slices = simulate_send(route(a=1), SendScenario(**fields)).slices
+    slices = simulate_send(route(a=1), SendScenario(**fields)).timeline
     assert (slices[0].from_ms, slices[0].to_ms) == (0, width_ms)
     assert slices[1].to_ms == 2 * width_ms
 
@@ -317,7 +295,7 @@ def test_a_simulation_has_some_sixty_slices_of_a_round_length(fields: dict[str, 
     ids=str,
 )
 def test_the_detector_waits_200_ms_for_an_answer(reaction: Reaction | None, expected: bool) -> None:
-    assert silent(reaction) == expected
+    assert _silent(reaction) == expected
 
 
 def test_no_latency_is_longer_than_a_day() -> None:

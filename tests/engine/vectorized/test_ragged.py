@@ -7,17 +7,10 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.arrays.ragged import elements, numbers, offsets, runs, starts
+from rmqlb.engine.arrays.ragged import elements, runs
 from tests.engine.vectorized.batches import ints
 
 SIZES = st.lists(st.integers(0, 4), max_size=8)
-
-
-@given(SIZES)
-def test_each_element_has_a_list_and_a_place_in_it(sizes: list[int]) -> None:
-    expected = [(number, offset) for number, size in enumerate(sizes) for offset in range(size)]
-    assert list(zip(numbers(ints(sizes)).tolist(), offsets(ints(sizes)).tolist(), strict=True)) == expected
-    assert starts(ints(sizes)).tolist() == [sum(sizes[:number]) for number in range(len(sizes) + 1)]
 
 
 @given(SIZES.filter(bool), st.data())

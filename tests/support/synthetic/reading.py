@@ -7,14 +7,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.assignment.consumers import rebalanced_members
+from rmqlb.engine.assignment.consumers import group_sdks, rebalanced_members
 from rmqlb.engine.assignment.detect import detect_strategy
-from rmqlb.engine.assignment.group_sdks import group_sdks
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.group import ConsumerGroup
 from rmqlb.model.plan import Move
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
-from rmqlb.sources.dump.source import DumpSource
+from rmqlb.sources.dump import DumpSource
 
 WHOLE = Wanted(everything=Everything(system=True))
 

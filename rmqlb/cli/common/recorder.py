@@ -1,0 +1,172 @@
+"""Follow a live group from look to look."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.cli.common.progress import Progress
+from rmqlb.cli.common.reading import Reader
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.watch import LEAST_S, heeding_an_end, wait_for_next
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.consumers import member_findings
+from rmqlb.engine.group import Given, Group, gaps
+from rmqlb.engine.record.follow import Follower, look_of
+from rmqlb.engine.source_findings import source_findings
+from rmqlb.errors import DataError, EndpointError
+from rmqlb.model.finding import Finding
+from rmqlb.model.recording import Ended, Look, Recording, RecordLine
+from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted
+from rmqlb.model.words import counted
+from rmqlb.views.report import duration
+
+FIRST_REST_S, MOST_REST_S = 2.0, 16.0
+
+
+class Schedule(Struct, frozen=True):
+    """The times of looks.
+
+    Attributes:
+        every_s: seconds from the begin of a look to that of the next one; at least one from its end.
+        until_converged: a group that has changed and is converged ends the recording.
+        for_s: the most seconds.
+        at_ms: the moment at which it ends, in milliseconds since 1970; None is none.
+    """
+
+    every_s: float
+    until_converged: bool
+    for_s: float
+    at_ms: int | None
+
+    def left_s(self, began: float) -> float:
+        """The seconds that are left to a recording that began then by the monotonic clock."""
+        left = began + self.for_s - time.monotonic()
+        return left if self.at_ms is None else min(left, (self.at_ms - time.time() * 1000) / 1000)
+
+    def wait_s(self, look_began: float) -> float:
+        """The seconds until the next look after one that began then."""
+        return max(look_began + self.every_s - time.monotonic(), LEAST_S)
+
+
+class Recorded(Struct, frozen=True):
+    """The group to record.
+
+    Attributes:
+        read: requests snapshots; after the first look for at most twice the time between two looks.
+        group: its name.
+        topics: only these; () is all that it subscribes to.
+        settings: the settings of its consumers' strategies.
+    """
+
+    read: Reader
+    group: str
+    topics: tuple[str, ...]
+    settings: Settings
+
+
+class _Rest(Struct, frozen=True):
+    """A consumer gets no request until then, by the monotonic clock; and the length of that rest in seconds."""
+
+    until: float
+    wait_s: float
+
+
+class GroupRecorder:
+    """One recording; an error of the first look is raised, later ones are looks that failed."""
+
+    def __init__(self, recorded: Recorded, schedule: Schedule, terminal: Terminal) -> None:
+        self._recorded, self._schedule, self._terminal = recorded, schedule, terminal
+        self._follower = Follower(recorded.group, round(schedule.every_s * 1000))
+        self._wanted = Wanted(recorded.topics or None, recorded.group)
+        self._read = recorded.read.hurried(2 * schedule.every_s)
+        self._rest: dict[str, _Rest] = {}
+
+    def run(self, event_at_ms: int | None) -> tuple[Recording, ClusterSnapshot, tuple[Finding, ...]]:
+        """Look until the recording ends: the recording, the first snapshot, and the findings on it."""
+        terminal, name = self._terminal, self._recorded.group
+        with heeding_an_end():
+            began = time.monotonic()
+            asked_at = _now_ms()
+            first = self._recorded.read.fetch(self._wanted)
+            answered_at = _now_ms(up=True)
+            findings = (*member_findings(first.group(name)), *source_findings(first))
+            Group(first, name, given=Given(assume=None), gaps=gaps(first)).must_share()
+            self._add(self._look_of(first, asked_at, answered_at))
+            with terminal.progress(verb="recording", beside_rows=terminal.format == "jsonl") as progress:
+                terminal.repeating = True
+                ended = self._follow(began, progress)
+        recording = self._follower.recording(ended, event_at_ms)
+        self._write([self._follower.ended(ended, recording.converged_by)])
+        return recording, replace(first, unread=()), findings
+
+    def _follow(self, began: float, progress: Progress) -> Ended:
+        follower, look_began = self._follower, began
+        try:
+            while True:
+                if self._schedule.until_converged and follower.has_changed and follower.converged():
+                    return "converged"
+                left = self._schedule.left_s(began)
+                wait = self._schedule.wait_s(look_began)
+                if left < wait:
+                    wait_for_next(max(left, 0))
+                    if left >= LEAST_S:
+                        self._look()
+                    return "time"
+                changed = follower.changed_queues
+                news = f"{counted(changed, 'queue')} changed owners" if changed else "no change"
+                so_far = f"{self._recorded.group}: {counted(follower.looks, 'look')}, {news}"
+                progress(f"{so_far}, at most {duration(round(left) * 1000)} left", 0, 0)
+                wait_for_next(wait)
+                look_began = time.monotonic()
+                self._look()
+        except KeyboardInterrupt:
+            return "interrupted"
+
+    def _look(self) -> None:
+        asked_at = _now_ms()
+        resting = frozenset(each for each, rest in self._rest.items() if time.monotonic() < rest.until)
+        try:
+            snapshot = self._read.fetch(replace(self._wanted, unasked=resting))
+            self._let_rest(snapshot.unread, resting)
+            look = self._look_of(snapshot, asked_at, max(_now_ms(up=True), asked_at))
+        except (DataError, EndpointError) as error:
+            look = Look(asked_at, max(_now_ms(up=True), asked_at), failed=error.message)
+        self._add(look)
+
+    def _look_of(self, snapshot: ClusterSnapshot, asked_at: int, answered_at: int) -> Look:
+        recorded = self._recorded
+        return look_of(snapshot, recorded.group, asked_at, answered_at, recorded.topics, recorded.settings)
+
+    def _let_rest(self, unread: Sequence[Unread], resting: frozenset[str]) -> None:
+        """Send ever fewer requests to a consumer that does not answer.
+
+        Requests to a stopped process queue up, and it answers all of them at once when it goes on, on the threads that
+        its brokers need.
+        """
+        silent = {part.detail or "" for part in unread if part.kind == "member" and part.no_answer}
+        before = self._rest
+        self._rest = {each: rest for each, rest in before.items() if each in resting}
+        for each in silent:
+            wait_s = min(2 * before[each].wait_s, MOST_REST_S) if each in before else FIRST_REST_S
+            self._rest[each] = _Rest(time.monotonic() + wait_s, wait_s)
+
+    def _add(self, look: Look) -> None:
+        self._write(self._follower.add(look))
+
+    def _write(self, lines: list[RecordLine]) -> None:
+        if self._terminal.format == "jsonl" and lines:
+            from rmqlb.views.formats.machine import as_json_lines
+
+            self._terminal.write(as_json_lines(lines))
+            sys.stdout.flush()
+
+
+def _now_ms(*, up: bool = False) -> int:
+    """Milliseconds since 1970, rounded down, or up."""
+    ns = time.time_ns()
+    return -(-ns // 1_000_000) if up else ns // 1_000_000

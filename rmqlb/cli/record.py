@@ -1,0 +1,252 @@
+"""`rmqlb record`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Struct
+from typer import Option
+
+from rmqlb.cli.common.options import (
+    OutputOptions,
+    SourceOptions,
+    StrategyOptions,
+    about_option,
+    command,
+    panel,
+    shown_option,
+)
+from rmqlb.cli.common.pictures import PictureOptions
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.errors import UsageError
+
+if TYPE_CHECKING:
+    from rmqlb.cli.common.recorder import GroupRecorder, Schedule
+    from rmqlb.model.finding import Finding
+    from rmqlb.model.recording import Recording
+    from rmqlb.model.snapshot import ClusterSnapshot
+
+_replay_option = panel("Replay")
+
+
+class RecordOptions(Struct, frozen=True):
+    """The group, and the times of looks."""
+
+    group: Annotated[str | None, Option("-g", "--group", metavar="GROUP", help="The consumer group.")] = None
+    topic: Annotated[
+        list[str] | None,
+        Option("-t", "--topic", metavar="TOPIC", help="Only this topic; repeatable; default: the group's topics."),
+    ] = None
+    every: Annotated[
+        str | None, about_option(metavar="TIME", help="Time between two looks, 1s at the least; default 1s.")
+    ] = None
+    until: Annotated[
+        str | None,
+        about_option(
+            metavar="converged|TIME",
+            help="End when the group has changed and is converged, after a time (90s), or at one "
+            "(2026-11-22T16:00:00Z).",
+        ),
+    ] = None
+    for_: Annotated[
+        str | None, about_option("--for", metavar="TIME", help="End after it whatever happens; default 10m.")
+    ] = None
+    event_at: Annotated[
+        str | None,
+        about_option(
+            metavar="TIME", help="When the event happened, as 2026-11-22T16:00:00.250Z; default: the first change seen."
+        ),
+    ] = None
+
+
+class RecordedOptions(PictureOptions, frozen=True):
+    """The pictures, and the conditions."""
+
+    fail_on: Annotated[
+        list[str] | None,
+        shown_option(
+            metavar="CONDITION",
+            help="Exit 3 when it is met: 'differences>0', 'longest-gap-at-most-ms>5000'; repeatable.",
+        ),
+    ] = None
+
+
+class PredictionOptions(Struct, frozen=True):
+    """Stored results."""
+
+    against: Annotated[
+        list[str] | None,
+        _replay_option(
+            metavar="FILE|-",
+            help="Compare with this plan, or simulation (several are its trials), that -o json wrote before.",
+        ),
+    ] = None
+    tolerance: Annotated[
+        str, _replay_option(metavar="TIME", help="So much earlier or later than predicted is as predicted.")
+    ] = "1s"
+    replay: Annotated[
+        str | None,
+        _replay_option(metavar="FILE|-", help="Show a recording again that -o json wrote, instead of a live group."),
+    ] = None
+
+
+@command
+def record(
+    *,
+    source: SourceOptions,
+    chosen: RecordOptions,
+    shown: RecordedOptions,
+    strategy_options: StrategyOptions,
+    output: OutputOptions,
+    prediction: PredictionOptions,
+) -> None:
+    """Record which consumer owns each queue of a live group while something happens.
+
+    Examples:
+      rmqlb record -s rocketmq://127.0.0.1:9876 -g order-svc --until converged
+
+      rmqlb record --replay examples/recording.json
+
+      rmqlb record --replay examples/recording.json --section changes --fail-on 'unassigned>0'
+
+    It looks every second. A change lies between the request of the last look that showed the former owner and the last
+    answer of the first look that shows the new one; of a gap the longest and the shortest possible length are shown.
+    A consumer that does not answer has unknown queues, and a look that fails is a gap in what is known; neither ends
+    it. Ctrl-C does, with what was seen so far and exit code 0. -o jsonl writes each change when it is seen.
+
+    Converged: each queue has one owner, in two looks the one that the reported strategy predicts; where none can be
+    predicted, the same one for 25 s. --until converged waits for a first change. --for ends it in any case.
+
+    --against says of each queue whether it was as predicted, earlier, later, with another owner or not yet moved. Times
+    of a simulation count from --event-at, or from when the consumer that leaves first has left, otherwise from the
+    first change of an owner.
+
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 the group is not there or its consumers do not share
+    its queues, 5 endpoint unreachable at the first look.
+    """
+    from msgspec.structs import replace
+
+    from rmqlb.cli.common.fail_on import judge, require_known
+    from rmqlb.engine.fail_on_figures.of_recording import RECORDING_FIGURES, must_be_askable, try_on_recording
+    from rmqlb.engine.record.compare import compared
+    from rmqlb.verbs import amounts
+    from rmqlb.verbs.parse import conditions
+    from rmqlb.verbs.stored import expected, recorded
+
+    terminal = Terminal("record", output, more_formats=("jsonl",))
+    shown.check()
+    asked = conditions(shown.fail_on or (), RECORDING_FIGURES)
+    against = prediction.against or ()
+    must_be_askable(asked, is_compared=bool(against))
+    event_at = None if chosen.event_at is None else amounts.moment_ms(chosen.event_at, "--event-at")
+    tolerance_ms = amounts.whole_ms(prediction.tolerance, "--tolerance")
+    if prediction.replay is not None:
+        _reject_live_options(chosen, strategy_options)
+        if prediction.replay == "-" and "-" in against:
+            raise UsageError("--replay - and --against - both read stdin")
+        recording, snapshot, findings = recorded(prediction.replay, event_at)
+        predicted = expected(against, recording.group) if against else None
+    else:
+        recorder = _recorder(source, chosen, strategy_options, terminal)
+        predicted = expected(against, _name(chosen)) if against else None  # rejects a bad file before minutes pass
+        recording, snapshot, findings = recorder.run(event_at)
+    if predicted is not None:
+        name = ", ".join("stdin" if path == "-" else path for path in against)
+        recording = replace(recording, comparison=compared(recording, predicted, name, tolerance_ms))
+    recording = replace(recording, conditions=tuple(try_on_recording(each, recording) for each in asked))
+    require_known(recording.conditions, "leave the condition out to see the recording")
+    _show(recording, snapshot, findings, shown, terminal, is_replayed=prediction.replay is not None)
+    judge(recording.conditions, terminal)
+
+
+def _reject_live_options(chosen: RecordOptions, strategies: StrategyOptions) -> None:
+    given = {
+        "--group": chosen.group,
+        "--topic": chosen.topic,
+        "--every": chosen.every,
+        "--until": chosen.until,
+        "--for": chosen.for_,
+        "--strategy-option": strategies.strategy_option,
+    }
+    for option, value in given.items():
+        if value:
+            hint = "leave one of them out"
+            raise UsageError(f"--replay shows a recording again, and {option} is of a live group", hint=hint)
+
+
+def _name(chosen: RecordOptions) -> str:
+    from rmqlb.model.snapshot import is_pattern
+
+    if not chosen.group or is_pattern(chosen.group):
+        raise UsageError("which group?", hint="name one with --group", code="which-group")
+    return chosen.group
+
+
+def _recorder(
+    source: SourceOptions, chosen: RecordOptions, given: StrategyOptions, terminal: Terminal
+) -> "GroupRecorder":
+    from rmqlb.cli.common.reading import Reader
+    from rmqlb.cli.common.recorder import GroupRecorder, Recorded
+    from rmqlb.sources.source_text import is_live
+    from rmqlb.verbs.strategies import Strategies
+
+    if source.source is not None and not is_live(source.source):
+        raise UsageError(
+            f"{source.source} is not a running cluster: nothing changes there",
+            hint="name NameServers or a Dashboard with -s; --replay FILE shows a recording again",
+        )
+    reader = Reader(source, terminal)
+    name, topics = _name(chosen), tuple(dict.fromkeys(chosen.topic or ()))
+    schedule = _schedule(chosen)
+    strategies = Strategies(given.strategy_option)
+    strategies.must_apply(reported=True)
+    settings = strategies.settings_for(topics, name)
+    return GroupRecorder(Recorded(reader, name, topics, settings), schedule, terminal)
+
+
+def _schedule(chosen: RecordOptions) -> "Schedule":
+    """The schedule of the options (raises UsageError)."""
+    from rmqlb.cli.common.recorder import Schedule
+    from rmqlb.cli.common.watch import LEAST_S
+    from rmqlb.verbs import amounts
+
+    text = chosen.every or "1s"
+    every_s = amounts.duration_us(text, "--every") / 1e6
+    if every_s < LEAST_S:
+        hint = "a consumer answers on the threads that its brokers need, and is asked once per second at most"
+        raise UsageError(f"--every {text}: shorter than 1s", hint=hint)
+    for_s = amounts.duration_us(chosen.for_ or "10m", "--for") / 1e6
+    until, at_ms = chosen.until, None
+    if until is not None and until != "converged":
+        if "T" in until:
+            at_ms = amounts.moment_ms(until, "--until")
+        else:
+            try:
+                until_s = amounts.duration_us(until, "--until") / 1e6
+            except UsageError as error:
+                error.hint = "write converged, a time as 90s, or a moment as 2026-11-22T16:00:00Z"
+                raise
+            for_s = min(until_s, for_s) if chosen.for_ else until_s
+    return Schedule(every_s, until == "converged", for_s, at_ms)
+
+
+def _show(
+    recording: "Recording",
+    snapshot: "ClusterSnapshot",
+    findings: "tuple[Finding, ...]",
+    shown: RecordedOptions,
+    terminal: Terminal,
+    *,
+    is_replayed: bool,
+) -> None:
+    from rmqlb.cli.common.pictures import draw
+    from rmqlb.engine.record.follow import lines_of
+    from rmqlb.views.formats.machine import as_json_lines
+    from rmqlb.views.record import recorded_group, recording_report
+
+    report = recording_report(recording)
+    draw(recorded_group(recording), report.facts, report, findings, shown, terminal)
+    if not shown.fill_stdout and terminal.format != "jsonl":
+        terminal.show(report, snapshot, findings)
+        return
+    if not shown.fill_stdout and is_replayed:
+        terminal.write(as_json_lines(lines_of(recording)))
+    terminal.warn(findings)

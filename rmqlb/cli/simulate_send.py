@@ -1,0 +1,56 @@
+"""`rmqlb simulate-send`.
+
+Typer reads the annotations when the program starts, so they are values here, not text.
+"""
+
+from typing import Annotated
+
+from typer import Option
+
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.send_options import FailureOptions, LoadOptions, ProducerOptions, WhatOptions
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.errors import UsageError
+
+
+@command(without=("proxy",))
+def simulate_send(
+    source: SourceOptions,
+    failing: FailureOptions,
+    load: LoadOptions,
+    producer: ProducerOptions,
+    output: OutputOptions,
+    what: WhatOptions,
+    topic: Annotated[str | None, Option("-t", "--topic", metavar="TOPIC", help="The topic that is sent to.")] = None,
+) -> None:
+    """Simulate which queues a producer picks while brokers fail, what it retries, and whom it isolates.
+
+    Examples:
+      rmqlb simulate-send -s examples/cluster.json --topic OrderEvents --fail broker-b
+
+      rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b@45s- --rate 100 --for 2m --compare
+
+      rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b:timeout --fail-on 'lost>0' -o json
+
+      rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail 'broker-*@#45-#60' --messages 100 -o jsonl
+
+    A failure is BROKER[@FROM-TO][:KIND]. FROM and TO are times (45s, 1m30s) or message numbers (#45); KIND is
+    refused (the default), timeout, slow=800ms, read-only, a store status or a response code by RocketMQ's name or
+    number.
+
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to write to,
+    5 endpoint unreachable.
+    """
+    from rmqlb.cli.common.send_question import read_question, show, stream
+    from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
+    from rmqlb.verbs.parse import conditions
+
+    terminal = Terminal("simulate-send", output, more_formats=("jsonl",))
+    asked = conditions(what.fail_on or (), SEND_FIGURES)
+    if topic is None:
+        raise UsageError("which topic?", hint="name the one that is sent to with --topic", code="which-topic")
+    question = read_question(source, topic, failing, load, producer, what, terminal)
+    if terminal.format == "jsonl":
+        stream(question, terminal, asked)
+    else:
+        show(question, terminal, asked, trace=what.trace or "attempts" in (output.section or ()))

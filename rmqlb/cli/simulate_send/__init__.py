@@ -1,1 +1,0 @@
-"""`rmqlb simulate-send`: its options, their values, the scenario made of them, and what is shown."""

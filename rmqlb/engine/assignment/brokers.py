@@ -1,0 +1,342 @@
+"""Consumers that ask brokers for their queues (QUERY_ASSIGNMENT): in PULL mode brokers give owners, by POP readers.
+
+A consumer asks when it does not rebalance by itself (`clientRebalance=false`), is not orderly and does not broadcast.
+It asks a broker of the topic at random, which answers by its own list of the group's consumers and its own route;
+brokers that do not agree give different answers. Mirrors `QueryAssignmentProcessor` of 5.5.0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Literal
+
+from msgspec import Struct
+
+from rmqlb.engine.allocate import prepare
+from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES, Settings, Strategy
+from rmqlb.engine.arguments import items, require
+from rmqlb.engine.assignment.consumers import reported_strategies
+from rmqlb.errors import AllocationError, UsageError
+from rmqlb.model.finding import INFO, Finding
+from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup, is_grpc
+from rmqlb.model.java import is_blank
+from rmqlb.model.limits import MOST_CONSUMERS, MOST_QUEUES
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.owners import AssignedQueue, AssignmentMismatch, BrokerAssignments, PopQueue, PopTopic
+from rmqlb.model.route import MASTER_ID, TopicRouteData
+from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
+from rmqlb.model.words import counted, of_all
+
+RequestMode = Literal["PULL", "POP"]
+ANY_QUEUE = -1
+"""In the place of a queue's number: the broker takes messages from any of its queues."""
+DEFAULT_SHARE = -1
+"""`defaultPopShareQueueNum`: every consumer may read every queue."""
+_LMQ_PREFIX = "%LMQ%"
+
+
+class AskedBroker(Struct, frozen=True):
+    """What a broker answers from."""
+
+    broker_name: str  # its name
+    # the group's consumers that are connected to it, in any order, one entry per connection; None when it does not know
+    # the group
+    client_ids: tuple[str, ...] | None
+    # the mode that it has for topic and group (`GET_ALL_MESSAGE_REQUEST_MODE`), or its `defaultMessageRequestMode`
+    # where it has none
+    mode: RequestMode = "PULL"
+    # POP, of how many further consumers a consumer reads the queues; 0 or less: of all. Brokers have -1 where nothing
+    # is set for topic and group (`defaultPopShareQueueNum`)
+    pop_share_queue_num: int = DEFAULT_SHARE
+    balances: bool = True  # `serverLoadBalancerEnable`; a broker that does not balance gives each consumer every queue
+
+
+def assign_pop(
+    strategy: str, queues: Iterable[MessageQueue], client_ids: Iterable[str], share: int, *, presorted: bool = False
+) -> dict[str, list[MessageQueue]]:
+    """Which queues each consumer may read by POP (`QueryAssignmentProcessor.allocate4Pop` of 5.5.0).
+
+    No consumer owns a queue: several may take messages from one. With `share` at 0 or less, or at least the number of
+    the other consumers, every consumer reads every queue.
+
+    Args:
+        strategy: AVG or AVG_BY_CIRCLE, the two that brokers have.
+        queues: the read queues of one topic, in any order.
+        client_ids: the group's consumers as the asked broker lists them, in any order; an id that two processes share
+            stands twice.
+        share: `popShareQueueNum` of topic and group: of how many further consumers a consumer reads the queues.
+        presorted: take both lists as they stand instead of sorting them as the broker does.
+
+    Returns:
+        Client id → its queues, each once, for each distinct id, in the order of the sorted ids. The queue id -1 is any
+        queue of the broker.
+
+    Raises:
+        AllocationError: the broker's strategy throws; it then answers nothing, and consumers keep what they have.
+        UsageError: brokers have no such strategy, or an argument is of the wrong type.
+
+    >>> assign_pop("AVG", [MessageQueue("T", "a", i) for i in range(3)], ["x", "y", "z"], 1)["z"]
+    [MessageQueue(topic='T', broker_name='a', queue_id=2), MessageQueue(topic='T', broker_name='a', queue_id=0)]
+    """
+    require(strategy, str, "strategy")
+    require(share, int, "share")
+    require(presorted, bool, "presorted")
+    if strategy not in BROKER_STRATEGIES:
+        known = " and ".join(BROKER_STRATEGIES)
+        raise UsageError(f"{strategy[:100]}: brokers have {known} only", hint=f"--strategy {BROKER_STRATEGIES[0]}")
+    given_queues = items(queues, MessageQueue, "queues", MOST_QUEUES)
+    given_ids = items(client_ids, str, "client_ids", MOST_CONSUMERS)
+    ordered = given_queues if presorted else sort_queues(given_queues)
+    ids = given_ids if presorted else sort_client_ids(given_ids)
+    prepared = prepare(strategy, ordered, ids, Settings())
+    return {client_id: list(dict.fromkeys(pop_queues(prepared, ordered, ids, client_id, share))) for client_id in ids}
+
+
+def pop_queues(
+    strategy: Strategy, queues: Sequence[MessageQueue], client_ids: Sequence[str], client_id: str, share: int
+) -> Iterator[MessageQueue]:
+    """What `allocate4Pop` returns for one consumer, with its duplicates, of sorted lists (raises AllocationError)."""
+    count = len(client_ids)
+    if share <= 0 or share >= count - 1:
+        yield from (MessageQueue(queue.topic, queue.broker_name, ANY_QUEUE) for queue in queues)
+    elif count <= len(queues):
+        yield from strategy.share(client_id)
+        if client_id in client_ids:
+            index = client_ids.index(client_id)
+            for following in range(index + 1, index + 1 + share):
+                yield from strategy.share(client_ids[following % count])
+    elif is_blank(client_id):
+        raise AllocationError("currentCID is empty")
+    elif not queues:
+        raise AllocationError("mqAll is null or mqAll empty")
+    elif client_id in client_ids:
+        yield queues[client_ids.index(client_id) % len(queues)]
+
+
+def query_assignment(
+    broker: AskedBroker,
+    strategy: str,
+    topic: str,
+    queues: Sequence[MessageQueue],
+    client_ids: Iterable[str],
+    *,
+    broadcasting: bool = False,
+) -> dict[str, list[MessageQueue] | None]:
+    """A broker's answers to consumers that ask it for their queues of a topic (`doLoadBalance`).
+
+    Args:
+        broker: the broker.
+        strategy: name of the consumers' strategy.
+        topic: the topic.
+        queues: its read queues, in any order.
+        client_ids: the consumers that ask.
+        broadcasting: they say that they broadcast, for which a broker gives them all queues.
+
+    Returns:
+        Client ID → its queues, sorted, each once; None where the broker answers nothing, so that the consumer keeps
+        its queues.
+    """
+    asking = list(dict.fromkeys(client_ids))
+    if topic.startswith(_LMQ_PREFIX) and not broadcasting:
+        queues = [MessageQueue(topic, broker.broker_name, 0)]
+    ordered = sort_queues(set(queues))
+    if broadcasting or not broker.balances:
+        return {client_id: list(ordered) for client_id in asking}
+    if broker.client_ids is None or strategy not in BROKER_STRATEGIES:
+        return dict.fromkeys(asking)
+    ids, share = sort_client_ids(broker.client_ids), broker.pop_share_queue_num
+    prepared = prepare(strategy, ordered, ids, Settings())
+    by_pop = broker.mode == "POP" and not topic.startswith(RETRY_PREFIX)
+
+    def answer(client_id: str) -> list[MessageQueue] | None:
+        try:
+            own = pop_queues(prepared, ordered, ids, client_id, share) if by_pop else prepared.share(client_id)
+            return sort_queues(set(own))
+        except AllocationError:
+            return None
+
+    return {client_id: answer(client_id) for client_id in asking}
+
+
+def pop_topics(
+    group: ConsumerGroup | None,
+    routes: Iterable[TopicRouteData],
+    client_ids: Sequence[str],
+    *,
+    strategy: str | None = None,
+    share: int | None = None,
+) -> tuple[PopTopic, ...]:
+    """The consumers that may read each queue, topic by topic.
+
+    A consumer asks a broker at random, which answers by its own list of consumers: where brokers disagree, every answer
+    counts.
+
+    Args:
+        group: the group as it was seen; None where other consumers take its place.
+        routes: the topics that it consumes by POP.
+        client_ids: its consumers.
+        strategy: the consumers' strategy; None takes the one that most of them report, or AVG.
+        share: `popShareQueueNum`; None takes the brokers' settings.
+    """
+    views = () if group is None else group.views or ()
+    lists = sorted({view.client_ids for view in views}) or [tuple(sort_client_ids(client_ids))]
+    reported = Counter(reported_strategies(group).values() if group is not None else ())
+    chosen = strategy or (reported.most_common(1)[0][0] if reported else BROKER_STRATEGIES[0])
+    all_ids = (*client_ids, *(group.client_ids or () if group is not None else ()))
+    grpc = [client_id for client_id in dict.fromkeys(all_ids) if is_grpc(client_id)]
+    known = {} if group is None else group.pop_share_queue_nums or {}
+    return tuple(
+        _topic(route, lists, grpc, chosen, known.get(route.topic, ()) if share is None else (share,))
+        for route in routes
+    )
+
+
+def proxy_topics(routes: Iterable[TopicRouteData], client_ids: Sequence[str] | None) -> tuple[PopTopic, ...]:
+    """Topics behind a Proxy, where every consumer may read any queue of each master; None are unknown consumers.
+
+    Mirrors `RouteActivity.queryAssignment` of the Proxy 5.5.0 for PushConsumers, whoever else is in the group;
+    SimpleConsumers go round all queues by themselves.
+    """
+    ids = None if client_ids is None else tuple(sort_client_ids(set(client_ids)))
+
+    def topic(route: TopicRouteData) -> PopTopic:
+        queues = tuple(PopQueue(q.broker_name, q.queue_id, ids) for q in sort_queues(_of_masters(route)))
+        return PopTopic(route.topic, None, (), False, queues, by_proxy=True)  # noqa: FBT003
+
+    return tuple(map(topic, routes))
+
+
+def _of_masters(route: TopicRouteData) -> list[MessageQueue]:
+    """Any queue of each broker that has a master and readable queues."""
+    masters = {broker.broker_name for broker in route.broker_datas if MASTER_ID in broker.broker_addrs}
+    names = dict.fromkeys(queue.broker_name for queue in route.subscribe_queues())
+    return [MessageQueue(route.topic, name, ANY_QUEUE) for name in names if name in masters]
+
+
+def pop_findings(topics: Iterable[PopTopic], group: str | None) -> Iterator[Finding]:
+    """Findings on assumed settings, and on strategies that brokers lack."""
+    given = list(topics)
+    if assumed := [each.topic for each in given if each.assumed]:
+        text = f"popShareQueueNum of {', '.join(assumed)} is not known; the default {DEFAULT_SHARE} is assumed"
+        yield Finding("assumed-pop-share", text, group, INFO)
+    for strategy in sorted({each.strategy or "" for each in given if each.queues is None}):
+        yield Finding(
+            "broker-strategy",
+            f"consumers ask brokers to assign by {strategy}, which brokers do not have: they answer nothing, and "
+            f"consumers keep what they have; brokers have {' and '.join(BROKER_STRATEGIES)}",
+            group,
+            INFO,
+        )
+
+
+def _topic(
+    route: TopicRouteData,
+    lists: Sequence[tuple[str, ...]],
+    grpc: Sequence[str],
+    strategy: str,
+    known: tuple[int, ...],
+) -> PopTopic:
+    shares = known or (DEFAULT_SHARE,)
+    if strategy not in BROKER_STRATEGIES:
+        return PopTopic(route.topic, strategy, shares, not known, None)
+    queues = route.subscribe_queues()
+    consumers: dict[MessageQueue, set[str]] = {queue: set(grpc) for queue in _of_masters(route)} if grpc else {}
+    for ids, share in product(lists, shares):
+        try:
+            answers = assign_pop(strategy, queues, ids, share)
+        except AllocationError:
+            continue
+        for client_id, own in answers.items():
+            for queue in own if not is_grpc(client_id) else ():  # a gRPC client asks a Proxy
+                consumers.setdefault(queue, set()).add(client_id)
+    # Where no consumer may read single queues, one line per broker is enough.
+    whole = bool(consumers) and all(queue.queue_id == ANY_QUEUE for queue in consumers)
+    rows = tuple(
+        PopQueue(queue.broker_name, queue.queue_id, tuple(sort_client_ids(consumers.get(queue, ()))))
+        for queue in sort_queues(consumers if whole else {*queues, *consumers})
+    )
+    return PopTopic(route.topic, strategy, shares, not known, rows)
+
+
+def assignment_questions(group: ConsumerGroup, routes: Sequence[TopicRouteData]) -> Iterator[AssignmentQuestion]:
+    """A question to every broker of each topic on behalf of each consumer, if some consumer lets brokers assign.
+
+    A client may ask any broker, and each answers by its own list of consumers and its own route. A question names the
+    consumer's own strategy.
+    """
+    if not any(report.client_rebalance is False for report in group.reports.values()):
+        return
+    strategies = reported_strategies(group)
+    for route in routes:
+        for broker in sorted(route.broker_datas, key=lambda broker: broker.broker_name):
+            for client_id in dict.fromkeys(group.client_ids or ()) if broker.address is not None else ():
+                strategy = strategies.get(client_id, BROKER_STRATEGIES[0])
+                yield AssignmentQuestion(route.topic, client_id, strategy, broker.broker_name, broker.address or "")
+
+
+def compare_assignments(
+    group: ConsumerGroup,
+    routes: Sequence[TopicRouteData],
+    answers: Mapping[AssignmentQuestion, AssignmentAnswer],
+) -> tuple[BrokerAssignments, ...]:
+    """The answers of each broker for each topic, with those that differ from the prediction."""
+    queues = {route.topic: route.subscribe_queues() for route in routes}
+    found: dict[tuple[str, str], list[AssignmentQuestion]] = {}
+    for question in answers:
+        found.setdefault((question.topic, question.broker_name), []).append(question)
+    compared = []
+    for (topic, broker_name), asked in sorted(found.items()):
+        modes = {mode for each in asked if (mode := answers[each].mode) is not None}
+        mismatches = []
+        for each in asked:
+            predicted = _predicted(group, each, answers[each], queues[topic])
+            if answers[each].queues not in predicted:
+                listed = _listed(answers[each].queues), _listed(predicted[0])
+                mismatches.append(AssignmentMismatch(each.client_id, *listed))
+        compared.append(BrokerAssignments(topic, broker_name, tuple(sorted(modes)), len(asked), tuple(mismatches)))
+    return tuple(compared)
+
+
+def assignment_findings(asked: Sequence[BrokerAssignments], questions: int) -> Iterator[Finding]:
+    """Findings on answers that differ from the prediction, and on questions without an answer."""
+    differ = [(each, mismatch) for each in asked for mismatch in each.mismatches]
+    number = sum(each.consumers for each in asked)
+    if differ:
+        each, mismatch = differ[0]
+        yield Finding(
+            "assignment-mismatch",
+            f"{of_all(len(differ), number, 'answer')} of brokers differ from the prediction; first {each.broker_name} "
+            f"for {mismatch.client_id}, topic {each.topic}: answered {_text(mismatch.queues_answered)}, predicted "
+            f"{_text(mismatch.queues_predicted)}",
+            consumers=tuple(dict.fromkeys(mismatch.client_id for _, mismatch in differ)),
+        )
+    if number < questions:
+        text = f"what brokers assign: {counted(questions - number, 'question')} of {questions} without an answer"
+        yield Finding("assignments-not-asked", text)
+
+
+def _predicted(
+    group: ConsumerGroup, asked: AssignmentQuestion, answer: AssignmentAnswer, queues: Sequence[MessageQueue]
+) -> list[frozenset[MessageQueue] | None]:
+    """The broker's answers by each `popShareQueueNum` that it may have, in the mode that it reports."""
+    listed = next((view.client_ids for view in group.views or () if view.broker_addr == asked.address), None)
+    mode: RequestMode = "POP" if answer.mode == "POP" else "PULL"
+    shares = (group.pop_share_queue_nums or {}).get(asked.topic) if mode == "POP" else None
+    found = []
+    for share in shares or (DEFAULT_SHARE,):
+        broker = AskedBroker(asked.broker_name, listed, mode, share)
+        predicted = query_assignment(broker, asked.strategy, asked.topic, queues, [asked.client_id])[asked.client_id]
+        found.append(None if predicted is None else frozenset(predicted))
+    return found
+
+
+def _listed(queues: frozenset[MessageQueue] | None) -> tuple[AssignedQueue, ...] | None:
+    return None if queues is None else tuple(AssignedQueue(q.broker_name, q.queue_id) for q in sorted(queues))
+
+
+def _text(queues: tuple[AssignedQueue, ...] | None) -> str:
+    if queues is None:
+        return "nothing"
+    return ", ".join(f"{queue.broker_name}:{queue.queue_id}" for queue in queues) or "no queue"

@@ -1,0 +1,685 @@
+"""Rules for processes, listeners, pulls and locks, by what consumers report of their process queues."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf
+
+from msgspec import Struct
+
+from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, ASK_OTHERWISE, AnotherLookNeeded, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.reports import (
+    BLOCKED_MS,
+    HELD_MS,
+    SHOWN_CONSUMERS,
+    ConsumerReports,
+    Doubts,
+    Trouble,
+    gravest_facts,
+    ids_of,
+    in_each_queue,
+    in_each_report,
+    queue_text,
+    queues_of,
+)
+from rmqlb.engine.diagnose.rule import Case, ComesOf, rule
+from rmqlb.errors import DataError, RmqlbError
+from rmqlb.model.diagnosis import Evidence, GroupFinding
+from rmqlb.model.finding import ERROR, INFO, WARNING
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, dead_letter_topic, retry_topic
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
+from rmqlb.model.words import counted, of_all
+
+SAMPLED_MS = 10_000
+"""A client counts its pulls so often; its rates cover 60 s of these samples (`StatsItem.samplingInSeconds`)."""
+FAILING_PERCENT = 75
+"""A listener fails from this share of failures on, over two looks.
+
+A message that fails once and is then consumed is one failure and one success, so healthy retries stay below 50 %. A
+client counts failures in `processConsumeResult` of `ConsumeMessageConcurrentlyService` and
+`ConsumeMessageOrderlyService`, under the topic of the queue: a message that was sent back counts under the retry topic.
+"""
+FEWEST_FAILURES = 10
+"""Per minute; fewer prove nothing."""
+PULLS_WITHIN_MS = 120_000
+"""A pull leads to the next one within this time (`ProcessQueue.PULL_MAX_IDLE_TIME`)."""
+LONGEST_PULL_MS = 20_000
+"""A pull without a message ends after 15 s (`brokerSuspendMaxTimeMillis`), which brokers check every 5 s."""
+LOCKED_MS = 30_000
+"""An older lock is not used any more (`ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME`); it is renewed every 20 s."""
+
+
+# -- processes that do not answer --------------------------------------------------------------------------------------
+
+
+class _Frozen(Struct, frozen=True):
+    """A consumer that does not answer, its predicted queues with messages, and for how long none of them is read."""
+
+    client_id: str
+    queues: tuple[MessageQueue, ...]
+    stood_ms: int
+    reason: str
+
+
+@rule("frozen-consumer")
+def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
+    """A broker lists a consumer that does not answer, and none of its predicted queues is read."""
+    evidence = case.evidence
+    evidence.must_share()
+    doubts, found = Doubts(), list[_Frozen]()
+    silent = evidence.processes.keys() - evidence.group.reports.keys() - evidence.ghosts
+    for client_id in sort_client_ids(silent):
+        with doubts.noted():
+            if (frozen := _frozen(case, client_id)) is not None:
+                found.append(frozen)
+    if found:
+        queues, ids = {queue for each in found for queue in each.queues}, [each.client_id for each in found]
+        yield case.finding(
+            "frozen-consumer",
+            ERROR,
+            queues=queues,
+            consumers=ids,
+            facts=[fact for each in found[:SHOWN_CONSUMERS] for fact in _frozen_facts(evidence, each)],
+            consequence=f"{counted(len(ids), 'consumer')} connected and not running: "
+            f"{counted(len(queues), 'queue')} not read; {evidence.unread_in(queues)}.",
+            remedy=f"Look at the process of {ids[0]}: garbage collection, a debugger, a stopped or starved container. "
+            "A restart gives its queues to the others.",
+        )
+    with doubts.noted():
+        evidence.must_be_all_lists()
+    doubts.settle()
+
+
+def _frozen(case: Case, client_id: str) -> _Frozen | None:
+    """What shows that the consumer stands still; None when its queues are read (raises DataError)."""
+    evidence = case.evidence
+    key = ("member", evidence.group.group, client_id)
+    part = next((each for each in evidence.facts.snapshot.unread if (each.kind, each.name, each.detail) == key), None)
+    if part is None or not part.no_answer:
+        why = "whether it was asked is unknown" if part is None else part.reason
+        raise DataError(f"{client_id} did not report: {why}", hint=ASK_CONSUMERS)
+    queues = _predicted(case, client_id)
+    looks = [
+        (at, look)
+        for at, look in zip(evidence.read_at, evidence.looks, strict=True)
+        if client_id in (look.client_ids or ()) and client_id not in look.reports
+    ]
+    stood: list[MessageQueue] = []
+    for queue in queues:
+        states = [look.queues.get(queue) for _, look in looks]
+        offsets = [None if state is None else state.consumer_offset for state in states]
+        if None in offsets:
+            problem = f"how far the group is in the queues predicted for {client_id} is unknown"
+            raise DataError(problem, hint=evidence.ask_offsets)
+        if len(set(offsets)) > 1:
+            return None
+        if all(state is not None and state.lag for state in states):
+            stood.append(queue)
+    span = looks[-1][0] - looks[0][0]
+    if not stood:
+        raise AnotherLookNeeded(f"{client_id} did not answer, and no message waits in the queues predicted for it")
+    if span < HELD_MS:
+        raise AnotherLookNeeded(f"{client_id} did not answer; whether its queues are read shows in a later look")
+    return _Frozen(client_id, tuple(stood), span, part.reason)
+
+
+def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
+    """The queues predicted for the consumer that no other one is observed to own (raises DataError)."""
+    evidence = case.evidence
+    if len(evidence.processes) > 1:
+        subscribed = {*evidence.subscriptions.values(), *(frozenset(look.own_topics or ()) for look in evidence.looks)}
+        if len(subscribed - {frozenset()}) > 1:
+            problem = f"{client_id} did not answer, as consumers with different subscriptions may not"
+            raise DataError(problem, hint=ASK_CONSUMERS)
+        if not evidence.group.reports:
+            problem = "no consumer answered, as consumers with different subscriptions may not"
+            raise DataError(problem, hint=ASK_CONSUMERS)
+        if evidence.facts.basis == "assumed":
+            raise DataError("the strategy of its consumers is unknown", hint=ASK_CONSUMERS)
+    try:
+        predictions = case.possible(case.present)
+    except RmqlbError as error:
+        raise DataError(f"the queues of {client_id} cannot be predicted: {error.message}") from error
+    if len(predictions) > 1:
+        raise DataError(
+            f"brokers list different consumers, so that the queues of {client_id} are unknown",
+            hint="look again after two minutes, when brokers have forgotten consumers that left",
+        )
+    return tuple(
+        queue
+        for queue, owners in predictions[0].items()
+        if client_id in owners and not set(evidence.observed.get(queue, ())) - {client_id}
+    )
+
+
+def _frozen_facts(evidence: GroupEvidence, frozen: _Frozen) -> Iterator[Evidence]:
+    own = frozen.client_id
+    for view in evidence.views:
+        if own in view.client_ids:
+            yield evidence.seen(f"consumers that {view.broker_addr or view.seen.where} lists", own, by=view.seen)
+    yield evidence.seen(f"answer of {own} to the request for its running information", frozen.reason)
+    yield evidence.seen(
+        f"seconds in which no message of {counted(len(frozen.queues), 'queue')} predicted for {own} was consumed",
+        frozen.stood_ms // 1000,
+        threshold=HELD_MS // 1000,
+    )
+
+
+# -- listeners that fail -----------------------------------------------------------------------------------------------
+
+
+@rule("consume-failing")
+def consume_failing(case: Case) -> Iterator[GroupFinding]:
+    evidence = case.evidence
+    found, doubts = in_each_report(evidence, _failing_listener)
+    if found:
+        ids = ids_of(found)
+        fails = f"{counted(len(ids), 'consumer')} fails to consume most of its messages"
+        if len(ids) > 1:
+            fails = f"{counted(len(ids), 'consumer')} fail to consume most of their messages"
+        retried = f"brokers deliver them again, and put them into {dead_letter_topic(evidence.group.group)} after the "
+        retried += "last try"
+        if all(each.consumer.now.orderly for each in found):
+            retried = "each queue waits for its first message, which the listener gets again and again"
+        yield case.finding(
+            "consume-failing",
+            ERROR if any(each.is_worst for each in found) else WARNING,
+            queues=queues_of(found),
+            consumers=ids,
+            facts=[*gravest_facts(found), *_retries(evidence), *_dead_letters(evidence)],
+            consequence=f"{fails}; {retried}.",
+            remedy=f"Look at the log of {ids[0]}: its listener throws an exception, or asks for the messages again.",
+        )
+    doubts.settle()
+
+
+def _failing_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
+    """The consumer's listener, when two looks show that most of its calls failed in the last minute."""
+    now, own = _failing_minute(consumer, consumer.now), consumer.client_id
+    if now is None:
+        return
+    failed, consumed = now
+    read_at = consumer.now.read_at or 0
+    before = [look for look in consumer.reports[:-1] if read_at - (look.read_at or read_at) >= HELD_MS]
+    if not before:
+        raise AnotherLookNeeded(
+            f"the listener of {own} failed for {failed} of {failed + consumed} messages in the last minute: needs 2 "
+            "samples, got 1"
+        )
+    if _failing_minute(consumer, before[-1]) is not None:
+        statuses = consumer.now.statuses or {}
+        topics = {topic for topic, each in statuses.items() if each.failed_per_s and not topic.startswith(RETRY_PREFIX)}
+        queues = [item.queue for item in consumer.queues if not item.queue.topic.startswith(RETRY_PREFIX)]
+        percent = _percent(failed, consumed)
+        facts = (
+            consumer.seen(f"percent of the messages that {own} failed to consume", percent, FAILING_PERCENT),
+            consumer.seen(f"messages that failed at {own} in the last minute", failed, FEWEST_FAILURES),
+        )
+        concerned = tuple(queue for queue in queues if not topics or queue.topic in topics)  # only retries come: all
+        yield Trouble(consumer, concerned, failed, facts, is_worst=percent == 100)
+
+
+def _failing_minute(consumer: ConsumerReports, report: ConsumerEvidence) -> tuple[int, int] | None:
+    """The messages that failed and that were consumed in the last minute, of all topics or of one with its retries.
+
+    A single topic fails only where its retries fail too (raises DataError).
+    """
+    statuses = report.statuses or {}
+    rates = [rate for status in statuses.values() for rate in (status.failed_per_s, status.consumed_per_s)]
+    if None in rates or not rates:
+        raise DataError(f"{consumer.client_id} does not report how many messages fail", hint=ASK_OTHERWISE)
+    minutes = {t: (60 * (each.failed_per_s or 0), 60 * (each.consumed_per_s or 0)) for t, each in statuses.items()}
+    retries = _total(minute for topic, minute in minutes.items() if topic.startswith(RETRY_PREFIX))
+    parts = [_total(minutes.values())]
+    for topic, minute in minutes.items():
+        if not topic.startswith(RETRY_PREFIX) and _is_failing(_total([minute])):
+            parts += [_total([minute, retries])] if not any(retries) or _percent(*retries) >= FAILING_PERCENT else []
+    return next(filter(_is_failing, parts), None)
+
+
+def _total(minutes: Iterable[tuple[float, float]]) -> tuple[int, int]:
+    failed, consumed = (sum(each) for each in zip((0.0, 0.0), *minutes, strict=True))
+    return round(failed), round(consumed)
+
+
+def _is_failing(minute: tuple[int, int]) -> bool:
+    return minute[0] >= FEWEST_FAILURES and _percent(*minute) >= FAILING_PERCENT
+
+
+def _percent(failed: int, consumed: int) -> int:
+    """Rounded down, so that 100 means that all fail."""
+    return failed * 100 // (failed + consumed)
+
+
+def _retries(evidence: GroupEvidence) -> Iterator[Evidence]:
+    """The messages that came into the group's retry topic from the first look to the last."""
+    grown = [
+        state.broker_offset - was.broker_offset
+        for queue, state in evidence.group.queues.items()
+        if queue.topic == retry_topic(evidence.group.group)
+        and state.broker_offset is not None
+        and (was := evidence.looks[0].queues.get(queue)) is not None
+        and was.broker_offset is not None
+    ]
+    if grown:
+        seconds = (evidence.read_at[-1] - evidence.read_at[0]) // 1000
+        yield evidence.seen(f"messages that came into the retry topic in {seconds} s", sum(grown))
+
+
+def _dead_letters(evidence: GroupEvidence) -> Iterator[Evidence]:
+    """The messages that came into the group's dead-letter topic between the looks that have its number."""
+    looks = zip(evidence.read_at, evidence.looks, strict=True)
+    known = [(at, look.dead_letters) for at, look in looks if look.dead_letters is not None]
+    if known and (grown := known[-1][1] - known[0][1]):
+        seconds = (known[-1][0] - known[0][0]) // 1000
+        yield evidence.seen(f"messages that came into the dead-letter topic in {seconds} s", grown)
+
+
+# -- listeners that do not return --------------------------------------------------------------------------------------
+
+
+@rule("blocked-consumer")
+def blocked_consumer(case: Case) -> Iterator[GroupFinding]:
+    """A listener has messages and has ended no call for a minute."""
+    evidence = case.evidence
+    found, doubts = in_each_report(evidence, _stuck_listener)
+    if found:
+        queues, ids = queues_of(found), ids_of(found)
+        yield case.finding(
+            "blocked-consumer",
+            ERROR,
+            queues=queues,
+            consumers=ids,
+            facts=gravest_facts(found),
+            consequence=f"{counted(len(ids), 'consumer')} consume{'s' * (len(ids) == 1)} nothing: "
+            f"{counted(len(queues), 'queue')} wait{'s' * (len(queues) == 1)}; {evidence.unread_in(queues)}.",
+            remedy=f"Look at {evidence.stack_traces(ids[0])} for what its listener waits for, and give that call a "
+            "timeout; a restart frees it until the next such call.",
+        )
+    doubts.settle()
+
+
+def _stuck_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
+    """The consumer's listener, when it has messages and has ended no call for a minute (raises DataError)."""
+    waiting = {item.queue: consumer.waiting(item) for item in consumer.queues}
+    if not any(waiting.values()):
+        return
+    idle, doubts = set[MessageQueue](), Doubts()
+    for item in consumer.queues:
+        with doubts.noted():
+            if item.last_consume is None:
+                problem = f"{consumer.client_id} does not report when it last consumed"
+                raise DataError(problem, hint=ASK_OTHERWISE)
+            if consumer.clock.is_older(item.last_consume, BLOCKED_MS):
+                idle.add(item.queue)
+            elif _has_consumed(consumer, item):
+                return
+    doubts.settle()
+    queues = tuple(sort_queues(queue for queue in idle if waiting[queue]))
+    statuses = (consumer.now.statuses or {}).values()
+    if queues:
+        yield _proven(consumer, queues, sum(waiting[queue] for queue in queues))
+    elif not any((status.consumed_per_s or 0) + (status.failed_per_s or 0) > 0 for status in statuses):
+        raise AnotherLookNeeded(
+            f"{consumer.client_id} has had messages for less than {BLOCKED_MS // 1000} s, and no call of its listener "
+            "is known to have ended",
+            after_ms=BLOCKED_MS,
+        )
+
+
+def _proven(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], waiting: int) -> Trouble:
+    """Prove that the messages of these idle queues were not pulled just now (raises AnotherLookNeeded)."""
+    own, seen = consumer.client_id, consumer.seen
+    held, needed = _held_ms(consumer, queues), consumer.unusual_ms(queue.topic for queue in queues)
+    if held >= needed:
+        fact = f"seconds between looks in which no call of its listener ended at {own}"
+        proof = seen(fact, held // 1000, needed // 1000)
+    elif (old := _old_messages(consumer)) is not None:
+        proof = old
+    else:
+        raise AnotherLookNeeded(
+            f"the listener of {own} has messages, and ended no call for {held // 1000} s or more; "
+            f"more than usual is {needed // 1000} s",
+            after_ms=needed - held,
+            needed_ms=needed,
+        )
+    times = [item.last_consume for item in consumer.queues if item.queue in queues and item.last_consume is not None]
+    idle = consumer.clock.age(max(times))
+    facts = (
+        seen(f"messages that {own} has pulled and not consumed", waiting, threshold=1),
+        seen(f"seconds since {own} consumed a message of these queues", idle // 1000, BLOCKED_MS // 1000),
+        proof,
+        *_first_frames(consumer),
+    )
+    return Trouble(consumer, queues, idle, facts)
+
+
+def _first_frames(consumer: ConsumerReports) -> Iterator[Evidence]:
+    """The first frames of most consume threads."""
+    stacks = consumer.now.stacks or ()
+    tops = Counter(" < ".join(stack.splitlines()[1:4]) for stack in stacks)
+    for top, number in tops.most_common(2):
+        if top:
+            fact = f"first frames of {of_all(number, len(stacks), 'consume thread')} of {consumer.client_id}"
+            yield consumer.seen(fact, top)
+
+
+def _has_consumed(consumer: ConsumerReports, item: ProcessQueue) -> bool:
+    """The time of the last consumption is not that at which the consumer got the queue."""
+    time = item.last_consume
+    if consumer.now.orderly is False and item.last_lock is not None and time is not None and time > item.last_lock:
+        return True  # only orderly consumers renew the lock
+    return any(item.queue in look and look[item.queue].last_consume != time for _, look in consumer.history[:-1])
+
+
+def _looks_without_consumption(
+    consumer: ConsumerReports,
+) -> Iterator[tuple[int, dict[MessageQueue, ProcessQueue]]]:
+    """The earlier looks since which nothing was consumed, the latest first: their age and their queues."""
+    (read_at, now), *earlier = reversed(consumer.history)
+    for before, look in earlier:
+        if any(queue in look and look[queue].last_consume != now[queue].last_consume for queue in now):
+            return
+        yield read_at - before, look
+
+
+def _held_ms(consumer: ConsumerReports, queues: tuple[MessageQueue, ...]) -> int:
+    """For how long the looks show that messages of a queue wait and none of any is consumed."""
+    looks = _looks_without_consumption(consumer)
+    return max((ms for ms, look in looks if any(q in look and consumer.waiting(look[q]) for q in queues)), default=0)
+
+
+def _old_messages(consumer: ConsumerReports) -> Evidence | None:
+    """The proof that it had more messages of a topic than it pulls in a minute, so that some are older."""
+    for ms, look in _looks_without_consumption(consumer):
+        if ms < SAMPLED_MS:
+            continue
+        had: Counter[str] = Counter()
+        for queue in consumer.history[-1][1].keys() & look.keys():
+            had[queue.topic] += consumer.waiting(look[queue])
+        for topic, number in had.items():
+            pulled = consumer.status(topic).pulled_per_s
+            if pulled is not None and number > pulled * BLOCKED_MS / 1000:
+                fact = f"messages of {topic} that {consumer.client_id} had {ms // 1000} s before, more than it pulls"
+                return consumer.seen(f"{fact} in a minute", number, round(pulled * BLOCKED_MS / 1000) + 1)
+    return None
+
+
+# -- a first message that is not finished ------------------------------------------------------------------------------
+
+
+@rule("head-blocked")
+def head_blocked(case: Case) -> Iterator[GroupFinding]:
+    """The first message of a queue is not finished while later ones are."""
+    evidence = case.evidence
+    found, doubts = in_each_report(evidence, in_each_queue(_standing_head))
+    causes = ("consume-failing", "blocked-consumer", "lock-lost")
+    left, acting = case.without_those_of(queues_of(found), causes)
+    own = [each for each in found if each.queues[0] in left]
+    proven = [each for each in own if each.doubt is None]
+    if proven:
+        queues = sort_queues(queues_of(proven))
+        first = min(proven, key=lambda each: queues.index(each.queues[0]))
+        # An orderly consumer takes no later message before that one is finished.
+        meaning = "a restart redelivers what was consumed after it"
+        if all(each.consumer.now.orderly for each in proven):
+            meaning = "later messages wait for that one"
+        yield case.finding(
+            "head-blocked",
+            ERROR if any(each.is_worst for each in proven) else WARNING,
+            queues=queues,
+            consumers=ids_of(proven),
+            facts=gravest_facts(proven),
+            consequence=f"The committed offset of {counted(len(queues), 'queue')} stays where it is; {meaning}; "
+            f"{evidence.unread_in(queues)}.",
+            remedy=f"Look at what the listener of {first.client_id} does with {first.subject}; see "
+            f"{evidence.stack_traces(first.client_id)}.",
+        )
+    if found and not own:
+        raise ComesOf(acting)
+    for each in own:
+        if each.doubt is not None:
+            doubts.add(each.doubt)
+    doubts.settle()
+
+
+def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | None:
+    """The queue when its first message was not finished between looks, or may not be (raises DataError)."""
+    waiting, own = consumer.waiting(item), consumer.client_id
+    if not waiting:
+        return None
+    first = _first(item)
+    if item.commit_offset is None or first is None:
+        raise DataError(f"{own} does not report its offsets", hint=ASK_OTHERWISE)
+    # A consumer that has finished no message of the queue has nothing to commit, and reports the broker's offset.
+    since = _stands_since(consumer, item) if item.commit_offset <= first else None
+    if since is None:
+        return None
+    held, needed = consumer.history[-1][0] - consumer.history[since][0], consumer.unusual_ms((item.queue.topic,))
+    doubt, name = None, queue_text(item.queue)
+    if held < needed or not _goes_on(consumer, item, since):
+        doubt = AnotherLookNeeded(
+            f"whether {own} finishes offset {first} of {name} shows in looks over {needed // 1000} s or more in which "
+            f"others are finished; they show {held // 1000} s",
+            after_ms=max(needed - held, 0) or None,
+            needed_ms=needed,
+        )
+    facts = (
+        consumer.seen(
+            f"seconds for which offset {first} of {name} is not finished at {own}", held // 1000, needed // 1000
+        ),
+        consumer.seen(f"messages of {name} after it that {own} has", waiting - 1),
+    )
+    stops = bool(consumer.now.orderly) or (doubt is None and consumer.limit_reached(item) is not None)
+    return Trouble(consumer, (item.queue,), held, facts, stops, doubt, f"offset {first} of {name}")
+
+
+def _first(item: ProcessQueue) -> int | None:
+    return item.consuming_min_offset if item.consuming else item.min_offset
+
+
+def _stands_since(consumer: ConsumerReports, item: ProcessQueue) -> int | None:
+    """The first of the looks since which the first message stands; None when it moved since the last but one."""
+    since = len(consumer.history) - 1
+    for number in range(since - 1, -1, -1):
+        look = consumer.history[number][1]
+        if item.queue not in look:
+            break
+        was = look[item.queue]
+        has_moved = consumer.waiting(was) and _first(was) != _first(item)
+        if was.commit_offset != item.commit_offset or has_moved:
+            return None if number == len(consumer.history) - 2 else since
+        if consumer.waiting(was):
+            since = number
+    return since
+
+
+def _goes_on(consumer: ConsumerReports, item: ProcessQueue, since: int) -> bool:
+    """The listener had its turn after that look, so that the message does not only wait for a thread."""
+    before, now = consumer.history[since][1], consumer.history[-1][1]
+    was = before[item.queue]
+    if was.last_consume != item.last_consume or (was.consuming and item.consuming):
+        return True
+    # Threads take messages in the order of their pulls: a message that was pulled later is already consumed.
+    return not consumer.now.orderly and any(
+        (now[queue].commit_offset or 0) > _pulled_up_to(before[queue]) for queue in now.keys() & before.keys()
+    )
+
+
+def _pulled_up_to(item: ProcessQueue) -> int:
+    return (item.max_offset or 0) + 1 if item.cached else item.commit_offset or 0
+
+
+# -- pulls and locks ---------------------------------------------------------------------------------------------------
+
+
+@rule("pull-stopped")
+def pull_stopped(case: Case) -> Iterator[GroupFinding]:
+    """A consumer has a queue and does not pull from it, although it may."""
+    evidence = case.evidence
+    found, doubts = in_each_report(evidence, in_each_queue(_stopped_pull))
+    causes = ("broker-silent", "broker-gone", "broker-unreachable-from-consumer", "blocked-consumer")
+    left, acting = case.without_those_of(queues_of(found), causes)
+    own = [each for each in found if each.queues[0] in left]
+    if own:
+        ids = ids_of(own)
+        yield case.finding(
+            "pull-stopped",
+            ERROR if evidence.lag(left) else WARNING,
+            queues=left,
+            consumers=ids,
+            facts=gravest_facts(own),
+            consequence=f"{counted(len(left), 'queue')} not pulled; {evidence.unread_in(left)}.",
+            remedy=f"Look for errors of the pull and rebalance threads in the log of {ids[0]}, and restart it: "
+            "others take its queues meanwhile.",
+        )
+    if found and not own:
+        raise ComesOf(acting)
+    doubts.settle()
+
+
+def _stopped_pull(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | None:
+    """The queue if the consumer has not pulled from it for two minutes and may (raises DataError)."""
+    if item.last_pull is None:
+        raise DataError(f"{consumer.client_id} does not report when it last pulled", hint=ASK_OTHERWISE)
+    try:
+        is_old = consumer.clock.is_older(item.last_pull, PULLS_WITHIN_MS)
+    except AnotherLookNeeded:
+        # A clock that is behind looks the same, but then some pull would have changed its time.
+        (read_at, now), *earlier = reversed(consumer.history)
+        stood = 0
+        for before, look in earlier:
+            if look.keys() != now.keys() or any(look[queue].last_pull != now[queue].last_pull for queue in now):
+                break
+            stood = read_at - before
+        if stood <= LONGEST_PULL_MS:
+            raise
+        is_old = True
+    if not is_old or consumer.limit_reached(item) is not None:
+        return None
+    words = f"seconds since {consumer.client_id} pulled from {queue_text(item.queue)}"
+    fact = consumer.seen(words, consumer.clock.age(item.last_pull) // 1000, PULLS_WITHIN_MS // 1000)
+    return Trouble(consumer, (item.queue,), -item.last_pull, (fact,))
+
+
+@rule("lock-lost")
+def lock_lost(case: Case) -> Iterator[GroupFinding]:
+    """An orderly consumer has a queue without its lock, or two consumers have one lock."""
+    evidence = case.evidence
+    if evidence.group.message_model == BROADCASTING:
+        raise DoesNotApply("BROADCASTING consumers need no locks")
+    found, doubts = in_each_report(evidence, _lost_locks)
+    twice = _locked_twice(evidence, doubts)
+    queues = queues_of(found) | twice.keys()
+    if queues:
+        grave = ERROR if evidence.lag(queues) or twice else WARNING
+        state = "consumed by two consumers at once" if twice else "not consumed"
+        yield case.finding(
+            "lock-lost",
+            INFO if evidence.is_rebalancing else grave,
+            queues=queues,
+            consumers=set[str]().union(*twice.values(), *([each.client_id] for each in found if each.queues)),
+            facts=[
+                *gravest_facts(found),
+                *(
+                    evidence.seen(
+                        f"consumers that report the lock of {queue_text(queue)}: "
+                        f"{', '.join(sort_client_ids(twice[queue]))}",
+                        len(twice[queue]),
+                        threshold=2,
+                    )
+                    for queue in sort_queues(twice)[:SHOWN_CONSUMERS]
+                ),
+            ],
+            consequence=f"{counted(len(queues), 'queue')} {state}; {evidence.unread_in(queues)}.",
+            remedy="Look whether these consumers reach the brokers of these queues, and whether a broker has "
+            "restarted; a consumer that was killed keeps its locks for 60 s.",
+        )
+    doubts.settle()
+    if not any(each.consumer.now.orderly for each in found):
+        raise DoesNotApply("its consumers do not consume in order")
+
+
+def _lost_locks(consumer: ConsumerReports) -> Iterator[Trouble]:
+    """The consumer itself, without a queue, and its queues without a lock if it consumes in order."""
+    if consumer.now.orderly is None:
+        raise DataError(f"whether {consumer.client_id} consumes in order is unknown", hint=ASK_OTHERWISE)
+    yield Trouble(consumer, (), -inf, ())
+    if consumer.now.orderly:
+        yield from in_each_queue(_lost_lock)(consumer)
+
+
+def _lost_lock(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | None:
+    name = queue_text(item.queue)
+    if item.last_lock is None or item.locked is None:
+        raise DataError(f"{consumer.client_id} does not report its locks", hint=ASK_OTHERWISE)
+    if consumer.clock.is_older(item.last_lock, LOCKED_MS):
+        age = consumer.clock.age(item.last_lock) // 1000
+        fact = consumer.seen(f"seconds since {consumer.client_id} got the lock of {name}", age, LOCKED_MS // 1000)
+        return Trouble(consumer, (item.queue,), -item.last_lock, (fact,))
+    if not item.locked:
+        raise AnotherLookNeeded(f"{consumer.client_id} has lost the lock of {name} within the last 30 s")
+    return None
+
+
+def _locked_twice(evidence: GroupEvidence, doubts: Doubts) -> Mapping[MessageQueue, frozenset[str]]:
+    """Queue → the consumers that all report its lock, at the last look and at the one before."""
+    now, *earlier = (_lock_owners(look) for look in reversed(evidence.looks))
+    twice = {queue: ids for queue, ids in now.items() if len(ids) > 1}
+    before = earlier[0] if earlier else {}
+    lasting = {queue: ids for queue, ids in twice.items() if before.get(queue, frozenset()) >= ids}
+    if lasting.keys() < twice.keys():
+        doubts.add(AnotherLookNeeded("two consumers report the lock of a queue, which one may just have got"))
+    return lasting
+
+
+def _lock_owners(look: ConsumerGroup) -> dict[MessageQueue, frozenset[str]]:
+    owners: dict[MessageQueue, frozenset[str]] = {}
+    for client_id, report in look.reports.items():
+        if report.evidence is None or not report.evidence.orderly:
+            continue
+        for item in report.evidence.queues or ():
+            if item.locked and not item.dropped:
+                owners[item.queue] = owners.get(item.queue, frozenset()) | {client_id}
+    return owners
+
+
+@rule("dropped-but-consuming")
+def dropped_but_consuming(case: Case) -> Iterator[GroupFinding]:
+    """A consumer goes on consuming a queue that a rebalance took away from it."""
+    evidence = case.evidence
+    found, doubts = in_each_report(evidence, _consumed_after_drop)
+    if found:
+        queues, ids = queues_of(found), ids_of(found)
+        shared = {owner for queue in queues for owner in evidence.observed.get(queue, ())} - set(ids)
+        also = f" beside {', '.join(sort_client_ids(shared))}: messages are delivered twice." if shared else "."
+        yield case.finding(
+            "dropped-but-consuming",
+            ERROR if shared else WARNING,
+            queues=queues,
+            consumers=ids,
+            facts=gravest_facts(found),
+            consequence=f"{counted(len(queues), 'queue')} consumed by a former owner{also}",
+            remedy=f"Look at what the listener of {ids[0]} still does; restart that consumer if it goes on.",
+        )
+    doubts.settle()
+
+
+def _consumed_after_drop(consumer: ConsumerReports) -> Iterator[Trouble]:
+    doubts = Doubts()
+    before = consumer.history[-2][1] if len(consumer.history) > 1 else {}
+    for item in consumer.now.queues or ():
+        was = before.get(item.queue)
+        if item.dropped is None or (item.dropped and item.last_consume is None):
+            problem = f"{consumer.client_id} does not report which queues were taken from it"
+            doubts.add(DataError(problem, hint=ASK_OTHERWISE))
+        elif item.dropped and was is not None and was.dropped:
+            if was.last_consume != item.last_consume and item.last_consume is not None:
+                fact = f"seconds since {consumer.client_id} consumed {queue_text(item.queue)}, which was taken from it"
+                age = consumer.clock.age(item.last_consume) // 1000
+                yield Trouble(consumer, (item.queue,), item.last_consume, (consumer.seen(fact, age),))
+        elif item.dropped:
+            doubts.add(AnotherLookNeeded(f"{queue_text(item.queue)} was just taken from {consumer.client_id}"))
+    doubts.settle()

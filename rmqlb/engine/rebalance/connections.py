@@ -1,0 +1,204 @@
+"""A consumer's connections to brokers: what `MQClientInstance` and `MQClientAPIImpl` request from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Mapping
+
+from rmqlb.engine.kernel import Draws, Steps
+from rmqlb.engine.rebalance.broker import Broker, Channel
+from rmqlb.engine.rebalance.environment import GroupEnvironment
+from rmqlb.engine.rebalance.shares import MemberList, TopicView
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import MASTER_ID
+
+
+class Connections:
+    """A consumer's connections to brokers, and the requests that it makes over them.
+
+    A thread makes one request after the other; a silent broker keeps it waiting until the timeout.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        env: GroupEnvironment,
+        draws: Draws,
+        views: Mapping[str, TopicView],
+        opened: Callable[[Broker], None],
+        nobody: MemberList | None = None,
+    ) -> None:
+        """`nobody` is what its client makes of the error of a broker that knows no consumer of the group."""
+        self._addresses: dict[Broker, None] | None = None
+        self._ids: dict[str, tuple[int, ...]] = {}
+        self._views = views
+        self.connected: dict[Broker, None] = {}
+        self.beating = False  # a heartbeat is under way (`lockHeartbeat`)
+        # the broker to which a client that continues after a freeze opens a connection and loses track of it
+        self.twice: Broker | None = None
+        self.lost: list[LostConnection] = []  # that connection, and those like it
+        self._channel = channel
+        self._nobody = nobody
+        self._env = env
+        self._draws = draws
+        self._opened = opened
+
+    @property
+    def addresses(self) -> Collection[Broker]:
+        """The brokers of its routes (`brokerAddrTable`)."""
+        if self._addresses is None:
+            names = dict.fromkeys(name for view in self._views.values() for name in view.brokers)
+            self._addresses = dict.fromkeys(self._env.addresses({name: self._ids[name] for name in names}))
+        return self._addresses.keys()
+
+    def learn(self, view: TopicView) -> list[str]:
+        """Learn the addresses of a route; returns the brokers of which it knew other processes, or none."""
+        changed = [name for name, ids in view.addresses.items() if self._ids.get(name) != ids]
+        if view.topic in self._views or any(name in self._ids for name in changed):
+            self._addresses = None
+        elif self._addresses is not None:
+            self._addresses.update(dict.fromkeys(self._env.addresses(view.addresses)))
+        self._ids |= view.addresses
+        return changed
+
+    def have_stood(self) -> None:
+        self.connected.update(dict.fromkeys(self.addresses))
+
+    def stores_offsets(self, name: str) -> Broker | None:
+        """The process that answers for the offsets of a broker's queues; None without an address."""
+        return self._env.first_of(name, self._ids.get(name))
+
+    def pulled_from(self, name: str) -> Broker | None:
+        """The process to pull from; only a master where queues need its lock."""
+        broker = self.stores_offsets(name)
+        return None if broker is None or (self._env.locks and broker.broker_id != MASTER_ID) else broker
+
+    def request(self, broker: Broker) -> Generator[int, None, bool]:
+        """Send a request; returns whether it arrives."""
+        env = self._env
+        if broker.up and broker not in self.connected:
+            yield env.timers.connect_us
+        if broker.up:
+            if broker not in self.connected:
+                self.connected[broker] = None
+                self._opened(broker)
+            yield env.one_way(self._draws)
+            if broker.up:
+                return True
+        yield env.timers.rpc_timeout_us if broker.silent else env.one_way(self._draws)
+        return False
+
+    def answer(self) -> int:
+        return self._env.one_way(self._draws)
+
+    def heartbeats(self) -> Generator[int, None, bool]:
+        """`MQClientInstance.sendHeartbeatToAllBrokerWithLock`: one broker after the other; returns whether it tried."""
+        if self.beating or not self.addresses:
+            return False
+        self.beating = True
+        for broker in tuple(self.addresses):
+            if broker is self.twice:
+                yield from self._lose(broker)
+            yield from self._heartbeat(broker)
+        self.beating = False
+        return True
+
+    def greet(self, broker: Broker, then: Callable[[], None]) -> Steps:
+        """`ChannelEventListener.onChannelActive`: a heartbeat, then a rebalance; not while another one is under way."""
+        if broker not in self.addresses:
+            return
+        self.beating = True
+        arrived = yield from self._heartbeat(broker)
+        self.beating = False
+        if arrived:
+            then()
+
+    def member_ids(self, view: TopicView) -> Generator[int, None, tuple[Broker | None, MemberList | None]]:
+        """`MQClientInstance.findConsumerIdList` from a random broker of the route, its master if it has one.
+
+        Returns the broker and its list; None without an answer, or if the broker knows no consumer of the group.
+        """
+        name = view.brokers[self._draws.below(len(view.brokers))]
+        broker = self._env.any_of(name, view.addresses[name], self._draws)
+        if broker is None or not (yield from self.request(broker)):
+            return broker, None
+        members = broker.members
+        yield self.answer()
+        return broker, self._nobody if members is None else members
+
+    def good_bye(self, client_id: str, locked: list[MessageQueue], *, unregisters: bool = True) -> Steps:
+        """Unlock all (`ConsumeMessageOrderlyService`), then unregister from each broker, or hang up."""
+        by_broker: dict[Broker | None, list[MessageQueue]] = {}
+        for queue in locked:
+            by_broker.setdefault(self._env.master(queue), []).append(queue)
+        for broker, queues in by_broker.items():
+            if broker is not None and (yield from self.request(broker)):
+                for queue in queues:
+                    broker.unlock(queue, client_id)
+                yield self.answer()
+        if not unregisters:
+            self.hang_up()
+            return
+        for broker in tuple(self.addresses):
+            if (yield from self.request(broker)):
+                broker.forget(self._channel, f"is told that {client_id} goes")
+                yield self.answer()
+
+    def hang_up(self) -> None:
+        """Close all connections, which each broker notices by itself."""
+        for broker in self.connected:
+            late = self._draws.below(self._env.timers.close_us + 1)
+            self._env.clock.call(late + self._env.one_way(self._draws), self.found_closed, broker)
+
+    def found_closed(self, broker: Broker) -> None:
+        if broker.up:
+            broker.forget(self._channel, f"finds the connection of {self._channel.client_id} closed")
+
+    def _lose(self, broker: Broker) -> Steps:
+        """Send a heartbeat over a connection and then forget it: the broker takes it for another process."""
+        self.twice = None
+        if (yield from self.request(broker)):
+            lost = LostConnection(self._channel, broker, self._env)
+            self.lost.append(lost)
+            broker.beat(lost)
+            yield self.answer()
+            self.connected.pop(broker, None)
+
+    def _heartbeat(self, broker: Broker) -> Generator[int, None, bool]:
+        if not (yield from self.request(broker)):
+            return False
+        broker.beat(self._channel)
+        yield self.answer()
+        return True
+
+
+class LostConnection:
+    """A connection that its client has forgotten: it stays open, receives notices, and sends nothing.
+
+    The broker lists the client twice until the connection has been idle for too long.
+    """
+
+    def __init__(self, channel: Channel, broker: Broker, env: GroupEnvironment) -> None:
+        self.client_id = channel.client_id
+        self._channel = channel
+        self._broker = broker
+        self._env = env
+        self._heard_us = env.clock.now
+        self._wait()
+
+    def notice(self, broker: Broker) -> None:
+        self._heard_us = self._env.clock.now
+        self._channel.notice(broker)
+
+    def closed(self, _: Broker) -> bool:
+        return False
+
+    def end(self) -> None:
+        if self._broker.up:
+            self._broker.forget(self, f"finds a connection of {self.client_id} closed that was of no use")
+
+    def _wait(self) -> None:
+        left = self._heard_us + self._env.timers.socket_idle_us - self._env.clock.now
+        if left <= 0:
+            self.end()
+        else:
+            self._env.clock.call(left, self._wait)

@@ -1,0 +1,406 @@
+"""What all consumers of a simulation share: clock, brokers, NameServers, rules and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from rmqlb.engine.kernel import Clock, Draws, stream_key, stream_named
+from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
+from rmqlb.engine.rebalance.broker import Broker, Channel
+from rmqlb.engine.rebalance.event_log import EventLog, Hold
+from rmqlb.engine.rebalance.profile import SDK_PROFILES, Clocks, ConsumerProfile, consumer_profile_of, java_clocks
+from rmqlb.engine.rebalance.shares import MemberList, Share, Shares, TopicView, process_ids
+from rmqlb.model.group import ConsumerType
+from rmqlb.model.group_scenario import Event, GroupScenario
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.route import MASTER_ID, TopicRouteData
+
+_SERVERS = 1 << 21
+"""Consumers draw from the streams below, NameServers from this one, and each broker from that of its name."""
+
+
+# fmt: off
+_WAYS = (
+    7, 19, 25, 29, 34, 38, 42, 45, 49, 53, 57, 60, 64, 67, 71, 75, 79, 83, 87, 91, 95, 99, 103,
+    108, 112, 117, 122, 127, 132, 137, 143, 148, 154, 160, 167, 173, 180, 187, 195, 203, 212, 221, 230, 240, 251, 262,
+    274, 287, 301, 317, 333, 352, 372, 395, 420, 449, 483, 522, 569, 628, 703, 806, 963, 1258, 3208,
+)
+# fmt: on
+"""Quantiles of a log-normal curve with σ 1 and mean 1, in 1/256: how answers of real brokers varied under load on one
+machine. Most messages are faster than the average, and a few take many times that."""
+_DRAWN = (len(_WAYS) - 1) << 8
+
+
+class Table(Protocol):
+    """A consumer's process-queue table."""
+
+    def working(self) -> list[MessageQueue]: ...
+    def is_settled(self, shares: Mapping[str, Share | None]) -> bool: ...
+
+
+class Consumer(Channel, Protocol):
+    """A consumer (`consumer.Client`), as its surroundings and its table see it."""
+
+    client_id: str
+    strategy: str
+    type: ConsumerType
+    topics: tuple[str, ...]
+    allocates: tuple[str, ...]
+    views: dict[str, TopicView]
+    alive: bool
+    frozen: bool
+    draws: Draws
+    profile: ConsumerProfile
+    locks_first: bool
+    release_wait_us: int
+    pull_delay_us: int
+    settled: bool | None
+
+    @property
+    def takes_part(self) -> bool: ...
+    @property
+    def queues(self) -> Table: ...
+    def calls(self) -> Collection[Broker]: ...
+    def lose_broker(self, broker: Broker) -> None: ...
+    def pulls_again(self, name: str) -> None: ...
+    def rebalance_immediately(self) -> None: ...
+    def last_lock_tick(self) -> int: ...
+    def hold(self, queue: MessageQueue, from_us: int) -> Hold: ...
+
+
+class GroupEnvironment:
+    """The surroundings of one simulation's consumers."""
+
+    def __init__(
+        self,
+        routes: Sequence[TopicRouteData],
+        scenario: GroupScenario,
+        *,
+        shares: Shares,
+        lagging: frozenset[MessageQueue],  # queues that had messages waiting at the start
+        trial: int,
+        explain: bool,
+    ) -> None:
+        timers = scenario.timers
+        self.clock = Clock()
+        self.log = EventLog(explain=explain)
+        self.timers = timers
+        self.shares = shares
+        self.name_server = NameServer(routes, shares.view_of)
+        self.clients: list[Consumer] = []
+        # queues are locked at the broker, and the locks renewed and given back (orderly and clustering)
+        self.locks = scenario.orderly and not scenario.broadcasting
+        self.orderly = scenario.orderly
+        self.broadcasting = scenario.broadcasting
+        self.rates = scenario.rates  # queue → messages a second, where known
+        self.lagging = lagging
+        self.consume_us = scenario.consume_us  # the listener's time for a message
+        self._types, self._type = scenario.consumer_types, scenario.consumer_type
+        self.events_left = 0
+        self._java = consumer_profile_of(scenario.client_version), java_clocks(timers)
+        self._latency_us = scenario.latency_us
+        self._seed, self._trial = scenario.seed, trial
+        self._server_draws = self.draws(_SERVERS)
+        self._scan_us = self._server_draws.below(timers.nameserver_scan_us)
+        self._brokers: dict[str, list[Broker]] = {}
+        self._serving = {queue: name for route in routes for queue, name in route.serving_brokers().items()}
+        self._unsettled: set[Consumer] = set()
+        self._agree: bool | None = None
+        self._doubtful: dict[Broker, None] | None = None
+        self._final: MemberList | None = None
+        for route in routes:
+            for broker in route.broker_datas:
+                self._add_broker(broker.broker_name, process_ids(broker))
+            for data in route.queue_datas:
+                self._add_broker(data.broker_name, [MASTER_ID])
+        self.log.exist(self.name_server.queues(), 0, there=True)
+
+    def draws(self, number: int) -> Draws:
+        return Draws(stream_key(self._seed, self._trial, number))
+
+    def type_of(self, client_id: str) -> ConsumerType:
+        return self._types.get(client_id, self._type)
+
+    def profile_of(self, client_id: str) -> tuple[ConsumerProfile, Clocks]:
+        """How the consumer's library rebalances, and its clocks."""
+        profile = SDK_PROFILES.get(self.shares.sdk_for(client_id).name)
+        return self._java if profile is None or profile.clocks is None else (profile, profile.clocks)
+
+    def one_way(self, draws: Draws) -> int:
+        """How long a message takes to the other side: half the latency on average."""
+        number = draws.below(_DRAWN)
+        low, high = _WAYS[number >> 8], _WAYS[(number >> 8) + 1]
+        return self._latency_us * ((low << 8) + (high - low) * (number & 255)) >> 17
+
+    def say(self, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
+        self.log.say(self.clock.now, who, what, text, queues)
+
+    def addresses(self, known: Mapping[str, Collection[int]]) -> tuple[Broker, ...]:
+        """The processes with these IDs of these brokers, masters first in each (`brokerAddrTable`)."""
+        return tuple(
+            broker for name, ids in known.items() for broker in self._brokers.get(name, ()) if broker.broker_id in ids
+        )
+
+    def brokers(self) -> Iterable[Broker]:
+        return (broker for brokers in self._brokers.values() for broker in brokers)
+
+    def broker_name(self, queue: MessageQueue) -> str:
+        """`MQClientInstance.getBrokerNameFromMessageQueue`: of a static topic's queue the real broker."""
+        return self._serving.get(queue, queue.broker_name)
+
+    def master(self, queue: MessageQueue) -> Broker | None:
+        """The process with ID 0 of a queue's broker, up or not; None if the route has none."""
+        brokers = self._brokers.get(self.broker_name(queue))
+        return brokers[0] if brokers and brokers[0].broker_id == MASTER_ID else None
+
+    def any_of(self, name: str, ids: Collection[int], draws: Draws) -> Broker | None:
+        """`BrokerData.selectBrokerAddr`: the master, up or not, otherwise any of the slaves with these IDs."""
+        brokers = self.addresses({name: ids})
+        if not brokers:
+            return None
+        return brokers[0] if brokers[0].broker_id == MASTER_ID else brokers[draws.below(len(brokers))]
+
+    def first_of(self, name: str, ids: Collection[int] | None) -> Broker | None:
+        """`findBrokerAddressInSubscribe`, for pulls and offsets: the lowest ID; of all processes if `ids` is None."""
+        brokers = self._brokers.get(name, ()) if ids is None else self.addresses({name: ids})
+        return brokers[0] if brokers else None
+
+    def bring_up(self, event: Event) -> None:
+        """A broker is back or new, with an empty memory; the NameServers know it at once."""
+        name, now = event.subject, self.clock.now
+        for broker in self._brokers.get(name, ()):
+            if not broker.up:
+                broker.back()
+        self._add_broker(name, [MASTER_ID])
+        self.name_server.add(event)
+        its_queues = self._queues_of(name)
+        self.log.exist([queue for queue in its_queues if not self.log.is_there(queue)], now, there=True)
+        self.log.serve([queue for queue in its_queues if not self.log.is_served(queue)], now, served=True)
+        for client in self.clients:
+            if client.takes_part and any(self.broker_name(queue) == name for queue in client.queues.working()):
+                client.pulls_again(name)
+        self.truth_changed()
+
+    def take_down(self, event: Event) -> None:
+        """A broker's process ends, or its machine falls silent; its slaves continue unless the event includes them."""
+        name, silent, now = event.subject, event.kind == "broker-loss", self.clock.now
+        brokers = self._brokers[name]
+        alone = brokers[0].broker_id == MASTER_ID and not event.with_slaves and not event.for_good
+        for broker in brokers[:1] if alone else brokers:
+            broker.stop(silent=silent)
+            for client in self.clients:
+                client.lose_broker(broker)
+        if event.for_good:
+            self.log.exist(self._queues_of(name), now, there=False)
+        elif not self._runs(name):
+            self.log.serve(self._queues_of(name), now, served=False)
+        self.clock.call(self._until_dropped(silent), self._drop_from_routes, name)
+        self.truth_changed()
+
+    def change_route(self, event: Event) -> None:
+        before = self.name_server.queues()
+        self.name_server.change(event)
+        after = self.name_server.queues()
+        now, new = self.clock.now, sort_queues(after - before)
+        self.log.exist(new, now, there=True)
+        self.log.exist(sort_queues(before - after), now, there=False)
+        for queue in new:
+            if self.log.is_served(queue) != (runs := self._runs(self.broker_name(queue))):
+                self.log.serve([queue], now, served=runs)
+        self.truth_changed()
+
+    def truth_changed(self) -> None:
+        self.note_change()
+        self._final = None
+        for client in self.clients:
+            if client.settled is not None:
+                client.settled = False
+
+    def note_change(self, broker: Broker | None = None) -> None:
+        """This broker's list of consumers has changed; None: the consumers, or the brokers they call, have."""
+        self._agree = None
+        if broker is None:
+            self._doubtful = None
+        elif self._doubtful is not None:
+            self._doubtful[broker] = None
+
+    def note_settled(self, client: Consumer) -> None:
+        if client.takes_part and not client.settled:
+            self._unsettled.add(client)
+        else:
+            self._unsettled.discard(client)
+
+    def check(self, client: Consumer) -> None:
+        """After a consumer's rebalance: note whether it has the queues that it will end with."""
+        final = self._final_ids()
+        current = self.name_server.views
+        views = {topic: current[topic] for topic in client.topics if topic in current}
+        known = all(client.views.get(topic) is view for topic, view in views.items())
+        client.settled = known and client.queues.is_settled(
+            {
+                topic: dict.fromkeys(view.queues)
+                if self.broadcasting
+                else self.shares.share(view, client.strategy, final, client.client_id)
+                for topic, view in views.items()
+                if topic in client.allocates
+            }
+        )
+
+    def has_settled(self) -> bool:
+        """Nothing changes an owner any more: every event is over, every broker and client up to date."""
+        if self.events_left:
+            return False
+        waiting = self.log.waiting_pulls or self.log.resuming
+        return not self._unsettled and not waiting and self._brokers_agree()
+
+    def _brokers_agree(self) -> bool:
+        """Each broker lists exactly those that send it heartbeats; nobody asks a lost one any more."""
+        if self._agree is None:
+            if self._doubtful is None:
+                self._doubtful = dict.fromkeys(self.brokers())
+            while self._doubtful and self._agrees(next(reversed(self._doubtful))):
+                self._doubtful.popitem()
+            self._agree = not self._doubtful
+        return self._agree
+
+    def _agrees(self, broker: Broker) -> bool:
+        if not broker.up:
+            return not broker.silent or broker.name not in self.name_server.broker_names
+        callers = [client.client_id for client in self.clients if client.takes_part and broker in client.calls()]
+        named = broker.client_ids or ()
+        return len(named) == len(callers) and named == tuple(sort_client_ids(callers))
+
+    def _final_ids(self) -> MemberList:
+        if self._final is None:
+            self._final = self.shares.members(
+                tuple(sort_client_ids(client.client_id for client in self.clients if client.takes_part))
+            )
+        return self._final
+
+    def _add_broker(self, name: str, ids: Sequence[int]) -> None:
+        known = self._brokers.setdefault(name, [])
+        if known:
+            return
+        for broker_id in ids:
+            broker = Broker(
+                name,
+                broker_id,
+                clock=self.clock,
+                draws=self.draws(stream_named(f"{name}:{broker_id}")),
+                timers=self.timers,
+                tells=not self.broadcasting,
+                one_way=self.one_way,
+                list_of=self.shares.members,
+                changed=self.note_change,
+                say=(lambda broker, *said: self.say(str(broker), *said)) if self.log.explain else None,
+            )
+            broker.run()
+            known.append(broker)
+
+    def _until_dropped(self, silent: bool) -> int:
+        """The time until the NameServers drop a broker: at once if its connection closes, otherwise by a scan."""
+        draws, timers = self._server_draws, self.timers
+        if not silent:
+            return self.one_way(draws)
+        expiry = timers.nameserver_expiry_us - draws.below(timers.registration_us)
+        return expiry + (self._scan_us - self.clock.now - expiry) % (timers.nameserver_scan_us or 1)
+
+    def _drop_from_routes(self, name: str) -> None:
+        """The NameServers drop the processes of a broker that are still down."""
+        lost = [broker for broker in self._brokers[name] if not broker.up]
+        if lost:
+            self.name_server.drop(name, {broker.broker_id for broker in lost})
+            what = str(lost[0]) if self._runs(name) else f"broker {name}"
+            self.say("NameServer", "route", f"drops {what} from its routes")
+            self.truth_changed()
+
+    def _runs(self, name: str) -> bool:
+        return any(broker.up for broker in self._brokers.get(name, ()))
+
+    def _queues_of(self, name: str) -> list[MessageQueue]:
+        return sort_queues(queue for queue in self.name_server.queues() if self.broker_name(queue) == name)
+
+
+class NameServer:
+    """The routes that all NameServers report.
+
+    They know at once of a broker that starts, ends or changes a topic, and drop a silent one when its last registration
+    is too old (`RouteInfoManager.scanNotActiveBroker`).
+    """
+
+    def __init__(self, routes: Sequence[TopicRouteData], view_of: Callable[[TopicRouteData], TopicView]) -> None:
+        self._view_of = view_of
+        self._whole = {route.topic: route for route in routes}
+        self._gone: dict[str, frozenset[int] | None] = {}
+        # what a client learns now; a topic without any broker left is absent, and clients keep the route that they have
+        self.views: dict[str, TopicView] = {}
+        self._tell(self._whole)
+
+    @property
+    def broker_names(self) -> list[str]:
+        return list(dict.fromkeys(name for view in self.views.values() for name in view.brokers))
+
+    def drop(self, broker_name: str, ids: Collection[int] | None = None) -> None:
+        """Drop processes of a broker, all of them by default; without any left, its queues leave every route."""
+        self._gone[broker_name] = None if ids is None else frozenset(ids)
+        self._tell(self._having(broker_name))
+
+    def add(self, event: Event) -> None:
+        name = event.subject
+        self._gone.pop(name, None)
+        if not self._having(name):
+            new = Changes(add_brokers=(NewBroker(name, event.read_queues, event.write_queues),))
+            for topic, route in self._whole.items():
+                self._whole[topic] = route if route.is_static else change_route(route, new)
+        self._tell(self._having(name))
+
+    def change(self, event: Event) -> None:
+        reads = () if event.read_queues is None else (QueueCount(event.read_queues, event.broker_name),)
+        writes = () if event.write_queues is None else (QueueCount(event.write_queues, event.broker_name),)
+        changes = Changes(read_queues=reads, write_queues=writes)
+        self._whole[event.subject] = change_route(self._whole[event.subject], changes)
+        self._tell([event.subject])
+
+    def queues(self) -> set[MessageQueue]:
+        """Every read queue of the brokers, whether they run or not."""
+        return {queue for route in self._whole.values() for queue in route.subscribe_queues()}
+
+    def _having(self, broker_name: str) -> list[str]:
+        return [
+            topic
+            for topic, route in self._whole.items()
+            if route.broker(broker_name) or any(data.broker_name == broker_name for data in route.queue_datas)
+        ]
+
+    def _tell(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            route = self._now(self._whole[topic])
+            view = self._view_of(route)
+            if view.brokers:
+                self.views[topic] = view
+            else:
+                self.views.pop(topic, None)
+
+    def _now(self, route: TopicRouteData) -> TopicRouteData:
+        if not self._gone:  # a static topic loses its brokers likewise, but not its queues
+            return route
+        left = {name: self._left(route, name) for name in self._gone}
+        return replace(
+            route,
+            queue_datas=tuple(data for data in route.queue_datas if left.get(data.broker_name, True)),
+            broker_datas=tuple(
+                replace(data, broker_addrs=left[data.broker_name]) if data.broker_name in left else data
+                for data in route.broker_datas
+                if left.get(data.broker_name, True)
+            ),
+        )
+
+    def _left(self, route: TopicRouteData, name: str) -> dict[int, str]:
+        """The addresses that are left of a broker that lost processes."""
+        broker, gone = route.broker(name), self._gone[name]
+        if broker is None or gone is None:
+            return {}
+        return {number: address for number, address in broker.broker_addrs.items() if number not in gone}

@@ -1,0 +1,95 @@
+"""What the members of a group run: which client library, and which of RocketMQ's consumers, as reported or given."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from rmqlb.engine.rebalance.profile import consumer_profile_of
+from rmqlb.errors import UsageError
+from rmqlb.model.client_versions import parse_version
+from rmqlb.model.finding import Finding
+from rmqlb.model.group import CONSUME_ACTIVELY, ConsumerGroup, ConsumerType
+from rmqlb.model.group_scenario import GroupScenario
+
+
+def client_version(group: ConsumerGroup | None, given: str | None = None) -> tuple[str, tuple[Finding, ...]]:
+    """The version whose rules Java's follow: as said, else what most report (the older of equals), else the newest."""
+    if given is not None:
+        return given, ()
+    connections = [connection for view in (group.lists if group else ()) for connection in view.connections]
+    java = [c.version for c in connections if c.language in (None, "JAVA")]  # the others report no version of theirs
+    known = [parse_version(version) for version in java if version is not None and _is_version(version)]
+    versions = Counter(".".join(map(str, version)) for version in known)
+    if not versions:
+        return GroupScenario().client_version, ()
+    usual = min(versions, key=lambda version: (-versions[version], parse_version(version)))
+    if len({consumer_profile_of(version).name for version in versions}) == 1:
+        return usual, ()
+    text = ", ".join(f"{version} ({number})" for version, number in versions.most_common())
+    return usual, (Finding("mixed-versions", f"consumers report the versions {text}: all are simulated as {usual}"),)
+
+
+def orderly_findings(sdks: Iterable[str]) -> Iterator[Finding]:
+    """What is simulated otherwise than these client libraries do it, in a group that consumes orderly."""
+    if "cpp" in sdks:
+        text = "C++ consumers take an orderly queue first and lock it later; simulated with the lock first, as in Java"
+        yield Finding("other-language", text)
+
+
+def _is_version(text: str) -> bool:
+    try:
+        consumer_profile_of(text)
+    except UsageError:
+        return False
+    return True
+
+
+def consumer_types(
+    group: ConsumerGroup | None, given: ConsumerType | None = None, given_of: Mapping[str, ConsumerType] | None = None
+) -> tuple[ConsumerType, dict[str, ConsumerType], tuple[Finding, ...]]:
+    """The type of most members, that of each member that is known, and the findings about them.
+
+    Brokers tell push from pull only (`consumeType`), and of the group as a whole: the last heartbeat counts. A member
+    tells which it is.
+    """
+    if group is None:
+        return given or "push", dict(given_of or {}), ()
+    reported = {
+        client_id: report.consumer_type
+        for client_id, report in group.reports.items()
+        if report.consumer_type is not None and given is None
+    }
+    known = {**reported, **(given_of or {})}
+    usual: ConsumerType = given or ("lite-pull" if group.consume_type == CONSUME_ACTIVELY else "push")
+    return usual, known, tuple(_findings(group, usual, known, is_given=given is not None))
+
+
+def _findings(
+    group: ConsumerGroup, usual: ConsumerType, known: Mapping[str, ConsumerType], *, is_given: bool
+) -> list[Finding]:
+    found = []
+    ids = list(dict.fromkeys(group.client_ids or ()))
+    silent = [client_id for client_id in ids if client_id not in known]
+    if group.consume_type == CONSUME_ACTIVELY and silent and not is_given:
+        found.append(
+            Finding(
+                "consumer-type-unknown",
+                f"{silent[0]}{_more(silent)} pulls, and does not say whether as DefaultMQPullConsumer or "
+                "DefaultLitePullConsumer: simulated as the latter; --consumer-type ID=pull says otherwise",
+            )
+        )
+    assigned = [client_id for client_id in ids if known.get(client_id, usual) == "assign"]
+    if assigned:
+        found.append(
+            Finding(
+                "assigns-itself",
+                f"{assigned[0]}{_more(assigned)} assigns itself queues (assign) and takes no part in the rebalance: "
+                "brokers list it all the same, so that the others leave it a share that stays unread",
+            )
+        )
+    return found
+
+
+def _more(ids: list[str]) -> str:
+    return f" and {len(ids) - 1} more" if len(ids) > 1 else ""

@@ -1,0 +1,478 @@
+"""A consumer group over time: every consumer runs its own loop on its own clock, and the events happen in between."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate import check_settings
+from rmqlb.engine.allocate.strategy import with_function
+from rmqlb.engine.arguments import check_routes, require
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.kernel import in_processes
+from rmqlb.engine.plan.changes import Changes
+from rmqlb.engine.plan.rebalance import Side
+from rmqlb.engine.rebalance.consumer import Client
+from rmqlb.engine.rebalance.environment import GroupEnvironment
+from rmqlb.engine.rebalance.event_log import EventLog
+from rmqlb.engine.rebalance.events import in_order
+from rmqlb.engine.rebalance.profile import consumer_profile_of
+from rmqlb.engine.rebalance.shares import Shares
+from rmqlb.engine.rebalance.timelines import figures, timelines
+from rmqlb.errors import RmqlbError, UsageError
+from rmqlb.model.group import ConsumerType, QueueState, States
+from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Event, EventKind, GroupScenario
+from rmqlb.model.java import sort_key
+from rmqlb.model.limits import MOST_GROUP_TRIALS, SHORTEST_US, TrialNumber
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.plan import Convergence, RebalancePlan
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.simulate_rebalance import (
+    ConsumerPart,
+    FigureSpread,
+    FigureSpreads,
+    GroupFigures,
+    GroupTrials,
+    QueueRate,
+    QueueTimeline,
+    RebalanceResult,
+    SimulatedEvent,
+    SimulatedGroup,
+    timers_in_ms,
+)
+from rmqlb.model.times import milliseconds, milliseconds_if_known
+
+TrialCount = Annotated[int, Meta(ge=1, le=MOST_GROUP_TRIALS)]
+_TAIL_US = SECOND_US
+_ROUNDS_US = 3600 * SECOND_US
+"""After an hour all default timers are in the same phase again, so an age drawn from it makes every phase as likely."""
+
+
+def simulate_group(
+    group: str | None,
+    members: Members,
+    routes: Sequence[TopicRouteData],
+    scenario: GroupScenario,
+    *,
+    states: States | None = None,
+    trial: int = 0,
+    explain: bool = False,
+) -> RebalanceResult:
+    """Simulate a group over time.
+
+    The consumers of the beginning have run for a while and own what their strategies give them; each of their clocks is
+    in a random phase. With `all_new` they start at time 0.
+
+    Args:
+        group: its name, or None.
+        members: the group at the beginning.
+        routes: the topics.
+        scenario: what happens, and how clients and servers are configured.
+        states: what was observed of each queue: offsets for where a new owner starts, lag.
+        trial: which of the seed's trials.
+        explain: note every step.
+
+    Raises:
+        UsageError: the events contradict each other or the group, a timer or a rate makes no sense, or a version is
+            unknown.
+    """
+    return GroupSimulation(group, members, routes, scenario, states=states).run(trial, explain=explain)
+
+
+def simulate_group_trials(
+    group: str | None,
+    members: Members,
+    routes: Sequence[TopicRouteData],
+    scenario: GroupScenario,
+    trials: int,
+    *,
+    states: States | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> GroupTrials:
+    """Simulate a group many times; trial 0 is what `simulate_group` returns.
+
+    Args:
+        trials: how many, at least 1.
+        progress: called with the number of trials that are done.
+
+    Raises:
+        UsageError: as in `simulate_group`, or `trials` is not positive.
+    """
+    require(trials, TrialCount, "trials")
+    simulation = GroupSimulation(group, members, routes, scenario, states=states)
+    found: list[GroupFigures] = []
+    for each in in_processes(simulation.figures, range(trials)):
+        found.append(each)
+        if progress is not None:
+            progress(len(found))
+    return summarise(found)
+
+
+class GroupSimulation:
+    """A scenario, checked and prepared once, to be run as often as wanted."""
+
+    def __init__(
+        self,
+        group: str | None,
+        members: Members,
+        routes: Sequence[TopicRouteData],
+        scenario: GroupScenario,
+        *,
+        states: States | None = None,
+        checked: bool = False,
+    ) -> None:
+        """Check the scenario (raises UsageError), unless rmqlb itself made all of it."""
+        if not checked:
+            _check(scenario)
+            require(members, Members, "Members")
+            check_settings(members.settings)
+            check_routes(routes)
+            require(group, str | None, "group")
+            require(states, Mapping[MessageQueue, QueueState] | None, "states")
+        members, scenario = _with_names(group, members, scenario)
+        self._group = group
+        self._members = members
+        self._routes = _by_name(routes)
+        self._scenario = scenario
+        self._states = states or {}
+        self._events = in_order(scenario.events, members.client_ids, self._routes)
+        self._shares = Shares(members.settings, members.sdk_for, members.is_answered)
+        self._lagging = frozenset(queue for queue, state in self._states.items() if (state.lag or 0) > 0)
+
+    @property
+    def _first_us(self) -> int:
+        return self._events[0].at_us if self._events else 0
+
+    def run(self, trial: int = 0, *, explain: bool = False) -> RebalanceResult:
+        """One trial in full."""
+        env, clients, end_us = self._simulated(trial, explain=explain)
+        queues = timelines(env.log, self._scenario, self._states, end_us, self._routes)
+        profiles = ", ".join(dict.fromkeys(client.profile.name for client in clients))
+        return RebalanceResult(
+            group=self._group,
+            strategy=self._members.name,
+            scenario=echo(self._scenario, profiles or consumer_profile_of(self._scenario.client_version).name),
+            events=tuple(map(event_echo, self._events)),
+            trial=trial,
+            end_ms=milliseconds(end_us),
+            figures=self._figures(queues, env),
+            queues=queues,
+            consumers=consumer_parts(queues, [client.client_id for client in clients]),
+            steps=tuple(env.log.steps) if explain else None,
+        )
+
+    def figures(self, trial: int, *, gaps_only: bool = False) -> GroupFigures:
+        """One trial in numbers; with `gaps_only` without takeovers and what is redelivered."""
+        env, _, end_us = self._simulated(trial)
+        queues = timelines(env.log, self._scenario, self._states, end_us, self._routes, gaps_only=gaps_only)
+        return self._figures(queues, env)
+
+    def _figures(self, queues: Sequence[QueueTimeline], env: GroupEnvironment) -> GroupFigures:
+        broadcasting = self._scenario.broadcasting
+        return figures(queues, env.log, self._first_us, settled=env.has_settled(), broadcasting=broadcasting)
+
+    def log(self, trial: int) -> tuple[EventLog, int]:
+        """What one trial notes, and where its time axis ends."""
+        env, _, end_us = self._simulated(trial)
+        return env.log, end_us
+
+    def _simulated(self, trial: int, *, explain: bool = False) -> tuple[GroupEnvironment, Sequence[Client], int]:
+        require(trial, TrialNumber, "trial")
+        env = GroupEnvironment(
+            self._routes, self._scenario, shares=self._shares, lagging=self._lagging, trial=trial, explain=explain
+        )
+        population = _Population(env, self._members, [route.topic for route in self._routes])
+        population.begin(all_new=self._scenario.all_new)
+        population.expect(self._events)
+        return env, population.clients, self._run(env)
+
+    def _run(self, env: GroupEnvironment) -> int:
+        """Run until the group has converged, or the time is over; returns where the time axis ends."""
+        clock, scenario = env.clock, self._scenario
+        if scenario.until_us is not None:
+            while clock.do_next(scenario.until_us):
+                pass
+            return scenario.until_us
+        longest = (self._events[-1].at_us if self._events else 0) + scenario.patience_us
+        while not env.has_settled():
+            if not clock.do_next(longest):
+                return longest
+        return clock.now + max(_TAIL_US, (clock.now - self._first_us) // 20)
+
+
+class _Population:
+    """Every consumer that ever existed, in the order in which they came."""
+
+    def __init__(self, env: GroupEnvironment, members: Members, topics: Sequence[str]) -> None:
+        self._env = env
+        self._members = members
+        self._topics = tuple(topics)
+        self.clients: list[Client] = []
+
+    def begin(self, *, all_new: bool) -> None:
+        """The consumers of the beginning have run for a while already, or start now."""
+        for client_id in sort_client_ids(self._members.client_ids):
+            age = 0 if all_new else _ROUNDS_US + self._env.draws(len(self.clients)).below(_ROUNDS_US)
+            client = self._add(client_id, None, -age)
+            if all_new:
+                client.start()
+            else:
+                client.have_run()
+        if not all_new:
+            self._settle()
+
+    def expect(self, events: Sequence[Event]) -> None:
+        self._env.events_left = len(events)
+        for event in events:
+            self._env.clock.call(event.at_us, self._happen, event)
+
+    def _add(self, client_id: str, strategy: str | None, created_us: int) -> Client:
+        members, topics = self._members, self._topics
+        subscribed = members.subscribed.get(client_id)
+        client = Client(
+            client_id,
+            number=len(self.clients),
+            strategy=strategy or members.strategy_for(client_id),
+            topics=topics if subscribed is None else tuple(topic for topic in topics if topic in subscribed),
+            env=self._env,
+            created_us=created_us,
+        )
+        self.clients.append(client)
+        self._env.clients.append(client)
+        return client
+
+    def _settle(self) -> None:
+        env = self._env
+        members = env.shares.members(tuple(sort_client_ids(client.client_id for client in self.clients)))
+        for client in self.clients:
+            for topic in client.allocates:
+                view = env.name_server.views.get(topic)
+                if view is None:
+                    continue
+                share = env.shares.share(view, client.strategy, members, client.client_id)
+                client.queues.has_had(view.queues if env.broadcasting else share or (), client.created_us)
+            env.check(client)
+
+    def _happen(self, event: Event) -> None:
+        env = self._env
+        env.events_left -= 1
+        env.say(event.subject, "event", event.text)
+        if event.kind == "broker-up":
+            env.bring_up(event)
+        elif event.kind in ("broker-down", "broker-loss"):
+            env.take_down(event)
+        elif event.kind == "route-change":
+            env.change_route(event)
+        else:
+            self._apply(event)
+            env.truth_changed()
+
+    def _apply(self, event: Event) -> None:
+        if event.kind == "join":
+            self._add(event.subject, event.strategy_name, self._env.clock.now).start()
+            return
+        frozen = event.kind == "unfreeze"
+        named = [each for each in self.clients if each.alive and each.client_id == event.subject]
+        client = next((each for each in named if each.frozen is frozen), named[0])
+        _HAPPENS[event.kind](client)
+
+
+_HAPPENS: Mapping[EventKind, Callable[[Client], None]] = {
+    "leave": Client.leave,
+    "crash": Client.crash,
+    "host-loss": Client.lose_host,
+    "freeze": Client.freeze,
+    "unfreeze": Client.unfreeze,
+    "pull-stall": lambda client: client.queues.stall(),
+}
+
+
+def _by_name(routes: Sequence[TopicRouteData]) -> tuple[TopicRouteData, ...]:
+    """The routes by topic, their brokers by name, so that equal clusters give equal results.
+
+    The order of brokers in a NameServer's answer, and of topics in a client's `ConcurrentHashMap`, means nothing.
+    """
+    return tuple(
+        replace(
+            route,
+            queue_datas=tuple(sorted(route.queue_datas, key=lambda data: sort_key(data.broker_name))),
+            broker_datas=tuple(sorted(route.broker_datas, key=lambda data: sort_key(data.broker_name))),
+        )
+        for route in sorted(routes, key=lambda route: sort_key(route.topic))
+    )
+
+
+def _with_names(group: str | None, members: Members, scenario: GroupScenario) -> tuple[Members, GroupScenario]:
+    """Both with strategies by name, functions in the settings, and the group's name that functions receive."""
+    settings = replace(members.settings, group=members.settings.group or group or "")
+    events = []
+    for event in scenario.events:
+        if event.strategy is not None:
+            name, settings = with_function(event.strategy, settings)
+            event = replace(event, strategy=name)  # noqa: PLW2901 - the same event
+        events.append(event)
+    return replace(members, settings=settings), replace(scenario, events=tuple(events))
+
+
+def echo(s: GroupScenario, profile: str) -> SimulatedGroup:
+    """The scenario as results have it."""
+    return SimulatedGroup(
+        client_version=s.client_version,
+        profile=profile,
+        orderly=s.orderly,
+        broadcasting=s.broadcasting,
+        consume_from_where=s.consume_from,
+        consumer_type=s.consumer_type,
+        consumer_types=s.consumer_types,
+        timers=timers_in_ms(s.timers),
+        latency_ms=milliseconds(s.latency_us),
+        consume_ms=milliseconds(s.consume_us),
+        rates=tuple(QueueRate(q.topic, q.broker_name, q.queue_id, rate) for q, rate in sorted(s.rates.items())),
+        until_ms=milliseconds_if_known(s.until_us),
+        patience_ms=milliseconds(s.patience_us),
+        all_new=s.all_new,
+        seed=s.seed,
+    )
+
+
+def event_echo(event: Event) -> SimulatedEvent:
+    """The event as results have it."""
+    names = ("broker_name", "read_queues", "write_queues", "with_slaves", "text")
+    more: dict[str, Any] = {name: getattr(event, name) for name in names}
+    return SimulatedEvent(milliseconds(event.at_us), event.kind, event.subject, strategy=event.strategy_name, **more)
+
+
+def consumer_parts(queues: Sequence[QueueTimeline], client_ids: Sequence[str]) -> tuple[ConsumerPart, ...]:
+    """Each client ID's part, as clients sort them."""
+    owned = [(one.intervals[0].owners, one.intervals[-1].owners) for one in queues if one.intervals]
+    at_start = Counter(owner for owners, _ in owned for owner in set(owners))
+    at_end = Counter(owner for _, owners in owned for owner in set(owners))
+    taken = Counter(takeover.client_id for one in queues for takeover in one.takeovers)
+    ids = sort_client_ids(dict.fromkeys(client_ids))
+    return tuple(ConsumerPart(each, at_start[each], at_end[each], taken[each]) for each in ids)
+
+
+def _check(scenario: GroupScenario) -> None:
+    require(scenario, GroupScenario, "GroupScenario")
+    require(scenario.consume_from, Literal[CONSUME_FROM], "GroupScenario.consume_from")
+    if scenario.orderly and {scenario.consumer_type, *scenario.consumer_types.values()} != {"push"}:
+        raise UsageError("only push consumers have a listener that is orderly", hint="leave --orderly out")
+    _check_pauses(scenario)
+    for queue, rate in scenario.rates.items():
+        if rate < 0:
+            raise UsageError(f"{rate} messages per second into {queue} make no sense")
+
+
+def _check_pauses(scenario: GroupScenario) -> None:
+    """Reject timers that would repeat without time going by, or a thousand times in each millisecond."""
+    timers, profile = scenario.timers, consumer_profile_of(scenario.client_version)
+    names = ["route-poll", "heartbeat", "lock-renewal", "broker-scan"]
+    names += ["rebalance-min" if profile.min_interval else "rebalance-wait"]
+    names += ["notify-batch"] if timers.notify_batch_us else []
+    for name in names:
+        length_us = getattr(timers, TIMER_NAMES[name])
+        if length_us < SHORTEST_US:
+            raise UsageError(
+                f"timer {name} is {length_us} us: what happens again and again is 1 ms apart at the least",
+                hint="between two rebalances clients before 5.2.0 wait for rebalance-wait, newer ones rebalance-min",
+                code="too-many-steps",
+            )
+
+
+def summarise(found: Sequence[GroupFigures]) -> GroupTrials:
+    """The spread of each figure over trials; except for convergence, one unknown value makes it unknown."""
+    spreads: dict[str, Any] = {}
+    for name in GroupFigures.__struct_fields__:
+        values = [(getattr(each, name), trial) for trial, each in enumerate(found)]
+        known = [(value, trial) for value, trial in values if value is not None]
+        is_known = len(known) == len(values) or name == "convergence_ms"
+        spreads[name] = _spread(known) if known and is_known else None
+    converged = sum(1 for each in found if each.convergence_ms is not None)
+    return GroupTrials(len(found), converged, FigureSpreads(**spreads))
+
+
+def _spread(values: Sequence[tuple[float, int]]) -> FigureSpread:
+    ordered = sorted(value for value, _ in values)
+    trial = next(trial for value, trial in values if value == ordered[-1])
+    return FigureSpread(p50=_quantile(ordered, 50), p95=_quantile(ordered, 95), max=ordered[-1], max_trial=trial)
+
+
+def _quantile(ordered: Sequence[float], percent: int) -> float:
+    """By nearest rank: the smallest value that so many of 100 do not exceed."""
+    return ordered[-(-len(ordered) * percent // 100) - 1]
+
+
+_PLAN_TRIALS = 5
+_PLAN_PATIENCE_US = 180 * SECOND_US
+_MOST_WORK = 1000  # consumers × queues up to which the simulations for a plan take some 30 ms
+
+
+def convergence(
+    plan: RebalancePlan,
+    before: Side,
+    after: Side,
+    changes: Changes,
+    *,
+    states: States,
+    client_version: str,
+    consume_from: str,
+    consumer_type: ConsumerType = "push",
+    consumer_types: Mapping[str, ConsumerType] | None = None,
+) -> Convergence | None:
+    """What the consumers go through if a plan's change happens at one moment, over a few trials.
+
+    None if nothing happens to the consumers, nobody is left, the strategy changes (which takes restarts one by one), or
+    the group is large.
+    """
+    events = tuple(change_events(before, after, changes))
+    ends = (plan.summary.before, plan.summary.after)
+    work = max(end.consumers for end in ends) * max(end.queues for end in ends)
+    if not events or not after.members.client_ids or changes.to_strategy is not None or work > _MOST_WORK:
+        return None
+    scenario = GroupScenario(
+        events,
+        client_version=client_version,
+        broadcasting=before.members.broadcasting,
+        consume_from=consume_from,
+        consumer_type=consumer_type,
+        consumer_types=consumer_types or {},
+        patience_us=_PLAN_PATIENCE_US,
+    )
+    try:
+        simulation = GroupSimulation(None, before.members, before.routes, scenario, states=states, checked=True)
+        trials = summarise([simulation.figures(trial, gaps_only=True) for trial in range(_PLAN_TRIALS)])
+    except RmqlbError:
+        return None  # a plan can be made of more than a simulation can, of a broker without an address for example
+    found, all_converged = trials.figures, trials.converged == trials.trials
+    unassigned = any(end.unassigned for end in ends)
+    doubly = any(end.duplicate_owners or end.queues_of_duplicate_client_ids for end in ends)
+    return Convergence(
+        trials=trials.trials,
+        converged=trials.converged,
+        convergence_ms=None if found.convergence_ms is None else found.convergence_ms.p50,
+        max_convergence_ms=found.convergence_ms.max if found.convergence_ms and all_converged else None,
+        longest_gap_ms=None if unassigned else found.longest_gap_ms.max,
+        longest_overlap_ms=None if doubly else found.longest_overlap_ms.max,
+        unread_ms=found.unread_ms.max,
+    )
+
+
+def change_events(before: Side, after: Side, changes: Changes) -> Iterator[Event]:
+    """A plan's change as events, all at the beginning; consumers leave before others join."""
+    ids, ids_after = Counter(before.members.client_ids), Counter(after.members.client_ids)
+    yield from (Event("leave", 0, client_id) for client_id in sort_client_ids((ids - ids_after).elements()))
+    yield from (Event("join", 0, client_id) for client_id in sort_client_ids((ids_after - ids).elements()))
+    yield from (Event("broker-down", 0, name, for_good=True) for name in changes.remove_brokers)
+    left = {data.broker_name for route in after.routes for data in route.queue_datas}
+    yield from (Event("broker-down", 0, name, for_good=name not in left) for name in changes.remove_masters)
+    for broker in changes.add_brokers:
+        reads = broker.read_queue_nums
+        writes = reads if broker.write_queue_nums is None else broker.write_queue_nums
+        yield Event("broker-up", 0, broker.name, read_queues=reads, write_queues=writes)
+    for route in before.routes:
+        for count in changes.read_queues:
+            yield Event("route-change", 0, route.topic, broker_name=count.broker_name, read_queues=count.number)

@@ -1,0 +1,241 @@
+"""Where the new owner of a queue starts to pull: `RebalancePushImpl.computePullFromWhereWithException`.
+
+A snapshot does not have all that a plan needs: consume stats lack queues that nobody reads yet and the first message of
+each, and what is found for a `consumeTimestamp` depends on the consumer. So brokers are asked once more, about the
+queues that the plan moves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from msgspec.structs import replace
+
+from rmqlb.model.group import NOT_STORED, RETRY_PREFIX, ConsumerGroup, MemberReport, QueueState, States
+from rmqlb.model.group_scenario import CONSUME_FROM_FIRST_OFFSET, CONSUME_FROM_TIMESTAMP
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.plan import ADDED, ASSIGNED, MOVED, Move, RebalancePlan, TopicPlan
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.simulate_rebalance import StartOffset
+from rmqlb.model.snapshot import OffsetQuestion
+
+_NOTHING = "nothing is stored"
+
+
+def pull_from_where(
+    consume_from: str,  # `consumeFromWhere`; the deprecated values mean CONSUME_FROM_LAST_OFFSET
+    # what the client's `RemoteBrokerOffsetStore.readOffset` makes of the broker's answer for the group: an offset, −1
+    # when it has none (`QUERY_NOT_FOUND`), less when the answer is an error, None when nobody looked.
+    stored: int | None,
+    *,
+    topic: str,
+    end: int | None = None,  # the queue's end (`maxOffset`), or None
+    begin: int | None = None,  # the queue's first message that is still there (`minOffset`), or None
+    found: int | None = None,  # what the broker finds for the consumer's `consumeTimestamp` (`searchOffset`), or None
+    none: str = _NOTHING,  # how the reason says that there is no offset
+) -> StartOffset:
+    """The offset that a push consumer begins with.
+
+    Where that lies before the queue's first message, the broker sends the consumer there (`OFFSET_ILLEGAL`).
+
+    >>> pull_from_where("CONSUME_FROM_LAST_OFFSET", -1, topic="T", end=70).offset
+    70
+    >>> pull_from_where("CONSUME_FROM_LAST_OFFSET", -1, topic="%RETRY%g", end=70).offset
+    0
+    >>> pull_from_where("CONSUME_FROM_FIRST_OFFSET", -1, topic="T", end=70, begin=20).offset
+    20
+    """
+    start = _computed(consume_from, stored, none, is_retry=topic.startswith(RETRY_PREFIX), end=end, found=found)
+    if start.offset is None or begin is None or start.offset >= begin:
+        return start
+    return StartOffset(start.rule, begin, f"{start.reason}; the first message that is still there is {begin}")
+
+
+def _computed(
+    consume_from: str, stored: int | None, none: str, *, is_retry: bool, end: int | None, found: int | None
+) -> StartOffset:
+    if stored is None:
+        return StartOffset("unknown", None, "the group's offset was not observed")
+    if stored >= 0:
+        return StartOffset("stored", stored, f"the group has stored {stored}")
+    if stored < NOT_STORED:
+        return StartOffset("refused", None, "the broker answers with an error: not taken until the next rebalance")
+    if consume_from == CONSUME_FROM_FIRST_OFFSET:
+        return StartOffset("beginning", 0, f"{none}, and {consume_from}")
+    if consume_from == CONSUME_FROM_TIMESTAMP:
+        if is_retry:
+            return StartOffset("end", end, f"{none}, and {consume_from} on a retry topic")
+        return StartOffset("timestamp", found, f"{none}, and {consume_from}: what the broker finds for it")
+    if is_retry:
+        return StartOffset("beginning", 0, f"{none}, and it is a retry topic")
+    return StartOffset("end", end, f"{none}, and {consume_from}")
+
+
+def start_of(state: QueueState | None, consume_from: str, *, topic: str, is_new: bool = False) -> StartOffset:
+    """Likewise from what was observed of the queue; a new one is empty, so each rule starts at 0.
+
+    Consume stats report an offset of 0 for a queue of which the broker stores none, so that 0 may mean either unless
+    the broker was asked for it; of a static topic they report what it has, which is −1 when that is none. Any offset
+    below 0 it answers to a client as none (`ConsumerManageProcessor.queryConsumerOffset`): it is no error, which is
+    never stored.
+    """
+    if is_new:
+        return _of_new(consume_from, topic)
+    if state is None:
+        return pull_from_where(consume_from, None, topic=topic)
+    answer = state.consumer_offset if state.stored_offset is None else state.stored_offset
+    if state.stored_offset is None and answer == 0 and state.broker_offset != 0:
+        return StartOffset("unknown", None, "0 is reported, which may also mean that nothing is stored")
+    return _of_state(state, consume_from, None if answer is None else max(answer, NOT_STORED), topic)
+
+
+def start_without_file(state: QueueState | None, consume_from: str, *, topic: str, is_new: bool = False) -> StartOffset:
+    """Where a BROADCASTING consumer without an own offset starts: `LocalFileOffsetStore.readOffset` returns −1."""
+    none = "it has no offset of its own"
+    if is_new:
+        return _of_new(consume_from, topic, none)
+    return _of_state(state or QueueState(), consume_from, NOT_STORED, topic, none)
+
+
+def _of_new(consume_from: str, topic: str, none: str = _NOTHING) -> StartOffset:
+    start = pull_from_where(consume_from, NOT_STORED, topic=topic, end=0, found=0, none=none)
+    return StartOffset(start.rule, start.offset, f"{start.reason}: the queue is new")
+
+
+def _of_state(
+    state: QueueState, consume_from: str, stored: int | None, topic: str, none: str = _NOTHING
+) -> StartOffset:
+    return pull_from_where(
+        consume_from,
+        stored,
+        topic=topic,
+        end=state.broker_offset,
+        begin=state.min_offset,
+        found=state.timestamp_offset,
+        none=none,
+    )
+
+
+def with_starts(
+    plan: RebalancePlan, states: States, consume_from: str, routes: Sequence[TopicRouteData] = ()
+) -> RebalancePlan:
+    """The plan, with the start offset of each queue's new owner as far as it was observed; routes are those before."""
+    is_new = new_queues(routes)
+    of = start_without_file if plan.broadcasting else start_of
+
+    def started(topic: str, move: Move) -> Move:
+        queue = MessageQueue(topic, move.broker_name, move.queue_id)
+        if not _is_taken(plan, move) or not (states or is_new(queue)):
+            return move
+        first = queue not in states and is_new(queue)
+        start = of(states.get(queue), consume_from, topic=queue.topic, is_new=first)
+        return replace(move, start_offset=start.offset, start_rule=start.rule)
+
+    topics = (TopicPlan(each.topic, tuple(started(each.topic, move) for move in each.queues)) for each in plan.topics)
+    return replace(plan, topics=tuple(topics))
+
+
+def new_queues(before: Iterable[TopicRouteData]) -> Callable[[MessageQueue], bool]:
+    """Whether no message can be in a queue yet: its broker has no such queue before, neither to read nor to write.
+
+    Of topics without a route before, and of static ones, no queue is new.
+    """
+    numbers: dict[str, dict[str, int]] = {}
+    for route in before:
+        if not route.is_static:
+            of_brokers = numbers.setdefault(route.topic, {})
+            for data in route.queue_datas:
+                number = max(data.read_queue_nums, data.write_queue_nums)
+                of_brokers[data.broker_name] = max(number, of_brokers.get(data.broker_name, 0))
+    return lambda queue: queue.topic in numbers and queue.queue_id >= numbers[queue.topic].get(queue.broker_name, 0)
+
+
+def start_questions(
+    plan: RebalancePlan, group: ConsumerGroup, consume_from: str, routes: Sequence[TopicRouteData]
+) -> tuple[OffsetQuestion, ...]:
+    """One question for each queue that a consumer takes and whose broker exists before."""
+    addresses = {
+        (route.topic, broker.broker_name): broker.address
+        for route in routes
+        if not route.is_static  # their queues are logical: another broker may have the group's offsets
+        for broker in route.broker_datas
+    }
+    return tuple(_questions(plan, group, consume_from, addresses))
+
+
+def _questions(
+    plan: RebalancePlan, group: ConsumerGroup, consume_from: str, addresses: Mapping[tuple[str, str], str | None]
+) -> Iterator[OffsetQuestion]:
+    for topic, move in ((each.topic, move) for each in plan.topics for move in each.queues):
+        address = addresses.get((topic, move.broker_name))
+        if address is None or not _is_taken(plan, move):
+            continue
+        moments: tuple[int, ...] = ()
+        if consume_from == CONSUME_FROM_TIMESTAMP:
+            new_owners = [each for each in move.owners_after if each not in move.owners_before]
+            moments = timestamps(group.reports, new_owners)
+        yield OffsetQuestion(MessageQueue(topic, move.broker_name, move.queue_id), address, moments)
+
+
+def _is_taken(plan: RebalancePlan, move: Move) -> bool:
+    if plan.broadcasting:
+        return not set(move.owners_after) <= set(move.owners_before)
+    return bool(move.owners_after) and move.change in (MOVED, ASSIGNED, ADDED)
+
+
+_TEXT = r"(?a)[12][0-9]{3}[01][0-9][0-3][0-9][0-2][0-9][0-5][0-9][0-5][0-9]"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DEFAULT_AGE = timedelta(minutes=30)
+_FURTHEST_EAST, _FURTHEST_WEST = timedelta(hours=14), timedelta(hours=-12)
+_ZONE_STEP = timedelta(minutes=15)
+_MAKING = timedelta(seconds=3)  # a consumer is made within it; the text, in whole seconds, is that much older at most
+
+
+def timestamps(reports: Mapping[str, MemberReport], takers: Iterable[str]) -> tuple[int, ...]:
+    """The moment from which the new owners of a queue begin it, in ms since 1970; or the earliest and latest, or ().
+
+    A consumer that has not joined yet is configured like the others, if all of these have the same text and it is not
+    the default, which each consumer computes for itself.
+    """
+    found: set[tuple[int, ...]] = set()
+    for client_id in takers:
+        report = reports.get(client_id) or _like_all(reports)
+        found.add(() if report is None else _moments(report))
+    return found.pop() if len(found) == 1 else ()
+
+
+def _like_all(reports: Mapping[str, MemberReport]) -> MemberReport | None:
+    texts = {report.consume_timestamp for report in reports.values()}
+    if len(texts) != 1 or any(_own_zone(report) is not None for report in reports.values()):
+        return None
+    return next(iter(reports.values()))
+
+
+def _moments(report: MemberReport) -> tuple[int, ...]:
+    local, zone = _local(report), _own_zone(report)
+    if local is None:
+        return ()
+    moments = [local - ahead for ahead in ((_FURTHEST_EAST, _FURTHEST_WEST) if zone is None else (zone,))]
+    return tuple(round(moment.timestamp() * 1000) for moment in moments)
+
+
+def _local(report: MemberReport) -> datetime | None:
+    """The consumer's local time at that moment, as if it were UTC; None if Java cannot parse the text."""
+    if not re.fullmatch(_TEXT, report.consume_timestamp or ""):
+        return None
+    try:
+        return datetime.strptime(report.consume_timestamp or "", "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _own_zone(report: MemberReport) -> timedelta | None:
+    """How far the consumer's zone is ahead of UTC, if its text is the default that it computed for itself."""
+    local = _local(report)
+    if local is None or report.started_at is None:
+        return None
+    ahead = local - (_EPOCH + timedelta(milliseconds=report.started_at) - _DEFAULT_AGE)
+    zone = -(-ahead // _ZONE_STEP) * _ZONE_STEP
+    return zone if zone - ahead <= _MAKING and _FURTHEST_WEST <= zone <= _FURTHEST_EAST else None

@@ -1,0 +1,185 @@
+"""Everything outside the producer: failing brokers, the NameServer's route, and the client's view of it.
+
+- Times are ticks; the simulation defines how many make a microsecond.
+- A moment given by message number comes when that message starts, before its first pick.
+- If two failures of one broker overlap, the later in the scenario counts.
+- A route poll at the very moment of a change comes before the change.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.send.profile import ClientProfile
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import PERM_WRITE, TopicRouteData
+from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
+
+NEVER = 1 << 128
+"""After every tick; rates that are odd fractions make ticks very short."""
+_Action = Literal["start", "end", "drop", "poll"]
+_POLL = -1
+
+
+class FailureCourse(Struct):
+    """One failure: its state now, and when something first happened; None until it does."""
+
+    failure: Failure
+    active: bool = False
+    dropped: bool = False  # by the NameServer
+    began: int | None = None
+    ended: int | None = None
+    over: bool = False  # its end came, even if it never began
+    failed: int = 0  # attempts
+    first_failed: int | None = None  # begin of the first failed attempt
+    last_failed: int | None = None
+    isolated_at: int | None = None
+    isolated_by: Literal["isolation", "route"] | None = None
+    used_again: int | None = None  # begin of the first attempt after the end that succeeds
+
+    @property
+    def lasts(self) -> bool:
+        return self.began is not None and self.ended is None
+
+
+class Cluster:
+    """The brokers, the NameServer and the client's view of the topic.
+
+    Attributes:
+        queues: the client's publish list, which all threads share.
+        seen: the client's route.
+        write_queue_nums: broker name → write queues in the client's route, for `pickOneAtLeast`.
+    """
+
+    def __init__(
+        self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, per_us: int, first_poll_us: int
+    ) -> None:
+        self._route, self._scenario, self._profile, self._per_us = route, scenario, profile, per_us
+        self._poll, self._first_poll = scenario.poll_us * per_us, first_poll_us * per_us
+        self._events: list[tuple[int, int, _Action]] = []  # a heap of (tick, failure's index or _POLL, action)
+        self._by_message: list[tuple[int, int, _Action]] = []  # (message number, failure's index, action)
+        self._polls: set[int] = set()
+        self.courses = [FailureCourse(failure) for failure in scenario.failures]
+        self.reactions: dict[str, tuple[int, Reaction]] = {}  # failing broker → its failure's index and reaction
+        self.version = 0  # counts the client's route changes
+        self.changes = 0  # counts everything that happened
+        self.queue_counts = {d.broker_name: max(d.write_queue_nums, d.read_queue_nums) for d in route.queue_datas}
+        self.keeps_list = False  # the client never requests the route again
+        self.unlisted: frozenset[str] = frozenset()  # brokers that the client's list lost
+        self._all_queues = self._published(route)
+        self._take((frozenset(), frozenset()))
+        for index, failure in enumerate(scenario.failures):
+            self._plan(failure.start, index, "start")
+            if failure.end is not None:
+                self._plan(failure.end, index, "end")
+        self._by_message.sort()
+        self._set_next()
+
+    def _set_next(self) -> None:
+        self.next_at = self._events[0][0] if self._events else NEVER
+        self.next_message = self._by_message[0][0] if self._by_message else NEVER
+
+    def advance(self, now: int) -> None:
+        """Let everything happen up to that tick."""
+        while self._events and self._events[0][0] <= now:
+            self._happen(*heappop(self._events))
+        self._set_next()
+
+    def message_starts(self, number: int, now: int) -> None:
+        """Let everything happen that comes with that message or an earlier one."""
+        while self._by_message and self._by_message[0][0] <= number:
+            _, index, action = self._by_message.pop(0)
+            self._happen(now, index, action)
+        self.advance(now)
+
+    def _plan(self, moment: Moment, index: int, action: _Action) -> None:
+        if moment.us is not None:
+            heappush(self._events, (moment.us * self._per_us, index, action))
+        else:
+            self._by_message.append((moment.message or 1, index, action))
+
+    def _happen(self, at: int, index: int, action: _Action) -> None:
+        self.changes += 1
+        if action == "poll":
+            self._polls.discard(at)
+            self.refresh()
+            return
+        course = self.courses[index]
+        reaction, notices_us = course.failure.reaction, course.failure.notices_us
+        if action == "start" and not course.over:
+            course.active, course.began = True, at
+            if reaction.kind == "read-only":
+                course.dropped = True
+            elif notices_us is not None:
+                heappush(self._events, (at + notices_us * self._per_us, index, "drop"))
+        elif action == "drop":
+            course.dropped = course.active
+        elif action == "end":
+            if course.active:
+                course.ended = at
+            course.over, course.active, course.dropped = True, False, False
+        self.reactions = {
+            each.failure.broker_name: (place, each.failure.reaction)
+            for place, each in enumerate(self.courses)
+            if each.active and each.failure.reaction.kind != "read-only"
+        }
+        if self._left_out() != (self.gone, self._unwritable):
+            self._plan_poll(at)
+
+    def _plan_poll(self, at: int) -> None:
+        """Plan the client's next poll after that time; one at the very moment comes too early."""
+        poll = self._first_poll
+        if at >= poll:
+            poll += ((at - poll) // self._poll + 1) * self._poll
+        if poll not in self._polls:
+            self._polls.add(poll)
+            heappush(self._events, (poll, _POLL, "poll"))
+
+    def _left_out(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Brokers that the NameServer dropped, and brokers that lost write permission."""
+        gone: set[str] = set()
+        unwritable: set[str] = set()
+        for course in self.courses:
+            if course.dropped:
+                failure = course.failure
+                (unwritable if failure.reaction.kind == "read-only" else gone).add(failure.broker_name)
+        return frozenset(gone), frozenset(unwritable)
+
+    def refresh(self) -> None:
+        """Request the route; a route without any broker is none, and the client keeps the one it has."""
+        left_out = self._left_out()
+        gone, _ = left_out
+        if left_out != (self.gone, self._unwritable) and any(
+            data.broker_name not in gone for data in self._route.queue_datas
+        ):
+            self._take(left_out)
+            self.version += 1
+            self.changes += 1
+
+    def _take(self, left_out: tuple[frozenset[str], frozenset[str]]) -> None:
+        gone, unwritable = self.gone, self._unwritable = left_out
+        self.seen = replace(
+            self._route,
+            queue_datas=tuple(
+                replace(data, perm=data.perm & ~PERM_WRITE) if data.broker_name in unwritable else data
+                for data in self._route.queue_datas
+                if data.broker_name not in gone
+            ),
+            broker_datas=tuple(data for data in self._route.broker_datas if data.broker_name not in gone),
+        )
+        self.queues = self._published(self.seen)
+        # `TopicPublishInfo.getQueueIdByBroker`: the first entry of each broker; 4.9.8 takes writable ones only.
+        self.write_queue_nums: dict[str, int] = {}
+        for data in self.seen.queue_datas:
+            if data.writable or not self._profile.worst_needs_write:
+                self.write_queue_nums.setdefault(data.broker_name, data.write_queue_nums)
+        if not self.keeps_list:
+            listed = {queue.broker_name for queue in self.queues}
+            self.unlisted = frozenset(queue.broker_name for queue in self._all_queues) - listed
+
+    def _published(self, route: TopicRouteData) -> list[MessageQueue]:
+        return [queue for queue in route.publish_queues() if queue.broker_name not in self._scenario.exclude]

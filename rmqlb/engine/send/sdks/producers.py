@@ -1,0 +1,377 @@
+"""Producers of other SDKs: client-go's and C++'s loops of attempts, and that of the gRPC SDKs.
+
+A message's time-out is that of one attempt; several follow one another. Differences between SDKs are in `profile.py`.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from rmqlb.engine.send.attempt import NO_ROUTE, SEND_OK, Outcome, Thread
+from rmqlb.engine.send.cluster import NEVER
+from rmqlb.engine.send.sdks.balancers import CppMessage, CppRoundRobin, GoRoundRobin, PublishingLoadBalancer
+from rmqlb.engine.send.sdks.profile import sdk
+from rmqlb.engine.send.sdks.publish_list import broker_list, publish_list, stored_list
+from rmqlb.engine.send.simulation import Producer
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.send_scenario import Reaction, SendScenario
+
+NO_CANDIDATE = "every endpoint is isolated"
+HEARTBEAT_US = 10_000_000
+"""How often gRPC producers query each endpoint; a good answer ends its isolation."""
+_BACKOFF_US, _MOST_BACKOFF_US = 10_000, 1_000_000
+"""What a Proxy sets for producers (`grpcClientProducerBackoff…`): the delay of attempt 1; each later one doubles it."""
+_SYSTEM_BUSY = 2
+_GO_TIMEOUT_MS = 3000
+"""How long client-go 2.1.2 waits for each answer, whatever timeout is set."""
+_GO_RETRIED = frozenset({1, 14, 16, 17})
+_DEAD = ("refused", "timeout")
+"""The Proxy in a broker answers no more than the broker does: no queue is picked, and the SDK's own counts as tried."""
+_FORBIDDEN = Outcome("FORBIDDEN", "code", retry=True, isolation=True)
+
+
+def check_sdk(scenario: SendScenario) -> None:
+    """Reject what is not simulated for an SDK; raises UsageError."""
+    profile = sdk(scenario.sdk).profile
+    if profile.name == "java":
+        raise UsageError(f"sdk {scenario.sdk}: Java's producers are sdk java, their version is client_version")
+    if profile.retries is None:
+        raise UsageError(
+            f"sends of {profile.name} are not simulated", hint="select-queue says where its producers send keys"
+        )
+    for wrong, what in (
+        (scenario.mode == "oneway" or (scenario.mode == "async" and profile.name == "cpp"), f"mode {scenario.mode}"),
+        (scenario.chosen_by is not None, "a selector"),
+        (scenario.latency_fault, "latency fault"),
+    ):
+        if wrong:
+            raise UsageError(f"{what} is simulated for Java's producers, not for those of {profile.name}")
+    statuses = [failure.reaction.name for failure in scenario.failures if failure.reaction.kind == "status"]
+    if profile.name != "go" and statuses:
+        raise UsageError(f"{statuses[0]}: store statuses are not simulated for {profile.name}")
+
+
+def producer_kind(scenario: SendScenario) -> type[Producer]:
+    """The class of an SDK's producer."""
+    kinds: dict[str | None, type[Producer]] = {"go": GoProducer, "cpp": CppProducer}
+    return kinds.get(sdk(scenario.sdk).profile.rotation, GrpcProducer)
+
+
+class SdkProducer(Producer):
+    """The loop of attempts. A thread waits for each message, or with ASYNC hands it over to a request."""
+
+    refused: str  # the outcome that the SDK reports when a broker refuses the connection
+    silent: str  # the outcome that it reports after a time-out
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.sdk = sdk(self.scenario.sdk).profile
+        self.listed: list[MessageQueue] = []  # the SDK's own list
+        self.timeout_ms = self.scenario.timeout_ms
+        self.attempts = 1 if self.sdk.retries == 0 else 1 + self.scenario.retries
+        self._is_async = self.scenario.mode == "async"
+        self._version = -1  # of the route of `listed`
+
+    @abstractmethod
+    def take_route(self, thread: Thread, *, is_first: bool) -> None:
+        """Make the SDK's list of the client's route."""
+
+    @abstractmethod
+    def queue_of(self, thread: Thread) -> tuple[MessageQueue, bool]:
+        """The queue of the next attempt, and whether its broker stores messages."""
+
+    def look(self, thread: Thread) -> None:
+        """Take the newest route, if there is a newer one that the SDK requests."""
+        version = self.cluster.version
+        if version != self._version:
+            is_first, self._version = self._version < 0, version
+            if is_first or self.sdk.polls:
+                self.take_route(thread, is_first=is_first)
+
+    def prepare(self, thread: Thread) -> str | None:  # noqa: ARG002 - for gRPC
+        """Get ready for a message; returns why no attempt can be made, or None."""
+        return None if self.listed else NO_ROUTE
+
+    def is_last(self, thread: Thread) -> bool:
+        """No attempt follows the one that has failed."""
+        return thread.attempt >= self.attempts
+
+    def pause(self, thread: Thread) -> int:  # noqa: ARG002 - for gRPC
+        """Ticks between the attempt that has failed and the next."""
+        return 0
+
+    def attempt_failed(self, thread: Thread, now: int, *, last: bool) -> None:
+        """React to a failed attempt."""
+
+    def go_on(self, thread: Thread, now: int) -> None:
+        if thread.busy:
+            thread.busy = False
+            if thread.pausing:
+                thread.pausing = False
+                self._try(thread, now)
+            else:
+                self._done(thread, now)
+            return
+        self.begin(thread, now)
+        self.look(thread)
+        sending = self.request_of(thread) if self._is_async else thread
+        problem = self.prepare(sending)
+        if problem is not None:
+            self.fail_at_once(thread, now, problem)
+            return
+        self._try(sending, now)
+        if self._is_async:
+            self.next_message(thread, now)
+
+    def _try(self, thread: Thread, now: int) -> None:
+        queue, stores = self.queue_of(thread)
+        self.recorder.pick(queue)
+        reaction = self.start(thread, queue, now)
+        outcome, took = self._ends(thread, reaction) if stores else (_FORBIDDEN, self.answer_time(thread, None))
+        self.under_way(thread, outcome, took, now)
+
+    def _ends(self, thread: Thread, reaction: Reaction | None) -> tuple[Outcome, int]:
+        if reaction is not None and reaction.kind == "refused":
+            return Outcome(self.refused, "remoting", retry=True, isolation=True), self.answer_time(thread, reaction)
+        most = self.timeout_ms * self.per_ms
+        if reaction is None or reaction.kind != "timeout":
+            took = self.answer_time(thread, reaction)
+            if took <= most:
+                return self._answer(reaction), took
+        return Outcome(self.silent, "remoting", retry=True, isolation=True), most
+
+    def _answer(self, reaction: Reaction | None) -> Outcome:
+        if reaction is None or reaction.kind == "slow":
+            return SEND_OK
+        if reaction.kind == "status":
+            return Outcome(reaction.name, "status")
+        return Outcome(
+            reaction.name, "code", retry=self.retries_code(reaction.code), isolation=True, code=reaction.code
+        )
+
+    def retries_code(self, code: int) -> bool:
+        """An attempt follows this response code."""
+        return not (code == _SYSTEM_BUSY and self.sdk.gives_up_busy)
+
+    def _done(self, thread: Thread, now: int) -> None:
+        outcome = thread.outcome
+        last = outcome.failed and self.is_last(thread)
+        self.recorder.attempt_done(thread, now, outcome)
+        if outcome.isolation:
+            self.attempt_failed(thread, now, last=last)
+        if outcome.fate == "status":
+            self.recorder.not_store_ok += 1
+        if not outcome.failed or last or not outcome.retry:
+            self.finish(thread, now, outcome.lost_by)
+            if not self._is_async:
+                self.next_message(thread, now)
+        elif pause := self.pause(thread):
+            thread.busy = thread.pausing = True
+            self.wake(thread, now + pause)
+        else:
+            self._try(thread, now)
+
+    def below(self, number: int, thread: Thread) -> int:
+        """A random number below it."""
+        return (self.draw(thread.sender) >> 32) * number >> 32
+
+    def first_counter(self, thread: Thread) -> int:
+        """The SDK's counter before its first message; with `start_at`, one that leads there."""
+        wanted, listed, profile = self.scenario.start_at, self.listed, self.sdk
+        if wanted is not None and thread.sender.number == 1:
+            queue = self.publish_queues[wanted]
+            near = [place for place, each in enumerate(listed) if each.broker_name == queue.broker_name]
+            place = listed.index(queue) if queue in listed else near[0] if near else 0
+            steps = int(profile.counts_first) + int(profile.rotation == "one-queue-ahead")
+            return (place - steps) % len(listed)
+        if profile.starts == 0:
+            return 0
+        first, many = (1, 1000) if profile.starts == 1000 else (0, profile.starts or len(listed))
+        return first + self.below(many, thread)
+
+
+class GoProducer(SdkProducer):
+    """`defaultProducer.sendSync` and `sendAsync` of client-go 2.1.2; `sendAsync` makes one attempt."""
+
+    refused, silent = "connection refused", "ErrRequestTimeout"
+
+    _robin: GoRoundRobin
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.timeout_ms = _GO_TIMEOUT_MS
+        if self._is_async:
+            self.attempts = 1
+
+    def take_route(self, thread: Thread, *, is_first: bool) -> None:
+        exclude = self.scenario.exclude
+        self.listed = [q for q in publish_list(self.cluster.seen, self.sdk) if q.broker_name not in exclude]
+        if self.listed:
+            self._robin = GoRoundRobin(self.listed, self.first_counter(thread) if is_first else self._robin.counter)
+
+    def queue_of(self, thread: Thread) -> tuple[MessageQueue, bool]:
+        self.look(thread)
+        return self._robin.select(), True
+
+    def retries_code(self, code: int) -> bool:
+        return code in _GO_RETRIED
+
+
+class CppProducer(SdkProducer):
+    """`DefaultMQProducerImpl.sendDefaultImpl` of rocketmq-client-cpp 2.2.0."""
+
+    refused, silent = "connection refused", "no response"
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._messages: dict[int, CppMessage] = {}  # by thread
+        self._ahead: dict[int, MessageQueue] = {}  # the queue of the thread's next attempt
+
+    def take_route(self, thread: Thread, *, is_first: bool) -> None:
+        exclude = self.scenario.exclude
+        self.listed = [q for q in publish_list(self.cluster.seen, self.sdk) if q.broker_name not in exclude]
+        if self.listed:  # the counter of a new route begins at 0
+            self._robin = CppRoundRobin(self.listed, self.first_counter(thread) if is_first else 0)
+
+    def queue_of(self, thread: Thread) -> tuple[MessageQueue, bool]:
+        if not thread.attempt:
+            self._messages[thread.number] = CppMessage(self.attempts)
+            self._finds_next(thread)
+        return self._ahead[thread.number], True
+
+    def is_last(self, thread: Thread) -> bool:
+        return not self._finds_next(thread)
+
+    def _finds_next(self, thread: Thread) -> bool:
+        """C++ finds a queue for the message's next attempt, which it looks for at once."""
+        self.look(thread)
+        queue = self._messages[thread.number].next(self._robin)
+        if queue is not None:
+            self._ahead[thread.number] = queue
+        return queue is not None
+
+
+class GrpcProducer(SdkProducer):
+    """The gRPC SDKs, which send to a Proxy.
+
+    A producer isolates the endpoint of a failed attempt. A Proxy in a broker (local mode) is that broker's endpoint; a
+    separate Proxy (cluster mode) is the endpoint of all brokers. The Proxy decides the queue: in local mode any of its
+    broker, since each request makes a new `MessageQueueView`, which begins at random; in cluster mode the next of all.
+    """
+
+    silent = "DEADLINE_EXCEEDED"
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._local = self.scenario.proxy_mode == "local"
+        self.refused = "UNAVAILABLE" if self._local else "INTERNAL_SERVER_ERROR"
+        self._isolated: set[str] = set()  # broker names
+        self._candidates: dict[int, list[MessageQueue]] = {}  # of the message under way, by thread
+        self._balancers: dict[int, PublishingLoadBalancer] = {}  # by thread; 0 where all share one
+        self._proxy_index: int | None = None  # of the round robin of a separate Proxy
+        self._stored_version = -1
+        self._stored: list[MessageQueue] = []  # where a separate Proxy stores
+        self._stored_in: dict[str, list[MessageQueue]] = {}  # broker name → where the Proxy in it stores
+        self.cluster.keeps_list = self._local and not self.sdk.polls
+        self._beat = self.sdk.beats_after_s * 1_000_000 * self.per_us
+        slaves = [entry.queue.broker_name for entry in broker_list(self.route, self.sdk) if not entry.takes]
+        if self._local and slaves:
+            raise DataError(
+                f"producers of {self.sdk.name} send to slaves too, as {slaves[0]} has: what these answer is not "
+                "simulated",
+                hint="--proxy-mode cluster, or another SDK",
+            )
+
+    def look(self, thread: Thread) -> None:
+        """The Proxy always has the newest route, whatever the SDK requests."""
+        if self._stored_version != self.cluster.version:
+            self._stored_version, route = self.cluster.version, self.cluster.seen
+            self._stored = [queue for queue in stored_list(route) if queue.broker_name not in self.scenario.exclude]
+            self._stored_in = {data.broker_name: stored_list(route, data.broker_name) for data in route.queue_datas}
+        super().look(thread)
+
+    def take_route(self, thread: Thread, *, is_first: bool) -> None:  # noqa: ARG002 - for the others
+        exclude = self.scenario.exclude
+        listed = [entry.queue for entry in broker_list(self.cluster.seen, self.sdk)]
+        listed = [queue for queue in listed if queue.broker_name not in exclude]
+        if not listed and self.listed:
+            return
+        self.listed = listed
+        for number, balancer in self._balancers.items():
+            self._balancers[number] = PublishingLoadBalancer(listed, self.scenario.sdk, balancer.counter)
+
+    def prepare(self, thread: Thread) -> str | None:
+        if not self.listed:
+            return NO_ROUTE
+        candidates = self._find_candidates(thread, self.attempts)
+        if not candidates:
+            return NO_CANDIDATE
+        self._candidates[thread.number] = candidates
+        return None
+
+    def _find_candidates(self, thread: Thread, count: int) -> list[MessageQueue]:
+        number = thread.sender.number if self.sdk.counts_by_thread else 0
+        if number not in self._balancers:
+            start = self.first_counter(thread)
+            self._balancers[number] = PublishingLoadBalancer(self.listed, self.scenario.sdk, start)
+        return self._balancers[number].candidates(frozenset(self._isolated), count)
+
+    def queue_of(self, thread: Thread) -> tuple[MessageQueue, bool]:
+        if self.sdk.picks_anew:
+            if thread.attempt:
+                self._candidates[thread.number] = self._find_candidates(thread, 1)
+            candidate = self._candidates[thread.number][0]
+        else:
+            candidates = self._candidates[thread.number]
+            candidate = candidates[thread.attempt % len(candidates)]
+        if not self._local:
+            return self._next_of_proxy(), True
+        stored = self._stored_in.get(candidate.broker_name, [])
+        reaction = self.reaction_of(candidate.broker_name)
+        if reaction is not None and reaction.kind in _DEAD and candidate in stored:
+            return candidate, True
+        return (stored[self.below(len(stored), thread)], True) if stored else (candidate, False)
+
+    def _next_of_proxy(self) -> MessageQueue:
+        """The queue that a separate Proxy picks for the next attempt."""
+        if self._proxy_index is None:
+            self._proxy_index = self.below(len(self._stored), self.threads[0])
+        queue = self._stored[self._proxy_index % len(self._stored)]
+        self._proxy_index += 1
+        return queue
+
+    def finish(self, thread: Thread, now: int, lost_by: str | None) -> None:
+        self._candidates.pop(thread.number, None)
+        super().finish(thread, now, lost_by)
+
+    def pause(self, thread: Thread) -> int:
+        """The back-off when a Proxy is too busy."""
+        if thread.outcome.code != _SYSTEM_BUSY or not self.sdk.backs_off:
+            return 0
+        doubled = thread.attempt if self.sdk.backs_off == "next" else thread.attempt - 1
+        return min(_BACKOFF_US << doubled, _MOST_BACKOFF_US) * self.per_us
+
+    def attempt_failed(self, thread: Thread, now: int, *, last: bool) -> None:
+        """Isolate the attempt's endpoint."""
+        if not self.sdk.isolates or (last and self.sdk.isolates == "before-retry"):
+            return
+        name = thread.queue.broker_name
+        if not self._local:
+            self._isolated.update(queue.broker_name for queue in self.listed)
+        elif name not in self._isolated:
+            self._isolated.add(name)
+            self.recorder.isolate(name, now, NEVER)
+
+    def outside(self, until: int) -> None:
+        """The heartbeats up to a tick: an endpoint that answers is isolated no more."""
+        while self.sdk.rejoins and self._beat <= until:
+            for name in sorted(self._isolated):
+                reaction = self.reaction_of(name)
+                if self._local and reaction is not None and reaction.kind in _DEAD:
+                    continue
+                self._isolated.discard(name)
+                if self._local:
+                    self.recorder.isolated_until(name, self._beat, self._beat)
+            self._beat += HEARTBEAT_US * self.per_us

@@ -1,0 +1,415 @@
+"""Groups in a line each, the consumers of one group, and conditions on them."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.balance import Owners, counts
+from rmqlb.engine.assignment.consumers import only_grpc, popped_topics, reported_strategies, subscriptions
+from rmqlb.engine.check.policy_limits import GROUP_MEASURES
+from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
+from rmqlb.engine.group import Group, Ownership, known, resolve_all
+from rmqlb.engine.group_findings import JUDGED, group_findings
+from rmqlb.engine.source_findings import unread_findings
+from rmqlb.errors import UsageError
+from rmqlb.model.condition import TriedCondition
+from rmqlb.model.diagnosis import GroupFinding, group_finding
+from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.group import (
+    BROADCASTING,
+    CONSUME_PASSIVELY,
+    CONSUME_POP,
+    Connection,
+    ConsumerGroup,
+    MemberView,
+    ProxyView,
+    is_grpc,
+)
+from rmqlb.model.groups import (
+    STATUSES,
+    ConsumerProcess,
+    Consumers,
+    GroupLine,
+    GroupState,
+    Overview,
+    OverviewSummary,
+    ProcessAddress,
+    Status,
+)
+from rmqlb.model.plan import Origin
+from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, suggestion
+from rmqlb.model.times import utc_text
+
+
+def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:
+    """The group in numbers, with its findings. A figure that is not known is None, and a finding says why.
+
+    Args:
+        unread: the parts of it that could not be read.
+    """
+    name = group.name or ""
+    if name not in group.snapshot.groups:
+        missing = tuple(group_finding(finding, name) for finding in unread_findings(unread))
+        return GroupLine(name, "warning", findings=missing)
+    seen, owned = group.group, known(lambda: group.ownership)
+    findings = group_findings(group, unread)
+    mismatches = group.mismatches if group.shares else None
+    strategies, origin = _strategies(group)
+    ids = group.listed
+    processes = Counter(ids or ())
+    return GroupLine(
+        group=name,
+        shares_queues=_shares(group),
+        status=_status(findings, group, owned),
+        topics=seen.own_topics,
+        message_model=seen.message_model,
+        consume_type=seen.consume_type,
+        consumers=None if ids is None else len(processes),
+        processes=None if ids is None else len(ids),
+        queues=known(lambda: _queues(group)),
+        strategies=strategies,
+        strategy_origin=origin,
+        duplicate_client_ids=None if ids is None else sum(number > 1 for number in processes.values()),
+        mismatches=None if mismatches is None else len(mismatches),
+        findings=findings,
+        **_lag(group),
+        **_owned(group, owned),
+    )
+
+
+def _queues(group: Group) -> int | None:
+    """Readable queues of its topics, POP's included (raises DataError)."""
+    if group.unknown_routes:
+        return None
+    return sum(len(group.snapshot.routes[topic].route.subscribe_queues()) for topic in group.topics)
+
+
+def _shares(group: Group) -> bool | None:
+    if group.refusal is not None:
+        return False if group.refusal.code in JUDGED else None
+    return None if group.unsettled else group.group.message_model != BROADCASTING
+
+
+def _lag(group: Group) -> dict[str, Any]:
+    measured = GROUP_MEASURES["lag"](group)
+    is_any = any(state.lag is not None for state in group.group.queues.values())
+    return {
+        "lag": measured.value if measured.missing is None else None,
+        "lag_at_least": measured.value if is_any else None,
+    }
+
+
+def _owned(group: Group, owned: Ownership | None) -> dict[str, Any]:
+    """The figures of owners; where some owners are unknown, the counts are lower bounds."""
+    if owned is None and not group.shares:
+        return {}
+    faults = group.faults
+    if faults.basis is None:
+        return {"owners_unknown": faults.unknown}
+    whole = owned.spread if owned is not None and not owned.unknown else None
+    unassigned, duplicate_owners = len(faults.unassigned), len(faults.duplicate_owners)
+    return {
+        "unassigned": unassigned if whole is not None else unassigned or None,
+        "duplicate_owners": duplicate_owners if whole is not None else duplicate_owners or None,
+        "owners_unknown": faults.unknown,
+        "basis": faults.basis,
+        "idle": None if whole is None else whole.idle,
+        "imbalance": None if whole is None else whole.imbalance,
+    }
+
+
+def _strategies(group: Group) -> tuple[tuple[str, ...], Origin | None]:
+    if not group.shares:
+        return (), None
+    found = known(lambda: group.strategy)
+    if found is not None:
+        return found.run_by_members or (found.strategy,), found.origin
+    reported = tuple(sorted(set(reported_strategies(group.group).values())))
+    return reported, "reported" if reported else None
+
+
+def _status(findings: Sequence[GroupFinding], group: Group, owned: Ownership | None) -> Status:
+    """Without a grave finding the owners decide: what is odd about them and no fault yet is unknown."""
+    worst = [each.severity for each in findings if each.code != "no-consumer-online" or each.severity == ERROR]
+    if ERROR in worst:
+        return "error"
+    if WARNING in worst:
+        return "warning"
+    if group.listed == () and group.refusal is None:
+        return "offline"
+    if only_grpc(group.group):
+        return "inOrder"
+    if owned is None or owned.unknown or owned.basis == "assumed" or (group.shares and group.mismatches):
+        return "unknown"
+    return "unknown" if owned.spread.unassigned or owned.spread.duplicate_owners else "inOrder"
+
+
+_OF_GROUP: tuple[UnreadKind, ...] = ("group", "members", "member", "link", "offsets", "stored-offsets")
+
+
+def overview(
+    snapshot: ClusterSnapshot, names: Iterable[str], settings: Settings, *, progress: Progress = no_progress
+) -> Overview:
+    """The groups of these names, the worst first; `settings` are those of the consumers' strategy objects."""
+    unread, listed = unread_of_groups(snapshot), list(names)
+    lines = []
+    for done, group in enumerate(resolve_all(snapshot, listed, settings)):
+        progress("groups", done, len(listed))
+        lines.append(group_line(group, unread.get(group.name or "", ())))
+    lines.sort(key=_badness)
+    return Overview(tuple(lines), _summary(lines))
+
+
+def unread_of_groups(snapshot: ClusterSnapshot) -> dict[str, list[Unread]]:
+    """Group → the parts of it that could not be read."""
+    found: dict[str, list[Unread]] = {}
+    for part in snapshot.unread:
+        if part.kind in _OF_GROUP:
+            found.setdefault(part.name, []).append(part)
+    return found
+
+
+def unread_of_no_group(snapshot: ClusterSnapshot, lines: Sequence[GroupLine]) -> tuple[Unread, ...]:
+    """The parts that could not be read and that no line has a finding of, such as a broker's list of groups."""
+    topics = {topic for line in lines for topic in line.topics or ()}
+    others = [part for part in snapshot.unread if part.kind not in _OF_GROUP]
+    return tuple(part for part in others if part.kind != "route" or part.name not in topics)
+
+
+def _badness(line: GroupLine) -> tuple[int, int, int, str]:
+    bad = (line.unassigned or 0) + (line.duplicate_owners or 0)
+    return STATUSES.index(line.status), -(line.lag_at_least or 0), -bad, line.group
+
+
+def _summary(lines: Sequence[GroupLine]) -> OverviewSummary:
+    of = Counter(line.status for line in lines)
+    return OverviewSummary(
+        groups=len(lines),
+        with_errors=of["error"],
+        with_warnings=of["warning"],
+        unknown=of["unknown"],
+        offline=of["offline"],
+        in_order=of["inOrder"],
+        queues=sum(line.queues or 0 for line in lines),
+        lag=sum(line.lag_at_least or 0 for line in lines),
+        unassigned=sum(line.unassigned or 0 for line in lines if line.status != "offline"),
+        duplicate_owners=sum(line.duplicate_owners or 0 for line in lines),
+        idle=sum(line.idle or 0 for line in lines),
+        duplicate_client_ids=sum(line.duplicate_client_ids or 0 for line in lines),
+        mismatches=sum(line.mismatches or 0 for line in lines),
+    )
+
+
+_Seen = tuple[MemberView | ProxyView, Connection]  # a broker's or Proxy's list, and a connection in it
+
+
+def consumers_of(facts: Group, unread: Sequence[Unread]) -> Consumers:
+    """The group's consumers and its findings; `unread` are the parts of it that could not be read."""
+    line = group_line(facts, unread)
+    state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
+    rows = tuple(_rows(facts, line.findings)) if facts.name in facts.snapshot.groups else ()
+    return Consumers(state, rows, line.findings)
+
+
+def _rows(facts: Group, findings: Sequence[GroupFinding]) -> Iterator[ConsumerProcess]:
+    group, views = facts.group, facts.group.lists
+    processes = Counter(group.client_ids or ())
+    ids = tuple(processes)
+    listed = [_by_id(view) for view in views]
+    by_proxy = {client_id for view in group.proxies or () for client_id in view.client_ids}
+    own = group.own_topics
+    pops = group.consume_type == CONSUME_POP or bool(own and popped_topics(group).issuperset(own))
+    codes: dict[str, dict[str, None]] = {}
+    for finding in findings:
+        for client_id in finding.consumers:
+            codes.setdefault(client_id, {})[finding.code] = None
+    observed, predicted, lags = _observed(facts, ids), _predicted(facts, ids), _lags(facts, ids)
+    strategies, topics = reported_strategies(group), subscriptions(group)
+    for client_id in ids:
+        of_id = ConsumerProcess(
+            client_id=client_id,
+            processes=processes[client_id],
+            consume_type=_consume_type(group, client_id, pops=pops),
+            strategy=strategies.get(client_id),
+            topics=tuple(sorted(topics[client_id])) if client_id in topics else None,
+            queues_observed=observed.get(client_id),
+            queues_predicted=predicted.get(client_id),
+            lag=lags.get(client_id),
+            started_at=_started_at(group, client_id),
+            not_listed_by=tuple(
+                view.broker_addr or view.seen.where
+                for view, its in zip(views, listed, strict=True)
+                if isinstance(view, MemberView) and client_id not in its and client_id not in by_proxy
+            ),
+            findings=tuple(codes.get(client_id, ())),
+        )
+        yield from _processes([its.get(client_id, []) for its in listed], of_id)
+
+
+def _by_id(view: MemberView | ProxyView) -> dict[str, list[_Seen]]:
+    """Client ID → its connections at the broker or Proxy, with where they were listed."""
+    found: dict[str, list[_Seen]] = {}
+    for connection in view.connections:
+        found.setdefault(connection.client_id, []).append((view, connection))
+    return found
+
+
+def _processes(listed: Sequence[list[_Seen]], of_id: ConsumerProcess) -> Iterator[ConsumerProcess]:
+    """A row for each process that carries the client ID, as a broker lists them that lists so many.
+
+    A process is connected to each broker from another port. Which of several is which at another broker only its host
+    tells, where no other of them is there.
+    """
+    first, *others = sorted(listed, key=lambda pairs: (len(pairs) != of_id.processes, -len(pairs)))
+    hosts = Counter(_host(connection) for _, connection in first)
+    by_host: list[dict[str, list[_Seen]]] = []
+    for pairs in others:
+        by_host.append({})
+        for pair in pairs:
+            # A process that is alone with its ID may reach brokers from several hosts.
+            by_host[-1].setdefault(next(iter(hosts)) if len(first) == 1 else _host(pair[1]), []).append(pair)
+    for view, connection in sorted(first, key=lambda pair: pair[1].client_addr or ""):
+        same, host = [(view, connection)], _host(connection)
+        if hosts[host] == 1:
+            same += [pairs[0] for its in by_host if len(pairs := its.get(host, [])) == 1]
+        yield replace(
+            of_id,
+            addresses=tuple(_address(at, each.client_addr) for at, each in same if each.client_addr is not None),
+            language=next((each.language for _, each in same if each.language is not None), None),
+            version=next((each.version for _, each in same if each.version is not None), None),
+        )
+
+
+def _address(view: MemberView | ProxyView, client_addr: str) -> ProcessAddress:
+    if isinstance(view, ProxyView):
+        return ProcessAddress(None, client_addr, view.proxy_addr)
+    return ProcessAddress(view.broker_addr, client_addr)
+
+
+def _host(connection: Connection) -> str:
+    return (connection.client_addr or "").rpartition(":")[0]
+
+
+def _observed(facts: Group, ids: Sequence[str]) -> Mapping[str, int]:
+    """Client ID → how many queues it was observed to own; one that may own others, too, is left out."""
+    owners = facts.observed
+    if not owners:
+        return {}
+    all_seen = all(state.owners is not None for state in facts.group.queues.values())
+    numbers = counts(owners, ids)
+    return {i: number for i, number in numbers.items() if number or all_seen or i in facts.group.reports}
+
+
+def _predicted(facts: Group, ids: Sequence[str]) -> Mapping[str, int]:
+    """Client ID → how many queues it owns by its strategy; empty where that cannot be predicted."""
+    owners: Owners | None = known(lambda: facts.predicted) if facts.shares or facts.broadcasting else None
+    return {} if owners is None else counts(owners, ids)
+
+
+def _lags(facts: Group, ids: Sequence[str]) -> dict[str, int]:
+    """Client ID → messages not yet read in its queues; one is left out where they are not known of all its queues."""
+    owned = known(lambda: facts.ownership)
+    if owned is None or owned.unknown:
+        return {}
+    states = facts.group.without_foreign_offsets.queues
+    lags = dict.fromkeys(ids, 0)
+    unknown = set()
+    for queue, owners in owned.owners.items():
+        lag = states[queue].lag if queue in states else None
+        for client_id in owners:
+            if lag is None:
+                unknown.add(client_id)
+            else:
+                lags[client_id] = lags.get(client_id, 0) + lag
+    return {client_id: lag for client_id, lag in lags.items() if client_id not in unknown}
+
+
+def _consume_type(group: ConsumerGroup, client_id: str, *, pops: bool) -> str | None:
+    """What the consumer reports; else what its group's heartbeats said, as far as that decides."""
+    if is_grpc(client_id):
+        return "grpc"
+    if pops:
+        return "pop"
+    report = group.reports.get(client_id)
+    if report is not None and report.consumer_type is not None:
+        return report.consumer_type
+    return "push" if group.consume_type == CONSUME_PASSIVELY else None
+
+
+def _started_at(group: ConsumerGroup, client_id: str) -> str | None:
+    report = group.reports.get(client_id)
+    if report is None or report.started_at is None:
+        return None
+    try:
+        return utc_text(datetime.fromtimestamp(report.started_at // 1000, UTC))
+    except (OverflowError, OSError, ValueError):  # what a client says may be no time at all
+        return None
+
+
+_GROUPS: dict[str, Status] = {
+    "groups-with-errors": "error",
+    "groups-with-warnings": "warning",
+    "groups-unknown": "unknown",
+    "groups-offline": "offline",
+}
+_OWNED = ("unassigned", "duplicate-owners", "idle", "mismatches", "imbalance")
+_SUMMED = (*_OWNED, "duplicate-client-ids", "lag")
+GROUPS_FIGURES = Figures(
+    (*_GROUPS, *_SUMMED), of_subject=(*_SUMMED, "consumers", "processes", "queues"), shares=tuple(_GROUPS)
+)
+"""Fields of `GroupLine`. Percentages are of groups; `imbalance` is the largest, the others are sums."""
+
+
+def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCondition:
+    """Whether the condition is met in the groups; what is certain decides, and only then what is unknown."""
+    if condition.name in _GROUPS and condition.subject is None:
+        number = sum(line.status == _GROUPS[condition.name] for line in lines)
+        return condition.try_on(number, len(lines))
+    chosen = [_one(condition, lines)] if condition.subject is not None else lines
+    bounds = [_bounds(condition.name, line) for line in chosen if condition.subject or _applies(condition.name, line)]
+    lows, highs = [low for low, _ in bounds], [high for _, high in bounds]
+    total = (lambda each: max(each, default=None)) if condition.name == "imbalance" else sum
+    least, most = condition.try_on(total(lows)), condition.try_on(total(highs))
+    if least.value == most.value:
+        return least
+    is_exact = condition.compare in (operator.eq, operator.ne)
+    return condition.try_on(None) if is_exact or least.met != most.met else least
+
+
+def _bounds(name: str, line: GroupLine) -> tuple[float, float]:
+    """The least and the most that the figure of a group can be."""
+    value: float | None = getattr(line, name.replace("-", "_"))
+    if (name == "unassigned" and line.status == "offline") or (name == "imbalance" and line.basis and value is None):
+        value = 0
+    if value is None and line.consumers == 0 and name in _OWNED:
+        return 0, 0  # nothing is known of the owners in a group without a visible consumer, and nothing is added
+    if name in _OWNED[:2] and line.owners_unknown and line.status != "offline":
+        return value or 0, (value or 0) + line.owners_unknown
+    return (0, math.inf) if value is None else (value, value)
+
+
+def _one(condition: Condition, lines: Sequence[GroupLine]) -> GroupLine:
+    for line in lines:
+        if line.group == condition.subject:
+            return line
+    raise UsageError(
+        f"--fail-on {condition.text!r}: group {condition.subject} is not looked at",
+        hint=suggestion("groups", condition.subject or "", [line.group for line in lines]),
+    )
+
+
+def _applies(name: str, line: GroupLine) -> bool:
+    if name == "duplicate-client-ids":
+        return True
+    if line.message_model == BROADCASTING:
+        return name == "idle"
+    return name == "lag" or line.shares_queues is not False  # queues that nobody owns add nothing

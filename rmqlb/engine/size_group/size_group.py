@@ -1,0 +1,450 @@
+"""The fewest consumers that keep a group within limits: every size is tried, so that none is missed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, reduce
+from itertools import combinations
+from math import comb
+from typing import Literal, TypeVar, get_args
+
+from msgspec import Struct
+
+from rmqlb.engine.allocate import check_settings, full_name, must_have, names_inside, unset_options
+from rmqlb.engine.allocate.rules import BY_PLACE
+from rmqlb.engine.allocate.sdks import JAVA, sdk_named
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.arguments import require
+from rmqlb.engine.kernel import Draws, stream_key
+from rmqlb.engine.plan.changes import Changes, QueueCount, change_routes
+from rmqlb.engine.size_group.sizes import (
+    GrowingRings,
+    HashSizes,
+    IdSizes,
+    Layout,
+    PlaceSizes,
+    SizeFigures,
+    Sizes,
+    future_ids,
+    layout_of,
+)
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.size_group import (
+    MOST_SIZES,
+    AfterLoss,
+    GroupSize,
+    Limit,
+    ReplicaCounts,
+    SizeCandidate,
+    SizedTopic,
+    SizeLimits,
+    SizePoint,
+    SizeQuestion,
+)
+
+MOST_LOSSES = 200
+"""Losses of one number of consumers that are tried in one size; of more some are drawn."""
+_STREAM = 20
+_ORDER: tuple[Limit, ...] = get_args(Limit)
+
+Number = TypeVar("Number", int, float)
+Work = Mapping[MessageQueue, float]
+Progress = Callable[[int, int], None]
+
+
+class _Queues(Struct, frozen=True):
+    """The group's topics with a number of queues, and what the loss of each broker leaves."""
+
+    queues_per_broker: int | None
+    routes: tuple[TopicRouteData, ...]
+    layout: Layout
+    without_broker: Mapping[str, Layout]
+
+
+class _Candidate(Struct, frozen=True):
+    """A strategy on a number of queues."""
+
+    strategy: str
+    queues: _Queues
+    sizes: Sizes
+    without_broker: Mapping[str, Sizes | None]  # None where no queue is left
+
+
+class _Loss(Struct, frozen=True):
+    """The worst loss of so many consumers, or the loss of a broker."""
+
+    limit: Limit
+    lost_consumers: int
+    lost_broker: str | None
+    figures: SizeFigures | None  # None where nothing is left
+    fails: Mapping[Limit, set[int]]
+    exact: bool = True  # every loss was tried, or all leave the same
+
+    def failing(self, trials: int) -> set[int]:
+        return set(range(trials)) if self.figures is None else set().union(*self.fails.values())
+
+    def badness(self, trials: int) -> tuple[int, float]:
+        if self.figures is None:
+            return trials, float("inf")
+        return len(self.failing(trials)), max(each or 0.0 for each in self.figures.imbalances)
+
+
+def size_group(
+    group: str | None,
+    routes: Sequence[TopicRouteData],
+    question: SizeQuestion,
+    settings: Settings = Settings(),  # noqa: B008 (it is frozen)
+    *,
+    progress: Progress | None = None,
+) -> GroupSize:
+    """Find how many consumers a group should have, and why each size does or does not keep the limits.
+
+    Every size from the fewest to the most is tried, under each strategy with each number of queues. The figures of
+    strategies for which only a consumer's place counts hold for every order of client IDs; others are tried with
+    several sets of IDs.
+
+    Args:
+        group: its name.
+        routes: its topics; every consumer subscribes to each of them, unless the question says otherwise.
+        question: limits and sizes.
+        settings: what the strategy objects are constructed with.
+        progress: called with how many sizes are done, and how many there are.
+
+    Raises:
+        AllocationError: the clients' strategy throws; the text is RocketMQ's.
+        DataError: there is no readable queue, or machines are not known that the strategy looks at.
+        UsageError: the question contradicts itself, there is no such strategy, or the search is too large.
+    """
+    _check(question, settings)
+    queues = [_queues(routes, question, number) for number in _numbers(question)]
+    if not any(each.layout.topics for each in queues):
+        raise DataError("no readable queue in the topics of the group", code="topic-not-found")
+    candidates = list(_candidates(queues, question, settings))
+    least, most = question.consumers
+    curves: list[list[SizePoint]] = [[] for _ in candidates]
+    for consumers in range(least, most + 1):
+        if progress is not None:
+            progress(consumers - least, most + 1 - least)
+        for candidate, curve in zip(candidates, curves, strict=True):
+            curve.append(_point(candidate, consumers, question.limits, question.seed))
+    return _answer(group, routes, question, candidates, curves)
+
+
+def _check(question: SizeQuestion, settings: Settings) -> None:
+    require(question, SizeQuestion, "SizeQuestion")
+    check_settings(settings)
+    least, most = question.consumers
+    if least > most:
+        raise UsageError(f"consumers from {least} to {most}: there are none between")
+    if question.limits.survive >= most:
+        raise UsageError(f"survive {question.limits.survive} of at most {most} consumers: no consumer would be left")
+    queues = question.queues_per_broker
+    if queues is not None and queues[0] > queues[1]:
+        raise UsageError(f"queues per broker from {queues[0]} to {queues[1]}: there are none between")
+    if question.limits.max_utilisation is not None and not (question.work or question.work_of_topics):
+        raise UsageError("max_utilisation needs work: how long listeners consume what comes into each queue")
+    number = (most + 1 - least) * len(_numbers(question)) * len(question.strategies)
+    if number > MOST_SIZES:
+        raise UsageError(
+            f"{number} sizes to look at, and at most {MOST_SIZES} are",
+            hint="ask for fewer consumers, fewer numbers of queues, or fewer strategies",
+            code="too-many-sizes",
+        )
+    if not question.strategies:
+        raise UsageError("no strategy is named")
+    for strategy in question.strategies:
+        full_name(strategy, settings)
+        must_have(strategy, (sdk_named(question.sdk).sdk,))
+        missing = unset_options(strategy, settings)
+        if missing is not None:
+            raise UsageError(f"{missing[0]} cannot go without {missing[1]}")
+
+
+def _numbers(question: SizeQuestion) -> Sequence[int | None]:
+    if question.queues_per_broker is None:
+        return (None,)
+    least, most = question.queues_per_broker
+    return range(least, most + 1)
+
+
+def _queues(routes: Sequence[TopicRouteData], question: SizeQuestion, number: int | None) -> _Queues:
+    def layout(changed: Sequence[TopicRouteData], work: Work) -> Layout:
+        return layout_of(changed, work, question.threads, orderly=question.orderly)
+
+    changed, work = tuple(routes), question.work
+    if number is not None:
+        changed, work = _with_queues(routes, work, number, question.work_of_topics)
+    brokers = dict.fromkeys(queue.broker_name for route in changed for queue in route.subscribe_queues())
+    left = {name: layout(*_without_broker(changed, work, name)) for name in brokers if question.limits.survive_broker}
+    return _Queues(number, changed, layout(changed, work), left)
+
+
+def _with_queues(
+    routes: Sequence[TopicRouteData], work: Work, number: int, work_of_topics: Mapping[str, float]
+) -> tuple[tuple[TopicRouteData, ...], Work]:
+    """The topics with so many read queues on each broker; where that is a change, a topic's work is spread evenly.
+
+    `work_of_topics` has the work of topics that have no queue before.
+    """
+    changed = change_routes(routes, Changes(read_queues=(QueueCount(number),)))
+    found: dict[MessageQueue, float] = {}
+    for before, after in zip(routes, changed, strict=True):
+        queues, were = after.subscribe_queues(), before.subscribe_queues()
+        if work and queues == were:
+            found |= {queue: work[queue] for queue in queues}
+        elif work or work_of_topics:
+            total = sum(work[queue] for queue in were) if were else work_of_topics.get(before.topic, 0.0)
+            found |= dict.fromkeys(queues, total / max(len(queues), 1))
+    return changed, found
+
+
+def _without_broker(
+    routes: Sequence[TopicRouteData], work: Work, broker_name: str
+) -> tuple[tuple[TopicRouteData, ...], Work]:
+    """The topics after the loss of a broker; producers send what went there evenly to a topic's other queues."""
+    changed = change_routes(routes, Changes(remove_brokers=(broker_name,)))
+    found: dict[MessageQueue, float] = {}
+    for before, after in zip(routes, changed, strict=True):
+        left = after.subscribe_queues()
+        if work and left:
+            lost = sum(work[queue] for queue in before.subscribe_queues()) - sum(work[queue] for queue in left)
+            found |= {queue: work[queue] + lost / len(left) for queue in left}
+    return changed, found
+
+
+def _candidates(queues: Sequence[_Queues], question: SizeQuestion, settings: Settings) -> Iterator[_Candidate]:
+    for strategy in dict.fromkeys(question.strategies):
+        sizes = _sizes_of(strategy, queues, question, settings)
+        for each in queues:
+            without = {name: sizes(left) if left.topics else None for name, left in each.without_broker.items()}
+            yield _Candidate(full_name(strategy, settings), each, sizes(each.layout), without)
+
+
+def _sizes_of(
+    strategy: str, queues: Sequence[_Queues], question: SizeQuestion, settings: Settings
+) -> Callable[[Layout], Sizes]:
+    """The quickest exact way to the sizes of a layout under the strategy."""
+    most, sdk = question.consumers[1], sdk_named(question.sdk).sdk
+    as_java = sdk is JAVA or strategy in ("AVG", "AVG_BY_CIRCLE")  # Go cuts the blocks of MACHINE_ROOM from all queues
+    if not question.subscribed and strategy in BY_PLACE and strategy not in settings.custom and as_java:
+        return lambda layout: PlaceSizes(layout, strategy, settings, sdk)
+    id_sets = future_ids(strategy, settings, question, most)
+    by_hash = names_inside(strategy, settings) == ["CONSISTENT_HASH"] and settings.virtual_nodes > 0 and sdk is JAVA
+    if by_hash and not question.subscribed:
+        every = list(dict.fromkeys(queue for each in queues for queue in each.layout.queues))
+        rings = GrowingRings(id_sets, every, settings.virtual_nodes, question.limits.survive)
+        return lambda layout: HashSizes(layout, rings)
+    return lambda layout: IdSizes(layout, strategy, settings, id_sets, sdk, question.subscribed)
+
+
+def _point(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> SizePoint:
+    """Judge one size.
+
+    Losses are not tried where the limits fail with every one of several sets of IDs before any loss.
+    """
+    figures = candidate.sizes.figures(consumers)
+    trials, enough = len(figures.most), limits.share
+    fails = _broken(figures, limits)
+    worst: dict[Limit, _Loss] = {}
+    exact = True
+    if not candidate.sizes.trials or len(set().union(*fails.values())) < trials:
+        for loss in _losses(candidate, consumers, limits, seed):
+            exact &= loss.exact
+            if failing := loss.failing(trials):
+                fails.setdefault(loss.limit, set()).update(failing)
+            if loss.limit not in worst or loss.badness(trials) > worst[loss.limit].badness(trials):
+                worst[loss.limit] = loss
+    share = (trials - len(set().union(*fails.values()))) / trials
+    return SizePoint(
+        consumers=consumers,
+        satisfied=share >= enough,
+        fails=() if share >= enough else _failing(fails, trials, enough),
+        share=share,
+        after_loss=_after(worst.get("survive"), trials, enough, exact=exact),
+        after_broker_loss=_after(worst.get("survive-broker"), trials, enough),
+        imbalance=_imbalance(figures, enough),
+        idle=at_share(figures.idle, enough),
+        utilisation=_utilisation(figures, enough),
+        unassigned=at_share(figures.unassigned, enough),
+        duplicate_owners=at_share(figures.duplicate_owners, enough),
+    )
+
+
+def _broken(figures: SizeFigures, limits: SizeLimits) -> dict[Limit, set[int]]:
+    """Limit → the numbers of the ID sets that break it; limits that hold with all are left out."""
+    most, used = limits.max_imbalance, limits.max_utilisation
+    values: dict[Limit, list[bool]] = {
+        "unassigned": [number > 0 for number in figures.unassigned],
+        "duplicate-owners": [number > 0 for number in figures.duplicate_owners],
+    }
+    if most is not None:
+        values["max-imbalance"] = [each is None or each > most for each in figures.imbalances]
+    if limits.no_idle:
+        values["no-idle"] = [number > 0 for number in figures.idle]
+    if used is not None and figures.utilisation is not None:
+        values["max-utilisation"] = [each > used for each in figures.utilisation]
+    return {limit: {at for at, fails in enumerate(found) if fails} for limit, found in values.items() if any(found)}
+
+
+def _losses(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> Iterator[_Loss]:
+    sizes = candidate.sizes
+    for number in range(1, limits.survive + 1):
+        if number >= consumers:
+            yield _Loss("survive", number, None, None, {})
+            break
+        lost = lost_consumers(consumers, number, seed) if sizes.trials else [tuple(range(number))]
+        left = reduce(_worse, (sizes.figures(consumers, each) for each in lost))
+        exact = not sizes.trials or comb(consumers, number) <= MOST_LOSSES
+        yield _Loss("survive", number, None, left, _broken(left, limits), exact)
+    for broker, others in candidate.without_broker.items():
+        figures = None if others is None else others.figures(consumers)
+        yield _Loss("survive-broker", 0, broker, figures, {} if figures is None else _broken(figures, limits))
+
+
+def lost_consumers(consumers: int, number: int, seed: int) -> Iterator[tuple[int, ...]]:
+    """Which of the consumers, by place, are lost together: every choice, or of too many some, drawn.
+
+    >>> list(lost_consumers(3, 2, seed=1))
+    [(0, 1), (0, 2), (1, 2)]
+    """
+    if comb(consumers, number) <= MOST_LOSSES:
+        yield from combinations(range(consumers), number)
+        return
+    draws = Draws(stream_key(seed, consumers, _STREAM))
+    for _ in range(MOST_LOSSES):
+        lost: set[int] = set()
+        while len(lost) < number:
+            lost.add(draws.below(consumers))
+        yield tuple(sorted(lost))
+
+
+def _worse(one: SizeFigures, other: SizeFigures) -> SizeFigures:
+    """The worse of each figure of two groups of as many consumers, for each set of IDs."""
+    pairs = (
+        max(pair, key=lambda each: each[0] / each[1] if each[1] else float("inf"))
+        for pair in zip(zip(one.most, one.owned, strict=True), zip(other.most, other.owned, strict=True), strict=True)
+    )
+    most, owned = zip(*pairs, strict=True)
+    utilisation: list[float] | None = None
+    if one.utilisation is not None and other.utilisation is not None:
+        utilisation = list(map(max, one.utilisation, other.utilisation))
+    return SizeFigures(
+        one.consumers,
+        most,
+        owned,
+        list(map(max, one.idle, other.idle)),
+        utilisation,
+        list(map(max, one.unassigned, other.unassigned)),
+        list(map(max, one.duplicate_owners, other.duplicate_owners)),
+    )
+
+
+def _failing(fails: Mapping[Limit, set[int]], trials: int, enough: float) -> tuple[Limit, ...]:
+    """The limits that hold for too few sets of IDs; where each holds for enough, but not all together, those broken."""
+    alone = tuple(limit for limit in _ORDER if (trials - len(fails.get(limit, ()))) / trials < enough)
+    return alone or tuple(limit for limit in _ORDER if fails.get(limit))
+
+
+def _after(loss: _Loss | None, trials: int, share: float, *, exact: bool = True) -> AfterLoss | None:
+    if loss is None:
+        return None
+    if loss.figures is None:
+        return AfterLoss(loss.lost_consumers, loss.lost_broker, None, 0, None, (loss.limit,))
+    return AfterLoss(
+        loss.lost_consumers,
+        loss.lost_broker,
+        _imbalance(loss.figures, share),
+        at_share(loss.figures.idle, share),
+        _utilisation(loss.figures, share),
+        _failing(loss.fails, trials, share),
+        at_share(loss.figures.unassigned, share),
+        at_share(loss.figures.duplicate_owners, share),
+        exact,
+    )
+
+
+def _imbalance(figures: SizeFigures, share: float) -> float | None:
+    known = [each for each in figures.imbalances if each is not None]
+    return at_share(known, share) if known else None
+
+
+def _utilisation(figures: SizeFigures, share: float) -> float | None:
+    return None if figures.utilisation is None else at_share(figures.utilisation, share)
+
+
+def at_share(values: Sequence[Number], share: float) -> Number | Literal[0]:
+    """The smallest value that so large a share of the values does not exceed.
+
+    >>> at_share([3, 1, 2, 9], 1), at_share([3, 1, 2, 9], 0.75), at_share([3, 1, 2, 9], 0.1), at_share([], 1)
+    (9, 3, 1, 0)
+    """
+    if not values:
+        return 0
+    needed = _needed(len(values), share)
+    return max(values) if needed == len(values) else sorted(values)[needed - 1]
+
+
+@lru_cache
+def _needed(number: int, share: float) -> int:
+    """How many of so many are that share, or more: 0.8 * 5 is more than 4 in binary."""
+    return next(each for each in range(1, number + 1) if each / number >= share)
+
+
+def _answer(
+    group: str | None,
+    routes: Sequence[TopicRouteData],
+    question: SizeQuestion,
+    candidates: Sequence[_Candidate],
+    curves: Sequence[Sequence[SizePoint]],
+) -> GroupSize:
+    limits = question.limits
+    best = [min(curve, key=lambda point: _rank(point, limits)) for curve in curves]
+    order = range(len(candidates))
+    chosen = min(order, key=lambda at: (*_rank(best[at], limits), candidates[at].queues.queues_per_broker or 0, at))
+    curve, candidate = curves[chosen], candidates[chosen]
+    allowed = tuple(point.consumers for point in curve if point.satisfied)
+    trials = candidate.sizes.trials
+    return GroupSize(
+        group=group,
+        consumers=min(allowed, default=None),
+        strategy=candidate.strategy,
+        queues_per_broker=candidate.queues.queues_per_broker,
+        curve=tuple(curve),
+        replica_counts=ReplicaCounts(min(allowed, default=None), max(allowed, default=None), allowed),
+        best=best[chosen],
+        limits=limits,
+        topics=tuple(
+            SizedTopic(now.topic, len(then.subscribe_queues()), len(now.subscribe_queues()))
+            for now, then in zip(routes, candidate.queues.routes, strict=True)
+        ),
+        consumers_now=len(question.present) or None,
+        candidates=tuple(
+            SizeCandidate(
+                each.strategy,
+                each.queues.queues_per_broker,
+                found.consumers if found.satisfied else None,
+                sum(point.satisfied for point in points),
+                found,
+            )
+            for each, points, found in zip(candidates, curves, best, strict=True)
+        ),
+        every_order=not trials,
+        trials=trials,
+        threads=question.threads if question.work else None,
+        orderly=question.orderly,
+        sdk=question.sdk,
+        mixed_subscriptions=bool(question.subscribed),
+        losses="counted" if all(p.after_loss is None or p.after_loss.exact for p in curve) else "drawn",
+    )
+
+
+def _rank(one: SizePoint, limits: SizeLimits) -> tuple[int, int, float, float, int]:
+    """First what keeps all limits; last what leaves nothing after a loss, and before it what fails without a loss."""
+    if one.satisfied:
+        return 0, 0, 0.0, 0.0, one.consumers
+    imbalance = float("inf") if one.imbalance is None else one.imbalance
+    losses = ((limits.survive, one.after_loss), (limits.survive_broker, one.after_broker_loss))
+    left = [2 if loss is None else 3 if loss.imbalance is None else 1 for wanted, loss in losses if wanted]
+    return max(left, default=1), len(one.fails), -one.share, imbalance, one.consumers

@@ -1,0 +1,381 @@
+"""What a group of one size gives: its fullest and idle consumers, for every set of client IDs that is tried.
+
+Strategies that look at a consumer's place alone (AVG, AVG_BY_CIRCLE, MACHINE_ROOM) need no IDs (`PlaceSizes`). Others
+are tried with several sets of IDs that future consumers may have (`IdSizes`); under CONSISTENT_HASH a size that grows
+needs no new ring (`HashSizes`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Protocol
+
+from msgspec import Struct
+
+from rmqlb.engine.allocate import names_inside, prepare
+from rmqlb.engine.allocate.consistent_hash import check_ring, ring_hash
+from rmqlb.engine.allocate.machine_room import room
+from rmqlb.engine.allocate.pin import host
+from rmqlb.engine.allocate.rules import RULES
+from rmqlb.engine.allocate.sdks import JAVA, Sdk
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.kernel import Draws, stream_key
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.size_group import SizeQuestion
+
+_STREAM = 19
+_MOST_STEPS = 20_000_000
+"""Entries of all rings, and searches of a queue among a consumer's entries."""
+_RING = 1 << 32
+
+
+class Topic(Struct, frozen=True):
+    """The readable queues of a topic, sorted as clients sort them, and the work of each.
+
+    Work is in seconds of listening per second; `work` is empty when none is given.
+    """
+
+    queues: tuple[MessageQueue, ...]
+    work: tuple[float, ...]
+
+
+class Layout(Struct, frozen=True, dict=True):
+    """The topics of a group that have a queue."""
+
+    topics: tuple[Topic, ...]
+    threads: int
+    orderly: bool = False
+
+    @property
+    def has_work(self) -> bool:
+        return any(topic.work for topic in self.topics)
+
+    @property
+    def queues(self) -> list[MessageQueue]:
+        return [queue for topic in self.topics for queue in topic.queues]
+
+    @property
+    def work(self) -> list[float]:
+        return [work for topic in self.topics for work in topic.work]
+
+    @cached_property
+    def one_thread(self) -> float:
+        """The work that one thread has to do alone: in an orderly group that of a queue (`ProcessQueue`'s lock)."""
+        return max(self.work, default=0.0) if self.orderly else 0.0
+
+    def utilised(self, work: float) -> float:
+        """The share of threads that this work keeps busy; to nine digits: 0.7999999999 of sums means 0.8."""
+        return float(f"{max(work / self.threads, self.one_thread):.9g}")
+
+
+def layout_of(
+    routes: Sequence[TopicRouteData], work: Mapping[MessageQueue, float], threads: int, *, orderly: bool
+) -> Layout:
+    """The readable queues of the routes, with the work of each."""
+    topics = [route.subscribe_queues() for route in routes]
+    found = [Topic(tuple(each), tuple(work[queue] for queue in each) if work else ()) for each in topics if each]
+    return Layout(tuple(found), threads, orderly)
+
+
+class SizeFigures(Struct, frozen=True, dict=True):
+    """A group of one size; each list has an entry for each set of IDs, one where IDs do not matter."""
+
+    consumers: int
+    most: Sequence[int]  # queues of the consumer that has the most
+    owned: Sequence[int]  # queues of all consumers, each counted once for each owner
+    idle: Sequence[int]
+    utilisation: Sequence[float] | None  # of the busiest consumer; None when no work is given
+    unassigned: Sequence[int] = ()  # queues without an owner; () where the strategy leaves none
+    duplicate_owners: Sequence[int] = ()  # queues with several; () in the same way
+
+    @cached_property
+    def imbalances(self) -> list[float | None]:
+        """As a plan measures them (`assignment/balance.py`): divided once."""
+        pairs = zip(self.most, self.owned, strict=True)
+        return [most * self.consumers / owned if owned else None for most, owned in pairs]
+
+
+class Sizes(Protocol):
+    """The sizes of a group on its queues under a strategy."""
+
+    trials: int  # 0 where only places in the order of IDs decide, so that all losses of equally many are equal
+
+    def figures(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures:
+        """The first so many consumers of each set of IDs, without those at the lost places (raises AllocationError)."""
+
+
+class PlaceSizes:
+    """Sizes from the numbers of queues.
+
+    Of m queues and n consumers each place has m // n queues, and some places one more, in each topic those at the
+    front. So the consumer at the front has the most and the last one the fewest of all topics together, whatever the
+    IDs are. The loss of any k consumers leaves n - k places.
+    """
+
+    trials = 0
+
+    def __init__(self, layout: Layout, strategy: str, settings: Settings, sdk: Sdk) -> None:
+        for topic in layout.topics:
+            prepare(strategy, topic.queues, ["a"], settings, sdk).share("a")  # throws what clients throw
+        allocated = (_of_listed_rooms(topic, strategy, settings) for topic in layout.topics)
+        self._layout = Layout(tuple(topic for topic in allocated if topic.queues), layout.threads, layout.orderly)
+        self._has_work = layout.has_work
+        self._numbers = [len(topic.queues) for topic in self._layout.topics]
+        self._unassigned = len(layout.queues) - sum(self._numbers)
+        self._strategy, self._settings, self._sdk = strategy, settings, sdk
+        self._known: dict[int, SizeFigures] = {}
+
+    def figures(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures:
+        left = consumers - len(lost)
+        if left not in self._known:
+            self._known[left] = SizeFigures(
+                left,
+                (sum(-(-number // left) for number in self._numbers),),
+                (sum(self._numbers),),
+                (max(left - max(self._numbers, default=0), 0),),
+                (self._layout.utilised(self._busiest(left)),) if self._has_work else None,
+                (self._unassigned,),
+            )
+        return self._known[left]
+
+    def _busiest(self, consumers: int) -> float:
+        topics = self._layout.topics
+        if all(len(set(topic.work)) == 1 for topic in topics):
+            return sum(topic.work[0] * -(-len(topic.queues) // consumers) for topic in topics)
+        ids = [f"{place:05d}" for place in range(consumers)]
+        found = [0.0] * consumers
+        for topic in topics:
+            work = dict(zip(topic.queues, topic.work, strict=True))
+            queues = sort_queues(topic.queues, self._sdk.order)
+            strategy = prepare(self._strategy, queues, ids, self._settings, self._sdk)
+            for place, client_id in enumerate(ids):
+                found[place] += sum(work[queue] for queue in strategy.share(client_id))
+        return max(found)
+
+
+def _of_listed_rooms(topic: Topic, strategy: str, settings: Settings) -> Topic:
+    """The queues that have an owner: under MACHINE_ROOM those of the listed rooms."""
+    if strategy != "MACHINE_ROOM":
+        return topic
+    inside = [room(queue.broker_name) in (settings.consumer_idcs or ()) for queue in topic.queues]
+    return Topic(
+        tuple(queue for queue, has in zip(topic.queues, inside, strict=True) if has),
+        tuple(work for work, has in zip(topic.work, inside, strict=False) if has),
+    )
+
+
+class _Counted(Struct, frozen=True):
+    """The figures of one set of IDs."""
+
+    most: int
+    owned: int
+    idle: int
+    busiest: float
+    unassigned: int = 0
+    duplicate_owners: int = 0
+
+
+def _together(counted: Sequence[_Counted], consumers: int, layout: Layout) -> SizeFigures:
+    return SizeFigures(
+        consumers,
+        [each.most for each in counted],
+        [each.owned for each in counted],
+        [each.idle for each in counted],
+        [layout.utilised(each.busiest) for each in counted] if layout.has_work else None,
+        [each.unassigned for each in counted],
+        [each.duplicate_owners for each in counted],
+    )
+
+
+class IdSizes:
+    """Sizes as `rmqlb.allocate` gives them."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        strategy: str,
+        settings: Settings,
+        id_sets: Sequence[Sequence[str]],
+        sdk: Sdk = JAVA,
+        subscribed: Mapping[str, frozenset[str]] = {},
+    ) -> None:
+        self.trials = len(id_sets)
+        self._layout, self._strategy, self._settings = layout, strategy, settings
+        self._id_sets, self._sdk, self._subscribed = id_sets, sdk, subscribed
+        self._queues = [sort_queues(topic.queues, sdk.order) for topic in layout.topics]
+        self._work = [dict(zip(topic.queues, topic.work, strict=False)) for topic in layout.topics]
+
+    def figures(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures:
+        gone = frozenset(lost)
+        sets = [tuple(each for at, each in enumerate(ids[:consumers]) if at not in gone) for ids in self._id_sets]
+        counted = {ids: self._count(ids) for ids in dict.fromkeys(sets)}
+        return _together([counted[ids] for ids in sets], consumers - len(gone), self._layout)
+
+    def _count(self, client_ids: Sequence[str]) -> _Counted:
+        ids = sort_client_ids(client_ids, self._sdk.order)
+        numbers, busy = dict.fromkeys(ids, 0), dict.fromkeys(ids, 0.0)
+        unassigned = duplicates = 0
+        for queues, work in zip(self._queues, self._work, strict=True):
+            strategy = prepare(self._strategy, queues, ids, self._settings, self._sdk)
+            owners: Counter[MessageQueue] = Counter()
+            for client_id in ids:
+                if queues[0].topic not in self._subscribed.get(client_id, (queues[0].topic,)):
+                    continue  # it never computes its share, which the others leave to it
+                share = strategy.share(client_id)
+                owners.update(share)
+                numbers[client_id] += len(share)
+                if work:
+                    busy[client_id] += sum(work.get(queue, 0.0) for queue in share)
+            unassigned += len(queues) - len(owners)
+            duplicates += sum(number > 1 for number in owners.values())
+        each = list(numbers.values())
+        return _Counted(max(each), sum(each), each.count(0), max(busy.values()), unassigned, duplicates)
+
+
+class GrowingRings:
+    """For each set of IDs and each queue the nearest consumers on the ring of CONSISTENT_HASH.
+
+    The owner of a queue is the consumer with the next entry at or after the queue's hash. So each consumer has a
+    distance to each queue: the nearest one is the owner, and when that is lost, the second nearest. A consumer that
+    joins is put among them; no ring is built again.
+    """
+
+    def __init__(
+        self,
+        id_sets: Sequence[Sequence[str]],  # in the order in which consumers join
+        queues: Sequence[MessageQueue],
+        virtual_nodes: int,
+        losses: int,  # consumers that are lost at once, at most
+    ) -> None:
+        """Raises UsageError where that takes minutes."""
+        consumers = len(id_sets[0])
+        check_ring(consumers, virtual_nodes)
+        steps = max(consumers * virtual_nodes, consumers * len(queues), (losses + 1) * len(queues))
+        if steps * len(id_sets) > _MOST_STEPS:
+            raise UsageError(
+                f"{len(id_sets)} sets of {consumers} client IDs with {virtual_nodes} entries each on the ring of "
+                f"CONSISTENT_HASH, {len(queues)} queues and {losses} lost consumers are too many to look at",
+                hint=f"with --trials {max(_MOST_STEPS // steps, 1)} they are not",
+                code="ring-too-large",
+            )
+        self.rows = {queue: row for row, queue in enumerate(queues)}
+        self.nearest: list[list[list[tuple[int, int, int]]]] = [[[] for _ in queues] for _ in id_sets]
+        """By set and queue: (distance, place in reverse order of IDs, place in order of joining), nearest first."""
+        self.gained: list[list[list[tuple[int, int]]]] = []
+        """By consumer and set: the queues that it gets when it joins, each with its owner before, -1 for none."""
+        self._id_sets = id_sets
+        self._places = [{client_id: -place for place, client_id in enumerate(sort_client_ids(ids))} for ids in id_sets]
+        self._hashes = [ring_hash(str(queue)) for queue in queues]
+        self._virtual_nodes, self._kept = virtual_nodes, losses + 1
+
+    def grow(self, consumers: int) -> None:
+        for rank in range(len(self.gained), consumers):
+            self.gained.append([self._join(trial, rank) for trial in range(len(self._id_sets))])
+
+    def _join(self, trial: int, rank: int) -> list[tuple[int, int]]:
+        client_id, gained = self._id_sets[trial][rank], []
+        entries = sorted(ring_hash(f"{client_id}-{number}") for number in range(self._virtual_nodes))
+        entries.append(entries[0] + _RING)
+        place = self._places[trial][client_id]
+        for row, (queue_hash, near) in enumerate(zip(self._hashes, self.nearest[trial], strict=True)):
+            distance = entries[bisect_left(entries, queue_hash)] - queue_hash
+            before = near[0][2] if near else -1
+            # of two entries with one hash that of the later ID counts (`ConsistentHashRouter.addNode`)
+            insort(near, (distance, place, rank))
+            del near[self._kept :]
+            if near[0][2] == rank:
+                gained.append((row, before))
+        return gained
+
+
+class HashSizes:
+    """Sizes under CONSISTENT_HASH, the same as those of `IdSizes`; asked in ascending order of consumers."""
+
+    def __init__(self, layout: Layout, rings: GrowingRings) -> None:
+        self.trials = len(rings.nearest)
+        self._layout, self._rings = layout, rings
+        rows = [rings.rows[queue] for queue in layout.queues]
+        self._work = dict(zip(rows, layout.work or [0.0] * len(rows), strict=True))
+        self._numbers: list[list[int]] = [[] for _ in rings.nearest]
+        self._busy: list[list[float]] = [[] for _ in rings.nearest]
+        self._queues: list[list[set[int]]] = [[] for _ in rings.nearest]
+
+    def figures(self, consumers: int, lost: Sequence[int] = ()) -> SizeFigures:
+        self._rings.grow(consumers)
+        for rank in range(len(self._numbers[0]), consumers):
+            for trial, gained in enumerate(self._rings.gained[rank]):
+                self._join(trial, gained)
+        gone = frozenset(lost)
+        counted = [self._count(trial, gone) for trial in range(self.trials)]
+        return _together(counted, consumers - len(gone), self._layout)
+
+    def _join(self, trial: int, gained: Sequence[tuple[int, int]]) -> None:
+        numbers, busy, queues = self._numbers[trial], self._busy[trial], self._queues[trial]
+        own = {row: before for row, before in gained if row in self._work}
+        for row, before in own.items():
+            if before >= 0:
+                numbers[before] -= 1
+                busy[before] -= self._work[row]
+                queues[before].remove(row)
+        numbers.append(len(own))
+        busy.append(sum(self._work[row] for row in own))
+        queues.append(set(own))
+
+    def _count(self, trial: int, lost: frozenset[int]) -> _Counted:
+        """Survivors keep their queues; those of a lost consumer go to the next one on the ring."""
+        numbers, busy = self._numbers[trial], self._busy[trial]
+        if lost:
+            numbers, busy = numbers.copy(), busy.copy()
+            for gone in lost:
+                numbers[gone], busy[gone] = 0, 0.0
+                for row in self._queues[trial][gone]:
+                    heir = next(rank for _, _, rank in self._rings.nearest[trial][row] if rank not in lost)
+                    numbers[heir] += 1
+                    busy[heir] += self._work[row]
+        return _Counted(max(numbers), len(self._work), numbers.count(0) - len(lost), max(busy))
+
+
+def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number: int) -> list[list[str]]:
+    """So many different client IDs for each trial, in the order in which consumers join (raises DataError).
+
+    A group of n consumers has the first n IDs, so that a larger group is a smaller one that has grown. IDs look as
+    `ClientConfig.buildMQClientId` and `changeInstanceNameToPID` make them, `IP@PID#NANOSECONDS`. Where machines or
+    zones decide they are on machines of the present consumers; where CONFIG lists name consumers they are these in
+    random order, followed by others. Where consumers subscribe to different topics the present ones come first, in the
+    order in which `plan-rebalance --scale-to` keeps them.
+    """
+    names = names_inside(strategy, settings)
+    config = settings.config if "CONFIG" in names and isinstance(settings.config, Mapping) else {}
+    machines = sorted({host(client_id) for client_id in question.present})
+    looks = next((name for name in names if name in RULES and RULES[name].decides in ("machine", "name")), None)
+    if looks is not None and looks != "CONFIG" and not machines:
+        raise DataError(
+            f"{looks} looks at the machines of consumers, and those of future ones are taken from the present ones: "
+            "none is known",
+            hint="use a source that has the consumers of the group, or compare other strategies",
+            code="consumers-unknown",
+        )
+    first = sort_client_ids(question.present) if question.subscribed else []
+    found = []
+    for trial in range(question.trials):
+        draws = Draws(stream_key(question.seed, trial, _STREAM))
+        known = [client_id for client_id in sort_client_ids(config) if client_id not in first]
+        shuffled = [known.pop(draws.below(len(known))) for _ in range(len(known))]
+        found.append([*first, *shuffled, *_random_ids(draws, machines if looks else (), number)][:number])
+    return found
+
+
+def _random_ids(draws: Draws, machines: Sequence[str], number: int) -> Iterator[str]:
+    drawn: set[str] = set()
+    while len(drawn) < number:
+        parts = [draws.below(256) for _ in range(3)]
+        address = machines[draws.below(len(machines))] if machines else f"10.{parts[0]}.{parts[1]}.{parts[2]}"
+        client_id = f"{address}@{1 + draws.below(99_999)}#{draws.below(10**15)}"
+        if client_id not in drawn:
+            drawn.add(client_id)
+            yield client_id

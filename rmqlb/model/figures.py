@@ -1,0 +1,58 @@
+"""Figures: the numbers of a result on which people set limits, each declared once, on the field that holds it.
+
+`--fail-on`, the limits of a policy, Prometheus metrics and the JSON Schema derive from the declaration:
+
+    moved: Annotated[int, Figure("queues that move to another consumer", of="kept_queues")]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, get_type_hints
+
+from msgspec import Struct
+
+
+class Figure(Struct, frozen=True):
+    """The annotation of a field, or of a property's return value, that is a figure.
+
+    Attributes:
+        what: what the figure counts or measures, as a noun phrase.
+        of: the field or property of the same Struct that is 100 %; "" where a percentage makes no sense.
+        name: the name in `--fail-on`; "" is the field's name in kebab case.
+        metric: the Prometheus metric without its prefix; "" for none.
+        unknown: when the figure is null, for the JSON Schema; "" where it never is.
+    """
+
+    what: str
+    of: str = ""
+    name: str = ""
+    metric: str = ""
+    unknown: str = ""
+
+    @property
+    def description(self) -> str:
+        return f"{self.what}; null {self.unknown}" if self.unknown else self.what
+
+
+@cache
+def annotated_figures(shape: type[Struct]) -> Mapping[str, Figure]:
+    """Field or property → its figure, in the order of the fields, properties last."""
+    hints: dict[str, Any] = get_type_hints(shape, include_extras=True)
+    for base in reversed(shape.__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, property) and "Figure(" in str(
+                getattr(value.fget, "__annotations__", {}).get("return")
+            ):
+                hints[name] = get_type_hints(value.fget, include_extras=True)["return"]
+    found = ((name, extra) for name, hint in hints.items() for extra in getattr(hint, "__metadata__", ()))
+    return {name: extra for name, extra in found if isinstance(extra, Figure)}
+
+
+@cache
+def figures_of(shape: type[Struct]) -> Mapping[str, tuple[str, Figure]]:
+    """Name in `--fail-on` → the field or property, and its figure."""
+    return {
+        figure.name or field.replace("_", "-"): (field, figure) for field, figure in annotated_figures(shape).items()
+    }

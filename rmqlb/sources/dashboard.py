@@ -1,0 +1,524 @@
+"""The HTTP admin endpoint: RocketMQ's Dashboard (or the older console) in front of NameServers and brokers.
+
+Only the paths of `READ_PATHS` are ever asked for, all by GET; the one POST is the login. The Dashboard answers its own
+errors with HTTP 200 and a `status` other than 0 in the envelope.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import httpcore
+import httpx
+
+from rmqlb.errors import DocumentError, EndpointError, ProtocolError, UsageError
+from rmqlb.model.group import QueueState, Seen
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.snapshot import RouteSighting, Unread
+from rmqlb.remoting.codes import ResponseCode
+from rmqlb.sources.formats import documents as docs
+from rmqlb.sources.formats import from_documents
+from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values
+from rmqlb.sources.live import utc_now
+from rmqlb.sources.pace import Deadline, PassingFault, wait_before_retry
+from rmqlb.sources.source import Refused, redact_secrets
+
+READ_PATHS = frozenset(
+    {
+        "/cluster/list.query",
+        "/consumer/consumerConnection.query",
+        "/consumer/consumerRunningInfo.query",
+        "/consumer/examineSubscriptionGroupConfig.query",
+        "/consumer/groupList.query",
+        "/consumer/queryTopicByConsumer.query",
+        "/topic/list.query",
+        "/topic/route.query",
+    }
+)
+_NOT_ONLINE = "CODE: 206 "
+_NO_ROUTE = "CODE: 17 "
+_CODE = r"CODE: ([0-9]{1,9}) "
+_TIMED_OUT = "RemotingTimeoutException"
+
+
+class DashboardReads:
+    """The reads of a cluster through its Dashboard (`AdminReads`)."""
+
+    kind = "dashboard"
+    offsets_at_once = True
+
+    def __init__(
+        self,
+        url: str,  # scheme, host, port and context path, without user or password
+        settings: HttpSettings,
+        credentials: Credentials | None = None,  # used when the Dashboard asks for a login; None when there are none
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self.endpoint = url.rstrip("/")
+        self._credentials = credentials
+        self._http = HttpClient(self.endpoint, settings)
+        self._clock = clock
+        self._login = threading.Lock()
+
+    def topics(self) -> list[str]:
+        """All topics; the Dashboard marks RocketMQ's own by `%SYS%` before their names."""
+        path = "/topic/list.query"
+        return docs.convert(self._data(path, {}), docs.TopicListDocument, self.endpoint + path).topic_list
+
+    def groups(self) -> list[str]:
+        """All groups that the Dashboard's cache holds; it can lag behind the cluster."""
+        path = "/consumer/groupList.query"
+        value = self._data(path, {"skipSysGroup": "false"})
+        return [item.group for item in docs.convert(value, list[docs.GroupItem], self.endpoint + path)]
+
+    def has_group(self, group: str) -> bool:
+        try:
+            return bool(self._data("/consumer/examineSubscriptionGroupConfig.query", {"consumerGroup": group}))
+        except Refused:
+            return False
+
+    def route(self, topic: str) -> RouteSighting | None:
+        """The topic's route, from the one NameServer that the Dashboard asks."""
+        path, name = "/topic/route.query", topic.removeprefix("%SYS%")
+        try:
+            value = self._data(path, {"topic": name})
+        except Refused as refused:
+            if _NO_ROUTE in refused.text:
+                return None
+            raise
+        document = docs.convert(value, docs.RouteDocument, f"{self.endpoint}{path} of topic {name}")
+        return RouteSighting(from_documents.route(document, name), Seen(self.endpoint + path, self._clock()))
+
+    def brokers(self, group: str) -> dict[str, str]:  # noqa: ARG002 - a Dashboard answers for every broker alike
+        path = "/cluster/list.query"
+        document = docs.convert(self._data(path, {}), docs.ClusterListDocument, self.endpoint + path)
+        table = sorted(document.cluster_info.broker_addr_table.items())
+        return {name: address for name, data in table if (address := from_documents.broker(data).address)}
+
+    def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
+        """The members that one broker lists; older Dashboards ask one at random instead."""
+        path = "/consumer/consumerConnection.query"
+        try:
+            value = self._data(path, {"consumerGroup": group, "address": address})
+        except Refused as refused:
+            if _NOT_ONLINE in refused.text:
+                return None
+            raise
+        return docs.convert(value, docs.ConnectionsDocument, self.endpoint + path)
+
+    def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
+        """How far the group has read its queues, and who holds them as far as the Dashboard found out."""
+        path = "/consumer/queryTopicByConsumer.query"
+        value = self._data(path, {"consumerGroup": group, "address": ",".join(addresses)})
+        return from_documents.queue_states(docs.convert(value, list[docs.TopicConsumerDocument], self.endpoint + path))
+
+    @property
+    def offset_reads(self) -> None:
+        """A Dashboard passes no such question on."""
+
+    @property
+    def pop_reads(self) -> None:
+        """A Dashboard does not tell how brokers are asked."""
+
+    def running_info(
+        self,
+        group: str,
+        client_id: str,
+        address: str,  # noqa: ARG002 - as in `brokers`
+        *,
+        stacks: bool = False,
+    ) -> docs.RunningInfoDocument:
+        """What a member says of itself; the Dashboard finds the way to it."""
+        path = "/consumer/consumerRunningInfo.query"
+        value = self._data(path, {"consumerGroup": group, "clientId": client_id, "jstack": str(stacks).lower()})
+        return docs.convert(value, docs.RunningInfoDocument, self.endpoint + path)
+
+    def message_type(self, topic: str, address: str) -> None:
+        """A Dashboard is not asked."""
+
+    def silent_brokers_answer(self) -> bool:
+        """The Dashboard asks brokers by itself, each time anew."""
+        return False
+
+    def unread(self) -> list[Unread]:
+        return []
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _data(self, path: str, params: dict[str, str]) -> object:
+        """The data inside the envelope of a read, after logging in where that is asked for."""
+        if path not in READ_PATHS:
+            raise AssertionError(f"{path} is not on the list of reads")
+        answer = self._http.get(path, params)
+        if _asks_for_login(answer):
+            if self._credentials is None:
+                raise EndpointError(
+                    f"{self.endpoint} asks for a login",
+                    hint="name the user with --user or in the URL, the password in RMQLB_PASSWORD or --password-file",
+                    code="login-needed",
+                )
+            with self._login:  # the first request logs in, alone; the session's cookie then serves all
+                answer = self._http.get(path, params)
+                if _asks_for_login(answer):
+                    log_in(self._http, self._credentials, self.endpoint)
+                    answer = self._http.get(path, params)
+        return _open(answer)
+
+
+def _asks_for_login(answer: Answer) -> bool:
+    if answer.status in (301, 302, 303, 307):
+        return "login" in answer.headers.get("location", "")
+    return answer.status == 200 and len(answer.body) < 1000 and b"user not login" in answer.body
+
+
+def _response_code(text: str) -> int | None:
+    """What a broker answered the Dashboard (`MQClientException`), or that it did not; None where neither is told."""
+    code = re.search(_CODE, text)
+    if code is not None:
+        return int(code[1])
+    return ResponseCode.RPC_TIME_OUT if _TIMED_OUT in text else None
+
+
+def _open(answer: Answer) -> object:
+    if answer.status == 401:
+        raise EndpointError(
+            f"{answer.where}: refused (HTTP 401)", hint="does a proxy in front ask for a login?", code="login-needed"
+        )
+    if answer.status in (301, 302, 303, 307, 308):
+        target = answer.headers.get("location", "nowhere")
+        raise EndpointError(
+            f"{answer.where}: redirected to {target[:120]}",
+            hint="redirects are not followed; use that URL",
+            code="not-a-dashboard",
+        )
+    if answer.status != 200:
+        raise EndpointError(
+            f"{answer.where}: HTTP {answer.status}",
+            hint="is this the Dashboard's URL, context path included?",
+            code="not-a-dashboard",
+        )
+    try:
+        envelope = docs.decode(answer.body, object, "not JSON")
+    except DocumentError as error:
+        html = answer.body[:200].lstrip().lower().startswith((b"<!doctype", b"<html"))
+        raise ProtocolError(
+            f"{answer.where}: {'an HTML page instead of JSON' if html else error.message}",
+            hint="is this the Dashboard's URL, context path included?",
+            code="not-a-dashboard",
+        ) from None
+    if not isinstance(envelope, dict) or not {"status", "data"} <= envelope.keys():
+        raise ProtocolError(
+            f"{answer.where}: not a Dashboard's answer",
+            hint="expected an object with status and data",
+            code="not-a-dashboard",
+        )
+    if envelope["status"] != 0:
+        text = str(envelope.get("errMsg") or "no reason given")
+        raise Refused(f"{answer.where}: {docs.first_line(text)}", text, response_code=_response_code(text))
+    return envelope["data"]
+
+
+# HTTP for reading: every answer is bounded in time and size, and only reads are tried again.
+#
+# httpx has no limit on the whole of an answer: a server that sends a byte a second, or 300 KB that unpack to 300 MB,
+# keeps it busy or fills the memory. So each attempt has a deadline that every read of its socket respects, bodies are
+# asked for unpacked, counted as they come, and unpacked here if the server packs them all the same.
+
+_TRY_AGAIN = frozenset({429, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """How to talk to an endpoint."""
+
+    timeout: float = 5.0  # seconds that one attempt may take from connecting to the last byte
+    retries: int = 2
+    ca_file: str | None = None  # the only CA certificates to trust, or None for the system's
+    max_bytes: int = DEFAULT_LIMIT
+    sleep: Callable[[float], None] = time.sleep
+    jitter: Callable[[], float] = random.random
+    deadline: Deadline | None = None  # after which nothing is asked any more, whatever `timeout` is
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP answer, whole."""
+
+    where: str
+    status: int
+    headers: Mapping[str, str]  # names in lower case
+    body: bytes = field(repr=False)
+
+
+class HttpClient:
+    """A client of one endpoint; may be used by several threads (raises UsageError)."""
+
+    def __init__(self, base_url: str, settings: HttpSettings) -> None:
+        self._settings = settings
+        self._base = base_url.rstrip("/")
+        self._client = httpx.Client(
+            transport=_BoundedTransport(_tls(settings.ca_file)),
+            timeout=settings.timeout,
+            trust_env=False,
+            headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "rmqlb"},
+        )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def get(self, path: str, params: Mapping[str, str] | None = None) -> Answer:
+        """Read, and after a passing fault read again (raises EndpointError, ProtocolError)."""
+        whole = self._settings.deadline
+        for attempt in range(self._settings.retries + 1):
+            if whole is not None:
+                whole.must_leave_time_for(f"GET {self._base}{path}")
+            last = attempt == self._settings.retries
+            try:
+                answer = self._once("GET", path, params=dict(params or {}))
+            except PassingFault as fault:
+                if whole is not None:
+                    whole.must_leave_time_for(f"GET {self._base}{path}")
+                if last:
+                    raise fault.error from None
+                asked = None
+            else:
+                if answer.status not in _TRY_AGAIN or last:
+                    return answer
+                asked = answer.headers.get("retry-after")
+            self._wait(attempt, asked)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def post(
+        self, path: str, *, json: object = None, form: dict[str, str] | None = None, headers: dict[str, str]
+    ) -> Answer:
+        """Send once, never again: only for logging in."""
+        try:
+            return self._once("POST", path, json=json, data=form, headers=headers)
+        except PassingFault as fault:
+            raise fault.error from None
+
+    def _wait(self, attempt: int, retry_after: str | None) -> None:
+        asked = float(retry_after) if retry_after and retry_after.isdecimal() else 0.0
+        wait_before_retry(attempt, self._settings.sleep, self._settings.jitter, asked=asked)
+
+    def _once(self, method: str, path: str, **arguments: Any) -> Answer:
+        where = f"{method} {self._base}{path}"
+        limit = self._settings.max_bytes
+        whole = self._settings.deadline
+        with _deadline(self._settings.timeout if whole is None else min(self._settings.timeout, whole.rest)):
+            try:
+                with self._client.stream(method, self._base + path, **arguments) as response:
+                    body = collect(response.iter_raw(), limit, where)
+            except httpx.TimeoutException:
+                error = EndpointError(
+                    f"{where}: no whole answer within {self._settings.timeout:g} s",
+                    hint="a longer --source-timeout may help",
+                    code="no-answer",
+                )
+                raise PassingFault(error) from None
+            except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError) as error:
+                raise PassingFault(
+                    ProtocolError(f"{where}: the connection broke: {_reason(error)}", code="connection-broke")
+                ) from None
+            except httpx.ConnectError as error:
+                raise self._connect_error(where, error) from None
+            except UnicodeError:  # of Python's or httpx's IDNA, which do not count it among their own errors
+                raise _not_connected(where, "no host can have this name") from None
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise EndpointError(f"{where}: {_reason(error)}") from None
+            except DocumentError as error:
+                raise _of_protocol(error) from None
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        return Answer(where, response.status_code, dict(response.headers), _decoded(body, encoding, limit, where))
+
+    def _connect_error(self, where: str, error: httpx.ConnectError) -> Exception:
+        reason = _reason(error)
+        if "CERTIFICATE" in reason.upper() or "SSL" in reason.upper():
+            return EndpointError(
+                f"{where}: TLS failed: {reason}",
+                hint="is the CA that signed it in --ca-file, or among the system's where none is given?",
+                code="tls-failed",
+            )
+        return PassingFault(_not_connected(where, reason))
+
+
+_clock = threading.local()
+
+
+@contextmanager
+def _deadline(seconds: float) -> Iterator[None]:
+    """Until it ends, every socket operation of this thread must be over within so many seconds."""
+    _clock.end = time.monotonic() + seconds
+    try:
+        yield
+    finally:
+        _clock.end = None
+
+
+def _left(timeout: float | None) -> float | None:
+    end = getattr(_clock, "end", None)
+    if end is None:
+        return timeout
+    left = float(end - time.monotonic())
+    return left if timeout is None else min(left, timeout)
+
+
+def _some_left(timeout: float | None) -> float | None:
+    """For what sets the timeout of a socket, which must not be zero or less."""
+    left = _left(timeout)
+    return left if left is None else max(left, 0.001)
+
+
+class _BoundedStream(httpcore.NetworkStream):
+    """A socket whose every operation ends by the thread's deadline."""
+
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        left = _left(timeout)
+        if left is not None and left <= 0:
+            raise httpcore.ReadTimeout("deadline")
+        return self._stream.read(max_bytes, left)
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        left = _left(timeout)
+        if left is not None and left <= 0:
+            raise httpcore.WriteTimeout("deadline")
+        self._stream.write(buffer, left)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, _some_left(timeout)))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class _BoundedBackend(httpcore.NetworkBackend):
+    def __init__(self) -> None:
+        self._backend = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        stream = self._backend.connect_tcp(host, port, _some_left(timeout), local_address, socket_options)
+        return _BoundedStream(stream)
+
+
+class _BoundedTransport(httpx.HTTPTransport):
+    """httpx's own transport over sockets with a deadline; httpx has no public way to choose the sockets."""
+
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        super().__init__(verify=tls, trust_env=False)
+        self._pool = httpcore.ConnectionPool(ssl_context=tls, network_backend=_BoundedBackend())
+
+
+def _tls(ca_file: str | None) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(f"cannot read the CA file {ca_file}: {error.strerror or error}") from None
+
+
+def _decoded(body: bytes, encoding: str, limit: int, where: str) -> bytes:
+    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+        raise ProtocolError(f"{where}: the answer is packed as {encoding[:40]!r}, which was not asked for")
+    try:
+        unpacked = body if encoding in ("", "identity") else inflate(body, limit, where)
+        require_few_values(unpacked, where, limit)
+    except DocumentError as error:
+        raise _of_protocol(error) from None
+    return unpacked
+
+
+def _of_protocol(error: DocumentError) -> ProtocolError:
+    """What is wrong with a body is the far side's doing; a document's code would mean another exit code."""
+    return ProtocolError(error.message, hint=error.hint)
+
+
+def _not_connected(where: str, reason: str) -> EndpointError:
+    return EndpointError(
+        f"{where}: cannot connect: {reason}", hint="is this the address and is it up?", code="unreachable"
+    )
+
+
+def _reason(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text.removeprefix("[Errno 111] ").removeprefix("[Errno 104] ")
+
+
+_LOGIN = "/login/login.do"
+_CSRF = "/rocketmq-dashboard/csrf-token"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who logs in."""
+
+    user: str
+    # gives the password when it is needed (from a file, the environment or a prompt)
+    password: Callable[[], str] = field(repr=False)
+
+
+def log_in(http: HttpClient, credentials: Credentials, url: str) -> None:
+    """Log in; the session's cookie stays in the client (raises EndpointError).
+
+    Dashboards after 2.1.0 take JSON and want a CSRF token, older ones take a form.
+    """
+    fields = {"username": credentials.user, "password": credentials.password()}
+    headers = _csrf_header(http)
+    answer = http.post(_LOGIN, json=fields, headers=headers)
+    if not _accepted(answer) and "Bad username or password" not in _message(answer):
+        answer = http.post(_LOGIN, form=fields, headers=headers)
+    if not _accepted(answer):
+        reason = redact_secrets(_message(answer), fields["password"]) or f"HTTP {answer.status}"
+        raise EndpointError(
+            f"{url}: login of {credentials.user} failed: {reason}", hint="check user and password", code="login-failed"
+        )
+
+
+def _csrf_header(http: HttpClient) -> dict[str, str]:
+    """The header that newer Dashboards want on a POST; empty where there is none that can be sent."""
+    answer = http.get(_CSRF)
+    data = _envelope(answer).get("data") if answer.status == 200 else None
+    token, name = (data.get("token"), data.get("headerName")) if isinstance(data, dict) else (None, None)
+    if not isinstance(token, str) or not isinstance(name, str) or not (name + token).isascii():
+        return {}
+    return {name: token}
+
+
+def _accepted(answer: Answer) -> bool:
+    return answer.status == 200 and _envelope(answer).get("status") == 0
+
+
+def _message(answer: Answer) -> str:
+    return str(_envelope(answer).get("errMsg") or "").partition("\n")[0]
+
+
+def _envelope(answer: Answer) -> dict[str, object]:
+    try:
+        value = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,1 +1,0 @@
-"""RocketMQ's Dashboard as a source, over HTTP."""

@@ -1,0 +1,495 @@
+"""A dump, from a file or stdin: read within bounds, unpacked, and handed to whoever understands its content."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import BinaryIO, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from rmqlb.decoding import decode
+from rmqlb.errors import DataError, DocumentError
+from rmqlb.model.group import ConsumerGroup, MemberReport, MemberView, QueueState, Seen
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
+from rmqlb.sources.formats import documents as docs
+from rmqlb.sources.formats import from_documents, snapshot_file
+from rmqlb.sources.formats.consumer_evidence import consumer_evidence
+from rmqlb.sources.formats.documents import parse_documents
+from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values, text_of, too_large
+from rmqlb.sources.formats.mqadmin_text import TABLE_START, failed_command, is_noise, read_table, without_noise
+from rmqlb.sources.owners import popped_topics, with_owners
+from rmqlb.sources.source import NothingToAsk
+
+STDIN = "-"
+_CHUNK = 1 << 20
+
+
+class DumpSource(NothingToAsk):
+    """A dump in a file or on stdin."""
+
+    def __init__(self, path: str, *, max_bytes: int = DEFAULT_LIMIT, stdin: BinaryIO | None = None) -> None:
+        self._path = path  # the file, or `-` for stdin
+        self._max_bytes = max_bytes
+        self._stdin = stdin  # where `-` reads from; the process's own by default
+        self._where = "stdin" if path == STDIN else path
+
+    def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
+        progress(self._where, 0, 0)
+        of = {"topic": wanted.only_topic, "group": wanted.group}
+        return read_document(self._body(), self._where, wanted, **of, limit=self._max_bytes).snapshot
+
+    def _body(self) -> bytes:
+        body = collect(self._chunks(), self._max_bytes, self._where)
+        return inflate(body, self._max_bytes, self._where) if body.startswith(GZIP) else body
+
+    def _chunks(self) -> Iterator[bytes]:
+        try:
+            if self._path == STDIN:
+                yield from _read(self._stdin or _own_stdin())
+                return
+            if os.path.isfile(self._path) and os.path.getsize(self._path) > self._max_bytes:
+                raise too_large(self._where, self._max_bytes)
+            with open(self._path, "rb") as file:
+                yield from _read(file)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise DocumentError(
+                f"cannot read {self._where}: {reason}",
+                hint="-s takes a URL, a file, or - for stdin",
+                code="cannot-read",
+            ) from None
+
+
+def _own_stdin() -> BinaryIO:
+    if sys.stdin is None:
+        raise ValueError("it is closed")
+    return sys.stdin.buffer
+
+
+def _read(file: BinaryIO) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK):
+        yield chunk
+
+
+# A file's bytes as its documents, and a document's bytes as what it says: whatever reads files asks here.
+#
+# Rules of this file:
+# - A file that is not one strict JSON document is taken apart at lines: a document begins at a line whose first
+#   character
+#   is `{` or `[`, or after a line that holds a whole one. So a line that is cut short loses itself and no other.
+# - Nothing is built before its size and its number of values are known to be bounded.
+
+LARGEST_FILE = 4 * DEFAULT_LIMIT  # bytes, packed and unpacked, of a file with several documents
+GZIP = b"\x1f\x8b"
+_OPENS, _CLOSES = (b"{", b"["), (b"}", b"]")
+
+
+class Document(msgspec.Struct, frozen=True):
+    """What a document says."""
+
+    # `snapshot`, or `pieces` when it holds none, so that what it says may be merged with what others say
+    kind: Literal["snapshot", "pieces"]
+    snapshot: ClusterSnapshot  # all of it
+    snapshots: int  # how many whole snapshots it holds
+    cluster: str | None  # the names of the RocketMQ clusters that its brokers are in, sorted; None when none is named
+    # of a snapshot, UTC: as it says, else when the last of its parts was seen; None when neither tells
+    taken_at: datetime | None
+    pieces: Pieces | None  # its routes and answers, for `merge`; None when it is one snapshot in strict JSON
+
+
+def read_document(
+    body: bytes,  # unpacked
+    where: str,
+    wanted: Wanted | None = None,  # the parts of a snapshot that are read; all but evidence by default
+    *,
+    topic: str | None = None,  # of a route that does not name its own
+    group: str | None = None,  # of an answer that does not name its own
+    limit: int = DEFAULT_LIMIT,  # bytes; what is not one snapshot in strict JSON may have half of it
+) -> Document:
+    """What one document says, whatever its kind: its content tells, never its name (raises DataError)."""
+    wanted = wanted or Wanted()
+    if len(body) > limit:
+        raise too_large(where, limit)
+    if not body or body.isspace():
+        raise DocumentError(f"{where} is empty", hint="expected a snapshot, a route or a Dashboard response")
+    require_few_values(body, where, limit)
+    heading = snapshot_file.heading(body)
+    if heading is not None:
+        return _document(snapshot_file.read_body(body, heading, where, wanted))
+    # What may be anything is built whole, keys and all, and takes twice the memory of a snapshot.
+    if len(body) > limit // 2:
+        raise too_large(where, limit // 2, "and not one whole snapshot in JSON")
+    require_few_values(body, where, limit // 2)
+    return _of_pieces(read_pieces(body, where, wanted, topic, group))
+
+
+def merge(documents: Iterable[Document], where: str) -> Document:
+    """What several documents say in pieces as one, the later over the earlier."""
+    whole = Pieces(where)
+    for document in documents:
+        if document.pieces is not None:
+            whole.merge(document.pieces)
+    return _of_pieces(whole)
+
+
+def split_documents(content: bytes, where: str) -> list[bytes]:
+    r"""The documents of a file, out of its gzip if it is in one; at least one, which may be empty.
+
+    >>> split_documents(b'{"a": 1}\n{"b": \n{"c": 3}\n', "x")
+    [b'{"a": 1}', b'{"b":', b'{"c": 3}']
+
+    DocumentError when the gzip is damaged or cut short, or the content larger than `LARGEST_FILE`.
+    """
+    if len(content) > LARGEST_FILE:
+        raise too_large(where, LARGEST_FILE)
+    body = inflate(content, LARGEST_FILE, where) if content.startswith(GZIP) else content
+    if not _is_one(body):
+        lines = _lines(body)
+        if any(_is_whole(line) or line[:1] in _OPENS for line in lines):
+            return list(_documents(lines))
+    return [body.strip()]
+
+
+def _of_pieces(pieces: Pieces) -> Document:
+    return _document(pieces.snapshot(), len(pieces.snapshots), pieces)
+
+
+def _document(snapshot: ClusterSnapshot, snapshots: int = 1, pieces: Pieces | None = None) -> Document:
+    routes = (sighting.route for sighting in snapshot.routes.values())
+    clusters = {broker.cluster for route in routes for broker in route.broker_datas} - {""}
+    taken_at = _taken_at(snapshot) if snapshots else None
+    kind: Literal["snapshot", "pieces"] = "snapshot" if snapshots else "pieces"
+    return Document(kind, snapshot, snapshots, ",".join(sorted(clusters)) or None, taken_at, pieces)
+
+
+def _taken_at(snapshot: ClusterSnapshot) -> datetime | None:
+    if snapshot.taken_at is not None:
+        return _utc(snapshot.taken_at)
+    seen = [sighting.seen.at for sighting in snapshot.routes.values()]
+    for group in snapshot.groups.values():
+        seen += (group.seen.at, *(view.seen.at for view in group.views or ()))
+    return max((_utc(at) for at in seen if at is not None), default=None)
+
+
+def _utc(at: datetime) -> datetime:
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def _is_one(body: bytes) -> bool:
+    try:
+        decode(body, msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _lines(body: bytes) -> list[bytes]:
+    """Lines without the noise that a JVM writes before a command's own output; bytes that are no text stay whole."""
+    from rmqlb.sources.formats.mqadmin_text import without_noise
+
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return body.split(b"\n")
+    # An earlier line that is noise is blanked only before the first document, so nothing of a document is lost.
+    return without_noise(text).encode().split(b"\n")
+
+
+def _documents(lines: list[bytes]) -> Iterator[bytes]:
+    open_lines: list[bytes] = []
+    for line in lines:
+        if open_lines and (line[:1] in _OPENS or _is_whole(open_lines[0])):
+            yield b"\n".join(open_lines).strip()
+            open_lines = []
+        if open_lines or line.strip():
+            open_lines.append(line.rstrip(b"\r"))
+    if open_lines:
+        yield b"\n".join(open_lines).strip()
+
+
+def _is_whole(line: bytes) -> bool:
+    line = line.strip()
+    return len(line) > 1 and line[:1] in _OPENS and line[-1:] in _CLOSES
+
+
+_FIRST_LINE = re.compile(rb"[ \t\r\n]*([{\[][^\n]{,80})")
+
+_OTHER_TABLE = re.compile(r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[A-Z]")
+"""Two columns, as consumerConnection, consumerProgress and clusterList begin; a YAML file may begin with a comment."""
+
+
+def read_pieces(body: bytes, where: str, wanted: Wanted, topic: str | None = None, group: str | None = None) -> Pieces:
+    """A dump of any kind; the arguments are those of `read_document` (raises DocumentError)."""
+    pieces = Pieces(where, wanted, topic, group)
+    first = _FIRST_LINE.match(body)
+    if first and not is_noise(first[1].decode("latin-1")):
+        _add_json(body, where, pieces)
+        return pieces
+    text = without_noise(text_of(body, where))
+    start = text.lstrip()
+    reason = failed_command(start) if start[:1] not in ("{", "[") else None
+    if reason is not None:
+        raise DataError(f"{where} holds a failed mqadmin command: {reason}")
+    if start.startswith(TABLE_START):
+        pieces.add_anonymous_route(read_table(text, where), where)
+    elif _OTHER_TABLE.match(start):
+        raise DocumentError(
+            f"{where}: a table of another mqadmin command than topicRoute",
+            hint="name the consumers that consumerConnection lists with --consumers ID,ID,…, beside a route",
+            hint_names_options=True,
+            code="not-recognised",
+        )
+    elif start[:1] in ("{", "["):
+        _add_json(text.encode(), where, pieces)
+    else:
+        _add_yaml(text, where, pieces)
+    return pieces
+
+
+def _add_json(body: bytes, where: str, pieces: Pieces) -> None:
+    documents, notes = parse_documents(body, where)
+    if notes:
+        pieces.notes.append(f"read as RocketMQ's JSON dialect: {', '.join(notes)}")
+    for number, document in enumerate(documents, 1):
+        pieces.add(document, where if len(documents) == 1 else f"{where}, document {number}")
+
+
+def _add_yaml(text: str, where: str, pieces: Pieces) -> None:
+    from rmqlb.sources.formats.yaml_text import read_yaml
+
+    value = read_yaml(text, where)
+    if not isinstance(value, dict):
+        raise DocumentError(
+            f"{where}: neither JSON nor a YAML mapping, but {_kind(value)}",
+            hint="expected a snapshot, a route or a Dashboard response",
+            code="not-recognised",
+        )
+    pieces.add(value, where)
+
+
+def _kind(value: object) -> str:
+    return {str: "plain text", list: "a YAML list", type(None): "nothing"}.get(type(value), type(value).__name__)
+
+
+_BESIDE_THE_POINT = {
+    "topicList",
+    "clusterInfo",
+    "clusterAddrTable",
+    "offsetTable",
+    "namesvrAddrList",
+    "subscriptionGroupConfig",
+}
+"""Fields of Dashboard answers that are known, and say nothing about routes, members or owners."""
+
+
+@dataclass(slots=True)
+class _GroupPieces:
+    connections: list[tuple[docs.ConnectionsDocument, str]] = field(default_factory=list)
+    items: list[docs.GroupItem] = field(default_factory=list)
+    queues: dict[MessageQueue, QueueState] = field(default_factory=dict)
+    held: dict[str, frozenset[MessageQueue]] = field(default_factory=dict)
+    reports: dict[str, MemberReport] = field(default_factory=dict)
+
+    def merge(self, later: _GroupPieces) -> None:
+        self.connections += later.connections
+        self.items += later.items
+        self.queues.update(later.queues)
+        self.held.update(later.held)
+        self.reports.update(later.reports)
+
+
+class Pieces:
+    """What the documents of one dump have said so far."""
+
+    def __init__(
+        self, where: str, wanted: Wanted | None = None, topic: str | None = None, group: str | None = None
+    ) -> None:
+        self._where = where  # the dump, as errors name it
+        self._wanted = wanted or Wanted()  # the parts of a snapshot that are read; all by default
+        self._topic = topic  # of a route that does not name its own
+        self._group_told = group
+        self._routes: dict[str, RouteSighting] = {}
+        self._groups: dict[str, _GroupPieces] = {}
+        self._snapshots: list[ClusterSnapshot] = []
+        self.notes: list[str] = []
+
+    def add(self, document: object, where: str) -> None:
+        """One document; DocumentError when it is none of the known kinds, or carries an error instead of an answer."""
+        if isinstance(document, dict) and {"status", "data"} <= document.keys():
+            document = docs.open_envelope(document, where)
+        if isinstance(document, list):
+            self._add_list(document, where)
+        elif isinstance(document, dict):
+            self._add_object(document, where)
+        else:
+            raise _unknown(where)
+
+    def add_anonymous_route(self, document: docs.RouteDocument, where: str) -> None:
+        """A route whose document does not say of which topic it is (raises DocumentError)."""
+        topic = from_documents.route_topic(document)
+        if topic is None:
+            topic = self._topic
+            if topic is None:
+                raise DocumentError(
+                    f"{where} is the route of one topic and does not name it",
+                    hint="say which: --topic NAME",
+                    hint_names_options=True,
+                    code="topic-not-named",
+                )
+            if topic in self._routes:
+                raise DocumentError(
+                    f"{where} is another route that does not name its topic",
+                    hint="read one of them at a time",
+                    code="topic-not-named",
+                )
+        self._add_route(document, topic, where)
+
+    @property
+    def snapshots(self) -> tuple[ClusterSnapshot, ...]:
+        """Those of the documents that are snapshots of their own."""
+        return tuple(self._snapshots)
+
+    def merge(self, later: Pieces) -> None:
+        """Add what another dump's documents say, as if they had been read after these."""
+        self._routes.update(later._routes)
+        for name, pieces in later._groups.items():
+            self._pieces(name).merge(pieces)
+        self._snapshots += later._snapshots
+        self.notes += later.notes
+
+    def snapshot(self) -> ClusterSnapshot:
+        routes, groups = dict(self._routes), {name: self._group(name, p) for name, p in self._groups.items()}
+        for snapshot in self._snapshots:
+            routes.update(snapshot.routes)
+            groups.update(snapshot.groups)
+        return ClusterSnapshot(
+            kind="dump",
+            endpoint=self._where,
+            taken_at=next((s.taken_at for s in self._snapshots if s.taken_at), None),
+            routes=routes,
+            groups=groups,
+            unread=tuple(part for s in self._snapshots for part in s.unread),
+            notes=tuple(dict.fromkeys((*self.notes, *(note for each in self._snapshots for note in each.notes)))),
+        )
+
+    def _add_object(self, value: dict[object, object], where: str) -> None:
+        if value.get("schema") == snapshot_file.SCHEMA:
+            self._snapshots.append(snapshot_file.read_value(value, where, self._wanted))
+        elif docs.is_route(value):
+            self.add_anonymous_route(docs.convert(value, docs.RouteDocument, where), where)
+        elif "connectionSet" in value:
+            self._add_connections(docs.convert(value, docs.ConnectionsDocument, where), where)
+        elif {"group", "consumeType"} <= value.keys():
+            self._add_group_item(docs.convert(value, docs.GroupItem, where))
+        elif {"properties", "mqTable"} <= value.keys():
+            self._add_running_info(docs.convert(value, docs.RunningInfoDocument, where), where)
+        elif _BESIDE_THE_POINT & value.keys():
+            self.notes.append(f"{where} says nothing about routes or consumers and was skipped")
+        else:
+            self._add_mapping(value, where)
+
+    def _add_mapping(self, value: dict[object, object], where: str) -> None:
+        if value and all(docs.is_route(item) for item in value.values()):
+            for topic, item in value.items():
+                place = f"{where}, {topic}"
+                self._add_route(docs.convert(item, docs.RouteDocument, place), str(topic), place)
+        elif value and all(isinstance(item, dict) and "queueStatInfoList" in item for item in value.values()):
+            for group, item in value.items():
+                self._add_progress(str(group), [docs.convert(item, docs.TopicConsumerDocument, where)])
+        else:
+            raise _unknown(where)
+
+    def _add_list(self, items: list[object], where: str) -> None:
+        if items and all(isinstance(item, dict) and "queueStatInfoList" in item for item in items):
+            progress = docs.convert(items, list[docs.TopicConsumerDocument], where)
+            self._add_progress(self._group_name(from_documents.group_of(p.topic for p in progress), where), progress)
+        elif items and all(isinstance(item, dict) and {"group", "consumeType"} <= item.keys() for item in items):
+            for group_item in docs.convert(items, list[docs.GroupItem], where):
+                self._add_group_item(group_item)
+        else:
+            for number, item in enumerate(items, 1):
+                self.add(item, f"{where}, item {number}")
+
+    def _add_route(self, document: docs.RouteDocument, topic: str, where: str) -> None:
+        self._routes[topic] = RouteSighting(from_documents.route(document, topic), Seen(where))
+
+    def _add_connections(self, document: docs.ConnectionsDocument, where: str) -> None:
+        group = self._group_name(from_documents.group_of(document.subscription_table or ()), where)
+        self._pieces(group).connections.append((document, where))
+
+    def _add_running_info(self, document: docs.RunningInfoDocument, where: str) -> None:
+        pieces = self._pieces(self._group_name(document.properties.get("consumerGroup"), where))
+        client_id = from_documents.client_id(document.properties)
+        if client_id is None:
+            raise DocumentError(f"{where}: the properties do not say which client this is")
+        report = from_documents.member_report(document, client_id)
+        if self._wanted.evidence:
+            report = replace(report, evidence=consumer_evidence(document, where))
+        pieces.reports[client_id] = report
+        pieces.held[client_id] = from_documents.held_queues(document, where)
+
+    def _add_group_item(self, item: docs.GroupItem) -> None:
+        self._pieces(item.group.removeprefix("%SYS%")).items.append(item)
+
+    def _add_progress(self, group: str, progress: list[docs.TopicConsumerDocument]) -> None:
+        self._pieces(group).queues.update(from_documents.queue_states(progress))
+
+    def _pieces(self, group: str) -> _GroupPieces:
+        return self._groups.setdefault(group, _GroupPieces())
+
+    def _group_name(self, told: str | None, where: str) -> str:
+        group = told or self._group_told
+        if group is None:
+            raise DocumentError(
+                f"{where} is about one group and does not name it",
+                hint="say which: --group NAME",
+                hint_names_options=True,
+                code="group-not-named",
+            )
+        return group
+
+    def _group(self, name: str, pieces: _GroupPieces) -> ConsumerGroup:
+        first = pieces.connections[0][0] if pieces.connections else None
+        item = pieces.items[0] if pieces.items else None
+        views: tuple[MemberView, ...] | None = None
+        if pieces.connections:
+            views = tuple(MemberView(from_documents.connections(doc), Seen(where)) for doc, where in pieces.connections)
+        elif item is not None and item.count == 0:
+            views = ()
+        ids = None if views is None else frozenset(client_id for view in views for client_id in view.client_ids)
+        return ConsumerGroup(
+            group=name,
+            seen=Seen(self._where),
+            consume_type=first.consume_type if first else item.consume_type if item else None,
+            message_model=first.message_model if first else item.message_model if item else None,
+            consume_from_where=first.consume_from_where if first else None,
+            views=views,
+            topics=_topics((document.subscription_table for document, _ in pieces.connections), pieces.queues),
+            queues=with_owners(pieces.queues, pieces.held, ids, popped_topics(pieces.reports)),
+            reports=pieces.reports,
+        )
+
+
+def _topics(
+    tables: Iterable[Mapping[str, object] | None], queues: Mapping[MessageQueue, QueueState]
+) -> tuple[str, ...] | None:
+    """The subscription's topics, as all brokers tell them; else those of which offsets are known."""
+    told = [table for table in tables if table is not None]
+    names = {topic for table in told for topic in table} if told else {queue.topic for queue in queues}
+    return tuple(sorted(names)) or None
+
+
+def _unknown(where: str) -> DocumentError:
+    return DocumentError(
+        f"{where}: not recognised",
+        hint="expected a snapshot, a TopicRouteData document, a saved Dashboard response or mqadmin topicRoute output",
+        code="not-recognised",
+    )

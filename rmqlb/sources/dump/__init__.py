@@ -1,1 +1,0 @@
-"""A file or a stream as a source: what it is, its content tells."""

@@ -1,1 +1,0 @@
-"""What simulate-rebalance and plan-rollout share: their values, events, and the scenario made of them."""

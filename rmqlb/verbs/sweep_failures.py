@@ -1,0 +1,145 @@
+"""`rmqlb sweep-failures`: every failure tried on the groups and topics of a source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.rules import NAMES
+from rmqlb.engine.fail_on_figures.of_sweep import SWEEP_FIGURES, try_on_sweep
+from rmqlb.engine.group import all_groups, gaps
+from rmqlb.engine.source_findings import source_findings
+from rmqlb.engine.sweep_failures.commands import Commands
+from rmqlb.engine.sweep_failures.failures import ZoneRule
+from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.progress import Progress, no_progress
+from rmqlb.model.result import Meta, with_meta
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, suggestion
+from rmqlb.model.sweep_failures import LOSS_KINDS, FailureSweep, LossKind
+from rmqlb.model.system_names import is_system_group, is_system_topic
+from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy, read_policy
+from rmqlb.verbs import amounts
+from rmqlb.verbs.globs import each_matches
+from rmqlb.verbs.parse import conditions
+from rmqlb.verbs.source import Reader
+from rmqlb.verbs.strategies import Strategies
+from rmqlb.verbs.strategy_options import OPTION
+
+BUILT_IN = "built_in_sweep_policy.yaml"
+
+
+def sweep_failures(
+    source: Reader,
+    *,
+    groups: Sequence[str] = (),
+    topics: Sequence[str] = (),
+    orderly: Sequence[str] = (),
+    lose: Sequence[str] = (),
+    at_once: int = 2,
+    zones: Sequence[str] = (),
+    zones_file: str | None = None,
+    policy: str | None = None,
+    today: str | None = None,
+    strategy_options: Sequence[str] = (),
+    jobs: int = 1,
+    source_words: Sequence[str] = (),
+    fail_on: Sequence[str] = (),
+    progress: Progress = no_progress,
+) -> FailureSweep:
+    """Try every failure; the arguments are the command's options (raises RmqlbError).
+
+    All that needs no source is checked before it is read.
+
+    Args:
+        source_words: options with which a printed command reads the same source.
+    """
+    asked = conditions(fail_on, SWEEP_FIGURES)
+    kinds, rules = _kinds(lose), _zones(lose, zones, zones_file)
+    day = datetime.now().astimezone().date() if today is None else amounts.day(today, "--today")
+    limits = (
+        parse_policy(built_in_text(BUILT_IN), "built-in policy", NAMES)
+        if policy is None
+        else read_policy(policy, NAMES)
+    )
+    strategies = Strategies(strategy_options)
+    strategies.named += [rule.assume for rule in limits.rules if rule.assume is not None]
+    strategies.must_apply(reported=True)
+    everything = Everything(tuple(topics), tuple(groups), of_groups=bool(groups) and not topics)
+    snapshot = source.fetch(Wanted(everything=everything, evidence=limits.wanted.evidence))
+    request = replace(
+        _chosen(snapshot, everything, orderly),
+        kinds=kinds,
+        zones=rules,
+        in_part=bool(groups or topics),
+        at_once=at_once,
+        jobs=jobs,
+        commands=Commands(source_words, [word for text in strategy_options for word in (OPTION, text)]),
+    )
+    settings = strategies.settings_for(list(snapshot.routes))
+    sweep, findings = sweep_snapshot(snapshot, limits, request, day, settings=settings, progress=progress)
+    for kind in kinds if lose and not sweep.nothing_judged else ():
+        _must_have(kind, sweep)
+    sweep = replace(sweep, conditions=tuple(try_on_sweep(condition, sweep) for condition in asked))
+    return with_meta(sweep, Meta(snapshot, (*findings, *source_findings(snapshot))))
+
+
+def _must_have(kind: LossKind, sweep: FailureSweep) -> None:
+    if any(each.kind == kind for each in sweep.losses):
+        return
+    if kind == "zone":
+        hint = "name them: --zone GLOB=ZONE or --zones FILE"
+        raise UsageError("--lose zone: no zone is known", hint=hint, code="unknown-zone")
+    raise DataError(f"--lose {kind}: there is none among the groups and topics looked at")
+
+
+def _kinds(texts: Sequence[str]) -> tuple[LossKind, ...]:
+    for text in texts:
+        if text.lower() not in LOSS_KINDS:
+            raise UsageError(f"--lose {text}: no such kind of loss", hint=suggestion("kinds", text, LOSS_KINDS))
+    wanted = {text.lower() for text in texts or LOSS_KINDS}
+    return tuple(kind for kind in LOSS_KINDS if kind in wanted)
+
+
+def _zones(lose: Sequence[str], texts: Sequence[str], path: str | None) -> list[ZoneRule]:
+    if (texts or path) and lose and "zone" not in (text.lower() for text in lose):
+        raise UsageError("--lose leaves zones out, and --zone names some", hint="add --lose zone, or leave --zone out")
+    rules = []
+    for text in texts:
+        pattern, _, zone = text.rpartition("=")
+        if not pattern.strip() or not zone.strip():
+            raise UsageError(f"--zone {text}: expected GLOB=ZONE", hint="write '10.1.*=az1' or 10.1.0.0/16=az1")
+        rules.append(ZoneRule(zone.strip(), pattern.strip()))
+    if path is not None:
+        from rmqlb.sources.user_files.zones_file import read_zones
+
+        rules += [ZoneRule(zone, pattern) for zone, pattern in read_zones(path)]
+    return rules
+
+
+def _chosen(snapshot: ClusterSnapshot, everything: Everything, orderly: Sequence[str]) -> SweepRequest:
+    """The groups and topics, including those that could not be read."""
+    own, present = snapshot.own_topics, all_groups(snapshot)
+    known = sorted({*snapshot.routes, *gaps(snapshot).topics})
+    topics = [name for name in known if everything.takes_topic(name) and name not in own and not is_system_topic(name)]
+    groups = [name for name in present if everything.takes_group(name) and not is_system_group(name)]
+    each_matches("group", everything.groups, present, groups, snapshot.endpoint)
+    each_matches("topic", everything.topics, known, topics, snapshot.endpoint)
+    consumed = {name: set(group.own_topics or ()) for name, group in snapshot.groups.items()}
+    if everything.topics:
+        groups = [name for name in groups if consumed.get(name, set()).intersection(topics)]
+    if everything.groups:
+        topics = [name for name in topics if any(name in consumed.get(group, ()) for group in groups)]
+    if everything.groups and everything.topics and not groups:
+        raise DataError("no group of --group consumes a topic of --topic", hint="leave one of them out")
+    ordered: set[str] = set()
+    for glob in orderly:
+        matching = {name for name in groups if name == glob or fnmatchcase(name, glob)}
+        if not matching:
+            hint = suggestion("groups", glob, groups)
+            raise UsageError(f"--orderly {glob}: it matches no group looked at", hint=hint)
+        ordered |= matching
+    return SweepRequest(groups, topics, topics if everything.topics else (), orderly=frozenset(ordered))

@@ -1,0 +1,461 @@
+"""The report of a diagnosis: the verdict, the findings as blocks, then what is in order and what is unknown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.model.diagnosis import (
+    WORDS,
+    Diagnosis,
+    DiagnosisOfGroups,
+    DiagnosisSummary,
+    Evidence,
+    GroupCounts,
+    GroupFinding,
+    Look,
+    RuleWords,
+    Undecided,
+)
+from rmqlb.model.finding import INFO
+from rmqlb.model.message_queue import queue_ranges
+from rmqlb.model.words import at_least, counted, named, of_all
+from rmqlb.views.of_groups import of_groups
+from rmqlb.views.report import (
+    BETWEEN,
+    QUEUE_COLUMNS,
+    Block,
+    Cell,
+    Column,
+    Part,
+    Report,
+    Rows,
+    Section,
+    attribute_of,
+    duration,
+    first_places,
+    rows_of,
+)
+
+_MOST_FINDINGS = 8
+_MOST_FINDINGS_OF_GROUPS = 6
+_MOST_EVIDENCE = 4
+_MOST_STACK = 12
+_MOST_REASONS = 5
+_RANGES = 6
+
+
+def diagnosis_report(found: Diagnosis, *, with_name: bool = False) -> Report:
+    """The report of one group's diagnosis; `with_name` puts the group's name into headings."""
+    facts = (f"{found.group}: {sentence(found)}", *(f"  {fact}" for fact in (_counts(found), _looks(found)) if fact))
+    code = found.findings[0].code if found.findings else "CODE"
+    return Report(
+        "rmqlb/diagnosis",
+        found,
+        facts,
+        (_findings(found, with_name=with_name), _rules(found, with_name=with_name), _evidence(found), _queues(found)),
+        # When only the evidence changes, that is no news for a watch.
+        rows=Rows(("list", "code", "about"), list(_items(found)), unwatched=("evidence", "consequence")),
+        grave="" if found.outcome == "unknown" else _status(found),
+        more=f"rmqlb explain {code} says more; --all lists all evidence and queues, -o json has everything",
+    )
+
+
+def diagnoses_report(whole: DiagnosisOfGroups) -> Report:
+    """The report of several groups: a line each, the worst first, and the findings of the worst."""
+    parts = [(each.group, diagnosis_report(each, with_name=True)) for each in whole.groups]
+    summary = whole.summary
+    tables = [_findings(each, with_name=True) for each in whole.groups]
+    rows = tuple(row for table in tables for row in table.rows)
+    blocks = tuple(block for table in tables for block in table.blocks or ())
+    brief = first_places(len(rows), _MOST_FINDINGS_OF_GROUPS)
+    findings = replace(tables[0], rows=rows, blocks=blocks, brief=brief, audience="screen")
+    report = of_groups(
+        parts,
+        (f"{counted(summary.groups, 'group')}: {', '.join(_summary(summary))}",),
+        whole,
+        _groups(whole.groups),
+        order=[(at,) for at in range(len(parts))],
+        beside=[findings],
+    )
+    bad = "error" if summary.with_errors else "warning" if summary.with_warnings else ""
+    grave = bad or ("" if summary.unknown else "inOrder")
+    return replace(report, grave=grave, more=f"-g {parts[0][0]} shows all of a group; --all shows all of each")
+
+
+def _summary(s: DiagnosisSummary) -> Iterator[str]:
+    if s.with_errors:
+        yield f"{s.with_errors} with {'an error' if s.with_errors == 1 else 'errors'}"
+    if s.with_warnings:
+        yield f"{s.with_warnings} with {'a warning' if s.with_warnings == 1 else 'warnings'}"
+    if s.unknown:
+        yield f"{s.unknown} unknown"
+    if s.in_order or not s.groups:
+        yield f"{'all ' if s.in_order == s.groups > 1 else ''}{s.in_order} in order"
+
+
+def _groups(groups: Sequence[Diagnosis]) -> Section:
+    shows_unassigned = any(each.counts.unassigned for each in groups) or not groups
+    shows_duplicate = any(each.counts.duplicate_owners for each in groups) or not groups
+    columns = (
+        Column("", "status", "sign", of=_status),
+        Column("group", "group"),
+        Column("outcome", "outcome", shown=False),
+        Column("consumers", "consumers", "number", fold=4, of=lambda each: each.counts.consumers),
+        Column("queues", "queues", "number", fold=3, of=lambda each: each.counts.queues),
+        Column(
+            "unassigned",
+            "unassigned",
+            "number",
+            shown=shows_unassigned,
+            fold=1,
+            of=lambda each: each.counts.unassigned,
+        ),
+        Column(
+            "duplicate owners",
+            "duplicateOwners",
+            "number",
+            shown=shows_duplicate,
+            fold=2,
+            of=lambda each: each.counts.duplicate_owners,
+        ),
+        Column("lag", "lagText", "number", fold=5, of=lambda each: _lag_text(each.counts)),
+        Column("lag", "lag", "number", shown=False, of=lambda each: each.counts.lag),
+        Column("at least", "lagAtLeast", "number", shown=False, of=lambda each: each.counts.lag_at_least),
+        Column("findings", "findings", shown=False, of=lambda each: " ".join(_by_code(each.findings))),
+        Column("unknown", "unknown", "number", shown=False, of=lambda each: len(each.unknown)),
+        Column("diagnosis", "diagnosis", "prose", of=lambda each: sentence(each, brief=True)),
+    )
+    return Section("groups", "groups", columns, rows_of(columns, groups))
+
+
+# -- the verdict -------------------------------------------------------------------------------------------------------
+
+
+def _status(found: Diagnosis) -> str:
+    """The severity of the worst finding, otherwise unknown or inOrder."""
+    return found.severity or "" if found.outcome == "found" else found.outcome
+
+
+def sentence(found: Diagnosis, *, brief: bool = False) -> str:
+    """The verdict without the group's name; `brief` leaves out why rules could not be decided."""
+    grave = _by_code(each for each in found.findings if each.severity != INFO).values()
+    causes = [same for same in grave if same[0].explains is not None]
+    others = [same for same in grave if same[0].explains is None]
+    bad = ", ".join(_bad_owners(found.counts))
+    if causes and bad:
+        return f"{bad} because {' and because '.join(_found(same, found) for same in causes)}{_also(others)}"
+    if causes or others:
+        first, *left = [*causes, *others]
+        return f"{_found(first, found)}{_also(left)}"
+    text = f"in order: {counted(len(found.checked), 'rule')} checked"
+    if number := len(found.not_applicable):
+        text += f", {number} {'does' if number == 1 else 'do'} not apply"
+    if found.unknown:
+        text = _undecided(found, brief=brief)
+    return "; ".join([text, *(_found(same, found) for same in _by_code(found.findings).values())])
+
+
+def _undecided(found: Diagnosis, *, brief: bool) -> str:
+    reasons = Counter(each.reason for each in found.unknown).most_common()
+    rules = len(found.unknown) + len(found.checked) + len(found.consequences) + len(_by_code(found.findings))
+    more = f", and {counted(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
+    why = "" if brief else f" ({reasons[0][0]}{more})"
+    known = f"; {len(found.checked)} found nothing" if found.checked else ""
+    return f"unknown: {of_all(len(found.unknown), rules, 'rule')} could not be decided{why}{known}"
+
+
+def _by_code(findings: Iterable[GroupFinding]) -> dict[str, list[GroupFinding]]:
+    groups: dict[str, list[GroupFinding]] = {}
+    for each in findings:
+        groups.setdefault(each.code, []).append(each)
+    return groups
+
+
+def _bad_owners(counts: GroupCounts) -> Iterator[str]:
+    if counts.unassigned:
+        is_ = "is" if counts.unassigned == 1 else "are"
+        yield f"{of_all(counts.unassigned, counts.queues or counts.unassigned)} {is_} unassigned"
+    if number := counts.duplicate_owners:
+        which = str(number) if counts.unassigned else of_all(number, counts.queues or number)
+        yield f"{which} {'has' if number == 1 else 'have'} duplicate owners"
+
+
+def _also(others: Sequence[Sequence[GroupFinding]]) -> str:
+    return f"; also {named(same[0].code for same in others)}" if others else ""
+
+
+def _words(code: str) -> RuleWords:
+    return WORDS.get(code) or RuleWords(f"no {code}", code)
+
+
+def _found(findings: Sequence[GroupFinding], found: Diagnosis) -> str:
+    """The findings of one code in words."""
+    code, queues = findings[0].code, found.counts.queues
+    ids = list(dict.fromkeys(client_id for each in findings for client_id in each.consumers))
+    values = [fact.value for each in findings for fact in each.evidence]
+    number = max((value for value in values if isinstance(value, int)), default=0)
+    concerned = {queue: queue.broker_name for each in findings for queue in each.queues}
+    # Queues with unknown owners may be unassigned or have duplicate owners too.
+    least = at_least(found.counts.owners_unknown) if code in ("unassigned-queues", "duplicate-owners") else ""
+    one = len(ids) == 1
+    return (_words(code).found + (_words(code).queues if concerned else "")).format(
+        who=named(ids) or "consumers",
+        values=named(dict.fromkeys(map(str, values))),
+        number=number or "several",
+        brokers=named(dict.fromkeys(concerned.values())) or "a broker",
+        topics=named(dict.fromkeys(each.topic for each in findings if each.topic is not None)) or "a topic",
+        queues=least + (counted(len(concerned), "queue") if queues is None else of_all(len(concerned), queues)),
+        wait="waits" if len(concerned) == 1 else "wait",
+        each_of="" if one else "each of ",
+        plural="" if one else "s",
+        s="s" if one else "",
+        **{"is": "is" if one else "are"},
+        does="does" if one else "do",
+        has="has" if one else "have",
+        its="its" if one else "their",
+    )
+
+
+def _counts(found: Diagnosis) -> str:
+    counts, parts = found.counts, []
+    if counts.consumers is not None and counts.processes is not None:
+        more = f" ({counts.processes} processes)"
+        parts.append(counted(counts.consumers, "consumer") + more * (counts.processes != counts.consumers))
+    parts += [] if counts.queues is None else [counted(counts.queues, "queue")]
+    parts += [] if counts.lag_at_least is None else [f"lag {_lag_text(counts)}"]
+    return BETWEEN.join(parts)
+
+
+def _lag_text(counts: GroupCounts) -> str:
+    """The unread messages; a plus sign marks a lower bound, a question mark that none are known."""
+    if counts.lag is not None:
+        return f"{counts.lag:,}"
+    return "?" if counts.lag_at_least is None else f"{counts.lag_at_least:,}+"
+
+
+def _looks(found: Diagnosis) -> str:
+    """Where and when the group was read."""
+    looks: Sequence[Look] = found.looks
+    if not looks:
+        return ""
+    first, last = looks[0], looks[-1]
+    when = "at an unknown time" if last.at is None else f"at {last.at}"
+    if len(looks) == 1:
+        return f"read {when} from {last.source}"
+    try:
+        took = datetime.fromisoformat(last.at or "") - datetime.fromisoformat(first.at or "")
+        span = f" over {duration(took.total_seconds() * 1000)}"
+    except (ValueError, TypeError):
+        span = ""
+    return f"{len(looks)} looks{span}, the last {when}, from {', '.join(dict.fromkeys(look.source for look in looks))}"
+
+
+# -- findings ----------------------------------------------------------------------------------------------------------
+
+
+def _findings(found: Diagnosis, *, with_name: bool) -> Section:
+    """The findings, the likeliest cause first; a table for scripts, blocks for people."""
+    columns = (
+        Column("", "severity", "sign"),
+        Column("finding", "code"),
+        Column("topic", "topic"),
+        Column("queues", "queues", "number", of=lambda finding: len(finding.queues)),
+        Column("consumers", "consumers", of=lambda finding: " ".join(finding.consumers)),
+        Column("consequence", "consequence", "prose"),
+        Column("remedy", "remedy", "prose"),
+        Column("explains all", "reproduces", of=lambda finding: _yes_no(finding, "reproduces")),
+        Column("fixes all", "fixesAll", of=lambda finding: _yes_no(finding, "fixes_all")),
+    )
+    causes = len({each.code for each in found.findings if _is_cause(each)})
+    blocks = tuple(
+        Block(
+            tuple(_parts(each, found, causes)),
+            each.severity,
+            f"{each.group}: {each.code}" if with_name else each.code,
+            _explains(each, causes),
+        )
+        for each in found.findings
+    )
+    brief = first_places(len(found.findings), _MOST_FINDINGS)
+    return Section("findings", "", columns, rows_of(columns, found.findings), brief=brief, blocks=blocks)
+
+
+def _yes_no(finding: GroupFinding, name: str) -> Cell:
+    value = getattr(finding.explains, name, None)
+    return None if value is None else "yes" if value else "no"
+
+
+def _is_cause(finding: GroupFinding) -> bool:
+    return finding.explains is not None and finding.severity != INFO and bool(finding.queues)
+
+
+def _explains(finding: GroupFinding, causes: int) -> str:
+    if not _is_cause(finding) or finding.explains is None or finding.explains.reproduces is None:
+        return ""
+    if not finding.explains.reproduces:
+        return "does not explain all that is observed"
+    return "cause of all that is observed" if causes == 1 else f"one of {causes} causes of all that is observed"
+
+
+def _parts(finding: GroupFinding, found: Diagnosis, causes: int) -> Iterator[Part]:
+    evidence = dict.fromkeys((_fact(each), _where(each, found)) for each in finding.evidence)
+    if predicted := _predicted(finding, found.counts.queues, causes):
+        evidence[predicted, ""] = None
+    if evidence:
+        yield Part("evidence", tuple(evidence), _MOST_EVIDENCE)
+    if len(finding.consumers) > 1 or (finding.consumers and not finding.evidence):
+        yield _line("consumers", named(finding.consumers))
+    if finding.queues:
+        number = of_all(len(finding.queues), found.counts.queues or len(finding.queues))
+        yield _line("queues", f"{number}: {queue_ranges(finding.queues, _RANGES)}")
+    if finding.consequence:
+        yield _line("consequence", finding.consequence)
+    for stacks in found.stacks or ():
+        if stacks.client_id in finding.consumers and finding.code == "blocked-consumer":
+            lines = [line for thread in stacks.threads for line in thread.splitlines()]
+            yield Part("stacks", tuple((line, "") for line in lines or ["no consume thread is running"]), _MOST_STACK)
+    if finding.remedy:
+        yield _line("remedy", finding.remedy)
+    if after := _afterwards(finding, found.counts.queues):
+        yield _line("afterwards", after)
+
+
+def _line(label: str, text: str) -> Part:
+    return Part(label, ((text, ""),))
+
+
+def _fact(evidence: Evidence) -> str:
+    def figure(value: str | int) -> str:
+        return f"{value:,}" if isinstance(value, int) else value
+
+    threshold = "" if evidence.threshold is None else f" (threshold {figure(evidence.threshold)})"
+    return f"{evidence.fact}: {figure(evidence.value)}{threshold}"
+
+
+def _where(evidence: Evidence, found: Diagnosis) -> str:
+    """The place and the time, where not all evidence has the same, which the facts above then give."""
+    every = [each for finding in found.findings for each in finding.evidence]
+    where = [evidence.source] if len({each.source for each in every}) > 1 or not found.looks else []
+    if evidence.at is not None and (len({each.at for each in every}) > 1 or not found.looks):
+        where.append(_clock(evidence.at))
+    return ", ".join(where)
+
+
+def _clock(at: str) -> str:
+    """The time of day; the day stands in the list of looks.
+
+    >>> _clock("2026-11-21T02:00:00Z"), _clock("?")
+    ('02:00:00 UTC', '?')
+    """
+    day, t, time = at.partition("T")
+    return f"{time.removesuffix('Z')} UTC" if t and time.endswith("Z") else day
+
+
+def _predicted(finding: GroupFinding, queues: int | None, causes: int) -> str:
+    """The number of queues whose observed owners the prediction gives, with all causes and without this one."""
+    explains = finding.explains
+    if explains is None or explains.queues_explained is None or queues is None or finding.severity == INFO:
+        return ""
+    without = explains.queues_explained_without
+    otherwise = "" if without is None else f", without it {without:,}"
+    given = of_all(explains.queues_explained, queues, "queue")
+    return f"the prediction with {'all causes' if causes > 1 else 'it'} gives the observed owners of {given}{otherwise}"
+
+
+def _afterwards(finding: GroupFinding, queues: int | None) -> str:
+    """The prediction without the cause."""
+    explains = finding.explains
+    if explains is None or explains.fixes_all is None or finding.severity == INFO:
+        return ""
+    if explains.fixes_all:
+        return f"{'all queues' if queues is None else of_all(queues, queues)} have one owner (predicted)"
+    bad = [f"{counted(explains.unassigned_after, 'queue')} unassigned"] if explains.unassigned_after else []
+    if explains.duplicate_owners_after:
+        bad.append(f"{counted(explains.duplicate_owners_after, 'queue')} with duplicate owners")
+    return f"still {', '.join(bad)} (predicted)" if bad else "brokers still list different consumers"
+
+
+# -- rules, evidence and queues ----------------------------------------------------------------------------------------
+
+
+def _rules(found: Diagnosis, *, with_name: bool) -> Section:
+    """Each rule and its answer."""
+    columns = (
+        Column("", "status", "sign"),
+        Column("rule", "code"),
+        Column("says", "says"),
+        Column("what", "what", "prose"),
+    )
+    rows: list[tuple[Cell, ...]] = [(each.severity, each.code, "found", each.consequence) for each in found.findings]
+    rows += [("info", each.code, "consequence", f"because of {', '.join(each.causes)}") for each in found.consequences]
+    rows += [("unknown", each.code, "unknown", each.reason) for each in found.unknown]
+    rows += [("inOrder", code, "inOrder", _words(code).in_order) for code in found.checked]
+    rows += [("info", each.code, "notApplicable", each.reason) for each in found.not_applicable]
+    return Section("rules", "", columns, tuple(rows), blocks=(_rules_block(found, with_name=with_name),))
+
+
+def _rules_block(found: Diagnosis, *, with_name: bool) -> Block:
+    parts = []
+    if found.consequences:
+        because: dict[tuple[str, ...], list[str]] = {}
+        for each in found.consequences:
+            because.setdefault(each.causes, []).append(each.code)
+        texts = [f"{', '.join(codes)} (because of {', '.join(causes)})" for causes, codes in because.items()]
+        parts.append(_line("consequences", BETWEEN.join(texts)))
+    parts.append(_line("checked", BETWEEN.join(_words(code).in_order for code in found.checked) or "nothing"))
+    parts.append(Part("unknown", _by_reason(found.unknown) or (("nothing", ""),), _MOST_REASONS))
+    hints = dict.fromkeys(each.remedy for each in found.unknown if each.remedy)
+    if hints:
+        parts.append(Part("to know more", tuple((hint, "") for hint in hints)))
+    if found.not_applicable:
+        parts.append(Part("not applicable", _by_reason(found.not_applicable), _MOST_REASONS))
+    return Block(tuple(parts), heading=f"{found.group}: other rules" if with_name else "")
+
+
+def _by_reason(undecided: Sequence[Undecided]) -> tuple[tuple[str, str], ...]:
+    reasons: dict[str, list[str]] = {}
+    for each in undecided:
+        reasons.setdefault(each.reason, []).append(each.code)
+    return tuple((f"{reason}: {', '.join(codes)}", "") for reason, codes in reasons.items())
+
+
+def _evidence(found: Diagnosis) -> Section:
+    columns = (
+        Column("finding", "code"),
+        Column("fact", "fact", "prose"),
+        Column("value", "value"),
+        Column("threshold", "threshold"),
+        Column("source", "source", quiet=True),
+        Column("at", "at", quiet=True),
+    )
+    rows = [(each.code, row) for each in found.findings for row in rows_of(columns[1:], each.evidence)]
+    return Section("evidence", "evidence", columns, tuple((code, *row) for code, row in rows), named_only=True, heads=2)
+
+
+def _queues(found: Diagnosis) -> Section:
+    names = [attribute_of(column.key) for column in QUEUE_COLUMNS]
+    rows = tuple(
+        (finding.code, *(getattr(queue, name) for name in names))
+        for finding in found.findings
+        for queue in finding.queues
+    )
+    columns = (Column("finding", "code"), *QUEUE_COLUMNS)
+    return Section("queues", "queues of the findings", columns, rows, named_only=True, heads=4)
+
+
+def _items(found: Diagnosis) -> Iterator[tuple[dict[str, str], Struct]]:
+    """Findings and undecided rules with their names: of findings the consumers and the topic; of equals, a number."""
+    times: Counter[tuple[str, str]] = Counter()
+    for name, items in (("findings", found.findings), ("unknown", found.unknown)):
+        times.clear()
+        for each in items:
+            about = " ".join(filter(None, (*each.consumers, each.topic))) if isinstance(each, GroupFinding) else ""
+            times[each.code, about] += 1
+            number = times[each.code, about]
+            numbered = about if number == 1 else f"{about} {number}".strip()
+            yield {"group": found.group, "list": name, "about": numbered}, each

@@ -1,0 +1,463 @@
+"""The report of two snapshots compared: what changed and its effect, group by group; queues and offsets on request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from rmqlb.model.diff import (
+    BrokerDiff,
+    BrokerQueues,
+    Cause,
+    Change,
+    Explained,
+    GroupDiff,
+    PredictedGroup,
+    PredictionDiff,
+    QueueDiff,
+    SnapshotDiff,
+    SnapshotSide,
+    TopicDiff,
+)
+from rmqlb.model.finding import ERROR, INFO, WARNING, Severity
+from rmqlb.model.recording import QueueComparison
+from rmqlb.model.route import MASTER_ID
+from rmqlb.model.words import counted, named, of_all
+from rmqlb.views.report import (
+    NOT_THERE,
+    QUEUE_COLUMNS,
+    Cell,
+    Column,
+    Report,
+    Rows,
+    Section,
+    duration,
+    first_places,
+    rows_of,
+    worst,
+)
+
+_MOST_ROWS = 20
+_MOST_LAGGING = 5
+_WHAT = (Column("what changed", "what", "prose"), Column("effect", "effect", "prose"))
+_LAG = (
+    Column("group", "group"),
+    Column("lag before", "lagBefore", "number", of=lambda group: group.before and group.before.lag),
+    Column("lag after", "lagAfter", "number", of=lambda group: group.after and group.after.lag),
+    Column("growth", "lagGrowth", "number"),
+    Column("produced", "produced", "number"),
+    Column("consumed", "consumed", "number"),
+)
+_MOST_PROCESSES = 3
+_MASTER = str(MASTER_ID)
+_VERBS: Mapping[Change, str] = {
+    "moved": "moved",
+    "unassigned": "became unassigned",
+    "assigned": "got an owner",
+    "added": "added",
+    "removed": "removed",
+}
+
+
+def diff_report(diff: SnapshotDiff) -> Report:
+    """The differences for people and machines."""
+    topics = {topic.topic: topic for topic in diff.topics}
+    by_group = [row for group in _by_weight(diff.groups) for row in _group_rows(group, topics)]
+    by_topic = [_topic_row(topic, diff.groups) for topic in diff.topics]
+    odd = [(group, queue) for group, queue in _queues(diff) if queue.how == "unexplained"]
+    columns = (Column("", "severity", "sign"), Column("group", "group"), *_WHAT)
+    groups = Section("groups", "groups", columns, tuple(by_group))
+    sections = (
+        _unless_empty(groups),
+        _unless_empty(Section("topics", "topics", (Column("topic", "topic"), *_WHAT), tuple(by_topic))),
+        _unless_empty(
+            Section(
+                "unexplained",
+                "queues whose owners no change explains",
+                *_queue_table(odd),
+                heads=4,
+                brief=first_places(len(odd), _MOST_ROWS),
+                chosen=f"the first {_MOST_ROWS}",
+            )
+        ),
+        _lag(diff.groups),
+        Section("queues", "queues whose owners differ", *_queue_table(list(_queues(diff))), heads=4, named_only=True),
+    )
+    rows = Rows(("group", "topic", "brokerName", "queueId"), [({"group": g.group}, q) for g, q in _queues(diff)])
+    return Report(
+        schema="rmqlb/diff",
+        data=diff,
+        facts=tuple(_facts(diff)),
+        sections=sections,
+        rows=rows,
+        tables=(groups, *sections[1:]),
+        grave=_grave(diff),
+        more=_more(diff),
+    )
+
+
+def _grave(diff: SnapshotDiff) -> str:
+    s = diff.summary
+    if s.newly_unassigned or s.newly_duplicate_owners:
+        return ERROR
+    if s.unexplained or s.pending or s.offsets_back or s.groups_removed:
+        return WARNING
+    return "" if s.groups_changed or s.topics_changed or s.lag_growth else "inOrder"
+
+
+def _more(diff: SnapshotDiff) -> str:
+    number = sum(len(group.queues) for group in diff.groups)
+    return f"--section queues lists {counted(number, 'queue')} whose owners differ" if number else ""
+
+
+def _lag(groups: Sequence[GroupDiff]) -> Section:
+    """Groups whose offsets differ; shown are those whose lag grew most."""
+    moved = [group for group in groups if any((group.lag_growth, group.produced, group.consumed, group.offsets_back))]
+    columns = (*_LAG, Column("offsets back", "offsetsBack", "number", shown=any(g.offsets_back for g in moved)))
+    growths = [max(group.lag_growth or 0, 0) + group.offsets_back for group in moved]
+    shown = worst(growths, min(_MOST_LAGGING, sum(growth > 0 for growth in growths)))
+    section = Section("lag", "lag", columns, rows_of(columns, moved), heads=1, brief=shown, chosen="where it grew most")
+    return section if any(growths) else replace(section, brief=None, named_only=True)
+
+
+def _facts(diff: SnapshotDiff) -> Iterator[str]:
+    s = diff.summary
+    parts = [*_verdicts(diff)]
+    groups, topics = counted(s.groups, "group"), counted(s.topics, "topic")
+    if s.groups_changed:
+        yield f"{s.groups_changed} of {groups} {'differs' if s.groups_changed == 1 else 'differ'}: {'; '.join(parts)}"
+    else:
+        same = "no difference" if not (s.topics_changed or parts) else "no group differs"
+        yield "; ".join([f"{same}: {groups} and {topics} compared", *parts])
+    yield f"{_side(diff.before)} → {_side(diff.after)}{_time_between(diff)}"
+
+
+def _verdicts(diff: SnapshotDiff) -> Iterator[str]:
+    s = diff.summary
+    if s.newly_unassigned:
+        yield f"{counted(s.newly_unassigned, 'queue')} became unassigned"
+    if s.groups_removed or s.groups_added:
+        counts = ((s.groups_removed, "removed"), (s.groups_added, "added"))
+        yield ", ".join(f"{counted(number, 'group')} {what}" for number, what in counts if number)
+    if s.newly_duplicate_owners:
+        has = "has" if s.newly_duplicate_owners == 1 else "have"
+        yield f"{counted(s.newly_duplicate_owners, 'queue')} {has} duplicate owners now"
+    changed = s.moved + s.newly_assigned
+    others = s.groups_changed - s.groups_added - s.groups_removed
+    explained = "" if s.unexplained else ", all explained"
+    if changed or (others and not (s.newly_unassigned or s.unexplained)):
+        yield f"{counted(changed, 'queue')} changed owner{explained}" if changed else "no queue changed owner"
+    if s.queues_added or s.queues_removed:
+        counts = ((s.queues_added, "added"), (s.queues_removed, "removed"))
+        yield ", ".join(f"{counted(number, 'queue')} {what}" for number, what in counts if number)
+    if s.unexplained:
+        yield f"{counted(s.unexplained, 'queue')} unexplained"
+    if s.pending:
+        yield f"{counted(s.pending, 'queue')} not yet with the predicted owners"
+    if s.topics_changed and not s.groups_changed:
+        yield f"{counted(s.topics_changed, 'topic')} differ{'s' if s.topics_changed == 1 else ''}"
+    yield from _lag_verdict(diff)
+
+
+def _lag_verdict(diff: SnapshotDiff) -> Iterator[str]:
+    grown = sorted((g for g in diff.groups if (g.lag_growth or 0) > 0), key=lambda g: -(g.lag_growth or 0))
+    if grown:
+        more = f" and {counted(len(grown) - 1, 'other group')}" if len(grown) > 1 else ""
+        yield f"lag +{diff.summary.lag_growth:,} in {grown[0].group}{more}"
+    if diff.summary.offsets_back:
+        yield f"offsets of {counted(diff.summary.offsets_back, 'queue')} went back"
+
+
+def _side(side: SnapshotSide) -> str:
+    name = side.context or side.endpoint
+    return name if side.taken_at is None else f"{name} ({side.taken_at})"
+
+
+def _time_between(diff: SnapshotDiff) -> str:
+    times = [side.taken_at for side in (diff.before, diff.after)]
+    if times[0] is None or times[1] is None:
+        return ""
+    first, then = (datetime.fromisoformat(at) for at in times if at is not None)
+    ms = (then - first).total_seconds() * 1000
+    return f", {duration(ms)} later" if ms > 0 else f", {duration(-ms)} earlier" if ms < 0 else ""
+
+
+def _by_weight(groups: Sequence[GroupDiff]) -> list[GroupDiff]:
+    """Those that differ in more than offsets, the worst first."""
+
+    def weight(group: GroupDiff) -> tuple[int, int, int]:
+        bad = sum(queue.how in ("pending", "unexplained") for queue in group.queues)
+        return -group.count("unassigned"), -bad, -len(group.queues)
+
+    return sorted((group for group in groups if group.change != "same"), key=weight)
+
+
+def _group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[tuple[Cell, ...]]:
+    """Of a group: how grave it is, its name, what changed, and what came of it."""
+    if group.change in ("added", "removed"):
+        there = group.after or group.before
+        consumers = None if there is None else there.consumers
+        number = "consumers unknown" if consumers is None else counted(consumers, "consumer")
+        yield WARNING if group.after is None else INFO, group.group, f"group {group.change}", f"{number}, {_of(group)}"
+        return
+    for explained in group.explanations:
+        what = "; ".join(_cause_text(cause, group, topics) for cause in explained.causes)
+        severity = _severity(_queues_of(explained, group))
+        yield severity, group.group, what or "nothing that decides owners", _effect_text(explained, group)
+    for cause in _causes_without_effect(group):
+        yield INFO, group.group, _cause_text(cause, group, topics), _changes_text(())
+    for setting in group.settings:
+        yield INFO, group.group, f"{setting.name} {setting.before or '?'} → {setting.after or '?'}", ""
+
+
+def _of(group: GroupDiff) -> str:
+    return f"strategy {_strategies_text(group, 'before' if group.after is None else 'after')}"
+
+
+def _severity(queues: Sequence[QueueDiff]) -> Severity:
+    if any(queue.change == "unassigned" or queue.got_duplicate_owners for queue in queues):
+        return ERROR
+    return WARNING if any(queue.how in ("pending", "unexplained") for queue in queues) else INFO
+
+
+def _topic_row(topic: TopicDiff, groups: Sequence[GroupDiff]) -> tuple[Cell, ...]:
+    queues = {
+        group.group: [q for q in group.queues if q.topic == topic.topic and q.change in ("added", "removed")]
+        for group in groups
+    }
+    concerned = [name for name, some in queues.items() if some]
+    if concerned:
+        counts = {_changes_text(queues[name]) for name in concerned}
+        effect = "; ".join(
+            f"{named(name for name in concerned if _changes_text(queues[name]) == text)}: {text}"
+            for text in sorted(counts)
+        )
+    else:
+        effect = f"read by {named(topic.groups)}" if topic.groups else "no group subscribes to it"
+    return topic.topic, _route_text(topic), effect
+
+
+def _queues(diff: SnapshotDiff) -> Iterator[tuple[GroupDiff, QueueDiff]]:
+    return ((group, queue) for group in diff.groups for queue in group.queues)
+
+
+def _queue_table(
+    queues: Sequence[tuple[GroupDiff, QueueDiff]],
+) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
+    found = [queue for _, queue in queues]
+    columns = (
+        Column("group", "group", quiet=True),
+        *QUEUE_COLUMNS,
+        Column("before", "ownersBefore", "clients", of=lambda queue: _owners(queue.owners_before)),
+        Column("after", "ownersAfter", "clients", of=lambda queue: _owners(queue.owners_after)),
+        Column(
+            "predicted",
+            "predictedAfter",
+            "clients",
+            shown=any(queue.predicted_after not in (None, queue.owners_after) for queue in found),
+        ),
+        Column("change", "change", "change", fold=3, shown=any(queue.change != "moved" for queue in found)),
+        Column("explained by", "how", of=_explained_by),
+        Column("causes", "causes", shown=False, of=lambda queue: ", ".join(queue.causes)),
+        Column("basis", "basis", quiet=True),
+        Column("lag before", "lagBefore", "number", fold=1, shown=any(queue.lag_before for queue in found)),
+        Column("lag after", "lagAfter", "number", fold=2, shown=any(queue.lag_after for queue in found)),
+    )
+    rows = tuple((group.group, *row) for (group, _), row in zip(queues, rows_of(columns[1:], found), strict=True))
+    return columns, rows
+
+
+def _explained_by(queue: QueueDiff) -> str:
+    return {
+        "predicted": " and ".join(queue.causes),
+        "converged": "the prediction before",
+        "pending": f"{' and '.join(queue.causes)}, pending",
+    }.get(queue.how, queue.how)
+
+
+def _owners(owners: tuple[str, ...] | None) -> Cell:
+    return NOT_THERE if owners is None else owners
+
+
+def _unless_empty(section: Section) -> Section:
+    """An empty table is there for those who name it, and shown to nobody else."""
+    return replace(section, named_only=not section.rows)
+
+
+# -- a stored plan or simulation ---------------------------------------------------------------------------------------
+
+
+def prediction_report(found: PredictionDiff) -> Report:
+    """The report of a prediction compared with a snapshot."""
+    items = [(group, queue) for group in found.groups for queue in group.queues]
+    differ = [(group, queue) for group, queue in items if queue.outcome not in ("as-predicted", "unknown")]
+    summary = found.summary
+    parts = [f"{of_all(summary.queues - summary.differences - summary.unknown, summary.queues)} as predicted"]
+    parts += [f"{summary.other_owner} with another owner"] if summary.other_owner else []
+    parts += [f"{summary.not_yet} not yet moved"] if summary.not_yet else []
+    parts += [f"{summary.unknown} with unknown owners"] if summary.unknown else []
+    came = [f"{new} came for {name}" for group in found.groups for name, new in group.placeholders.items()]
+    grave = ERROR if summary.other_owner else WARNING if summary.differences or summary.unknown else "inOrder"
+    return Report(
+        "rmqlb/diff-prediction",
+        found,
+        ("; ".join([*parts, *came]), f"{found.prediction} → {_side(found.after)}"),
+        (
+            _unless_empty(
+                Section("differences", "queues that differ from the prediction", *_compared(differ), heads=4)
+            ),
+            Section("queues", "queues, as predicted and as observed", *_compared(items), heads=4, named_only=True),
+        ),
+        rows=Rows(("group", "topic", "brokerName", "queueId"), [({"group": g.group}, q) for g, q in items]),
+        grave=grave,
+    )
+
+
+def _compared(
+    queues: Sequence[tuple[PredictedGroup, QueueComparison]],
+) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
+    columns = (
+        Column("group", "group", quiet=True),
+        *QUEUE_COLUMNS,
+        Column("predicted", "ownersPredicted", "clients"),
+        Column("observed", "ownersAfter", "clients"),
+        Column("outcome", "outcome"),
+    )
+    rows = rows_of(columns[1:], [queue for _, queue in queues])
+    return columns, tuple((group.group, *row) for (group, _), row in zip(queues, rows, strict=True))
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def _cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff]) -> str:
+    """What changed, of one kind."""
+    match cause:
+        case "consumers":
+            return "; ".join(_consumers(group))
+        case "strategy":
+            return f"strategy {_strategies_text(group, 'before')} → {_strategies_text(group, 'after')}"
+        case "subscriptions":
+            return "; ".join(_subscriptions(group))
+    return "; ".join(f"{topic}: {_route_text(topics[topic])}" for topic in _routes_of(group, topics))
+
+
+def _strategies_text(group: GroupDiff, which: str) -> str:
+    """The strategies of a side; the default where neither shows any."""
+    side = group.before if which == "before" else group.after
+    others = group.after if which == "before" else group.before
+    known = next((each.strategies for each in (side, others) if each is not None and each.strategies), ())
+    return ", ".join(known) or ("AVG (assumed)" if group.strategy_assumed else "unknown")
+
+
+def _route_text(topic: TopicDiff) -> str:
+    """What changed of a topic's route."""
+    if topic.change != "changed":
+        return f"topic {topic.change}"
+    settings = [f"{each.name} {each.before or 'not set'} → {each.after or 'not set'}" for each in topic.settings]
+    return "; ".join([*(_broker_text(broker) for broker in topic.brokers), *settings])
+
+
+def _broker_text(broker: BrokerDiff) -> str:
+    """What changed of a topic on a broker."""
+    if broker.before is None or broker.after is None:
+        there = broker.after or broker.before
+        queues = "" if there is None else f" ({there.read_queue_nums} read, {there.write_queue_nums} write queues)"
+        return f"{'+' if broker.before is None else '-'} {broker.broker_name}{queues}"
+    return f"{broker.broker_name} {', '.join(_of_broker(broker.before, broker.after))}"
+
+
+def _queues_of(explained: Explained, group: GroupDiff) -> list[QueueDiff]:
+    """The queues that have this explanation."""
+    return [queue for queue in group.queues if (queue.how, queue.causes) == (explained.how, explained.causes)]
+
+
+def _effect_text(explained: Explained, group: GroupDiff) -> str:
+    """What came of it, as one explanation says it."""
+    queues = _queues_of(explained, group)
+    if explained.how == "pending":
+        unassigned = sum(queue.change == "unassigned" for queue in queues)
+        meanwhile = f"; {unassigned} of them unassigned" if unassigned else ""
+        strategy = _strategies_text(group, "after")
+        return f"{counted(len(queues), 'queue')} not yet with the owners that {strategy} predicts{meanwhile}"
+    counts = _changes_text(queues)
+    if explained.how == "converged":
+        return f"{counts}, to the owners predicted before: the group had not converged"
+    if explained.how == "predicted":
+        return f"{counts}, as {_strategies_text(group, 'after')} predicts"
+    return f"{counts}, unexplained" + (f": {group.not_predicted}" if group.not_predicted else "")
+
+
+def _changes_text(queues: Iterable[QueueDiff]) -> str:
+    """How many queues moved, became unassigned and so on.
+
+    >>> _changes_text([])
+    'owners unchanged'
+    """
+    queues = list(queues)
+    counts = Counter(queue.change for queue in queues)
+    duplicate = sum(queue.got_duplicate_owners for queue in queues)
+    parts = [f"{number} {_VERBS[change]}" for change in _VERBS if (number := counts[change])]
+    if not parts:
+        return f"{counted(counts['same'], 'queue')} had these owners already" if counts["same"] else "owners unchanged"
+    first, _, rest = parts[0].partition(" ")
+    got = [f"{duplicate} with duplicate owners now"] if duplicate else []
+    return ", ".join([f"{counted(int(first), 'queue')} {rest}", *parts[1:], *got])
+
+
+def _causes_without_effect(group: GroupDiff) -> Iterator[Cause]:
+    """What changed without being the cause of anything."""
+    named = {cause for each in group.explanations for cause in each.causes}
+    if (group.joined or group.left or group.processes) and "consumers" not in named:
+        yield "consumers"
+    if group.strategy_changed and "strategy" not in named:
+        yield "strategy"
+    if (group.topics_added or group.topics_removed) and "subscriptions" not in named:
+        yield "subscriptions"
+
+
+def _consumers(group: GroupDiff) -> Iterator[str]:
+    if group.joined:
+        yield f"+ {named(group.joined)}"
+    if group.left:
+        yield f"- {named(group.left)}"
+    for each in group.processes[:_MOST_PROCESSES]:
+        yield f"{each.client_id}: {each.before} → {each.after} process{'' if each.after == 1 else 'es'}"
+
+
+def _subscriptions(group: GroupDiff) -> Iterator[str]:
+    if group.topics_added:
+        yield f"subscribes to {named(group.topics_added)}"
+    if group.topics_removed:
+        yield f"no longer subscribes to {named(group.topics_removed)}"
+    if not group.topics_added and not group.topics_removed:
+        yield "subscriptions of single consumers"
+
+
+def _routes_of(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> list[str]:
+    concerned = {queue.topic for queue in group.queues}
+    return [name for name, topic in topics.items() if name in concerned or group.group in topic.groups]
+
+
+def _of_broker(before: BrokerQueues, after: BrokerQueues) -> Iterator[str]:
+    if before.read_queue_nums != after.read_queue_nums:
+        yield f"{before.read_queue_nums} → {counted(after.read_queue_nums, 'read queue')}"
+    if before.write_queue_nums != after.write_queue_nums:
+        yield f"{before.write_queue_nums} → {counted(after.write_queue_nums, 'write queue')}"
+    if before.perm != after.perm:
+        yield f"{_perm(before.perm)} → {_perm(after.perm)}"
+    if before.broker_addrs != after.broker_addrs:
+        was, becomes = before.broker_addrs.get(_MASTER), after.broker_addrs.get(_MASTER)
+        yield f"master {was or 'none'} → {becomes or 'none'}" if was != becomes else "other slaves"
+
+
+def _perm(perm: int) -> str:
+    """As mqadmin writes it.
+
+    >>> _perm(6), _perm(4), _perm(0)
+    ('RW', 'R-', '--')
+    """
+    return ("R" if perm & 4 else "-") + ("W" if perm & 2 else "-")

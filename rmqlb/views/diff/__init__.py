@@ -1,1 +1,0 @@
-"""Two snapshots compared, for people and machines."""

@@ -1,1 +1,0 @@
-"""A simulated group: figures, timelines, pictures."""

@@ -1,1 +1,0 @@
-"""What results come to as metrics of Prometheus, a file a result."""

@@ -1,1 +1,0 @@
-"""All groups at a glance, and the consumers of one."""

@@ -1,1 +1,0 @@
-"""Who owns each queue."""

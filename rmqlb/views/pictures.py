@@ -1,0 +1,371 @@
+"""A group over time as SVG (a row per queue, time across, a bar per owner), and a report as a page of HTML.
+
+- Each file stands by itself: no script, no link, nothing from a network. Equal reports give equal bytes.
+- Text from the data enters through `drawing.add_text` and `_add`, which remove what steers a reader's eye; ElementTree
+  escapes it. No data is in an attribute, and the page's policy forbids a browser to fetch or run anything.
+- Colour is never the only sign: bars carry their owner's letter and a tooltip. What is bad is wide enough to be seen.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle, groupby
+from xml.etree import ElementTree as ET
+
+from msgspec import Struct
+
+from rmqlb.model.finding import Finding
+from rmqlb.model.times import milliseconds
+from rmqlb.views.formats.drawing import PAPER, QUIET, add_line, add_rect, add_text, paper, svg_file
+from rmqlb.views.formats.palette import COLOURS, INK
+from rmqlb.views.formats.people import cell_text, for_people
+from rmqlb.views.formats.text import clip, fit_for_xml
+from rmqlb.views.report import BETWEEN, RIGHT, Report, Section, duration, worst
+from rmqlb.views.timeline import (
+    SYMBOLS,
+    AnyInterval,
+    AnyTimeline,
+    OverTime,
+    Strip,
+    begin_of,
+    character,
+    even_edges,
+    event_marks,
+    strips,
+    symbols,
+    ticks,
+)
+
+_SLICES = 500
+_PLOT = 800.0
+_MARGIN = 12
+_ROW, _BAR = 19, 16
+_CHARACTER = 6.5  # about the width of a letter
+_LONGEST_NAME = 40
+_LONGEST_LINE = 150
+_LONGEST_ID = 42
+_MOST_BARS = 300
+_MOST_UNFOLDED = 60
+_TICKS = 8
+_TALL = 600
+_NARROWEST_BAD = 2.5
+_GONE, _RED, _LINE = "#b4b4b4", "#cc0000", "#d9dde2"
+_MOST_NAMED = 6
+_HATCHED = "several-owners"
+_CROSSED = "outage"
+
+
+class _Plane(Struct, frozen=True):
+    """The area of the bars: the times at its left and right edge, and where it begins."""
+
+    begin_us: int
+    end_us: int
+    left: float
+    top: float
+
+    def x(self, us: int) -> float:
+        return self.left + (us - self.begin_us) / max(self.end_us - self.begin_us, 1) * _PLOT
+
+
+def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
+    """The `svg` element, for a file or a page, with the facts above the bars."""
+    edges = even_edges(begin_of(report), report.end_us, _SLICES)
+    every = strips(report, edges, fold=len(report.queues) > _MOST_UNFOLDED)
+    chosen = worst([strip.badness for strip in every], _MOST_BARS)
+    shown = every if chosen is None else [every[place] for place in chosen]
+    left = len(every) - len(shown)
+    names = _names(report, shown)
+    letters = None if report.broadcasting else symbols(report.client_ids)
+    colours = dict(zip(dict.fromkeys(report.client_ids), cycle(COLOURS), strict=False))
+    lines = [
+        *parts_of(facts),
+        *([f"{left} rows that are less bad or not bad at all are left out"] if left else ()),
+    ]
+    top = _MARGIN + 15 * len(lines) + 40
+    plane = _Plane(edges[0], edges[-1], _MARGIN + _CHARACTER * max(map(len, names), default=0) + 8, top)
+    bottom = top + _ROW * len(shown)
+    below = _legend(letters, has_unknown=any(one.state == "unknown" for strip in shown for one in strip.slices))
+    root = _paper(plane.left + _PLOT + 3 * _MARGIN, bottom + 34 + 16 * len(below))
+    for place, line in enumerate(lines):
+        head = {"font-size": "13", "font-weight": "bold"} if facts and place == 0 else {}
+        add_text(root, _MARGIN, _MARGIN + 10 + 15 * place, clip(line, _LONGEST_LINE), **head)
+    _axis(root, plane, bottom)
+    for place, (name, strip) in enumerate(zip(names, shown, strict=True)):
+        _row(root, plane, top + _ROW * place, name, runs(strip, edges), letters, colours)
+    _events(root, plane, report, bottom)
+    for place, line in enumerate(below):
+        add_text(root, _MARGIN, bottom + 40 + 16 * place, line, cls="quiet")
+    return root
+
+
+def _paper(width: float, height: float) -> ET.Element:
+    root = paper(width, height, "the owners of each queue over time")
+    patterns = ET.SubElement(root, "defs")
+    _pattern(patterns, _HATCHED, "#222222", "#ffffff", "M-1 1l2-2M0 6l6-6M5 7l2-2")
+    _pattern(patterns, _CROSSED, "#ffe3e3", _RED, "M1.5 1.5l3 3M4.5 1.5l-3 3")
+    add_rect(root, 0, 0, width, height, fill=PAPER, cls="paper")
+    return root
+
+
+def _names(report: OverTime, shown: Sequence[Strip]) -> list[str]:
+    many = len({timeline.queue.topic for timeline in report.queues}) > 1
+    queues = [(strip.queues[0].queue, strip.queue_ids) for strip in shown]
+    return [
+        clip(
+            fit_for_xml(f"{queue.topic} {queue.broker_name} {ids}" if many else f"{queue.broker_name} {ids}"),
+            _LONGEST_NAME,
+        )
+        for queue, ids in queues
+    ]
+
+
+def _legend(letters: Mapping[str, str] | None, *, has_unknown: bool) -> list[str]:
+    """What the picture means, and whose letter is whose if there are enough letters."""
+    if letters is None:
+        return ["a number: how many own the queue; red frame: no owner; red crosses: outage; grey: no such queue"]
+    meanings = "a letter: its owner; red frame: no owner; hatched: duplicate owners; "
+    lines = [meanings + ("?: unknown; " if has_unknown else "") + "red crosses: outage; grey: no such queue"]
+    if len(letters) <= len(SYMBOLS):
+        said = [f"{letter} = {clip(fit_for_xml(client_id), _LONGEST_ID)}" for client_id, letter in letters.items()]
+        return lines + ["; ".join(said[place : place + 3]) for place in range(0, len(said), 3)]
+    return [*lines, f"{len(letters)} consumers share the letters; tooltips have the client ids"]
+
+
+def _pattern(defs: ET.Element, name: str, fill: str, stroke: str, path: str) -> None:
+    pattern = ET.SubElement(
+        defs, "pattern", {"id": name, "width": "6", "height": "6", "patternUnits": "userSpaceOnUse"}
+    )
+    ET.SubElement(pattern, "rect", {"width": "6", "height": "6", "fill": fill})
+    ET.SubElement(pattern, "path", {"d": path, "stroke": stroke, "stroke-width": "1.4"})
+
+
+def _axis(root: ET.Element, plane: _Plane, bottom: float) -> None:
+    for tick in ticks(plane.begin_us, plane.end_us, _TICKS):
+        x = plane.x(tick)
+        add_line(root, x, plane.top - 4, bottom + 4, _LINE, cls="line")
+        for y in (bottom + 16, *((plane.top - 24,) if bottom - plane.top > _TALL else ())):
+            add_text(root, x, y, _time(tick), cls="quiet", anchor="middle")
+
+
+def _row(
+    root: ET.Element,
+    plane: _Plane,
+    y: float,
+    name: str,
+    found: Sequence[Run],
+    letters: Mapping[str, str] | None,
+    colours: Mapping[str, str],
+) -> None:
+    """The name and the bars of a queue; the bad ones last, so nothing covers them."""
+    row = ET.SubElement(root, "g")
+    add_text(row, plane.left - 6, y + 12, name, anchor="end")
+    for run in sorted(found, key=lambda run: run.is_bad(broadcasting=letters is None)):
+        bad = run.is_bad(broadcasting=letters is None)
+        x = plane.x(run.from_us)
+        width = max(plane.x(run.to_us) - x, _NARROWEST_BAD if bad else 0)
+        bar = ET.SubElement(row, "g")
+        ET.SubElement(bar, "title").text = fit_for_xml(story(run))
+        state = run.shown.state
+        if state == "unassigned":
+            add_rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=PAPER, cls="paper bad", stroke=_RED)
+        elif state == "duplicate-owners" and bad:
+            add_rect(bar, x, y, width, _BAR, fill=f"url(#{_HATCHED})")
+        elif state == "outage":
+            add_rect(bar, x, y, width, _BAR, fill=f"url(#{_CROSSED})")
+        elif state == "gone":
+            add_rect(bar, x, y, width, _BAR, fill=_GONE)
+        elif state == "unknown":
+            add_rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=PAPER, cls="paper", stroke=QUIET)
+            if width >= 2 * _CHARACTER:
+                add_text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls="quiet")
+        else:
+            add_rect(bar, x, y, width, _BAR, fill=COLOURS[0] if letters is None else colours[run.shown.owners[0]])
+            if width >= 2 * _CHARACTER:
+                add_text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls="")
+    row.tail = "\n"
+
+
+def _events(root: ET.Element, plane: _Plane, report: OverTime, bottom: float) -> None:
+    """A line per event, with its number and, where there is room, its kind."""
+    free = 0.0
+    y = plane.top - 8
+    for mark, event in zip(event_marks(report.events), report.events, strict=True):
+        if not plane.begin_us <= event.at_us <= plane.end_us:
+            continue
+        x = plane.x(event.at_us)
+        line = ET.SubElement(root, "g")
+        ET.SubElement(line, "title").text = fit_for_xml(f"{_time(event.at_us)}: {event.kind} {event.subject}")
+        add_line(line, x, y + 3, bottom + 2, INK, cls="event", dashes="3 2")
+        labels = (f"{mark} {event.kind}", mark) if mark.isdigit() else (event.kind,)
+        label = next((label for label in labels if x - _CHARACTER * len(label) / 2 >= free), None)
+        if label is not None:
+            add_text(line, x, y, label, anchor="middle")
+            free = x + _CHARACTER * (len(label) / 2 + 1)
+
+
+class Run(Struct, frozen=True):
+    """Neighbouring slices of a strip that show the same; `shown` is an interval with their state and owners."""
+
+    strip: Strip
+    from_us: int
+    to_us: int
+    shown: AnyInterval
+
+    def is_bad(self, *, broadcasting: bool) -> bool:
+        """The queue is unassigned or in an outage, or has duplicate owners."""
+        return self.shown.state in ("unassigned", "outage") or (
+            self.shown.state == "duplicate-owners" and not broadcasting
+        )
+
+
+def runs(strip: Strip, edges: Sequence[int]) -> list[Run]:
+    """The strip's runs from left to right."""
+    places = range(len(strip.slices))
+    found = []
+    for _, group in groupby(places, key=lambda place: (strip.slices[place].state, strip.slices[place].owners)):
+        slices = list(group)
+        found.append(Run(strip, edges[slices[0]], edges[slices[-1] + 1], strip.slices[slices[0]]))
+    return found
+
+
+def story(run: Run) -> str:
+    """The tooltip: queue, owners and exact times; of several queues or times the outermost."""
+    queue = run.strip.queues[0].queue
+    found = [_alike(timeline, run) for timeline in run.strip.queues]
+    every = [interval for intervals in found for interval in intervals]
+    begin, end = min(one.from_us for one in every), max(one.to_us for one in every)
+    longest = max(one.to_us - one.from_us for one in every)
+    times = max(map(len, found))
+    name = f"{queue.topic} {queue.broker_name} {run.strip.queue_ids}"
+    text = f"{name}: {_owners(run.shown)} from {_time(begin)} to {_time(end)}"
+    if times > 1:
+        return f"{text}, {times} times, the longest {_time(longest)}"
+    return f"{text}, {'up to ' if len(every) > 1 else ''}{_time(longest)}"
+
+
+def _alike(timeline: AnyTimeline, run: Run) -> list[AnyInterval]:
+    first = max(bisect_right(timeline.intervals, run.from_us, key=lambda interval: interval.from_us) - 1, 0)
+    found: list[AnyInterval] = []
+    for interval in timeline.intervals[first:]:
+        if interval.from_us >= run.to_us and interval.from_us > run.from_us:
+            break
+        if interval.state == run.shown.state and interval.owners == run.shown.owners:
+            found.append(interval)
+    return found
+
+
+def _owners(shown: AnyInterval) -> str:
+    if shown.state == "unassigned":
+        return "no owner"
+    if shown.state == "gone":
+        return "no such queue"
+    if shown.state == "unknown":
+        return "unknown"
+    if shown.state == "outage" and not shown.owners:
+        return "outage, no owner"
+    more = f" and {len(shown.owners) - _MOST_NAMED} more" if len(shown.owners) > _MOST_NAMED else ""
+    owners = ", ".join(shown.owners[:_MOST_NAMED]) + more
+    return f"outage, owned by {owners}" if shown.state == "outage" else owners
+
+
+def _time(us: int) -> str:
+    return duration(milliseconds(us))
+
+
+def parts_of(facts: Sequence[str]) -> list[str]:
+    """The facts, a line each: pictures break none."""
+    return [part for fact in facts for part in fact.strip().split(BETWEEN)]
+
+
+_MOST_ROWS = 2000
+_SHORT = 60  # characters of a cell that need no second line
+_LONG = {"class": "l"}
+PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""A browser may fetch and run nothing."""
+_UNSHOWN = ("timeline", "intervals")
+_LAST = ("queues", "takeovers", "steps")
+_STYLE = """
+:root{color-scheme:light dark;--paper:#ffffff;--ink:#20242a;--quiet:#5b6470;--line:#d9dde2}
+@media (prefers-color-scheme:dark){:root{--paper:#15181c;--ink:#e3e6ea;--quiet:#9aa4b0;--line:#343a42}}
+body{margin:0 auto;padding:1.25rem;max-width:72rem;background:var(--paper);color:var(--ink);
+font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",Arial,sans-serif}
+h1{font-size:1.35rem;line-height:1.3;margin:0 0 .6rem;overflow-wrap:anywhere}
+h2{font-size:1.05rem;margin:2rem 0 .4rem}
+ul{margin:0 0 1rem;padding-left:1.2rem;overflow-wrap:anywhere}
+.scroll{overflow-x:auto}
+svg{display:block;max-width:100%;height:auto;min-width:40rem}
+table{border-collapse:collapse;font-size:.85rem;line-height:1.4}
+th,td{padding:.2rem .9rem .2rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
+th{font-weight:600;border-bottom-color:var(--quiet)}
+td{white-space:nowrap}
+.l{white-space:normal;overflow-wrap:anywhere;min-width:20rem;max-width:40rem}
+.n{text-align:right;font-variant-numeric:tabular-nums}
+.quiet{color:var(--quiet)}
+@media print{body{max-width:none;font-size:9pt}tr{break-inside:avoid}thead{display:table-header-group}}
+"""
+
+
+def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
+    """The picture as an SVG file, with the facts above it."""
+    return svg_file(drawn(group, facts))
+
+
+def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> str:
+    """The picture, and the facts, findings and tables of the group's report as an HTML file."""
+    return page_of(report, findings, drawn(group))
+
+
+def page_of(report: Report, findings: Iterable[Finding], picture: ET.Element | None = None) -> str:
+    """The facts, findings and tables of a report as an HTML file, with a picture below the facts."""
+    root = ET.Element("html", {"lang": "en"})
+    head = ET.SubElement(root, "head")
+    ET.SubElement(head, "meta", {"charset": "utf-8"})
+    ET.SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": PAGE_POLICY})
+    ET.SubElement(head, "meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"})
+    ET.SubElement(head, "meta", {"name": "referrer", "content": "no-referrer"})
+    _add(head, "title", report.facts[0])
+    ET.SubElement(head, "style").text = _STYLE
+    body = ET.SubElement(root, "body")
+    _add(body, "h1", report.facts[0])
+    facts = ET.SubElement(body, "ul")
+    for fact in parts_of(report.facts)[1:]:
+        _add(facts, "li", fact)
+    for finding in findings:
+        _add(facts, "li", finding.line)
+    if picture is not None:
+        ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}).append(picture)
+    for section in sorted(report.sections, key=lambda section: section.name in _LAST):
+        if section.name not in _UNSHOWN and section.audience != "screen":
+            _table(body, section if len(section.rows) > _MOST_ROWS else section.whole())
+    for line in report.closing:
+        _add(body, "p", line, {"class": "quiet"})
+    for element in (*head, *body):
+        element.tail = "\n"
+    return f"<!DOCTYPE html>\n{ET.tostring(root, encoding='unicode', method='html')}\n"
+
+
+def _table(body: ET.Element, whole: Section) -> None:
+    section = for_people(whole)
+    _add(body, "h2", section.title if section.rows else f"{section.title}: none")
+    if not section.rows:
+        return
+    table = ET.SubElement(ET.SubElement(body, "div", {"class": "scroll", "tabindex": "0"}), "table")
+    head = ET.SubElement(ET.SubElement(table, "thead"), "tr")
+    sides: list[dict[str, str]] = [{"class": "n"} if column.kind in RIGHT else {} for column in section.columns]
+    for column, side in zip(section.columns, sides, strict=True):
+        _add(head, "th", column.title, {"scope": "col", **side})
+    rows = ET.SubElement(table, "tbody")
+    for row in section.rows:
+        line = ET.SubElement(rows, "tr")
+        for column, cell, side in zip(section.columns, row, sides, strict=True):
+            text = cell_text(column, cell, {})
+            _add(line, "td", text, _LONG if len(text) > _SHORT else side)
+        line.tail = "\n"
+    left = len(whole.rows) - len(section.rows)
+    if left:
+        _add(body, "p", f"and {left} more: rmqlb shows all with --section {section.name} -o csv", {"class": "quiet"})
+
+
+def _add(parent: ET.Element, tag: str, text: str, attributes: dict[str, str] | None = None) -> None:
+    ET.SubElement(parent, tag, attributes or {}).text = fit_for_xml(text)

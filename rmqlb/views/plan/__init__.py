@@ -1,1 +1,0 @@
-"""A plan, and what it says about time."""

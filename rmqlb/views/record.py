@@ -1,0 +1,353 @@
+"""The report of a recording: the verdict, the picture of simulate-rebalance, the changes, and the comparison."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.group_scenario import Event
+from rmqlb.model.recording import (
+    DIFFERENCES,
+    OUTCOMES,
+    ConsumerRecording,
+    QueueRecording,
+    Recording,
+    RecordingComparison,
+    RecordingFigures,
+)
+from rmqlb.model.words import counted, named, of_all
+from rmqlb.views.report import (
+    BETWEEN,
+    NOT_THERE,
+    QUEUE_COLUMNS,
+    Cell,
+    Column,
+    Report,
+    Section,
+    about,
+    duration,
+    first_places,
+    labels,
+    rows_of,
+    worst,
+)
+from rmqlb.views.timeline import SYMBOLS, letter_styles, symbols, timeline_section
+
+_MOST_ROWS = 40
+_BOUNDS = (("longest gap", "longest_gap"), ("longest overlap", "longest_overlap"), ("converged after", "convergence"))
+_COUNTS = (
+    ("queues", "queues"),
+    ("queues that changed owners", "changed"),
+    ("queues with other owners at the end", "moved"),
+    ("queues unassigned at the end", "unassigned"),
+    ("queues with duplicate owners at the end", "duplicateOwners"),
+    ("queues with unknown owners at the end", "unknown"),
+    ("failed looks", "failedLooks"),
+)
+
+
+_OUTCOMES = {
+    "as-predicted": "as predicted",
+    "earlier": "earlier",
+    "later": "later",
+    "other-owner": "with another owner",
+    "not-yet": "not yet moved",
+    "unknown": "unknown",
+}
+_ALIGNED = {
+    "event-at": "the simulation's first event is set at --event-at",
+    "left": "the simulation's first event is set where its consumer left the group",
+    "first-change": "the simulation's first change of an owner is set at the first one here",
+}
+_ENDED = {"converged": "", "time": "", "interrupted": "interrupted, "}
+
+
+class RecordedGroup(Struct, frozen=True):
+    """A recording for the pictures of groups over time; times in microseconds."""
+
+    client_ids: tuple[str, ...]
+    events: tuple[Event, ...]
+    end_us: int
+    queues: tuple[QueueRecording, ...]
+    broadcasting: bool = False
+
+
+def recorded_group(recording: Recording) -> RecordedGroup:
+    """The value that is drawn; who joined or left is an event, when it was first seen."""
+    kinds = {"joined": "join", "left": "leave"}
+    events = [
+        Event("join" if kinds[change.change] == "join" else "leave", max(change.to_ms, 0) * 1000, change.client_id)
+        for change in recording.consumer_changes
+    ]
+    members = tuple(consumer.client_id for consumer in recording.consumers)
+    return RecordedGroup(members, tuple(events), recording.end_ms * 1000, recording.queues)
+
+
+def recording_report(recording: Recording) -> Report:
+    """The recording for people and machines."""
+    group = recorded_group(recording)
+    compared = recording.comparison
+    changes = _changes(recording)
+    sections = (
+        *(() if compared is None or not compared.differences else (_differences(compared),)),
+        timeline_section(group),
+        _consumers(recording),
+        changes,
+        _queues(recording.queues),
+        _intervals(recording.queues),
+        *(() if compared is None else (_comparison(compared),)),
+        _summary(recording.figures),
+    )
+    ids = group.client_ids
+    return Report(
+        "rmqlb/record",
+        recording,
+        _facts(recording),
+        sections,
+        symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids),
+        tables=(changes, *(section for section in sections if section is not changes)),
+        grave=_gravity(recording),
+        closing=_settings(recording),
+    )
+
+
+# -- the facts above the tables ----------------------------------------------------------------------------------------
+
+
+def _facts(recording: Recording) -> tuple[str, ...]:
+    """The verdict, then what it rests on."""
+    compared = recording.comparison
+    return (
+        f"{recording.group}: {'; '.join(_verdict(recording))}",
+        *(() if compared is None else (f"  {_against(compared)}",)),
+        f"  {BETWEEN.join(_looked(recording))}",
+    )
+
+
+def _gravity(recording: Recording) -> str:
+    """How grave it is: error of queues without owner or with several at the end, or of other owners than predicted."""
+    f, compared = recording.figures, recording.comparison
+    outcomes = set() if compared is None else {queue.outcome for queue in compared.queues}
+    if f.unassigned or f.duplicate_owners or "other-owner" in outcomes:
+        return ERROR
+    unsure = f.unknown or f.failed_looks or (f.changed and recording.converged_by is None)
+    return WARNING if unsure or (compared is not None and compared.differences) else "inOrder"
+
+
+def _settings(recording: Recording) -> tuple[str, ...]:
+    """What it was made by, and what the times mean."""
+    strategy = "" if recording.strategy is None else f"; consumers report {recording.strategy}"
+    lines = [f"times count from {recording.started_at}, when the first look was answered{strategy}"]
+    lines.append("a change lies between two looks; what changes and changes back between two looks is not seen")
+    compared = recording.comparison
+    if compared is not None and compared.aligned_by is not None:
+        lines.append(f"{_ALIGNED[compared.aligned_by]}; tolerance {duration(compared.tolerance_ms)}")
+    return tuple(lines)
+
+
+def _verdict(recording: Recording) -> Iterator[str]:
+    f = recording.figures
+    if f.changed:
+        yield f"{of_all(f.changed, f.queues)} changed {'owner' if f.changed == 1 else 'owners'}"
+    else:
+        yield f"no owner of {counted(f.queues, 'queue')} changed"
+    bad = [
+        f"{number} {what}"
+        for number, what in ((f.unassigned, "unassigned"), (f.duplicate_owners, "with duplicate owners"))
+        if number
+    ]
+    if bad:
+        yield f"{' and '.join(bad)} at the end"
+    if f.unknown:
+        yield f"the owners of {f.unknown} are unknown at the end"
+    yield from _gap(recording)
+    yield from _overlap(recording)
+    yield _converged(recording)
+
+
+def _gap(recording: Recording) -> Iterator[str]:
+    f = recording.figures
+    if not f.longest_gap_at_most_ms or not f.changed:
+        return
+    worst = max(recording.queues, key=lambda q: (q.longest_gap_at_least_ms, q.longest_gap_at_most_ms))
+    where = f" ({worst.topic} {worst.broker_name} {worst.queue_id})" if f.longest_gap_at_least_ms else ""
+    least = f", at least {about(f.longest_gap_at_least_ms)}" if f.longest_gap_at_least_ms else ""
+    yield f"longest gap at most {about(f.longest_gap_at_most_ms)}{least}{where}"
+
+
+def _overlap(recording: Recording) -> Iterator[str]:
+    """An overlap that is certain; what is only possible is in the tables."""
+    f = recording.figures
+    if f.longest_overlap_at_least_ms:
+        yield (
+            f"longest overlap at most {about(f.longest_overlap_at_most_ms)}, "
+            f"at least {about(f.longest_overlap_at_least_ms)}"
+        )
+
+
+def _converged(recording: Recording) -> str:
+    f = recording.figures
+    if recording.converged_by is None:
+        return "not converged when the recording ended" if f.changed else "the group is not known to be converged"
+    how = " as predicted" if recording.converged_by == "prediction" else ", as far as can be known: unchanged for 25 s"
+    if f.convergence_at_most_ms is None:
+        return f"converged{how}"
+    after = "the event" if recording.event_at_ms is not None else "the first change"
+    return f"converged{how} at most {about(f.convergence_at_most_ms)} after {after}"
+
+
+def _looked(recording: Recording) -> Iterator[str]:
+    f = recording.figures
+    failed = f", {f.failed_looks} failed" if f.failed_looks else ""
+    yield (
+        f"{_ENDED[recording.ended]}{counted(recording.looks, 'look')} in {about(recording.end_ms)}, "
+        f"one every {duration(recording.every_ms)}{failed}"
+    )
+    changes = recording.consumer_changes
+    if changes:
+        yield named(("+ " if change.change == "joined" else "- ") + change.client_id for change in changes)
+    silent = [consumer for consumer in recording.consumers if consumer.silences]
+    if silent:
+        longest = max(one.to_ms - one.from_ms for consumer in silent for one in consumer.silences)
+        yield f"{named(consumer.client_id for consumer in silent)} did not answer for up to {about(longest)}"
+
+
+def _against(compared: RecordingComparison) -> str:
+    counts = Counter(queue.outcome for queue in compared.queues)
+    whole = len(compared.queues)
+    told = [f"{of_all(counts['as-predicted'], whole)} as {compared.file} predicts"]
+    told += [
+        f"{counts[outcome]} {_OUTCOMES[outcome]}{_furthest(compared, outcome)}"
+        for outcome in OUTCOMES
+        if outcome != "as-predicted" and counts[outcome]
+    ]
+    if compared.placeholders:
+        told.append(", ".join(f"{came} came for {name}" for name, came in compared.placeholders.items()))
+    return "; ".join(told)
+
+
+def _furthest(compared: RecordingComparison, outcome: str) -> str:
+    """The queue that is furthest beside the prediction, or the first of other owners."""
+    queues = [queue for queue in compared.queues if queue.outcome == outcome]
+    first = max(queues, key=lambda queue: queue.beside_ms)
+    beside = f" by {about(first.beside_ms)}" if first.beside_ms else ""
+    return f" ({first.topic} {first.broker_name} {first.queue_id}{beside})"
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def _changes(recording: Recording) -> Section:
+    columns = (Column("from", "fromMs", "ms"), Column("to", "toMs", "ms"))
+    rows = tuple(
+        (*(change.from_ms, change.to_ms), change.change, (change.client_id,), *_name(queue))
+        for queue, change in recording.changes
+    )
+    heads = (*columns, Column("change", "change"), Column("consumer", "clientId", "clients"), *QUEUE_COLUMNS)
+    brief = first_places(len(rows), _MOST_ROWS)
+    title = "changes, each between two looks"
+    return Section(
+        "changes", title, heads, rows, heads=2, brief=brief, chosen=f"the first {_MOST_ROWS}", audience="scripts"
+    )
+
+
+def _name(queue: QueueRecording) -> tuple[str, str, int]:
+    return queue.topic, queue.broker_name, queue.queue_id
+
+
+def _consumers(recording: Recording) -> Section:
+    letters = symbols([each.client_id for each in recording.consumers])
+    events = {each.client_id: _events(each) for each in recording.consumers}
+    columns = (
+        Column("", "letter", styles=letter_styles(letters), of=lambda each: letters[each.client_id]),
+        Column("consumer", "clientId"),
+        Column("before", "queuesBefore", "number"),
+        Column("after", "queuesAfter", "number"),
+        Column("gained", "gained", "number"),
+        Column("lost", "lost", "number"),
+        Column("events", "events", shown=any(events.values()), of=lambda each: events[each.client_id]),
+    )
+    found = recording.consumers
+    badness = [each.gained + each.lost + len(each.changes) + len(each.silences) for each in found]
+    brief = worst(badness, _MOST_ROWS)
+    return Section("consumers", "consumers: queues before and after", columns, rows_of(columns, found), 2, brief=brief)
+
+
+def _events(each: ConsumerRecording) -> str:
+    told = [(one.to_ms, f"{one.change} by {duration(max(one.to_ms, 0))}") for one in each.changes]
+    told += [(one.to_ms, f"no answer from {duration(one.from_ms)} to {duration(one.to_ms)}") for one in each.silences]
+    return ", ".join(text for _, text in sorted(told))
+
+
+def _queues(queues: Sequence[QueueRecording]) -> Section:
+    columns = (
+        *QUEUE_COLUMNS,
+        Column("before", "ownersBefore", "clients"),
+        Column("after", "ownersAfter", "clients"),
+        Column("changes", "changes", "number", of=lambda queue: len(queue.changes)),
+        Column("longest gap, at least", "longestGapAtLeastMs", "ms"),
+        Column("at most", "longestGapAtMostMs", "ms"),
+        Column("longest overlap, at least", "longestOverlapAtLeastMs", "ms"),
+        Column("at most", "longestOverlapAtMostMs", "ms"),
+    )
+    brief = worst([len(queue.changes) + queue.longest_bad_ms for queue in queues], _MOST_ROWS)
+    return Section("queues", "queues", columns, rows_of(columns, queues), heads=3, named_only=True, brief=brief)
+
+
+def _intervals(queues: Sequence[QueueRecording]) -> Section:
+    columns = (
+        Column("from", "fromMs", "ms"),
+        Column("to", "toMs", "ms"),
+        Column("state", "state"),
+        Column("owners", "owners", "clients"),
+    )
+    rows = tuple((*_name(queue), *row) for queue in queues for row in rows_of(columns, queue.intervals))
+    return Section("intervals", "intervals", (*QUEUE_COLUMNS, *columns), rows, heads=3, named_only=True)
+
+
+_COMPARED = (
+    *QUEUE_COLUMNS,
+    Column("outcome", "outcome", of=lambda queue: _OUTCOMES[queue.outcome]),
+    Column("predicted", "ownersPredicted", "clients", of=lambda queue: queue.owners_predicted or NOT_THERE),
+    Column("seen", "ownersAfter", "clients"),
+    Column("predicted from", "predictedFromMs", "ms"),
+    Column("to", "predictedToMs", "ms"),
+    Column("seen from", "seenFromMs", "ms"),
+    Column("to", "seenToMs", "ms"),
+)
+
+
+def _differences(compared: RecordingComparison) -> Section:
+    found = [queue for queue in compared.queues if queue.outcome in DIFFERENCES]
+    brief = first_places(len(found), _MOST_ROWS)
+    title = "queues that differ from the prediction"
+    return Section("differences", title, _COMPARED, rows_of(_COMPARED, found), heads=3, brief=brief)
+
+
+def _comparison(compared: RecordingComparison) -> Section:
+    rows = rows_of(_COMPARED, compared.queues)
+    return Section("comparison", "queue by queue, as predicted and as seen", _COMPARED, rows, heads=3, named_only=True)
+
+
+def _summary(figures: RecordingFigures) -> Section:
+    """In numbers; CSV has each as a text and as a number."""
+    columns = (
+        Column("", "figure"),
+        Column("value", "shown"),
+        Column("", "name", shown=False),
+        Column("", "value", "number", shown=False),
+    )
+    by_key = dict(zip(figures.__struct_encode_fields__, figures.__struct_fields__, strict=True))
+    rows: list[tuple[Cell, ...]] = []
+    for title, key in _COUNTS:
+        value = getattr(figures, by_key[key])
+        rows.append((title, str(value), key, value))
+    for title, name in _BOUNDS:
+        for bound, words in (("at_least_ms", "at least"), ("at_most_ms", "at most")):
+            value = getattr(figures, f"{name}_{bound}")
+            key = figures.__struct_encode_fields__[figures.__struct_fields__.index(f"{name}_{bound}")]
+            rows.append((f"{title}, {words}", "not converged" if value is None else duration(value), key, value))
+    return Section("summary", "summary", columns, tuple(rows), named_only=True, audience="scripts")

@@ -1,1 +1,0 @@
-"""A live group recorded: the picture, the changes, and what was predicted."""

@@ -1,0 +1,667 @@
+"""The report of `simulate-send`: facts, tables and the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+
+from msgspec.structs import replace
+
+from rmqlb.model.client_versions import ClientVersions
+from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.send_scenario import JAVA, Failure, Moment
+from rmqlb.model.simulate_send import (
+    BrokerTally,
+    Estimate,
+    ExceptionKind,
+    FailureTaken,
+    KeySpread,
+    LongestSend,
+    LostMessage,
+    MessageException,
+    OtherProducer,
+    QueueTally,
+    SendReport,
+    SendResult,
+    SendTotals,
+    SendTrials,
+    Slice,
+    TimeSpread,
+    printed_part,
+)
+from rmqlb.model.words import counted, messages
+from rmqlb.views.formats.palette import BAD
+from rmqlb.views.report import Audience, Cell, Column, Report, Section, about, duration, percent, rows_of
+
+MOST_FAILURES = 12
+_MOST_NAMED = 2
+_UNEVEN = 1.2
+"""A queue that stores so many times as much as another of its broker is worth a look; turns alone differ by two."""
+_TOTALS: tuple[tuple[str, str], ...] = (
+    ("messages", "messages"),
+    ("stored", "stored"),
+    ("stored, not SEND_OK", "not_store_ok"),
+    ("stored more than once", "duplicated"),
+    ("lost", "lost"),
+    ("messages with a retry", "retried"),
+    ("attempts", "attempts"),
+    ("failed attempts", "failed_attempts"),
+    ("retries", "retries"),
+)
+_TIMES = (
+    ("time in failed attempts", "failing_ms"),
+    ("longest send", "longest_send_ms"),
+    ("last message done after", "lasted_ms"),
+)
+_STRIP = 60
+_MEANING = "= stored, x some fail, X all fail, - isolated, . no attempt"
+_STYLES = {"=": "green", "x": "yellow", "X": BAD, "-": "cyan"}
+_NOTHING = "."
+"""Not a space: tables lose those at the ends of a cell."""
+
+
+def send_report(
+    report: SendReport, *, clients: Sequence[tuple[ClientVersions, int]] = (), trace: bool = False
+) -> Report:
+    """The report of a simulation; with `trace` people see each attempt.
+
+    Args:
+        clients: the versions of each of `report.clients`, and how many ms a failure isolates there.
+    """
+    facts = send_facts(report)
+    if report.sdks:
+        facts = (*_sdk_facts(report.sdks), f"{report.producer.sdk}: {facts[0]}", *facts[1:])
+    compared = report.comparison or (report.in_short,)
+    sections = [
+        *([_sdks(report)] if report.sdks else []),
+        _attempts(report, named_only=not trace),
+        _lost_messages(report, named_only=not trace or not report.lost_messages),
+        _queues(report),
+        *([_keys(report.keys)] if report.keys else []),
+        _brokers(report),
+        _timeline(report),
+        _slices(report),
+        *([_failures(report)] if report.failures else []),
+        *([_exceptions(report)] if report.exceptions else []),
+        *([_clients(clients, report)] if clients else []),
+        *([_trials(report.trials), _spreads(report.trials)] if report.trials else []),
+        _totals(compared),
+        *([_totals(compared, screen=True)] if len(compared) > 1 else []),
+    ]
+    worst = max(
+        (report.totals, *(each.totals for each in report.sdks)), key=lambda each: (each.lost, each.failed_attempts)
+    )
+    return Report(
+        "rmqlb/send",
+        printed_part(report, SendResult),
+        facts,
+        tuple(sections),
+        grave=send_gravity(worst),
+        closing=send_settings(report),
+    )
+
+
+# -- the verdict -------------------------------------------------------------------------------------------------------
+
+
+def send_facts(report: SendReport) -> tuple[str, ...]:
+    """Lost messages, retries and the longest send; then how the producer reacted to each failure."""
+    totals, more = report.totals, len(report.failures) - MOST_FAILURES
+    longest = () if totals.longest_send_ms is None else (f"longest send {about(totals.longest_send_ms)}",)
+    return (
+        f"{report.topic}, {_failing(report)}: {'; '.join((*_lost(totals), *_retries(report), *longest))}",
+        *(() if report.trials is None else (f"  {_over_trials(report.trials)}",)),
+        *(f"  {_taken(failure, report.producer.sdk)}" for failure in report.failures[:MOST_FAILURES]),
+        *((f"  and {more} failures more",) if more > 0 else ()),
+    )
+
+
+def send_gravity(totals: SendTotals) -> str:
+    """Error for lost messages, warning for failed attempts and for messages stored twice."""
+    if totals.lost:
+        return ERROR
+    return WARNING if totals.failed_attempts or totals.duplicated or totals.not_store_ok else "inOrder"
+
+
+def some_messages(number: int, of: int, what: str) -> str:
+    """A number of messages of all messages, as a share too."""
+    return f"{number:,} of {messages(of)} {what} ({percent(number / of)})"
+
+
+def last_failed_ms(report: SendResult | OtherProducer) -> float | None:
+    """When the last attempt began that failed because of a failing broker; None when none did."""
+    return max((each.last_failed_ms for each in report.failures if each.last_failed_ms is not None), default=None)
+
+
+def _failing(report: SendReport) -> str:
+    failures, excluded = report.scenario.failures, report.producer.exclude
+    failing = [f"{each.broker_name} {_kind(each)} {_window(each)}" for each in failures]
+    if not excluded:
+        return _some(failing) or "no broker fails"
+    verb = "is" if len(excluded) == 1 else "are"
+    return ", ".join(filter(None, (f"{_some(excluded)} {verb} excluded", _some(failing))))
+
+
+def _some(texts: Sequence[str]) -> str:
+    more = f", and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
+    return ", ".join(texts[:_MOST_NAMED]) + more
+
+
+def _kind(failure: Failure) -> str:
+    reaction = failure.reaction
+    return f"slow ({duration(reaction.cost_us / 1000)})" if reaction.kind == "slow" else reaction.name
+
+
+def _window(failure: Failure) -> str:
+    start = _moment(failure.start)
+    return f"from {start} on" if failure.end is None else f"from {start} to {_moment(failure.end)}"
+
+
+def _moment(moment: Moment) -> str:
+    return f"message {moment.message}" if moment.message is not None else duration((moment.us or 0) / 1000)
+
+
+def _lost(totals: SendTotals) -> Iterator[str]:
+    if not totals.messages:
+        yield "no message is sent"
+    elif totals.lost == totals.messages:
+        yield f"all {messages(totals.messages)} lost" if totals.messages > 1 else "the message is lost"
+    elif totals.lost:
+        yield some_messages(totals.lost, totals.messages, "lost")
+    else:
+        yield f"no message of {totals.messages:,} lost"
+    if totals.duplicated:
+        yield f"{totals.duplicated:,} stored more than once"
+    if totals.not_store_ok:
+        yield f"{totals.not_store_ok:,} stored, not SEND_OK"
+
+
+def _retries(report: SendReport) -> Iterator[str]:
+    totals, last = report.totals, last_failed_ms(report)
+    until = "" if last is None else f", the last at {about(last)}"
+    if totals.retried:
+        yield f"{totals.retried:,} retried ({percent(totals.retried / totals.messages)}){until}"
+    elif totals.failed_attempts:
+        yield f"{totals.failed_attempts:,} of {totals.attempts:,} attempts fail{until}"
+    elif report.failures:
+        yield "no attempt fails"
+
+
+def _taken(taken: FailureTaken, sdk: str) -> str:
+    """How the producer reacted to a failure."""
+    text = f"{taken.broker_name}: {counted(taken.failed, 'attempt')} failed"
+    if taken.began_ms is None:
+        return f"{taken.broker_name}: the simulation ends before it fails"
+    if taken.isolated_ms is not None:
+        own = "latency fault" if sdk == JAVA else "until a heartbeat"
+        by_route = taken.isolated_by == "route"
+        what, how = ("not in the producer's list", "route poll") if by_route else ("isolated", own)
+        text += f"; {what} from {about(taken.isolated_ms)} on ({how})"
+    elif taken.failed:
+        text += "; it stays in the producer's list"
+    if taken.used_again_after_ms is not None:
+        text += f"; used again {about(taken.used_again_after_ms)} after it is back"
+    elif taken.ended_ms is not None and (taken.failed or taken.isolated_ms is not None):
+        text += "; not used again by the end"
+    return text
+
+
+def _over_trials(trials: SendTrials) -> str:
+    lost, longest = trials.lost_share, trials.longest_send_ms
+    share = f"{percent(lost.mean)} of messages lost ({percent(lost.low)} to {percent(lost.high)})"
+    sends = "" if longest is None else f"; longest send p95 {about(longest.p95_ms)}, max {about(longest.max_ms)}"
+    return f"over {trials.trials} trials: {share}{sends}; this is the first of them"
+
+
+# -- the settings ------------------------------------------------------------------------------------------------------
+
+
+def send_settings(report: SendReport) -> tuple[str, ...]:
+    """The producer's configuration, and when brokers fail."""
+    return (_producer(report), _client(report), *map(_failure, report.scenario.failures[:MOST_FAILURES]))
+
+
+def _producer(report: SendReport) -> str:
+    producer = report.producer
+    names = len({queue.broker_name for queue in report.publish_queues})
+    rate = "back to back" if producer.rate_per_second is None else f"{producer.rate_per_second:g} messages per second"
+    how = producer.mode.upper() if producer.selector is None else f"selector {producer.selector}"
+    once = producer.retries == 0 or producer.mode == "oneway" or producer.selector is not None
+    attempts = "one attempt" if once else f"up to {1 + producer.retries} attempts"
+    within = "of" if producer.sdk != JAVA and not once else "within"
+    return (
+        f"{counted(len(report.publish_queues), 'queue')} on {counted(names, 'broker')}; "
+        f"{how}, {counted(producer.threads, 'thread')}, {rate}; {attempts} {within} {producer.timeout_ms}ms; "
+        f"route polls every {duration(producer.poll_ms)} from {duration(producer.first_poll_ms)} on; "
+        f"seed {producer.seed}"
+    )
+
+
+def _client(report: SendReport) -> str:
+    producer, scenario = report.producer, report.scenario
+    if producer.sdk != JAVA:
+        grpc = producer.sdk.partition("@")[0].endswith("-grpc")
+        through = f", Proxy in {producer.proxy_mode} mode" if grpc else ""
+        return f"SDK {producer.sdk} (rules of {producer.profile}){through}"
+    client = f"client {producer.client_version} (rules of {producer.profile})"
+    if producer.selector is not None:
+        return f"{client}; selectors know no latency fault"
+    steps = [
+        f"{latency}ms→{duration(isolated)}"
+        for latency, isolated in zip(producer.latency_max_ms, producer.not_available_duration_ms, strict=True)
+        if isolated
+    ]
+    own = " (thresholds given)" if scenario.latency_max or scenario.not_available_duration else ""
+    on = "on" if producer.latency_fault else "off"
+    return (
+        f"{client}; latency fault {on}, its table{own}: "
+        f"{' '.join(steps)}, a failure→{duration(producer.failure_isolates_ms)}"
+    )
+
+
+def _failure(failure: Failure) -> str:
+    text = f"{failure.broker_name}: {_kind(failure)} {_window(failure)}"
+    if failure.reaction.kind == "read-only":
+        return f"{text}; the NameServer says so at once"
+    if failure.reaction.kind not in ("refused", "timeout"):
+        return text
+    if failure.notices_us is None:
+        return f"{text}; the NameServer never drops it"
+    when = f"after {duration(failure.notices_us / 1000)}" if failure.notices_us else "at once"
+    return f"{text}; the NameServer drops it {when}"
+
+
+# -- attempts, messages and queues -------------------------------------------------------------------------------------
+
+
+def _attempts(report: SendReport, *, named_only: bool) -> Section:
+    columns = (
+        Column("message", "message", "number"),
+        Column("attempt", "attempt", "number"),
+        Column("thread", "thread", "number", shown=report.producer.threads > 1),
+        Column("at", "atMs", "ms"),
+        Column("broker", "brokerName"),
+        Column("queue", "queueId", "number"),
+        Column("outcome", "outcome"),
+        Column("took", "tookMs", "ms"),
+    )
+    rows = rows_of(columns, report.attempts or ())
+    return Section("attempts", "attempts", columns, rows, heads=2, named_only=named_only)
+
+
+def _lost_messages(report: SendReport, *, named_only: bool) -> Section:
+    columns = (
+        Column("message", "message", "number"),
+        Column("thread", "thread", "number", shown=report.producer.threads > 1),
+        Column("at", "atMs", "ms"),
+        Column("lost by", "reason"),
+        Column(
+            "exception", "exceptionClass", of=lambda lost: lost.exception.exception_class if lost.exception else "none"
+        ),
+        Column("code", "responseCode", of=lambda lost: lost.exception and _code(lost.exception)),
+        Column("brokers sent", "brokersSent", of=_brokers_sent),
+        Column("text", "text", of=lambda lost: lost.exception and _first_line(lost.exception)),
+    )
+    rows = rows_of(columns, report.lost_messages or ())
+    return Section("lost", "lost messages", columns, rows, heads=1, named_only=named_only)
+
+
+def _exceptions(report: SendReport) -> Section:
+    columns = (
+        Column("messages", "messages", "number"),
+        Column("exception", "exceptionClass"),
+        Column("code", "responseCode", of=_code),
+        Column("cause", "cause", fold=1),
+        Column("brokers sent", "brokersSent", fold=3, of=_brokers_sent),
+        Column("text of the first", "text", "prose", fold=2, of=_first_line),
+    )
+    return Section("exceptions", "exceptions of lost messages", columns, rows_of(columns, report.exceptions), heads=1)
+
+
+def _code(exception: MessageException | ExceptionKind) -> str:
+    """Exceptions of the transport have none."""
+    return "" if exception.response_code is None else str(exception.response_code)
+
+
+def _first_line(exception: MessageException | ExceptionKind) -> str | None:
+    """The second line is a link."""
+    return None if exception.text is None else exception.text.partition("\n")[0]
+
+
+def _brokers_sent(lost: LostMessage | ExceptionKind) -> str:
+    return "(others)" if lost.brokers_sent is None else " ".join(lost.brokers_sent)
+
+
+def _queues(report: SendReport) -> Section:
+    columns = (Column("broker", "brokerName"), Column("queue", "queueId", "number"), *_counts(report.queues))
+    by_broker = groupby(sorted(report.queues, key=attrgetter("broker_name")), attrgetter("broker_name"))
+    stored = [[queue.stored for queue in own] for _, own in by_broker]
+    uneven = any(max(each) > min(each) + 2 and max(each) > _UNEVEN * min(each) for each in stored)
+    audience: Audience = "all" if uneven else "scripts"
+    return Section("queues", "queues", columns, rows_of(columns, report.queues), heads=2, audience=audience)
+
+
+def _counts(parts: Sequence[QueueTally] | Sequence[BrokerTally]) -> tuple[Column, ...]:
+    return (
+        Column("picks", "picks", "number", shown=any(part.picks != part.attempts for part in parts)),
+        Column("attempts", "attempts", "number"),
+        Column("failed", "failed", "number"),
+        Column("stored", "stored", "number"),
+        Column("share", "share", "share"),
+        Column("", "bar", "bar", of=attrgetter("share")),
+    )
+
+
+def _brokers(report: SendReport) -> Section:
+    columns = (
+        Column("broker", "brokerName"),
+        Column("queues", "queues", "number"),
+        *_counts(report.brokers),
+        Column("isolations", "isolations", "number", shown=report.producer.latency_fault),
+        Column("left out for", "isolatedMs", "ms", shown=any(b.isolated_ms for b in report.brokers)),
+    )
+    return Section("brokers", "brokers", columns, rows_of(columns, report.brokers), heads=1)
+
+
+def _keys(keys: KeySpread) -> Section:
+    columns = (
+        Column("key", "key"),
+        Column("messages", "messages", "number"),
+        Column("share", "share", "share", of=lambda hot: hot.messages / keys.messages),
+        Column("broker", "brokerName"),
+        Column("queue", "queueId", "number"),
+    )
+    return Section("keys", f"hottest of {keys.distinct} keys", columns, rows_of(columns, keys.hottest), heads=1)
+
+
+def _failures(report: SendReport) -> Section:
+    columns = (
+        Column("broker", "brokerName"),
+        Column("failure", "failure"),
+        Column("from", "beganMs", "ms"),
+        Column("to", "endedMs", "ms"),
+        Column("failed", "failed", "number"),
+        Column("first after", "firstFailedAfterMs", "ms", of=_first_failed_after),
+        Column("last at", "lastFailedMs", "ms"),
+        Column("isolated after", "isolatedAfterMs", "ms"),
+        Column("by", "isolatedBy", of=lambda taken: taken.isolated_by or (None if taken.began_ms is None else "never")),
+        Column("used again after", "usedAgainAfterMs", "ms"),
+    )
+    others = rows_of((columns[0], *columns[2:]), report.failures)
+    kinds = map(_kind, report.scenario.failures)
+    rows = tuple((name, kind, *rest) for (name, *rest), kind in zip(others, kinds, strict=True))
+    audience: Audience = "all" if len(report.failures) > 1 else "scripts"
+    return Section("failures", "failures", columns, rows, heads=2, audience=audience)
+
+
+def _first_failed_after(taken: FailureTaken) -> float | None:
+    if taken.first_failed_ms is None or taken.began_ms is None:
+        return None
+    return taken.first_failed_ms - taken.began_ms
+
+
+# -- the timeline ------------------------------------------------------------------------------------------------------
+
+
+def _timeline(report: SendReport) -> Section:
+    """A strip of characters for each broker, no wider than the terminal."""
+    return replace(_drawn(report, _STRIP), draw=lambda length: _drawn(report, min(length, _STRIP)))
+
+
+def _drawn(report: SendReport, length: int) -> Section:
+    """One character per slice, or for several neighbours together."""
+    step = -(-len(report.timeline) // max(length, 1)) or 1
+    slices = [report.timeline[place : place + step] for place in range(0, len(report.timeline), step)]
+    columns = (Column("broker", "brokerName"), Column(_MEANING, "strip", "strip", styles=_STYLES))
+    rows: list[tuple[Cell, ...]] = [
+        (broker.broker_name, "".join(_character(each, place) for each in slices))
+        for place, broker in enumerate(report.brokers)
+    ]
+    failed = [sum(broker.failed for one in each for broker in one.brokers) for each in slices]
+    if any(failed):
+        rows.append((f"failed, 9 = {max(failed)}", _digits(failed)))
+    lost = [sum(one.lost for one in each) for each in slices]
+    if any(lost):
+        rows.append((f"lost, 9 = {max(lost)}", _digits(lost)))
+    title = "timeline"
+    if slices:
+        begin, width = slices[0][0].from_ms, slices[0][-1].to_ms - slices[0][0].from_ms
+        title += f" from {duration(begin)} to {duration(slices[-1][-1].to_ms)}, {duration(width)} per column"
+    return Section("timeline", title, columns, tuple(rows))
+
+
+def _character(slices: Sequence[Slice], place: int) -> str:
+    """The character of a broker for some slices together."""
+    brokers = [each.brokers[place] for each in slices]
+    attempts, failed = sum(broker.attempts for broker in brokers), sum(broker.failed for broker in brokers)
+    if failed:
+        return "X" if failed >= attempts else "x"
+    if attempts:
+        return "="
+    isolated = sum(broker.isolated_ms for broker in brokers)
+    return "-" if isolated * 2 > slices[-1].to_ms - slices[0].from_ms else _NOTHING
+
+
+def _digits(counts: Sequence[int]) -> str:
+    """9 is the largest."""
+    return "".join(str(-(-9 * count // max(counts))) if count else _NOTHING for count in counts)
+
+
+def _slices(report: SendReport) -> Section:
+    columns = (
+        Column("from", "fromMs", "ms"),
+        Column("to", "toMs", "ms"),
+        Column("broker", "brokerName"),
+        Column("attempts", "attempts", "number"),
+        Column("failed", "failed", "number"),
+        Column("isolated for", "isolatedMs", "ms"),
+        Column("lost in all", "lost", "number"),
+    )
+    rows = tuple(
+        (each.from_ms, each.to_ms, b.broker_name, b.attempts, b.failed, b.isolated_ms, each.lost)
+        for each in report.timeline
+        for b in each.brokers
+    )
+    return Section("slices", "slices of the timeline", columns, rows, heads=3, named_only=True)
+
+
+# -- totals and comparisons --------------------------------------------------------------------------------------------
+
+
+def _totals(compared: Sequence[OtherProducer], *, screen: bool = False) -> Section:
+    """All figures; a screen that compares has those that are not 0 on both sides."""
+    columns = [Column("", "figure"), Column("value", "value", "number")]
+    if len(compared) > 1:
+        states = ["on" if each.latency_fault else "off" for each in compared]
+        columns[1:] = [Column(f"latency fault {s}", f"latencyFault{s.title()}", "number") for s in states]
+
+    rows: list[tuple[Cell, ...]] = [
+        (title, *(getattr(each.totals, field) for each in compared)) for title, field in _TOTALS
+    ]
+    reasons = dict.fromkeys(reason for each in compared for reason in each.totals.lost_by)
+    rows += [(f"lost: {reason}", *(each.totals.lost_by.get(reason, 0) for each in compared)) for reason in reasons]
+    if len(compared) > 1:
+        names = dict.fromkeys(broker.broker_name for each in compared for broker in each.brokers)
+        rows += [(f"stored at {name}", *(_stored_at(each, name) for each in compared)) for name in names]
+    for i, failure in enumerate(compared[0].failures[:MOST_FAILURES]):
+        name = failure.broker_name
+        rows.append((f"{name} isolated after", *(_isolated(each.failures[i]) for each in compared)))
+        if any(each.failures[i].ended_ms is not None for each in compared):
+            rows.append((f"{name} used again after", *(_used_again(each.failures[i]) for each in compared)))
+    rows += [(title, *(_time(getattr(each.totals, field)) for each in compared)) for title, field in _TIMES]
+    if screen:
+        rows = [each for each in rows if any(each[1:])]
+    return Section("totals", "totals", tuple(columns), tuple(rows), heads=1, audience="screen" if screen else "scripts")
+
+
+def _time(ms: float | None) -> str | None:
+    return None if ms is None else duration(ms)
+
+
+def _stored_at(producer: OtherProducer, broker_name: str) -> int:
+    return sum(broker.stored for broker in producer.brokers if broker.broker_name == broker_name)
+
+
+def _used_again(failure: FailureTaken) -> str:
+    waited = failure.used_again_after_ms
+    return "never" if waited is None else duration(waited)
+
+
+def _isolated(failure: FailureTaken) -> str:
+    waited = failure.isolated_after_ms
+    return "never" if waited is None else f"{duration(waited)} ({failure.isolated_by})"
+
+
+def _clients(clients: Sequence[tuple[ClientVersions, int]], report: SendReport) -> Section:
+    names = [broker.broker_name for broker in report.brokers]
+    failing = bool(report.failures)
+    columns = (
+        Column("stored", "stored", "number", of=attrgetter("totals.stored")),
+        Column("lost", "lost", "number", of=attrgetter("totals.lost")),
+        Column("failed", "failedAttempts", "number", of=attrgetter("totals.failed_attempts")),
+        Column("retries", "retries", "number", of=attrgetter("totals.retries")),
+        Column("longest send", "longestSendMs", "ms", of=attrgetter("totals.longest_send_ms")),
+        Column("isolated after", "isolatedAfterMs", "ms", shown=failing, of=_of_first("isolated_after_ms")),
+        *(Column(name, f"share[{name}]", "share", shown=len(names) <= 4, of=_share_at(name)) for name in names),
+    )
+    lines = zip(clients, report.clients, rows_of(columns, report.clients), strict=True)
+    rows: list[tuple[Cell, ...]] = []
+    # Neighbouring versions with equal results are one row, whose name spans them.
+    for (isolates_ms, row), group in groupby(lines, key=lambda line: (line[0][1], line[2])):
+        alike = list(group)
+        newest, oldest = alike[0][0][0], alike[-1][0][0]
+        is_chosen = any(producer.profile == report.profile for _, producer, _ in alike)
+        rows.append((str(oldest.up_to(newest)), isolates_ms, *row, "<- this one" if is_chosen else ""))
+    around = (
+        Column("client", "client"),
+        Column("a failure isolates", "failureIsolatesMs", "ms", shown=report.producer.latency_fault),
+        *columns,
+        Column("", "chosen"),
+    )
+    return Section("clients", "client versions, the newest first", around, tuple(rows), heads=1)
+
+
+def _of_first(name: str) -> Callable[[OtherProducer], Cell]:
+    """A field of the first failure."""
+    return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
+
+
+def _share_at(broker_name: str) -> Callable[[OtherProducer], float | None]:
+    return lambda producer: next((each.share for each in producer.brokers if each.broker_name == broker_name), None)
+
+
+def _sdks(report: SendReport) -> Section:
+    failing = bool(report.failures)
+    columns = (
+        Column("SDK", "sdk"),
+        Column("rules of", "profile", fold=3),
+        Column("lost", "lost", "number", of=attrgetter("totals.lost")),
+        Column("failed", "failedAttempts", "number", of=attrgetter("totals.failed_attempts")),
+        Column("retries", "retries", "number", fold=4, of=attrgetter("totals.retries")),
+        Column("longest send", "longestSendMs", "ms", fold=2, of=attrgetter("totals.longest_send_ms")),
+        Column("last failed at", "lastFailedMs", "ms", shown=failing, of=last_failed_ms),
+        Column("leaves after", "isolatedAfterMs", "ms", shown=failing, of=_of_first("isolated_after_ms")),
+        Column("by", "isolatedBy", shown=failing, of=_left_by),
+        Column(
+            "used again after", "usedAgainAfterMs", "ms", fold=1, shown=failing, of=_of_first("used_again_after_ms")
+        ),
+    )
+    return Section("sdks", "producers of each SDK", columns, rows_of(columns, report.sdks))
+
+
+def _left_by(producer: OtherProducer) -> str | None:
+    if not producer.failures:
+        return None
+    taken = producer.failures[0]
+    return "never" if _never_left(taken) else taken.isolated_by
+
+
+def _never_left(taken: FailureTaken) -> bool:
+    return bool(taken.failed) and taken.isolated_ms is None
+
+
+def _sdk_facts(sdks: Sequence[OtherProducer]) -> Iterator[str]:
+    """For each failing broker, the SDKs that never leave it, then those that lose messages before they do.
+
+    SDKs that lose the most come last.
+    """
+    by_loss = sorted(sdks, key=lambda each: each.totals.lost)
+    for place, failure in enumerate(sdks[0].failures):
+        never = [each for each in by_loss if _never_left(each.failures[place])]
+        late = [each for each in by_loss if each not in never and each.totals.lost and each.failures[place].failed]
+        if never:
+            yield f"never leave {failure.broker_name}: {', '.join(map(_with_loss, never))}"
+        if late:
+            yield f"leave {failure.broker_name} after messages are lost: {', '.join(map(_with_loss, late))}"
+        if not never and any(each.failures[place].failed for each in sdks):
+            yield f"producers of every SDK leave {failure.broker_name}"
+
+
+def _with_loss(producer: OtherProducer) -> str:
+    name = "java without latency fault" if producer.sdk == JAVA and not producer.latency_fault else producer.sdk
+    return name + (f" ({producer.totals.lost:,} lost)" if producer.totals.lost else "")
+
+
+# -- trials ------------------------------------------------------------------------------------------------------------
+
+
+def _trials(trials: SendTrials) -> Section:
+    columns = (
+        Column("", "figure"),
+        Column("mean", "mean", "number"),
+        Column("low", "low", "number"),
+        Column("high", "high", "number"),
+    )
+    figures: list[tuple[str, Estimate | None, Callable[[float], str]]] = [
+        *((f"share of {name}", share, _percent) for name, share in trials.shares.items()),
+        ("attempts per message", trials.attempts, _number),
+        ("lost messages", trials.lost_messages, _number),
+        ("chance that a message is lost", trials.lost_share, _percent),
+        ("chance that a trial loses any", trials.losing_trials, _percent),
+        ("retries", trials.retries, _number),
+        ("time in failed attempts", trials.failing_ms, duration),
+        ("messages with a retry", trials.retried, _number),
+        *([("stored, not SEND_OK", trials.not_store_ok, _number)] if trials.not_store_ok.high else ()),
+        *([("stored more than once", trials.duplicated, _number)] if trials.duplicated.high else ()),
+        ("longest send", trials.longest_send_ms, duration),
+        *((f"isolations of {name}", times, _number) for name, times in trials.isolations.items() if times.high),
+    ]
+    rows = tuple((figure, *_interval(estimate, text)) for figure, estimate, text in figures)
+    ended = ", stopped early" if trials.stopped_early else ""
+    title = f"{trials.trials} trials of {trials.messages.mean:g} messages{ended}, 95 % intervals"
+    return Section("trials", title, columns, rows, heads=1)
+
+
+def _spreads(trials: SendTrials) -> Section:
+    columns = (
+        Column("", "figure"),
+        Column("trials", "trials", "number"),
+        Column("mean", "meanMs", "ms"),
+        Column("p50", "p50Ms", "ms"),
+        Column("p95", "p95Ms", "ms"),
+        Column("max", "maxMs", "ms"),
+    )
+    rows: list[tuple[Cell, ...]] = [("longest send", trials.trials, *_spread(trials.longest_send_ms))]
+    rows += [
+        (f"{failure.broker_name} isolated after", failure.isolated, *_spread(failure.until_isolated))
+        for failure in trials.failures
+    ]
+    return Section("spreads", "spread over trials", columns, tuple(rows), heads=1)
+
+
+def _spread(spread: TimeSpread | LongestSend | None) -> tuple[float | None, ...]:
+    return (None,) * 4 if spread is None else (spread.mean_ms, spread.p50_ms, spread.p95_ms, spread.max_ms)
+
+
+def _interval(estimate: Estimate | None, text: Callable[[float], str]) -> tuple[Cell, ...]:
+    return (None,) * 3 if estimate is None else (text(estimate.mean), text(estimate.low), text(estimate.high))
+
+
+def _percent(share: float) -> str:
+    """With as many digits as an interval may need to be seen."""
+    return f"{100 * share:.4g}%"
+
+
+def _number(value: float) -> str:
+    return f"{value:.5g}"

@@ -1,0 +1,358 @@
+"""A `GroupSize` as a report: the answer and why no fewer consumers, a chart, and a table of the sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from operator import attrgetter
+
+from rmqlb.model.finding import WARNING
+from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint
+from rmqlb.model.words import counted
+from rmqlb.views.report import BETWEEN, Cell, Column, Report, Section, duration, percent, rows_of
+
+_MOST_RANGES = 12
+_MOST_POINTS = 12
+_MOST_CANDIDATES = 12
+_LENGTH = 72
+_HEIGHT = 6
+_EDGE = "|"
+_GOOD, _BAD, _LIMIT = "#", ":", "-"
+_BETWEEN_TICKS = 5
+
+
+def size_report(size: GroupSize) -> Report:
+    """The sizes for people and machines."""
+    sections = [
+        _chart(size, _LENGTH),
+        _curve(size),
+        *([_candidates(size)] if len(size.candidates) > 1 else []),
+        _topics(size),
+    ]
+    return Report(
+        "rmqlb/group-size",
+        size,
+        _facts(size),
+        tuple(sections),
+        grave=WARNING if size.consumers is None else "inOrder",
+        closing=tuple(_work(size)),
+    )
+
+
+def _curve(size: GroupSize) -> Section:
+    has_losses = bool(size.limits.survive)
+
+    def why(point: SizePoint) -> Cell:
+        return "; ".join(_reasons(point, size)) or None
+
+    columns = (
+        Column("", "status", "sign", of=lambda point: "inOrder" if point.satisfied else "warning"),
+        Column("consumers", "consumers", "number"),
+        Column("imbalance", "imbalance", "number"),
+        Column("idle", "idle", "number"),
+        Column("unassigned", "unassigned", "number", shown=any(point.unassigned for point in size.curve)),
+        Column(
+            "duplicate owners",
+            "duplicateOwners",
+            "number",
+            shown=any(point.duplicate_owners for point in size.curve),
+        ),
+        Column("utilisation", "utilisation", "share", shown=size.threads is not None),
+        Column(
+            "with consumers lost",
+            "imbalanceAfterLoss",
+            "number",
+            shown=has_losses,
+            fold=2,
+            of=lambda point: _imbalance_after(point.after_loss),
+        ),
+        Column(
+            "with a broker lost",
+            "imbalanceAfterBrokerLoss",
+            "number",
+            shown=size.limits.survive_broker,
+            fold=2,
+            of=lambda point: _imbalance_after(point.after_broker_loss),
+        ),
+        Column("share of ID sets", "share", "share", shown=not size.every_order),
+        Column("fails", "fails", shown=False),
+        Column("why not", "whyNot", "prose", of=why),
+    )
+    title = f"sizes under {size.strategy}"
+    if size.queues_per_broker is not None:
+        title += f" with {counted(size.queues_per_broker, 'queue')} per broker"
+    return Section("curve", title, columns, rows_of(columns, size.curve), brief=_around(size))
+
+
+def _imbalance_after(loss: AfterLoss | None) -> Cell:
+    return None if loss is None else "none left" if loss.imbalance is None else loss.imbalance
+
+
+def _around(size: GroupSize) -> tuple[int, ...] | None:
+    """The places of the answer, of those that satisfy all, and of its neighbours; None when there are few."""
+    points = size.curve
+    if len(points) <= _MOST_POINTS:
+        return None
+    answer = next(at for at, point in enumerate(points) if point.consumers == size.best.consumers)
+    near = sorted(range(len(points)), key=lambda at: (abs(at - answer), at))
+    wanted = [*near[:3], *(at for at, point in enumerate(points) if point.satisfied), *near]
+    return tuple(sorted(list(dict.fromkeys(wanted))[:_MOST_POINTS]))
+
+
+def _candidates(size: GroupSize) -> Section:
+    columns = (
+        Column("strategy", "strategy"),
+        Column("queues per broker", "queuesPerBroker", "number", shown=size.queues_per_broker is not None),
+        Column("consumers", "consumers", "number", of=lambda each: each.consumers or "none"),
+        Column("allowed sizes", "allowed", "number", fold=2),
+        Column("imbalance", "imbalance", "number", fold=1, of=attrgetter("best.imbalance")),
+        Column("blocked by", "blockedBy", "prose", of=lambda each: ", ".join(each.best.fails) or None),
+    )
+    order = sorted(range(len(size.candidates)), key=lambda at: _order(size, at))
+    brief = tuple(sorted(order[:_MOST_CANDIDATES])) if len(order) > _MOST_CANDIDATES else None
+    return Section("candidates", "what was compared", columns, rows_of(columns, size.candidates), brief=brief)
+
+
+def _order(size: GroupSize, at: int) -> tuple[bool, int, int]:
+    found = size.candidates[at].consumers
+    return found is None, found or 0, at
+
+
+def _topics(size: GroupSize) -> Section:
+    has_rate = size.threads is not None
+    columns = (
+        Column("topic", "topic"),
+        Column("queues", "queues", "number"),
+        Column("now", "queuesNow", "number", shown=size.queues_per_broker is not None),
+        Column("messages per second", "ratePerSecond", "number", shown=has_rate),
+        Column("consume time", "consumeMs", "ms", shown=has_rate),
+    )
+    return Section("topics", "topics", columns, rows_of(columns, size.topics), named_only=not has_rate, heads=1)
+
+
+def _work(size: GroupSize) -> Iterator[str]:
+    rates = [topic.rate_per_second for topic in size.topics if topic.rate_per_second is not None]
+    times = sorted({topic.consume_ms for topic in size.topics if topic.consume_ms is not None})
+    if size.threads is None or not times:
+        return
+    took = duration(times[0]) if len(times) == 1 else f"{duration(times[0])} to {duration(times[-1])}"
+    threads = f"{counted(size.threads, 'consume thread')} per consumer"
+    one = ", of which an orderly group has 1 for each queue" if size.orderly else ""
+    yield f"work: {sum(rates):g} messages per second, {took} each, {threads}{one}"
+
+
+def _facts(size: GroupSize) -> tuple[str, ...]:
+    """The answer and why the next smaller size fails; then the sizes for autoscalers, and how certain all of it is."""
+    lines = [list(_for_autoscalers(size)), _asked(size.limits), list(_certainty(size)), list(_now(size))]
+    return (_headline(size), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts))
+
+
+def _headline(size: GroupSize) -> str:
+    """How many consumers, or which size comes nearest and what blocks it."""
+    group = size.group or "the group"
+    looked = f"{size.curve[0].consumers} to {size.curve[-1].consumers} consumers"
+    best = size.best
+    if size.consumers is None:
+        why = "; ".join(_reasons(best, size))
+        which = looked if len(size.curve) > 1 else counted(best.consumers, "consumer")
+        return f"{group}: none of {which} satisfies all; {_named(size, best)} come nearest, but {why}"
+    verb = "satisfies" if best.consumers == 1 else "satisfy"
+    return f"{group}: {_named(size, best)} {verb} all{_why_no_fewer(size)}"
+
+
+def _reasons(point: SizePoint, size: GroupSize) -> Iterator[str]:
+    """Why a size of the curve fails, in the order of the limits; nothing when it does not."""
+    for limit in point.fails:
+        if limit == "survive":
+            yield _after(point.after_loss, size)
+        elif limit == "survive-broker":
+            yield _after(point.after_broker_loss, size)
+        else:
+            yield _broken(limit, point, size.limits)
+
+
+def _asked(limits: SizeLimits) -> list[str]:
+    """What was asked for, a text each."""
+    found = []
+    if limits.max_imbalance is not None:
+        found.append(f"imbalance at most {limits.max_imbalance:g}")
+    if limits.no_idle:
+        found.append("no idle consumer")
+    if limits.max_utilisation is not None:
+        found.append(f"utilisation at most {100 * limits.max_utilisation:g}%")
+    if limits.survive:
+        found.append(f"the same with up to {counted(limits.survive, 'consumer')} lost")
+    if limits.survive_broker:
+        found.append("the same with any broker lost")
+    if limits.share < 1:
+        found.append(f"for {100 * limits.share:g}% of sets of client IDs")
+    return [f"asked: {found[0]}", *found[1:]] if found else []
+
+
+def _ranges(numbers: Sequence[int], most: int = _MOST_RANGES) -> str:
+    """Numbers in a few words.
+
+    >>> _ranges([1, 2, 3, 5, 8, 9]), _ranges([2, 4, 6], most=2), _ranges([])
+    ('1-3, 5, 8-9', '2, 4 and 1 more', 'none')
+    """
+    starts = [0, *(at for at, (one, other) in enumerate(pairwise(numbers), start=1) if other > one + 1), len(numbers)]
+    parts = [numbers[begin:end] for begin, end in pairwise(starts) if end > begin]
+    texts = [f"{part[0]}-{part[-1]}" if len(part) > 1 else f"{part[0]}" for part in parts[:most]]
+    left = sum(map(len, parts[most:]))
+    return (", ".join(texts) or "none") + (f" and {left} more" if left else "")
+
+
+def _named(size: GroupSize, point: SizePoint) -> str:
+    text = counted(point.consumers, "consumer")
+    if size.queues_per_broker is not None:
+        text += f" with {counted(size.queues_per_broker, 'queue')} per broker"
+    if len({each.strategy for each in size.candidates}) > 1:
+        text += f" under {size.strategy}"
+    return text
+
+
+def _why_no_fewer(size: GroupSize) -> str:
+    smaller = size.at(size.best.consumers - 1)
+    if smaller is None:
+        return "" if size.best.consumers == 1 else "; fewer were not looked at"
+    do = "does" if smaller.consumers == 1 else "do"
+    return f"; {smaller.consumers} {do} not: {'; '.join(_reasons(smaller, size))}"
+
+
+def _broken(limit: Limit, found: SizePoint | AfterLoss, limits: SizeLimits) -> str:
+    numbers: dict[Limit, tuple[int, str, str]] = {
+        "unassigned": (found.unassigned, "queue", " unassigned"),
+        "duplicate-owners": (found.duplicate_owners, "queue", " with duplicate owners"),
+        "no-idle": (found.idle, "idle consumer", ""),
+    }
+    if limit in numbers:
+        number, noun, how = numbers[limit]
+        return counted(number, noun) + how if number else f"1 {noun}{how} or more with some sets of client IDs"
+    if limit == "max-utilisation":
+        return f"utilisation {_above(100 * (found.utilisation or 0), 100 * (limits.max_utilisation or 0), '%')}"
+    if found.imbalance is None:
+        return "no queue is left"
+    return f"imbalance {_above(found.imbalance, limits.max_imbalance or 0)}"
+
+
+def _above(value: float, limit: float, unit: str = "") -> str:
+    """A figure that is too large, with as many digits as show it.
+
+    >>> _above(1.28, 1.1), _above(1.1004, 1.1), _above(95, 80, "%"), _above(1.05, 1.1)
+    ('1.28 > 1.1', '1.1004 > 1.1', '95% > 80%', 'above 1.1 with some sets of client IDs')
+    """
+    if value <= limit:  # what the share of them that is asked for does not exceed
+        return f"above {limit:g}{unit} with some sets of client IDs"
+    digits = next((d for d in range(0 if unit else 2, 9) if round(value, d) > limit), 9)
+    return f"{value:.{digits}f}{unit} > {limit:g}{unit}"
+
+
+def _after(loss: AfterLoss | None, size: GroupSize) -> str:
+    if loss is None:
+        return "losses were not looked at"
+    lost = f"broker {loss.lost_broker}" if loss.lost_broker is not None else counted(loss.lost_consumers, "consumer")
+    broken = [limit for limit in loss.fails if limit not in ("survive", "survive-broker")]
+    left = [_broken(limit, loss, size.limits) for limit in broken]
+    if not left:
+        left = ["no queue is left" if loss.lost_broker is not None else "no consumer is left"]
+    return f"with {lost} lost {' and '.join(left)}"
+
+
+def _for_autoscalers(size: GroupSize) -> Iterator[str]:
+    counts = size.replica_counts
+    looked = f"{size.curve[0].consumers} to {size.curve[-1].consumers}"
+    if counts.min is not None and len(size.curve) > 1:
+        yield f"replica counts that satisfy all: {_ranges(counts.allowed)}"
+        yield f"looked at {looked}"
+
+
+def _certainty(size: GroupSize) -> Iterator[str]:
+    queues = sum(topic.queues for topic in size.topics)
+    library = "" if size.sdk == "java" else f" of {size.sdk} consumers"
+    yield f"{size.strategy}{library}, {counted(queues, 'queue')} of {counted(len(size.topics), 'topic')}"
+    if size.every_order:
+        yield "holds for every order of client IDs"
+    elif size.limits.share < 1 or not size.best.satisfied:
+        yield f"holds for {percent(size.best.share)} of {size.trials} sets of client IDs that were tried"
+    else:
+        yield f"holds for each of {size.trials} sets of client IDs that were tried"
+    if size.mixed_subscriptions:
+        yield "consumers subscribe to different topics: each size keeps those present, and further ones read all topics"
+    if size.losses != "counted":
+        first = next(point for point in size.curve if point.after_loss is not None and not point.after_loss.exact)
+        yield f"from {counted(first.consumers, 'consumer')} on, random losses were tried: a worse one may exist"
+
+
+def _now(size: GroupSize) -> Iterator[str]:
+    # Where IDs decide, these figures are those of other consumers, unless the present ones were kept.
+    now = (
+        size.at(size.consumers_now)
+        if size.consumers_now is not None and (size.every_order or size.mixed_subscriptions)
+        else None
+    )
+    if now is None or now.consumers == size.consumers:
+        return
+    why = "; ".join(_reasons(now, size))
+    verb = "satisfies" if now.consumers == 1 else "satisfy"
+    does = f"{verb} all too" if now.satisfied else f"{'does' if now.consumers == 1 else 'do'} not: {why}"
+    where = "" if size.queues_per_broker is None else " on these queues"
+    yield f"now {counted(now.consumers, 'consumer')}, which {does}{where}"
+
+
+def _chart(size: GroupSize, length: int) -> Section:
+    room = max(length - 2 * len(_EDGE), 1)
+    step = -(-len(size.curve) // room)
+    columns = [_best(size.curve[at : at + step]) for at in range(0, len(size.curve), step)]
+    wide = 2 if 2 * len(columns) <= room else 1
+    tops = [point.imbalance for point in columns if point.imbalance is not None]
+    limit = size.limits.max_imbalance
+    top = max((*tops, 1.0 if limit is None else limit, 1.01))
+    floor, each = 1.0, (top - 1.0) / _HEIGHT
+    rows: list[tuple[Cell, ...]] = []
+    for level in reversed(range(_HEIGHT)):
+        low = floor + level * each
+        is_limit = (limit is not None and low <= limit < low + each) or (limit == top and level == _HEIGHT - 1)
+        cells = (_cell(point, low, is_first=level == 0, is_limit=is_limit) for point in columns)
+        label = f"{low + each:.2f}" if level == _HEIGHT - 1 else "1.00" if level == 0 else ""
+        rows.append((label, _edged("".join(_widened(cell, wide) for cell in cells))))
+    rows.append(("consumers", _edged(_ruler([point.consumers for point in columns], wide))))
+    is_seen = limit is not None and any(_LIMIT in str(shown) for _, shown in rows[:-1])
+    legend = [f"{_GOOD} = satisfies all", f"{_BAD} = does not", *([f"{_LIMIT} = {limit:g}"] if is_seen else [])]
+    each_column = f", {step} sizes per column, of which the best is shown" if step > 1 else ""
+    return Section(
+        "chart",
+        f"imbalance by number of consumers{each_column}",
+        (Column("imbalance", "label"), Column(", ".join(legend), "strip", "strip")),
+        tuple(rows),
+        heads=1,
+        draw=lambda other: _chart(size, other),
+    )
+
+
+def _best(points: Sequence[SizePoint]) -> SizePoint:
+    return min(points, key=lambda point: (not point.satisfied, point.imbalance or 0.0))
+
+
+def _cell(point: SizePoint, low: float, *, is_first: bool, is_limit: bool) -> str:
+    if point.imbalance is not None and (point.imbalance > low or is_first):
+        return _GOOD if point.satisfied else _BAD
+    return _LIMIT if is_limit else " "
+
+
+def _widened(cell: str, wide: int) -> str:
+    return cell if wide == 1 else cell + (cell if cell == _LIMIT else " ")
+
+
+def _edged(shown: str) -> str:
+    return f"{_EDGE}{shown}{_EDGE}"
+
+
+def _ruler(numbers: Sequence[int], wide: int) -> str:
+    width = len(numbers) * wide
+    ruler = ""
+    for at, number in enumerate(numbers):
+        place, label = at * wide, str(number)
+        is_round = at == 0 or number % _BETWEEN_TICKS == 0
+        if is_round and place >= len(ruler) + bool(ruler) and place + len(label) <= width:
+            ruler = ruler.ljust(place) + label
+    return ruler.ljust(width)

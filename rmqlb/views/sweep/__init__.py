@@ -1,1 +1,0 @@
-"""A sweep of failures as a report."""

@@ -1,0 +1,281 @@
+"""A `FailureSweep` as a report: whether a failure breaks a limit, the smallest that do, then group by group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from rmqlb.model.finding import SEVERITIES
+from rmqlb.model.policy import LIMITS
+from rmqlb.model.sweep_failures import (
+    LOSS_KINDS,
+    BrokenAlready,
+    Counterexample,
+    FailureSweep,
+    GroupOutcome,
+    GroupWorst,
+    Loss,
+    TopicWorst,
+)
+from rmqlb.model.words import counted, messages, named
+from rmqlb.views.check import allowed_text, amount_text, bound_text
+from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, first_places, rows_of
+
+_MOST_SHOWN = 5
+_MOST_BROKEN = 3
+_MOST_ROWS = 15
+_LONGEST_COMMAND = 2000
+"""Characters of a command that a screen still shows."""
+_LIMIT_COLUMNS = (
+    Column("about", "about"),
+    Column("name", "name"),
+    Column("limit", "limit"),
+    Column("is", "valueText", of=lambda one: amount_text(LIMITS[one.limit].unit, one.value)),
+    Column("allowed", "allowed", of=lambda one: bound_text(LIMITS[one.limit].unit, one.bound)),
+)
+_SIGN = Column("", "severity", "sign")
+
+
+def sweep_report(sweep: FailureSweep) -> Report:
+    """The sweep for people and machines."""
+    broken_columns = (_SIGN, *_LIMIT_COLUMNS, Column("rule", "rule"))
+    sections = (
+        *_counterexamples(sweep.counterexamples),
+        _table("broken-already", "broken while nothing is lost", broken_columns, sweep.broken_already, heads=4),
+        _groups(sweep.groups),
+        _topics(sweep.topics),
+        _unjudged(sweep),
+        _losses(sweep),
+        _summary(sweep),
+    )
+    if sweep.counterexamples:
+        grave: str = min((each.severity for each in sweep.counterexamples), key=SEVERITIES.index)
+    else:
+        grave = "warning" if sweep.nothing_judged else "" if sweep.broken_already or sweep.unjudged else "inOrder"
+    return Report("rmqlb/sweep-failures", sweep, tuple(_facts(sweep)), sections, grave=grave)
+
+
+def _facts(sweep: FailureSweep) -> Iterator[str]:
+    c = sweep.cases
+    if sweep.nothing_judged:
+        yield "nothing could be judged: no group whose consumers share queues, and no topic, is known well enough"
+        yield from _left_out(sweep)
+        return
+    yield _verdict(sweep)
+    numbers = Counter(loss.kind for loss in sweep.losses)
+    kinds = ", ".join(counted(numbers[kind], kind) for kind in LOSS_KINDS if numbers[kind])
+    pairs = f" and {_many(c.pairs, 'pair')}" if sweep.at_once > 1 else ""
+    yield f"  tried {c.tried:,} of {_many(c.all, 'case')}: {c.singles:,} single ({kinds}){pairs}"
+    if sweep.broken_already:
+        more = f", and {len(sweep.broken_already) - 1} more" if len(sweep.broken_already) > 1 else ""
+        yield f"  broken while nothing is lost: {_breaks(sweep.broken_already[0])}{more}"
+    yield from _left_out(sweep)
+    if sweep.waived:
+        yield f"  {counted(sweep.waived, 'counterexample')} waived"
+
+
+def _verdict(sweep: FailureSweep) -> str:
+    c = sweep.cases
+    cases = _many(c.all, "case") if c.tried == c.all else f"{c.tried:,} tried cases"
+    if not c.broken:
+        return f"none of {cases} breaks a limit"
+    broken = f"{c.broken:,} of {cases} {'breaks' if c.broken == 1 else 'break'} a limit"
+    if not sweep.counterexamples:
+        return f"{broken}, all of them waived"
+    first = sweep.counterexamples[0]
+    return f"{broken}; worst: without {_losses_text(first.losses)}, {_breaks(first)}"
+
+
+def _left_out(sweep: FailureSweep) -> Iterator[str]:
+    whole = [each for each in sweep.unjudged if each.limit is None]
+    if whole:
+        names = named(f"{each.about} {each.name}" for each in whole)
+        yield f"  not judged, or in part: {names} ({whole[0].why})"
+    limits: dict[tuple[str, str], list[str]] = {}
+    for each in sweep.unjudged:
+        if each.limit is not None:
+            limits.setdefault((each.limit, each.why), []).append(each.name)
+    for (limit, why), names_ in limits.items():
+        hint = "; --orderly GLOB names groups that do" if limit == "withoutLock" else ""
+        yield f"  {limit} unknown in some cases of {named(names_)}: {why}{hint}"
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _losses_text(losses: Sequence[Loss]) -> str:
+    """What is lost.
+
+    >>> _losses_text([Loss("broker", "a"), Loss("master", "b")])
+    'broker a and master of b'
+    """
+    return " and ".join(
+        f"master of {loss.name}" if loss.kind == "master" else f"{loss.kind} {loss.name}" for loss in losses
+    )
+
+
+def _breaks(one: BrokenAlready) -> str:
+    unit = LIMITS[one.limit].unit
+    return f"{one.about} {one.name}: {one.limit} is {amount_text(unit, one.value)} ({allowed_text(unit, one.bound)})"
+
+
+def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
+    columns = (
+        _SIGN,
+        Column("losses", "losses", of=lambda one: _losses_text(one.losses)),
+        *_LIMIT_COLUMNS,
+        Column("cases", "cases", "number"),
+        Column("moved", "moved", "number", of=lambda one: "" if one.group is None else one.group.moved),
+        Column("lag moved", "lagMoved", "number", of=lambda one: "" if one.group is None else one.group.lag_moved),
+        Column("rule", "rule"),
+        Column("command", "command"),
+        Column("gap command", "gapCommand"),
+    )
+    table = replace(
+        _table("counterexamples", "smallest failures that break a limit, worst first", columns, found),
+        audience="scripts",
+    )
+    if not found:
+        return (table,)
+    by_losses: dict[tuple[Loss, ...], list[Counterexample]] = {}
+    for one in found:
+        by_losses.setdefault(one.losses, []).append(one)
+    blocks = tuple(map(_block, by_losses.values()))
+    return (replace(table, audience="screen", blocks=blocks, brief=first_places(len(blocks), _MOST_SHOWN)), table)
+
+
+def _block(broken: Sequence[Counterexample]) -> Block:
+    """What the same losses break, what is left after the worst, and the commands that show it."""
+    first = broken[0]
+    lines = tuple((_breaks(one), f"one of {one.cases:,} similar cases" if one.cases > 1 else "") for one in broken)
+    parts = [
+        Part("breaks", lines, _MOST_BROKEN),
+        Part("then", ((_left(first), ""),)),
+        *_commands("in full", [one.command for one in broken]),
+        *_commands("gap", [one.gap_command for one in broken]),
+    ]
+    return Block(tuple(parts), first.severity, f"without {_losses_text(first.losses)}")
+
+
+def _left(one: Counterexample) -> str:
+    if one.group is not None:
+        return ", ".join(_group_left(one.group))
+    if one.topic is None:
+        return ""
+    brokers = counted(one.topic.writable_brokers, "writable broker")
+    return f"{brokers} left, {counted(one.topic.writable_queues, 'writable queue')}"
+
+
+def _group_left(o: GroupOutcome) -> Iterator[str]:
+    if not o.consumers:
+        yield f"no consumer left, {counted(o.queues, 'queue')} unassigned"
+        return
+    yield f"{counted(o.consumers, 'consumer')} left with {counted(o.queues, 'queue')}"
+    if o.unassigned:
+        yield f"{o.unassigned} unassigned"
+    if o.idle:
+        yield f"{o.idle} idle"
+    if o.imbalance is not None:
+        yield f"imbalance {o.imbalance:.4g}"
+    yield f"{counted(o.moved, 'queue')} {'moves' if o.moved == 1 else 'move'}"
+    if o.lag_moved:
+        yield f"{messages(o.lag_moved, 'waiting ')} in them"
+    if o.without_lock:
+        yield f"{counted(o.without_lock, 'queue')} that no broker locks"
+
+
+def _commands(label: str, commands: Sequence[str | None]) -> Iterator[Part]:
+    """The first command, and with `--all` the others; a file has those that would fill a screen."""
+    texts = list(dict.fromkeys(filter(None, commands)))
+    if any(len(text) > _LONGEST_COMMAND for text in texts):
+        longest = max(map(len, texts))
+        yield Part(label, ((f"{longest} characters: --section counterexamples -o plain has them", ""),))
+    elif texts:
+        yield Part(label, tuple((text, "") for text in texts), 1, is_command=True)
+
+
+def _table(name: str, title: str, columns: tuple[Column, ...], items: Sequence[object], heads: int = 0) -> Section:
+    return Section(name, title, columns, rows_of(columns, items), heads=heads, named_only=not items)
+
+
+def _figure(title: str, name: str, key: str, fold: int) -> tuple[Column, Column]:
+    """The largest value of a figure, and the losses that give it."""
+
+    def value(worst: object) -> Cell:
+        found = getattr(worst, name)
+        return None if found is None else found.value
+
+    def losses(worst: object) -> Cell:
+        found = getattr(worst, name)
+        return None if found is None else _losses_text(found.losses)
+
+    return Column(title, key, "number", fold=fold, of=value), Column("", f"{key}Losses", shown=False, of=losses)
+
+
+def _groups(groups: Sequence[GroupWorst]) -> Section:
+    columns = (
+        Column("group", "group"),
+        Column("consumers", "consumers", "number", fold=5),
+        Column("queues", "queues", "number", fold=6),
+        Column("cases", "cases", "number", fold=3),
+        Column("break a limit", "broken", "number"),
+        *_figure("unassigned", "unassigned", "unassigned", 0),
+        *_figure("imbalance", "imbalance", "imbalance", 0),
+        *_figure("idle", "idle", "idle", 4),
+        *_figure("move", "moved", "moved", 0),
+        *_figure("lag moved", "lag_moved", "lagMoved", 2),
+        *_figure("without lock", "without_lock", "withoutLock", 7),
+        Column("strategy", "strategy", fold=8),
+        Column("basis", "basis", shown=False),
+        Column("computed", "computed", "number", shown=False),
+    )
+    table = _table("groups", "groups, each figure in its worst case", columns, groups, heads=1)
+    return replace(table, brief=first_places(len(groups), _MOST_ROWS))
+
+
+def _topics(topics: Sequence[TopicWorst]) -> Section:
+    columns = (
+        Column("topic", "topic"),
+        Column("writable brokers", "writableBrokers", "number"),
+        *_figure("fewest left", "least_writable", "leastWritable", 0),
+        Column("cases", "cases", "number", fold=2),
+        Column("none writable", "unwritable", "number"),
+        Column("break a limit", "broken", "number"),
+    )
+    table = _table("topics", "topics, each figure in its worst case", columns, topics, heads=1)
+    return replace(table, brief=first_places(len(topics), _MOST_ROWS))
+
+
+def _unjudged(sweep: FailureSweep) -> Section:
+    columns = Column("about", "about"), Column("name", "name"), Column("limit", "limit"), Column("why", "why", "prose")
+    return replace(_table("unjudged", "not judged, or in part", columns, sweep.unjudged), named_only=True)
+
+
+def _losses(sweep: FailureSweep) -> Section:
+    columns = (
+        Column("kind", "kind"),
+        Column("name", "name"),
+        Column("consumers", "consumers", of=lambda loss: " ".join(loss.consumers)),
+        Column("addresses", "addresses", of=lambda loss: " ".join(loss.addresses)),
+    )
+    return replace(_table("losses", "what was lost", columns, sweep.losses), named_only=True)
+
+
+def _summary(sweep: FailureSweep) -> Section:
+    c = sweep.cases
+    rows = (
+        ("cases", c.all),
+        ("single losses", c.singles),
+        ("pairs", c.pairs),
+        ("tried", c.tried),
+        ("computed", c.computed),
+        ("break a limit", c.broken),
+        ("single losses that break a limit", c.broken_singles),
+        ("counterexamples", len(sweep.counterexamples)),
+        ("waived", sweep.waived),
+    )
+    columns = Column("", "figure"), Column("value", "value", "number")
+    return Section("summary", "summary", columns, rows, audience="scripts")

@@ -1,0 +1,304 @@
+"""A group over time as strips, and the picture in characters: queues down, time across, a letter per consumer.
+
+A slice of time shows the worst in it, so nothing bad is too short to be seen. Several owners are worse than none, and
+then come outage, no such queue, unknown owners and one owner; of equals the last shows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, count, pairwise
+from string import ascii_letters, digits
+from typing import Protocol
+
+from msgspec import Struct
+
+from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval
+from rmqlb.model.simulate_rebalance import Interval, QueueTimeline
+from rmqlb.model.times import milliseconds
+from rmqlb.views.formats.palette import BAD, WARN, owner_style
+from rmqlb.views.report import QUEUE_COLUMNS, Cell, Column, Section, duration, worst
+
+SYMBOLS = ascii_letters + digits
+"""Of consumers, in their order."""
+_STATES: dict[KnownState, str] = {
+    "unassigned": " ",
+    "duplicate-owners": "!",
+    "outage": "#",
+    "gone": ".",
+    "unknown": "?",
+}
+_BADNESS: dict[KnownState, int] = {
+    "one": 0,
+    "unknown": 1,
+    "gone": 2,
+    "outage": 3,
+    "unassigned": 4,
+    "duplicate-owners": 5,
+}
+_ROUND = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
+_LEAD = 12  # the time before the first event is this part of the time after it
+
+_LENGTH = 72  # characters of a strip where the width of the terminal is unknown
+_EDGE = "|"  # at both ends of a strip: tables lose blanks at the ends of a cell
+_BETWEEN_TICKS = 9
+_MOST_ROWS, _MOST_UNFOLDED, _MOST_NUMBERED = 40, 24, 9
+_OF_CLUSTERING = "letter = owner, blank = gap, ! = overlap"
+_OF_BROADCASTING = "number = owners, + = 10 or more, blank = gap"
+_LEGEND: Mapping[KnownState, str] = {"outage": "# = outage", "gone": ". = no such queue", "unknown": "? = unknown"}
+_MINUTE = 60_000_000
+_TICKS = (
+    *(step * 10**power for power in range(7) for step in (1, 2, 5)),
+    *(step * 1_000_000 for step in (10, 20, 30)),
+    *(step * _MINUTE for step in (1, 2, 5, 10, 20, 30, 60, 120, 360, 720, 1440)),
+)
+
+
+AnyInterval = Interval | RecordedInterval
+AnyTimeline = QueueTimeline | QueueRecording
+
+
+class EventAt(Protocol):
+    """Something that happens to a group."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def subject(self) -> str: ...
+    @property
+    def at_us(self) -> int: ...
+
+
+class OverTime(Protocol):
+    """A group over time, simulated or recorded."""
+
+    @property
+    def client_ids(self) -> Sequence[str]: ...
+    @property
+    def events(self) -> Sequence[EventAt]: ...
+    @property
+    def end_us(self) -> int: ...
+    @property
+    def queues(self) -> Sequence[AnyTimeline]: ...
+    @property
+    def broadcasting(self) -> bool: ...
+
+
+class Strip(Struct, frozen=True):
+    """One queue, or neighbours that show the same."""
+
+    # of the queues, in order; all of one topic and broker, their ids without a gap
+    queues: tuple[AnyTimeline, ...]
+    # for each slice of the first queue the interval that it shows; those of the others are as bad and have the same
+    # owners
+    slices: tuple[AnyInterval, ...]
+
+    @property
+    def queue_ids(self) -> str:
+        first, last = self.queues[0].queue.queue_id, self.queues[-1].queue.queue_id
+        return str(first) if first == last else f"{first}-{last}"
+
+    @property
+    def badness(self) -> float:
+        return max(timeline.longest_bad_ms for timeline in self.queues)
+
+
+def symbols(client_ids: Sequence[str]) -> dict[str, str]:
+    """Client id → its letter or digit; after 62 consumers from the first one again.
+
+    >>> symbols(["x@1", "y@1"])
+    {'x@1': 'a', 'y@1': 'b'}
+    """
+    return {client_id: SYMBOLS[place % len(SYMBOLS)] for place, client_id in enumerate(dict.fromkeys(client_ids))}
+
+
+def character(interval: AnyInterval, letters: Mapping[str, str] | None) -> str:
+    """What stands for an interval: its owner's letter, ` ` for none, `!` several, `#` outage, `.` gone, `?` unknown.
+
+    `letters` is None with BROADCASTING, where the number of owners stands for them, `+` for many.
+    """
+    if interval.state in ("one", "duplicate-owners") and letters is None:
+        return str(len(interval.owners)) if len(interval.owners) < 10 else "+"
+    return letters[interval.owners[0]] if letters and interval.state == "one" else _STATES[interval.state]
+
+
+def begin_of(report: OverTime) -> int:
+    """The begin of a picture: shortly before the first event, or the first change if that is earlier."""
+    firsts = [timeline.intervals[0].to_us for timeline in report.queues if len(timeline.intervals) > 1]
+    firsts += [event.at_us for event in report.events]
+    first = min(firsts, default=0)
+    return max(first - (report.end_us - first) // _LEAD, 0)
+
+
+def round_edges(begin_us: int, end_us: int, most: int) -> tuple[int, ...]:
+    """The edges of at most that many slices (2 or more) of a round length, at multiples of it.
+
+    >>> round_edges(0, 25, 5), round_edges(23, 61, 5)
+    ((0, 5, 10, 15, 20, 25), (18, 27, 36, 45, 54, 61))
+    """
+    lengths = chain(range(1, 10), (step * 10**power for power in count() for step in _ROUND))
+    length = next(length for length in lengths if -(-end_us // length) - begin_us // length <= most)
+    return *range(begin_us // length * length, end_us, length), end_us
+
+
+def even_edges(begin_us: int, end_us: int, number: int) -> tuple[int, ...]:
+    """The edges of that many slices of the same length, or fewer if there are fewer microseconds.
+
+    >>> even_edges(10, 20, 4), even_edges(10, 12, 4)
+    ((10, 12, 15, 17, 20), (10, 11, 12))
+    """
+    number = max(min(number, end_us - begin_us), 1)
+    return tuple(begin_us + (end_us - begin_us) * place // number for place in range(number + 1))
+
+
+def strips(report: OverTime, edges: Sequence[int], *, fold: bool) -> list[Strip]:
+    """Each queue's strip; with `fold`, neighbours that show the same become one."""
+    found: list[Strip] = []
+    badness = _fewness if report.broadcasting else lambda interval: _BADNESS[interval.state]
+    for timeline in report.queues:
+        slices = _slices(timeline.intervals, edges, badness)
+        if fold and found and _same(found[-1], timeline, slices):
+            found[-1] = Strip((*found[-1].queues, timeline), found[-1].slices)
+        else:
+            found.append(Strip((timeline,), slices))
+    return found
+
+
+def events_in(events: Sequence[EventAt], edges: Sequence[int]) -> dict[int, list[int]]:
+    """Slice → the places of its events; one at the very end belongs to the last slice."""
+    found: dict[int, list[int]] = {}
+    for place, event in enumerate(events):
+        if len(edges) > 1 and edges[0] <= event.at_us <= edges[-1]:
+            found.setdefault(min(bisect_right(edges, event.at_us) - 1, len(edges) - 2), []).append(place)
+    return found
+
+
+def _fewness(interval: AnyInterval) -> int:
+    """With BROADCASTING: the fewer read a queue, the worse."""
+    return -len(interval.owners) if interval.state in ("one", "duplicate-owners") else _BADNESS[interval.state]
+
+
+def _slices(
+    intervals: Sequence[AnyInterval], edges: Sequence[int], badness: Callable[[AnyInterval], int]
+) -> tuple[AnyInterval, ...]:
+    if not intervals:
+        return ()
+    shown, first = [], 0
+    for begin, end in pairwise(edges):
+        while intervals[first].to_us <= begin and first + 1 < len(intervals):
+            first += 1
+        worst, place = intervals[first], first + 1
+        while place < len(intervals) and intervals[place].from_us < end:
+            if badness(intervals[place]) >= badness(worst):
+                worst = intervals[place]
+            place += 1
+        shown.append(worst)
+    return tuple(shown)
+
+
+def _same(strip: Strip, timeline: AnyTimeline, slices: Sequence[AnyInterval]) -> bool:
+    before, queue = strip.queues[-1].queue, timeline.queue
+    return (
+        (before.topic, before.broker_name, before.queue_id + 1) == (queue.topic, queue.broker_name, queue.queue_id)
+        and len(strip.slices) == len(slices)
+        and all(a.state == b.state and a.owners == b.owners for a, b in zip(strip.slices, slices, strict=True))
+    )
+
+
+def timeline_section(report: OverTime) -> Section:
+    """Who owns each queue when, and when nobody or several do; as wide as the terminal."""
+    return _drawn(report, _LENGTH)
+
+
+def ticks(begin_us: int, end_us: int, most: int) -> list[int]:
+    """Readable times between two others, in microseconds, at most about that many.
+
+    >>> ticks(0, 31_300_000, 4), ticks(29_900_000, 31_300_000, 4)
+    ([0, 10000000, 20000000, 30000000], [30000000, 30500000, 31000000])
+    """
+    step = next((step for step in _TICKS if (end_us - begin_us) // step < most), _TICKS[-1])
+    while (end_us - begin_us) // step >= max(most, 1):
+        step *= 2
+    return list(range(-(-begin_us // step) * step, end_us + 1, step))
+
+
+def letter_styles(letters: Mapping[str, str]) -> dict[str, str]:
+    """Letter → the style of its consumer; letters as in `symbols`."""
+    return {letter: owner_style(place) for place, letter in enumerate(dict.fromkeys(letters.values()))}
+
+
+def event_marks(events: Sequence[object]) -> list[str]:
+    """The mark of each event: its number from 1, or `v` if there are too many for a digit."""
+    few = len(events) <= _MOST_NUMBERED
+    return [str(number) if few else "v" for number in range(1, len(events) + 1)]
+
+
+def _drawn(report: OverTime, length: int) -> Section:
+    """With strips of at most that many characters, edges included."""
+    edges = round_edges(begin_of(report), report.end_us, max(length - 2 * len(_EDGE), 2))
+    drawn = strips(report, edges, fold=len(report.queues) > _MOST_UNFOLDED)
+    letters = None if report.broadcasting else symbols(report.client_ids)
+    states = {interval.state for strip in drawn for interval in strip.slices}
+    legend = ", ".join(
+        (
+            _OF_CLUSTERING if letters else _OF_BROADCASTING,
+            *(text for state, text in _LEGEND.items() if state in states),
+        )
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for strip in drawn:
+        queue, shown = strip.queues[0].queue, "".join(character(interval, letters) for interval in strip.slices)
+        rows.append((queue.topic, queue.broker_name, strip.queue_ids, _edged(shown)))
+    topics = {timeline.queue.topic for timeline in report.queues}
+    topic = topics.pop() if len(topics) == 1 else ""
+    above: list[tuple[Cell, ...]] = [(topic, "", "", _edged(_ruler(edges)))]
+    if report.events:
+        above.append((topic, "events", "", _edged(_marked(report.events, edges))))
+    chosen = worst([strip.badness for strip in drawn], _MOST_ROWS)
+    brief = None if chosen is None else (*range(len(above)), *(len(above) + place for place in chosen))
+    fits = len(legend) <= length
+    return Section(
+        "timeline",
+        _title(edges, len(letters or ())) + ("" if fits else f"; {legend}"),
+        (
+            *QUEUE_COLUMNS,
+            Column(
+                legend if fits else "", "strip", "strip", styles={**letter_styles(letters or {}), "!": BAD, "#": WARN}
+            ),
+        ),
+        (*above, *rows) if drawn else (),
+        heads=3,
+        brief=brief,
+        scales=len(above),
+        draw=lambda other: _drawn(report, other),
+    )
+
+
+def _title(edges: Sequence[int], consumers: int) -> str:
+    begin, end, length = (duration(milliseconds(us)) for us in (edges[0], edges[-1], edges[1 % len(edges)] - edges[0]))
+    repeated = f"; {consumers} consumers share {len(SYMBOLS)} letters and digits" if consumers > len(SYMBOLS) else ""
+    return f"timeline from {begin} to {end}, {length} per column{repeated}"
+
+
+def _edged(shown: str) -> str:
+    return f"{_EDGE}{shown}{_EDGE}"
+
+
+def _ruler(edges: Sequence[int]) -> str:
+    """Times, each at the slice that begins with it."""
+    width = len(edges) - 1
+    ruler = ""
+    for tick in ticks(edges[0], edges[-1], max(width // _BETWEEN_TICKS, 1)):
+        place, label = bisect_right(edges, tick) - 1, duration(milliseconds(tick))
+        if place >= len(ruler) + bool(ruler) and place + len(label) <= width:
+            ruler = ruler.ljust(place) + label
+    return ruler.ljust(width)
+
+
+def _marked(events: Sequence[EventAt], edges: Sequence[int]) -> str:
+    marks, found = event_marks(events), events_in(events, edges)
+    return "".join(
+        " " if slice_ not in found else marks[found[slice_][0]] if len(found[slice_]) == 1 else "+"
+        for slice_ in range(len(edges) - 1)
+    )

@@ -1,0 +1,85 @@
+"""Events that cannot happen one after the other are refused in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from rmqlb.engine.rebalance.events import in_order, renamed, restarts
+from rmqlb.errors import UsageError
+from rmqlb.model.group_scenario import SECOND_US, Event
+from tests.engine.rebalance.groups import at
+from tests.support.builders import route
+from tests.support.mismatches import every_case
+
+ROUTES = (route(a=4, b=4),)
+
+
+@every_case(
+    ("events", "complaint"),
+    [
+        ([at("leave", "c9")], "leave c9: it is not in the group then"),
+        ([at("crash", "c1"), at("leave", "c1", 20)], "leave c1: it is no longer in the group then"),
+        ([at("join", "c1")], "join c1: it is already in the group then"),
+        ([at("join", "")], "a client id cannot be empty"),
+        ([at("leave", "c1", 30), at("join", "c1", 20)], "join c1: it is already in the group then"),
+        ([at("pull-stall", "c4")], "pull-stall c4: it is not in the group then"),
+        ([at("leave", "c1", -1)], "leave c1: before the start"),
+        ([at("broker-down", "z")], "broker-down z: there is no such broker"),
+        ([at("broker-down", "a"), at("broker-loss", "a", 20)], "broker-loss a: it is down already"),
+        ([at("broker-up", "a")], "broker-up a: it is up already"),
+        ([at("broker-down", "a"), at("broker-up", "a", 20, read_queues=3)], "comes back with the queues that it had"),
+        ([at("route-change", "U", read_queues=3)], "topic U is not simulated"),
+        ([at("route-change", "T", broker_name="z", read_queues=3)], "topic T has no broker z"),
+    ],
+)
+def test_what_cannot_happen_is_refused(events: list[Event], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint) as caught:
+        in_order(events, ["c1", "c2"], ROUTES)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_users_own_words_name_the_event() -> None:
+    with pytest.raises(UsageError, match="--event 'leave c9@10s': it is not in the group then"):
+        in_order([at("leave", "c9", text="leave c9@10s")], ["c1"], ROUTES)
+
+
+def test_what_was_over_may_happen_again() -> None:
+    events = [at("join", "c1", 30), at("leave", "c1", 10), at("broker-up", "a", 40), at("broker-down", "a", 20)]
+    ordered = in_order(events, ["c1"], ROUTES)
+    assert [event.at_us // SECOND_US for event in ordered] == [10, 20, 30, 40]
+
+
+def test_one_of_two_processes_with_the_same_id_may_go() -> None:
+    assert len(in_order([at("leave", "c1"), at("leave", "c1", 20)], ["c1", "c1"], ROUTES)) == 2
+
+
+def test_a_new_broker_may_come() -> None:
+    assert in_order([at("broker-up", "c", read_queues=8)], ["c1"], ROUTES)[0].text == "broker-up c"
+
+
+def test_restarts_go_down_together_and_may_come_back_under_other_names() -> None:
+    events = restarts(
+        ["c1", "c2", "c3"], 0, every_us=10, down_us=4, at_once=2, becomes={"c3": "d3"}, strategy="AVG", end="crash"
+    )
+    assert [(event.kind, event.subject, event.at_us, event.strategy) for event in events] == [
+        ("crash", "c1", 0, None),
+        ("join", "c1", 4, "AVG"),
+        ("crash", "c2", 0, None),
+        ("join", "c2", 4, "AVG"),
+        ("crash", "c3", 10, None),
+        ("join", "d3", 14, "AVG"),
+    ]
+
+
+@every_case(
+    ("before", "after"),
+    [
+        ("10.0.0.5@1#7000000000999", "10.0.0.5@1#7000000001000"),
+        ("10.0.0.5@1#009", "10.0.0.5@1#010"),
+        ("10.0.0.5@worker-3", "10.0.0.5@worker-3"),
+        ("10.0.0.5@12345", "10.0.0.5@12345"),
+        ("c1", "c1"),
+    ],
+)
+def test_only_ids_with_a_time_in_them_change(before: str, after: str) -> None:
+    assert renamed(before) == after

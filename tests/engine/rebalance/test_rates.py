@@ -1,0 +1,85 @@
+"""Rates of queues: dealt evenly, or what came between two snapshots."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.engine.rebalance.rates import observed_rates, spread_evenly
+from rmqlb.errors import DataError
+from rmqlb.model.group import ConsumerGroup, QueueState
+from rmqlb.model.group_scenario import Event
+from rmqlb.model.message_queue import MessageQueue
+from tests.support.builders import group, queues, route
+from tests.support.mismatches import every_case
+
+EARLIER = datetime(2026, 1, 1, tzinfo=UTC)
+MINUTE = EARLIER + timedelta(minutes=1)
+QUEUES = queues(3)
+
+
+def test_a_topics_rate_is_dealt_evenly() -> None:
+    assert spread_evenly({"T": 6.0}, [route(a=2, b=1)]) == dict.fromkeys(route(a=2, b=1).subscribe_queues(), 2.0)
+    assert spread_evenly({"T": 0.0}, [route(a=1)]) == {MessageQueue("T", "a", 0): 0.0}
+    assert spread_evenly({"U": 6.0}, [route(a=2)]) == {}
+    assert spread_evenly({"T": 6.0}, [route()]) == {}
+
+
+@every_case(
+    ("event", "more"),
+    [
+        (Event("route-change", 1, "T", read_queues=3, write_queues=3), [("a", 2), ("b", 1), ("b", 2)]),
+        (Event("route-change", 1, "T", broker_name="b", read_queues=2), [("b", 1)]),
+        (Event("route-change", 1, "U", read_queues=9), []),
+        (Event("broker-up", 1, "c", read_queues=1), [("c", 0)]),
+        (Event("broker-up", 1, "c"), [("c", 0), ("c", 1)]),
+        (Event("broker-up", 1, "a"), []),
+        (Event("leave", 1, "c"), []),
+    ],
+)
+def test_a_queue_that_comes_later_has_the_rate_of_the_others(event: Event, more: list[tuple[str, int]]) -> None:
+    before = [("a", 0), ("a", 1), ("b", 0)]
+    found = spread_evenly({"T": 6.0}, [route(a=2, b=1)], [event])
+    assert found == {MessageQueue("T", broker, queue_id): 2.0 for broker, queue_id in (*before, *more)}
+
+
+def ends(*offsets: int | None) -> ConsumerGroup:
+    """A group whose queues of broker-a end there."""
+    states = {queue: QueueState(broker_offset=end) for queue, end in zip(QUEUES, offsets, strict=False)}
+    return replace(group("x"), queues=states)
+
+
+def test_what_came_between_two_snapshots_is_the_rate() -> None:
+    now, then = ends(100, 60, 7), ends(40, 60)
+    assert observed_rates(now, then, (MINUTE, EARLIER), QUEUES, "then.json") == {QUEUES[0]: 1.0, QUEUES[1]: 0.0}
+    assert observed_rates(now, then, (MINUTE, EARLIER), QUEUES[1:], "then.json") == {QUEUES[1]: 0.0}
+
+
+@pytest.mark.parametrize(("now", "then"), [((None, 60), (40, 0)), ((100, 60), (None, 0))])
+def test_queues_after_one_whose_end_is_unknown_have_rates_too(
+    now: tuple[int | None, int], then: tuple[int | None, int]
+) -> None:
+    assert observed_rates(ends(*now), ends(*then), (MINUTE, EARLIER), QUEUES, "then.json") == {QUEUES[1]: 1.0}
+
+
+@every_case(
+    ("now", "then", "taken", "error"),
+    [
+        (ends(100), ends(40), (MINUTE, None), "then.json does not report when it was taken"),
+        (ends(100), ends(40), (None, EARLIER), "the source does not report when it was taken"),
+        (ends(100), ends(40), (EARLIER, EARLIER), "then.json is not earlier than the source"),
+        (ends(100), ends(40), (EARLIER, MINUTE), "2026-01-01T00:01:00Z"),
+        (ends(40), ends(100), (MINUTE, EARLIER), "queue broker-a:0 of T ends at 40, and in then.json at 100"),
+        (ends(100), ends(None), (MINUTE, EARLIER), "no queue whose end both know"),
+        (ends(), ends(40), (MINUTE, EARLIER), "no queue whose end both know"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    now: ConsumerGroup, then: ConsumerGroup, taken: tuple[datetime | None, datetime | None], error: str
+) -> None:
+    with pytest.raises(DataError) as raised:
+        observed_rates(now, then, taken, QUEUES, "then.json")
+    assert error in raised.value.message
+    assert raised.value.hint

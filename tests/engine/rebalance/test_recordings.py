@@ -1,0 +1,208 @@
+"""The simulation against groups of Java consumers that were recorded: no Java is needed here."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.rebalance.simulate import simulate_group
+from rmqlb.model.group_scenario import Event, GroupScenario
+from rmqlb.model.message_queue import MessageQueue
+from tests.support.group_builders import us
+from tests.support.mismatches import every_case
+from tests.support.rebalance_comparison import (
+    TOLERANCE_US,
+    Change,
+    Comparison,
+    Window,
+    alone,
+    compared,
+    disagreements,
+    quantile,
+    windows,
+)
+from tests.support.recorded_groups import Line, Lived, Recording, saved
+
+NAMES = ("5.5.0-stale-after-crash", "5.5.0-stale-after-leave", "5.5.0-orderly", "5.5.0-new-broker", "4.9.7")
+LITE_PULL = "5.5.0-lite-pull"
+FREEZES = ("5.5.0-freeze", "5.5.0-freeze-quiet", "5.5.0-freeze-short", "4.9.7-freeze")
+TRIALS = 200
+FEW = 100
+"""Where measured times are to lie within those of the trials: the fewer, the narrower."""
+
+
+@every_case("name", [*NAMES, *FREEZES, LITE_PULL])
+def test_what_java_clients_went_through_is_what_the_simulation_foretells(name: str) -> None:
+    recording = saved(name)
+    comparisons = compared(recording, FEW)
+    assert sum(len(each.changing) for each in comparisons) >= 20
+    assert disagreements(comparisons) == []
+
+
+@every_case(
+    ("name", "changed"),
+    [
+        ("5.5.0-stale-after-crash", {"version": "5.1.4"}),
+        ("5.5.0-stale-after-leave", {"version": "4.9.7"}),
+        ("5.5.0-orderly", {"orderly": False}),
+        ("5.5.0-new-broker", {"version": "5.1.4"}),
+        ("4.9.7", {"version": "5.5.0"}),
+        ("5.5.0-freeze", {"version": "5.1.4"}),
+        ("5.5.0-freeze-quiet", {"version": "4.9.7"}),
+        ("4.9.7-freeze", {"version": "5.5.0"}),
+    ],
+)
+def test_other_rules_foretell_something_else(name: str, changed: dict[str, object]) -> None:
+    recording = saved(name)
+    told_otherwise = replace(recording, lived=replace(recording.lived, **changed))
+    assert disagreements(compared(told_otherwise, FEW))
+
+
+@every_case("name", NAMES)
+def test_the_first_pull_comes_as_long_after_the_take_as_in_the_recording(name: str) -> None:
+    recording = saved(name)
+    lived = recording.lived
+    scenario = GroupScenario(
+        recording.events, client_version=lived.version, orderly=lived.orderly, until_us=lived.end_us
+    )
+    report = simulate_group(lived.group, Members((), "AVG"), [lived.route, lived.retry_route], scenario)
+    foretold = sorted(
+        us(taken.reads_from_ms) - us(taken.at_ms)
+        for line in report.queues
+        for taken in line.takeovers
+        if line.queue.topic == lived.topic and us(taken.reads_from_ms) is not None
+    )
+    measured = sorted(recording.first_pulls_us)
+    assert len(measured) >= 20
+    assert foretold[0] - 50_000 < quantile(measured, 50) < foretold[-1] + 50_000
+    assert foretold[0] - TOLERANCE_US < measured[0] <= measured[-1] < foretold[-1] + TOLERANCE_US
+
+
+def test_lite_pull_consumers_pull_as_soon_as_they_take_a_queue_and_push_consumers_half_a_second_later() -> None:
+    assert quantile(sorted(saved(LITE_PULL).first_pulls_us), 50) < 100_000
+    assert quantile(sorted(saved("5.5.0-orderly").first_pulls_us), 50) > 500_000
+    lite = saved(LITE_PULL)
+    assert disagreements(compared(replace(lite, lived=replace(lite.lived, lite_pull=False, starts_us=(20_000,))), FEW))
+
+
+def test_a_member_that_asks_the_new_broker_first_is_told_that_it_is_alone() -> None:
+    """It asks one of two brokers; the other one knows everybody."""
+    new_broker = compared(saved("5.5.0-new-broker"), TRIALS)[-1]
+    assert (new_broker.event.kind, new_broker.event.subject) == ("broker-up", "broker-b")
+    assert alone(new_broker.measured) == ["127.0.0.1@c1"]
+    took_all = [alone(trial) for trial in new_broker.foretold]
+    assert 0.35 * TRIALS < took_all.count(["127.0.0.1@c1"]) < 0.65 * TRIALS
+    assert took_all.count([]) + took_all.count(["127.0.0.1@c1"]) == TRIALS
+
+
+@pytest.mark.parametrize("later_us", [-2 * TOLERANCE_US, 2 * TOLERANCE_US])
+def test_a_new_broker_is_heard_of_and_known_at_the_foretold_times_only(later_us: int) -> None:
+    recording = saved("5.5.0-new-broker")
+    up_us = recording.events[-1].at_us
+    moved = sorted(
+        (
+            replace(line, at_us=line.at_us + later_us) if line.what != "up" and line.at_us > up_us else line
+            for line in recording.lines
+        ),
+        key=lambda line: line.at_us,
+    )
+    assert disagreements(compared(replace(recording, lines=tuple(moved)), TRIALS))
+
+
+def test_a_queue_is_gone_until_its_broker_is_there() -> None:
+    start, gain = made("0 a starting", "400 a gained").lines
+    lived = replace(made().lived, new_brokers=("x",))
+    recording = Recording(lived, (start, Line(300, "", "up", broker_name="x"), gain))
+    (stretches,) = recording.intervals.values()
+    assert [(each.from_us, each.to_us, each.state) for each in stretches] == [
+        (0, 300, "gone"),
+        (300, 400, "unassigned"),
+        (400, 1000, "one"),
+    ]
+    assert recording.events[1] == Event("broker-up", 300, "x")
+    assert lived.route.subscribe_queues() == []
+
+
+def test_every_member_owns_in_the_end_what_the_simulation_says() -> None:
+    for name in NAMES:
+        for each in compared(saved(name), 1):
+            assert all(_owners(each.measured[queue]) == _owners(each.foretold[0][queue]) for queue in each.measured)
+
+
+def test_windows_are_cut_at_the_events_and_a_killed_member_owns_nothing() -> None:
+    recording = made(
+        "0 a starting", "100 a gained", "300 b starting", "400 b gained", "450 a lost", "700 b killed", "900 a gained"
+    )
+    (stretches,) = recording.intervals.values()
+    assert [(each.from_us, each.to_us, each.owners) for each in stretches] == [
+        (0, 100, ()),
+        (100, 400, ("a",)),
+        (400, 450, ("a", "b")),
+        (450, 700, ("b",)),
+        (700, 900, ()),
+        (900, 1000, ("a",)),
+    ]
+    found = [next(iter(each.values())) for each in windows(recording.intervals, recording.events, 1000)]
+    assert [(each.none_us, each.several_us, each.settled_us) for each in found] == [
+        (100, 0, 100),
+        (0, 50, 150),
+        (200, 0, 200),
+    ]
+    assert [[change.text for change in each.changes] for each in found] == [["+a"], ["+b", "-a"], ["-b", "+a"]]
+
+
+def test_an_order_contradicts_another_one_only_beyond_the_tolerance() -> None:
+    def handed_over(took_us: int) -> Window:
+        lines = ("0 a starting", "1 a gained", "2 b starting", "1000000 a lost", f"{took_us} b gained")
+        recording = made(*sorted(lines, key=lambda line: int(line.split()[0])), end_us=3_000_000)
+        return next(iter(windows(recording.intervals, recording.events, 3_000_000)[1].values()))
+
+    late, soon, early = handed_over(1_300_000), handed_over(900_000), handed_over(700_000)
+    assert late.contradicts(early)
+    assert early.contradicts(late)
+    assert not late.contradicts(soon)
+    assert not soon.contradicts(early)
+
+
+def made(*lines: str, end_us: int = 1000) -> Recording:
+    """A recording of the only queue of a topic."""
+    lived = Lived("5.5.0", "g", False, "T", {"x": 1}, end_us, 1000, 0, (0,))
+    rows = (line.split() for line in lines)
+    return Recording(
+        lived,
+        tuple(
+            Line(int(at), who, what, "T", "x", 0) if what in ("gained", "lost") else Line(int(at), who, what)
+            for at, who, what in rows
+        ),
+    )
+
+
+def test_a_saved_recording_is_read_as_it_was() -> None:
+    line = Line(5, "a", "pulled", "T", "x", 0)
+    assert msgspec.json.decode(msgspec.json.encode(line), type=Line) == line
+
+
+def _owners(window: Window) -> set[str]:
+    """Who is left of those that took or lost the queue in the window."""
+    balance: dict[str, int] = {}
+    for change in window.changes:
+        balance[change.text[1:]] = 1 if change.text[0] == "+" else 0
+    return {client_id for client_id, owns in balance.items() if owns}
+
+
+@every_case(
+    ("simulated", "agrees"),
+    [
+        ([f"+c{number}" for number in range(100)], True),  # every order is one of a hundred
+        (["+c0", *["+c1"] * 99], False),
+        (["+c1"] * 100, False),
+        (["+c0"] * 5 + ["+c1"] * 95, True),
+    ],
+)
+def test_an_order_of_owners_may_be_as_rare_as_those_of_the_trials(simulated: list[str], agrees: bool) -> None:
+    queue = MessageQueue("T", "a", 0)
+    measured, *trials = ({queue: Window((Change(text, 1),), 0, 0, frozenset())} for text in ["+c0", *simulated])
+    comparison = Comparison(Event("join", 0, "c0"), measured, trials)
+    assert (list(comparison.impossible()) == []) is agrees

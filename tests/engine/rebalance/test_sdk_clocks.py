@@ -1,0 +1,153 @@
+"""Consumers of the Go and the C++ library rebalance by their own clocks, beside Java's or alone."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.rebalance.profile import SDK_PROFILES, Clocks, java_clocks
+from rmqlb.engine.rebalance.reported_clients import orderly_findings
+from rmqlb.engine.rebalance.simulate import simulate_group
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
+from rmqlb.model.simulate_rebalance import RebalanceResult
+from tests.engine.rebalance.groups import at, line, owners_at_the_end, seconds
+from tests.support.builders import route
+from tests.support.group_builders import us
+from tests.support.mismatches import every_case
+
+
+def simulate(
+    client_ids: str, *events: Event, sdk: str = "go", of: dict[str, str] | None = None, **more: Any
+) -> RebalanceResult:
+    """A group of a library, but for some consumers, on two brokers with four queues each."""
+    members = Members(tuple(client_ids.split()), more.pop("strategy", "AVG"), sdk=sdk, sdk_of=of or {})
+    trial = more.pop("trial", 0)
+    return simulate_group("g", members, (route(a=4, b=4),), GroupScenario(events, **more), trial=trial, explain=True)
+
+
+def said(report: RebalanceResult, who: str, what: str) -> list[float]:
+    """When a consumer is noted to do something, in seconds."""
+    return [seconds(us(step.at_ms)) for step in report.steps if step.who == who and step.what == what]
+
+
+def test_javas_clocks_are_those_that_can_be_set() -> None:
+    assert java_clocks(Timers()) == Clocks()
+    assert java_clocks(Timers(heartbeat_us=7)).heartbeat_us == 7
+    assert {name: profile.clocks and profile.clocks.rebalance_wait_us for name, profile in SDK_PROFILES.items()} == {
+        "go": 20 * SECOND_US,
+        "cpp": 10 * SECOND_US,
+    }
+
+
+@pytest.mark.parametrize("sdk", ["go", "cpp"])
+def test_a_consumer_that_joins_rebalances_and_pulls_at_once(sdk: str) -> None:
+    """Java waits a second after a rebalance without a list, and half a second before its first pull."""
+    java, other = (simulate("a b", at("join", "c"), sdk=each) for each in ("java", sdk))
+    assert owners_at_the_end(java) == owners_at_the_end(other)
+    assert seconds(us(java.figures.convergence_ms)) > 0.9
+    assert seconds(us(other.figures.convergence_ms)) < 0.2
+    taken, pulled = said(other, "c", "take"), said(other, "c", "pull")
+    assert pulled[0] - taken[0] < 0.02
+    assert said(java, "c", "pull")[0] - said(java, "c", "take")[0] == pytest.approx(0.5, abs=0.02)
+
+
+@every_case(("sdk", "every"), [("go", 20), ("cpp", 10), ("java", 20)])
+def test_a_change_that_nobody_is_told_of_is_seen_at_the_next_interval(sdk: str, every: int) -> None:
+    """New queues come with a route poll, after which each waits for its own next rebalance."""
+    waits = []
+    for trial in range(20):
+        members = Members(("a",), "AVG", sdk=sdk)
+        event = Event("route-change", 0, "T", read_queues=8)
+        report = simulate_group("g", members, (route(a=4),), GroupScenario((event,)), trial=trial)
+        gap = next(each for each in report.queues if each.queue.queue_id == 7).intervals[0]
+        waits.append(seconds(gap.to_us))
+    assert max(waits) <= 30 + every + 0.1
+    assert max(waits) > 0.6 * (30 + every)
+
+
+def rebalances_of(sdk: str, seconds_long: int) -> int:
+    """How often one consumer alone rebalances."""
+    members, until = Members(("a",), "AVG", sdk=sdk), seconds_long * SECOND_US
+    return simulate_group("g", members, (route(a=4),), GroupScenario(until_us=until)).figures.rebalances
+
+
+def test_each_library_rebalances_in_its_own_interval() -> None:
+    assert [rebalances_of(sdk, 200) for sdk in ("go", "cpp")] == [10, 20]
+
+
+def test_a_go_consumer_rebalances_once_for_each_notice() -> None:
+    """Two brokers tell it of one that joins; Java's loop takes notices in the second after a rebalance together."""
+    before = simulate("a", sdk="go", until_us=11 * SECOND_US).figures.rebalances
+    after = simulate("a", at("join", "b"), sdk="go", until_us=11 * SECOND_US).figures.rebalances
+    told = simulate("a", at("join", "b"), sdk="go", until_us=11 * SECOND_US)
+    notices = len(said(told, "a", "wake")) + len(said(told, "b", "wake"))
+    assert notices == 4
+    assert after == before + notices + 1  # the first rebalance of b itself
+
+
+def test_an_unbalanced_rebalance_is_not_repeated_after_a_second() -> None:
+    """The queues that y is to take are locked by a dead process until the lock expires."""
+    java = simulate("x y", at("crash", "x"), sdk="java", orderly=True)
+    go = simulate("x y", at("crash", "x"), sdk="go", orderly=True)
+    assert max(later - earlier for earlier, later in pairwise(said(java, "y", "lock"))) < 1.1
+    _, *ticks = sorted({round(each) for each in said(go, "y", "lock")})
+    assert [later - earlier for earlier, later in pairwise(ticks)] == [20] * (len(ticks) - 1)
+    assert len(ticks) > 1
+
+
+def test_a_go_consumer_that_ends_hangs_up_and_java_unregisters() -> None:
+    def end(sdk: str) -> list[str]:
+        report = simulate("x y", at("leave", "x"), sdk=sdk)
+        return [step.text for step in report.steps if step.what == "notice"]
+
+    assert all("finds the connection of x closed" in text for text in end("go"))
+    assert all("is told that x goes" in text for text in end("cpp"))
+    assert len(end("go")) == len(end("cpp")) == 2
+
+
+def test_a_go_consumer_keeps_the_lock_of_an_orderly_queue_that_it_loses() -> None:
+    """The broker gives it to another 60 s after its last renewal; Java gives it back at once."""
+    go = simulate("x", at("join", "y"), sdk="go", orderly=True)
+    java = simulate("x", at("join", "y"), sdk="java", orderly=True)
+    assert seconds(us(java.figures.longest_gap_ms)) < 2
+    assert 40 < seconds(us(go.figures.longest_gap_ms)) < 85
+    mixed = simulate("x", at("join", "y"), sdk="go", of={"y": "java"}, orderly=True)
+    assert 40 < seconds(us(mixed.figures.longest_gap_ms)) < 62  # Java tries again every half second
+    assert owners_at_the_end(go) == owners_at_the_end(java) == owners_at_the_end(mixed)
+
+
+def test_an_orderly_go_consumer_first_pulls_after_its_locks_were_renewed() -> None:
+    report = simulate("x", at("leave", "x", 30), all_new=True, orderly=True, until_us=29 * SECOND_US)
+    (taken, *_), (pulled, *_) = said(report, "x", "take"), said(report, "x", "pull")
+    assert taken < 1
+    assert pulled == pytest.approx(taken + 3, abs=0.1)  # the timer renews locks 1 s after the start
+
+
+def test_a_mixed_group_has_the_clocks_of_each() -> None:
+    report = simulate("a b", at("join", "c"), sdk="java", of={"b": "go"})
+    assert report.scenario.profile == "5.5.0 and newer, Go 2.1.2"
+    alone = simulate("a b", at("join", "c"), sdk="java", of={"c": "cpp"})
+    assert alone.scenario.profile == "5.5.0 and newer, C++ 2.2.0"
+    assert said(alone, "c", "take")[0] < 10.2
+    assert simulate("a", sdk="go", until_us=SECOND_US).profile == "Go 2.1.2"
+    assert line(report, "a", 0).intervals[0].owners == ("a",)
+
+
+def test_what_of_an_orderly_group_is_simulated_as_java_is_said() -> None:
+    assert list(orderly_findings(["java", "go"])) == []
+    assert [finding.code for finding in orderly_findings(["cpp"])] == ["other-language"]
+
+
+def test_a_go_consumer_takes_a_broker_that_has_forgotten_the_group_for_an_empty_group() -> None:
+    """The broker answers with an error, for which Java keeps its queues; Go looks at the list only and gives them up."""
+
+    def lost(sdk: str) -> set[str]:
+        restarted = at("broker-down", "b", 10), at("broker-up", "b", 10.5)
+        found = (line(simulate("x", *restarted, sdk=sdk, trial=trial), "a", 0) for trial in range(8))
+        return {each.state for queue in found for each in queue.intervals}
+
+    assert lost("java") == lost("cpp") == {"one"}
+    assert lost("go") == {"one", "unassigned"}

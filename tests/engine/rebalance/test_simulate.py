@@ -1,0 +1,556 @@
+"""What holds for every group and every event: time is covered exactly, the end is the plan's, equal seeds are equal."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from rmqlb.engine.assignment.assign import Members, assign
+from rmqlb.engine.plan.changes import Changes, change_members, change_route
+from rmqlb.engine.rebalance.events import restarts
+from rmqlb.engine.rebalance.simulate import GroupSimulation, simulate_group, simulate_group_trials, summarise
+from rmqlb.errors import UsageError
+from rmqlb.model.group import QueueState
+from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
+from rmqlb.model.limits import LONGEST_US
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
+from rmqlb.model.simulate_rebalance import FigureSpread
+from tests.engine.rebalance.groups import at, line, owners_at_the_end, seconds, simulate
+from tests.support.builders import route
+from tests.support.group_builders import us
+from tests.support.mismatches import every_case
+
+VERSIONS = ("5.5.0", "5.3.1", "5.1.4", "4.9.7")
+STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> tuple[Members, tuple[TopicRouteData, ...], GroupScenario]:
+    """A group on one or two topics, some of whose members come, go, or get lost, and whose brokers may change."""
+    ids = [f"c{i}" for i in range(draw(st.integers(1, 5)))]
+    brokers = {name: draw(st.integers(1, 4)) for name in draw(st.sampled_from(["a", "ab", "abc"]))}
+    topics = tuple(route(topic, **brokers) for topic in draw(st.sampled_from([("T",), ("T", "U")])))  # type: ignore[arg-type]
+    gone, events = set(), []
+    for number in range(draw(st.integers(1, 4))):
+        seconds = draw(st.integers(0, 60))
+        kind = draw(st.sampled_from(["join", "leave", "crash", "host-loss", "route-change"]))
+        present = [i for i in ids if i not in gone]
+        if kind == "join" or not present:
+            events.append(at("join", f"n{number}", seconds))
+        elif kind == "route-change":
+            events.append(at("route-change", "T", seconds, read_queues=draw(st.integers(1, 5))))
+        else:
+            gone.add(present[0])
+            events.append(at(kind, present[0], seconds))  # type: ignore[arg-type]
+    scenario = GroupScenario(
+        tuple(events),
+        client_version=draw(st.sampled_from(VERSIONS)),
+        orderly=draw(st.booleans()),
+        consume_us=draw(st.sampled_from([0, 300_000, 2_000_000])),
+        latency_us=draw(st.sampled_from([0, 1000, 40_000])),
+        seed=draw(st.integers(0, 1000)),
+    )
+    return Members(tuple(ids), draw(st.sampled_from(STRATEGIES))), topics, scenario
+
+
+def final(members: Members, routes: Sequence[TopicRouteData], events: Sequence[Event]) -> dict[MessageQueue, object]:
+    """Who owns what after all events, as `plan-rebalance` plans it."""
+    ids = Counter(members.client_ids)
+    reads = None
+    for event in sorted(events, key=lambda event: event.at_us):
+        if event.kind == "join":
+            ids[event.subject] += 1
+        elif event.kind == "route-change":
+            reads = event.read_queues
+        else:
+            ids[event.subject] -= 1
+    after = replace(members, client_ids=tuple(ids.elements()))
+    owners: dict[MessageQueue, object] = {}
+    for topic in routes:
+        datas = topic.queue_datas
+        if reads is not None and topic.topic == "T":
+            datas = tuple(replace(data, read_queue_nums=reads) for data in datas)
+        owners |= assign(replace(topic, queue_datas=datas), after).owners
+    return owners
+
+
+@given(groups())
+@settings(max_examples=150, deadline=None)
+def test_intervals_cover_the_time_axis_exactly(case: tuple[Members, tuple[TopicRouteData, ...], GroupScenario]) -> None:
+    report = simulate_group("g", case[0], case[1], case[2])
+    for each in report.queues:
+        assert each.intervals[0].from_us == 0
+        assert each.intervals[-1].to_us == report.end_us
+        for one, next_one in pairwise(each.intervals):
+            assert one.to_us == next_one.from_us
+            assert (one.state, one.owners) != (next_one.state, next_one.owners)
+        assert all(interval.from_us < interval.to_us for interval in each.intervals)
+        for interval in each.intervals:
+            expected = {0: "unassigned", 1: "one"}.get(len(interval.owners), "duplicate-owners")
+            assert interval.state in (expected, "gone")
+        lengths = {
+            state: sum(i.to_us - i.from_us for i in each.intervals if i.state == state)
+            for state in ("unassigned", "duplicate-owners")
+        }
+        assert (us(each.total_gap_ms), us(each.total_overlap_ms)) == (
+            lengths["unassigned"],
+            lengths["duplicate-owners"],
+        )
+
+
+@given(groups())
+@settings(max_examples=150, deadline=None)
+def test_the_end_is_what_plan_rebalance_plans(
+    case: tuple[Members, tuple[TopicRouteData, ...], GroupScenario],
+) -> None:
+    report = simulate_group("g", case[0], case[1], case[2])
+    assert us(report.figures.convergence_ms) is not None
+    planned = final(case[0], case[1], case[2].events)
+    for each in report.queues:
+        last = each.intervals[-1]
+        assert last.owners == planned.get(each.queue, ())
+        assert (last.state == "gone") == (each.queue not in planned)
+
+
+@given(groups(), st.integers(0, 5))
+@settings(max_examples=60, deadline=None)
+def test_equal_input_gives_equal_reports_and_explaining_changes_nothing(
+    case: tuple[Members, tuple[TopicRouteData, ...], GroupScenario], trial: int
+) -> None:
+    first = simulate_group("g", case[0], case[1], case[2], trial=trial)
+    again = GroupSimulation("g", case[0], case[1], case[2])
+    again.run(trial + 1)
+    assert again.run(trial) == first, "another trial in between leaves no trace"
+    explained = simulate_group("g", case[0], case[1], case[2], trial=trial, explain=True)
+    assert explained.steps
+    assert replace(explained, steps=None) == first
+
+
+@given(groups(), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_the_order_of_topics_and_brokers_means_nothing(
+    case: tuple[Members, tuple[TopicRouteData, ...], GroupScenario], dice: Random
+) -> None:
+    """A NameServer lists the brokers of a topic in any order, and a group its topics."""
+    members, topics, scenario = case
+
+    def shuffled(items: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(dice.sample(items, len(items)))
+
+    others = shuffled(
+        [
+            replace(each, queue_datas=shuffled(each.queue_datas), broker_datas=shuffled(each.broker_datas))
+            for each in topics
+        ]
+    )
+    assert simulate_group("g", members, others, scenario) == simulate_group("g", members, topics, scenario)
+
+
+@given(groups())
+@settings(max_examples=60, deadline=None)
+def test_orderly_consumers_never_share_a_queue_before_a_lock_expires(
+    case: tuple[Members, tuple[TopicRouteData, ...], GroupScenario],
+) -> None:
+    """Since 5.2.0. Before, a delayed unlock may free a lock that its client has taken anew in the meantime."""
+    members, topics, scenario = case
+    report = simulate_group("g", members, topics, replace(scenario, orderly=True, client_version="5.2.0"))
+    assert us(report.figures.total_overlap_ms) == 0
+
+
+@given(groups())
+@settings(max_examples=60, deadline=None)
+def test_takeovers_are_the_beginnings_of_ownership(
+    case: tuple[Members, tuple[TopicRouteData, ...], GroupScenario],
+) -> None:
+    report = simulate_group("g", case[0], case[1], case[2])
+    for each in report.queues:
+        for takeover in each.takeovers:
+            assert 0 <= us(takeover.at_ms) <= report.end_us
+            assert us(takeover.reads_from_ms) is None or us(takeover.reads_from_ms) >= us(takeover.at_ms)
+            assert us(takeover.redelivered_ms) >= 0
+    assert report.figures.taken == sum(len(each.takeovers) for each in report.queues)
+
+
+def test_trials_are_the_simulations_of_their_numbers() -> None:
+    members, topics = Members(("c1", "c2", "c3"), "AVG"), (route(a=4, b=4),)
+    scenario = GroupScenario((at("join", "c4"),))
+    trials = simulate_group_trials("g", members, topics, scenario, 20)
+    single = [simulate_group("g", members, topics, scenario, trial=trial).figures for trial in range(20)]
+    assert trials == summarise(single)
+    spread = trials.figures.longest_gap_ms
+    assert single[spread.max_trial].longest_gap_ms == spread.max
+    assert sorted(each.longest_gap_ms for each in single)[9] == spread.p50
+    assert trials.converged == 20
+
+
+@every_case(("number", "median", "p95"), [(1, 1, 1), (2, 1, 2), (3, 2, 3), (20, 10, 19), (21, 11, 20), (500, 250, 475)])
+def test_quantiles_are_the_smallest_value_that_so_many_trials_do_not_exceed(number: int, median: int, p95: int) -> None:
+    """Trials that have taken 1, 2, 3, … queues."""
+    one = simulate("c1").figures
+    found = summarise([replace(one, taken=taken) for taken in range(1, number + 1)])
+    assert found.figures.taken == FigureSpread(median, p95, number, number - 1)
+    assert found.figures.queues_with_gap == FigureSpread(0, 0, 0, 0)
+
+
+def test_a_figure_that_some_trials_do_not_know_has_no_spread_but_the_time_to_settle() -> None:
+    one = simulate("c1").figures
+    figures = [
+        replace(one, convergence_ms=None, redelivered=None),
+        replace(one, convergence_ms=7, redelivered=3),
+        one,
+    ]
+    found = summarise(figures)
+    assert (found.trials, found.converged) == (3, 2)
+    assert found.figures.convergence_ms == FigureSpread(0, 7, 7, 1)
+    assert found.figures.redelivered is None
+
+
+def test_at_least_one_trial() -> None:
+    with pytest.raises(UsageError, match="trials is 0: a number from 1"):
+        simulate_group_trials("g", Members(("c1",), "AVG"), (route(a=4),), GroupScenario(), 0)
+
+
+def test_a_group_without_events_is_settled_from_the_beginning() -> None:
+    report = simulate("c1 c2")
+    assert (us(report.figures.convergence_ms), report.figures.taken, report.end_us) == (0, 0, SECOND_US)
+
+
+def test_members_that_all_start_at_once_take_their_first_queues_after_a_second() -> None:
+    report = simulate("c1 c2 c3", all_new=True, latency_us=0)
+    assert {us(each.at_ms) for queue in report.queues for each in queue.takeovers} == {SECOND_US}
+    assert us(report.figures.convergence_ms) == SECOND_US
+    assert owners_at_the_end(report)["a0"] == ("c1",)
+
+
+def test_the_time_may_be_given() -> None:
+    report = simulate("c1 c2", at("leave", "c1"), until_us=33 * SECOND_US)
+    assert report.end_us == 33 * SECOND_US
+    with pytest.raises(UsageError, match="until_us is 0: a number from 1"):
+        simulate("c1 c2", until_us=0)
+
+
+@every_case(
+    ("scenario", "complaint"),
+    [
+        *(
+            (GroupScenario(timers=Timers(**{field: -1})), f"timers.{field} is -1: a number from ")
+            for field in TIMER_NAMES.values()
+        ),
+        (GroupScenario(timers=Timers(broker_scan_us=0)), "timers.broker_scan_us is 0: a number from 1 "),
+        (GroupScenario(timers=Timers(heartbeat_us=0)), "timers.heartbeat_us is 0: a number from 1 "),
+        (GroupScenario(latency_us=-1), "latency_us is -1: a number from 0"),
+        (GroupScenario(rates={MessageQueue("T", "a", 0): math.inf}), "is inf: a number is needed"),
+        (GroupScenario(rates={MessageQueue("T", "a", 0): math.nan}), "is nan: a number is needed"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_times_and_rates_that_make_no_sense_are_refused(scenario: GroupScenario, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        simulate_group("g", Members(("c1",), "AVG"), (route(a=4),), scenario)
+
+
+@every_case(
+    ("timer", "more"),
+    [
+        ("rebalance-wait", {"client_version": "5.1.0", "latency_us": 0}),
+        ("rebalance-wait", {"client_version": "4.9.7", "broadcasting": True}),
+        ("rebalance-min", {"latency_us": 0, "orderly": True}),
+        ("route-poll", {}),
+        ("heartbeat", {}),
+        ("lock-renewal", {"orderly": True}),
+        ("broker-scan", {}),
+        ("notify-batch", {}),
+    ],
+)
+def test_what_would_go_on_without_time_passing_is_refused(timer: str, more: dict[str, Any]) -> None:
+    shorter, shortest = (Timers(**{TIMER_NAMES[timer]: length}) for length in (999, 1000))
+    with pytest.raises(UsageError, match=f"timer {timer} is 999 us: what happens again and again is 1 ms") as raised:
+        simulate("c1 c2", at("join", "c3"), timers=shorter, **more)
+    assert raised.value.code == "too-many-steps"
+    assert simulate("c1 c2", at("join", "c3"), timers=shortest, until_us=20_000, **more).end_us == 20_000
+
+
+@every_case(
+    ("timers", "version"),
+    [
+        (Timers(notify_batch_us=0), "5.5.0"),
+        (Timers(rebalance_wait_us=0), "5.2.0"),
+        (Timers(rebalance_min_us=0), "5.1.4"),
+    ],
+)
+def test_nothing_may_be_where_something_else_lets_time_pass(timers: Timers, version: str) -> None:
+    report = simulate("c1 c2", at("join", "c3"), timers=timers, client_version=version, latency_us=0)
+    assert us(report.figures.convergence_ms) is not None
+
+
+def test_a_simulation_has_so_many_steps_at_the_most() -> None:
+    """Those of quiet time count as well, and are known before they are gone through."""
+    often = Timers(heartbeat_us=1000)
+    with pytest.raises(UsageError, match="the simulation takes more than 30,000,000 steps") as raised:
+        simulate("c1 c2", at("join", "c3"), timers=often, until_us=LONGEST_US)
+    assert raised.value.code == "too-many-steps"
+
+
+def test_two_processes_with_one_id_both_read_the_first_share() -> None:
+    report = simulate("c1 c1 c2", at("join", "c3"))
+    end = owners_at_the_end(report)
+    assert end["a0"] == ("c1", "c1")
+    assert () in end.values()
+
+
+def test_a_new_broker_whose_members_are_not_there_yet_misleads_the_first_that_asks_it() -> None:
+    """The first member to send it a heartbeat may be told that it is alone, and takes every queue."""
+    alone = 0
+    for trial in range(60):
+        report = simulate("c1 c2 c3", at("broker-up", "c"), trial=trial, explain=True)
+        alone += any(step.what == "take" and "broker c names 1 consumer" in step.text for step in report.steps)
+        assert owners_at_the_end(report) == {
+            f"{queue.broker_name}{queue.queue_id}": ids
+            for queue, ids in assign(route(a=4, b=4, c=4), TRIO).owners.items()
+        }
+    assert 5 < alone < 40
+
+
+TRIO = Members(("c1", "c2", "c3"), "AVG")
+
+
+def test_a_broker_that_comes_back_is_taken_up_again() -> None:
+    report = simulate("c1 c2 c3", at("broker-down", "a", 10), at("broker-up", "a", 90))
+    states = [(interval.state, interval.owners) for interval in line(report, "a", 0).intervals]
+    assert states[:4] == [("one", ("c1",)), ("outage", ("c1",)), ("outage", ()), ("unassigned", ())]
+    assert states[-1] == ("one", ("c1",))
+    assert owners_at_the_end(report) == {
+        f"{queue.broker_name}{queue.queue_id}": ids for queue, ids in assign(route(a=4, b=4), TRIO).owners.items()
+    }
+
+
+@pytest.mark.parametrize(("version", "latest"), [("5.5.0", 11.25), ("4.9.7", 40.25)])
+def test_a_broker_that_is_soon_back_is_told_of_its_members_by_new_connections_or_heartbeats(
+    version: str, latest: float
+) -> None:
+    """It has forgotten everybody. The first that it hears may be told that it is alone, and takes every queue."""
+    events = at("broker-down", "a", 10), at("broker-up", "a", 10.2)
+    alone = 0
+    for trial in range(20):
+        report = simulate("c1 c2", *events, routes=[route(a=4)], trial=trial, explain=True, client_version=version)
+        heard = [us(step.at_ms) for step in report.steps if step.what == "notice" and "for the first time" in step.text]
+        assert len(heard) == 2
+        assert all(10.2 <= moment / SECOND_US <= latest for moment in heard)
+        told_alone = any(step.what == "take" and "names 1 consumer" in step.text for step in report.steps)
+        assert (us(report.figures.total_overlap_ms) > 0) == told_alone
+        alone += told_alone
+        assert owners_at_the_end(report) == {"a0": ("c1",), "a1": ("c1",), "a2": ("c2",), "a3": ("c2",)}
+    assert alone >= 15
+
+
+def test_a_rolling_restart_is_one_leave_and_one_join_each() -> None:
+    events = restarts(["c1", "c2"], 10 * SECOND_US, every_us=60 * SECOND_US, down_us=15 * SECOND_US)
+    assert [(event.kind, event.subject, event.at_us // SECOND_US) for event in events] == [
+        ("leave", "c1", 10),
+        ("join", "c1", 25),
+        ("leave", "c2", 70),
+        ("join", "c2", 85),
+    ]
+    report = simulate("c1 c2 c3", *events)
+    start = assign(route(a=4, b=4), TRIO).owners
+    assert owners_at_the_end(report) == {f"{q.broker_name}{q.queue_id}": ids for q, ids in start.items()}
+
+
+def test_a_strategy_rolled_out_member_by_member_ends_with_everybody_on_it() -> None:
+    events = restarts(["c1", "c2", "c3"], 0, every_us=60 * SECOND_US, down_us=SECOND_US, strategy="AVG_BY_CIRCLE")
+    report = simulate("c1 c2 c3", *events)
+    planned = assign(route(a=4, b=4), replace(TRIO, strategy="AVG_BY_CIRCLE")).owners
+    assert owners_at_the_end(report) == {f"{q.broker_name}{q.queue_id}": ids for q, ids in planned.items()}
+    assert us(report.figures.total_overlap_ms) > 60 * SECOND_US, "mixed strategies overlap as long as the mixture lasts"
+
+
+def test_what_plan_rebalance_calls_after_is_where_a_change_ends() -> None:
+    changes = Changes(remove=("c2",), add=("c9",))
+    report = simulate("c1 c2 c3", at("leave", "c2"), at("join", "c9"))
+    after = Members(change_members(("c1", "c2", "c3"), changes), "AVG")
+    planned = assign(change_route(route(a=4, b=4), changes), after).owners
+    assert owners_at_the_end(report) == {f"{q.broker_name}{q.queue_id}": ids for q, ids in planned.items()}
+
+
+def test_messages_delivered_again_are_bounded_by_the_rate() -> None:
+    queue = MessageQueue("T", "b", 3)
+    report = simulate("c1 c2", at("crash", "c2"), rates={queue: 100.0})
+    found = line(report, "b", 3)
+    assert found.redelivered == -(-100 * us(found.takeovers[0].redelivered_ms) // SECOND_US)
+    assert line(report, "b", 2).redelivered is None
+    assert report.figures.redelivered is None
+
+
+def test_where_a_new_owner_starts_follows_what_was_observed() -> None:
+    states = {MessageQueue("T", "b", 3): QueueState(consumer_offset=120, broker_offset=150)}
+    members = Members(("c1", "c2"), "AVG")
+    report = simulate_group("g", members, (route(a=4, b=4),), GroupScenario((at("leave", "c2"),)), states=states)
+    start = line(report, "b", 3).takeovers[0]
+    assert (start.start_rule, start.start_offset) == ("stored", 120)
+    assert line(report, "b", 2).takeovers[0].start_rule == "unknown"
+
+
+def test_broadcasting_members_own_everything() -> None:
+    report = simulate("c1 c2", at("join", "c3"), broadcasting=True)
+    assert set(owners_at_the_end(report).values()) == {("c1", "c2", "c3")}
+    assert (us(report.figures.total_overlap_ms), report.figures.queues_with_overlap) == (0, 0), (
+        "several owners are the rule"
+    )
+    assert report.figures.redelivered == 0
+    assert {takeover.start_rule for each in report.queues for takeover in each.takeovers} == {"end"}
+
+
+@every_case(
+    ("consume_from", "rule", "offset"),
+    [
+        ("CONSUME_FROM_LAST_OFFSET", "end", 120),
+        ("CONSUME_FROM_FIRST_OFFSET", "beginning", 20),  # the broker sends it to the first message that is still there
+        ("CONSUME_FROM_TIMESTAMP", "timestamp", 70),
+    ],
+)
+def test_a_new_broadcasting_member_starts_by_consume_from_whatever_brokers_store(
+    consume_from: str, rule: str, offset: int
+) -> None:
+    """`LocalFileOffsetStore.readOffset` answers −1 without a file; an offset of the group at a broker plays no part."""
+    states = {
+        queue: QueueState(broker_offset=120, consumer_offset=50, min_offset=20, timestamp_offset=70)
+        for queue in route(a=4).subscribe_queues()
+    }
+    events = (at("join", "c2"), at("leave", "c1", 20), at("join", "c1", 40), at("broker-up", "b", 60, read_queues=1))
+    scenario = GroupScenario(events, broadcasting=True, consume_from=consume_from, until_us=200 * SECOND_US)
+    report = simulate_group("g", Members(("c1",), "AVG"), (route(a=4),), scenario, states=states)
+    new, back = line(report, "a", 0).takeovers
+    assert (new.client_id, new.start_rule, new.start_offset) == ("c2", rule, offset)
+    assert new.start_reason.startswith(f"it has no offset of its own, and {consume_from}")
+    assert (back.client_id, back.start_rule, back.start_offset) == ("c1", "stored", None)
+    fresh = line(report, "b", 0).takeovers
+    assert {(each.start_rule, each.start_offset) for each in fresh} == {(rule, 0)}
+    assert {each.client_id for each in fresh} == {"c1", "c2"}
+
+
+def test_broadcasting_members_give_up_the_queues_of_an_empty_route() -> None:
+    """The early end of 5.5.0 is for CLUSTERING (`RebalanceImpl.rebalanceByTopic`): there the queues are kept."""
+    for version in VERSIONS:
+        emptied = at("route-change", "T", read_queues=0)
+        report = simulate("c1 c2", emptied, broadcasting=True, client_version=version, explain=True)
+        assert {step.who for step in report.steps if step.what == "drop"} == {"c1", "c2"}, version
+        kept = simulate("c1 c2", emptied, client_version=version, explain=True)
+        assert not [step for step in kept.steps if step.what == "drop"], version
+
+
+def test_nobody_is_told_of_members_of_a_broadcasting_group() -> None:
+    """`ConsumerManager.registerConsumer` of brokers from 5.3.1 on."""
+    report = simulate("c1 c2", at("join", "c3"), broadcasting=True, explain=True)
+    assert {step.text for step in report.steps if step.what == "notice"} == {
+        "hears c3 for the first time: tells no consumer of a BROADCASTING group"
+    }
+    assert not [step for step in report.steps if step.what == "wake"]
+
+
+@every_case("version", ["4.9.7", "5.1.4", "5.3.1"])
+def test_orderly_broadcasting_members_of_old_clients_wait_for_each_others_locks(version: str) -> None:
+    """Seen with running members of 4.9.7 and 5.1.4: a lock lives for 60 s, and then one of those that wait gets it."""
+    report = simulate(
+        "c1", at("join", "c2", 10), at("join", "c3", 12), broadcasting=True, orderly=True, client_version=version
+    )
+    first, second = sorted(seconds(us(takeover.at_ms)) for takeover in line(report, "a", 0).takeovers)
+    assert 10 <= first < 13
+    assert 60 <= second - first < 81
+    assert {len(owners) for owners in owners_at_the_end(report).values()} == {3}
+
+
+@every_case("version", ["5.3.2", "5.4.0", "5.5.0"])
+def test_orderly_broadcasting_members_of_new_clients_ask_for_no_lock(version: str) -> None:
+    report = simulate(
+        "c1", at("join", "c2", 10), at("join", "c3", 12), broadcasting=True, orderly=True, client_version=version
+    )
+    assert all(seconds(us(takeover.at_ms)) < 13.5 for each in report.queues for takeover in each.takeovers)
+
+
+def test_a_static_topics_queues_are_locked_at_the_brokers_that_serve_them() -> None:
+    """`RebalanceImpl.lock` asks the broker that `getBrokerNameFromMessageQueue` names, not the logical one."""
+    static = replace(
+        route("T", a=2, b=2),
+        topic_queue_mapping_by_broker={
+            "a": TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0, 1: 1}),
+            "b": TopicQueueMappingInfo("T", "__global__", 4, "b", 1, {2: 0, 3: 1}),
+        },
+    )
+    for trial in range(4):
+        report = simulate("c1 c2", at("join", "c3"), at("leave", "c1", 80), routes=[static], orderly=True, trial=trial)
+        assert us(report.figures.convergence_ms) is not None
+        assert list(owners_at_the_end(report).values()) == [("c2",), ("c2",), ("c3",), ("c3",)]
+        assert us(report.figures.longest_gap_ms) < 30 * SECOND_US
+
+
+def test_a_lock_of_a_queue_that_is_given_up_is_renewed_until_4_9_8_only() -> None:
+    """`RebalanceImpl.buildProcessQueueTableByBrokerName` passes over dropped queues from 5.0.0 on."""
+
+    def last_takeover(version: str) -> float:
+        slow = 300 * SECOND_US
+        reports = [
+            simulate("c1 c2", at("join", "c3"), orderly=True, consume_us=slow, client_version=version, trial=trial)
+            for trial in range(4)
+        ]
+        return max(
+            seconds(us(each.at_ms)) - 10 for report in reports for its in report.queues for each in its.takeovers
+        )
+
+    assert last_takeover("4.9.8") > 150, "as long as the listener holds on"
+    assert last_takeover("5.0.0") < 81, "a lock lives for 60 s, and who waits looks again 20 s later"
+    assert last_takeover("5.1.4") < 81
+
+
+def test_a_member_that_does_not_subscribe_takes_a_share_that_nobody_reads() -> None:
+    members = Members(("c1", "c2"), "AVG", subscribed={"c2": frozenset({"U"})})
+    topics = route("T", a=4), route("U", a=4)
+    report = simulate_group("g", members, topics, GroupScenario((at("join", "c3"),)))
+    end = {(each.queue.topic, each.queue.queue_id): each.intervals[-1].owners for each in report.queues}
+    assert end["T", 2] == ()
+    assert end["U", 2] == ("c2",)
+
+
+def test_notices_in_batches_come_later() -> None:
+    batched = Timers(notify_batch_us=15 * SECOND_US, rebalance_wait_us=3600 * SECOND_US)
+    for trial in range(20):
+        report = simulate("c1 c2 c3", at("crash", "c2"), timers=batched, trial=trial)
+        assert us(report.figures.convergence_ms) is not None
+        assert us(report.figures.convergence_ms) <= 16.1 * SECOND_US
+
+
+def test_a_group_that_cannot_settle_says_so() -> None:
+    members = Members(("c1", "c2"), "MACHINE_ROOM")
+    report = simulate_group(
+        "g", members, (route(a=4),), GroupScenario((at("leave", "c1"),), patience_us=60 * SECOND_US)
+    )
+    assert report.end_us >= SECOND_US
+
+
+@every_case(("version", "least", "most"), [("5.5.0", 6, 12), ("5.2.0", 90, 200), ("4.9.7", 6, 12)])
+def test_a_topic_without_queues_leaves_members_with_what_they_have(version: str, least: int, most: int) -> None:
+    """5.5.0 stops before it asks for the members; before, AVG throws, which since 5.2.0 is tried again every second."""
+    gone = at("route-change", "T", 0, read_queues=0)
+    report = simulate("c1 c2", gone, client_version=version, until_us=100 * SECOND_US)
+    assert report.figures.taken == 0
+    assert {each.intervals[-1].owners for each in report.queues} == {("c1",), ("c2",)}
+    assert {each.intervals[-1].state for each in report.queues} == {"gone"}
+    assert least <= report.figures.rebalances <= most
+
+
+def test_a_consumer_may_freeze_as_a_broker_goes_and_not_comes_back() -> None:
+    """Of two windows that begin at the same moment one has no end in time."""
+    events = at("freeze", "c1", 30), at("broker-down", "a", 30), at("unfreeze", "c1", 40)
+    report = simulate("c1 c2", *events, until_us=300 * SECOND_US)
+    assert line(report, "a", 0).intervals[-1].state in ("gone", "outage")
+    assert owners_at_the_end(report)["b0"] == ("c1",)
+    assert seconds(us(report.figures.unread_ms)) >= 10

@@ -1,0 +1,147 @@
+"""Where new owners start: queues that the change makes, what is asked of brokers, and whose consumeTimestamp counts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.rebalance.simulate import simulate_group
+from rmqlb.engine.rebalance.start_offsets import new_queues, start_of, start_questions, timestamps, with_starts
+from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
+from rmqlb.model.group_scenario import Event, GroupScenario
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.plan import RebalancePlan
+from rmqlb.model.route import QueueData, TopicRouteData
+from rmqlb.model.snapshot import OffsetQuestion
+from tests.support.builders import HERE, route, side
+from tests.support.mismatches import every_case
+
+LAST, FIRST, TIMESTAMP = "CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP"
+RULES = {LAST: "end", FIRST: "beginning", TIMESTAMP: "timestamp"}
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def planned(before: Side, changes: Changes, ids: str = "a b") -> RebalancePlan:
+    return plan_rebalance("g", before, side(ids, *(change_route(each, changes) for each in before.routes)))
+
+
+def ms(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
+
+
+def queue(queue_id: int, broker: str = "x") -> MessageQueue:
+    return MessageQueue("T", broker, queue_id)
+
+
+@every_case("consume_from", [LAST, FIRST, TIMESTAMP])
+def test_the_queues_of_a_new_broker_start_at_0_by_every_rule(consume_from: str) -> None:
+    before = side("a b", route(x=2))
+    plan = planned(before, Changes(add_brokers=(NewBroker("y", 2),)))
+    moves = {
+        queue(move.queue_id, move.broker_name): move
+        for move in with_starts(plan, {}, consume_from, before.routes).moves
+    }
+    for i in range(2):
+        assert (moves[queue(i, "y")].start_offset, moves[queue(i, "y")].start_rule) == (0, RULES[consume_from])
+
+
+def test_a_queue_that_producers_wrote_to_before_consumers_read_it_is_not_new() -> None:
+    wide = TopicRouteData("T", (QueueData("x", 2, 4, 6),), route(x=2).broker_datas)
+    before = side("a b", wide)
+    plan = planned(before, Changes(read_queues=(QueueCount(6),)))
+    states = {queue(0): QueueState(broker_offset=5, consumer_offset=5)}
+    moves = {
+        queue(move.queue_id, move.broker_name): move for move in with_starts(plan, states, LAST, before.routes).moves
+    }
+    assert [new_queues([wide])(queue(i)) for i in range(6)] == [False] * 4 + [True] * 2
+    assert [(moves[queue(i)].start_offset, moves[queue(i)].start_rule) for i in (3, 4)] == [
+        (None, "unknown"),
+        (0, "end"),
+    ]
+
+
+def test_what_brokers_answered_goes_before_what_was_reported() -> None:
+    reported = QueueState(broker_offset=9, consumer_offset=0)
+    assert start_of(reported, LAST, topic="T").rule == "unknown"
+    asked = QueueState(broker_offset=9, consumer_offset=0, stored_offset=0)
+    assert (start_of(asked, LAST, topic="T").rule, start_of(asked, LAST, topic="T").offset) == ("stored", 0)
+    none = QueueState(broker_offset=9, consumer_offset=-1, stored_offset=-1, min_offset=4, timestamp_offset=6)
+    assert {rule: start_of(none, rule, topic="T").offset for rule in RULES} == {LAST: 9, FIRST: 4, TIMESTAMP: 6}
+
+
+def test_who_would_start_before_the_first_message_is_sent_to_it() -> None:
+    late = start_of(QueueState(broker_offset=9, stored_offset=2, min_offset=4), LAST, topic="T")
+    assert (late.rule, late.offset) == ("stored", 4)
+    assert late.reason == "the group has stored 2; the first message that is still there is 4"
+
+
+def test_brokers_are_asked_about_the_queues_that_move_and_no_others() -> None:
+    before = side("a", route(x=4))
+    plan = planned(before, Changes(add_brokers=(NewBroker("y", 2),)))
+    asked = start_questions(plan, ConsumerGroup("g", HERE), LAST, before.routes)
+    moved = [queue(move.queue_id) for move in plan.moves if move.change == "moved" and move.broker_name == "x"]
+    assert asked == tuple(OffsetQuestion(each, "x:10911") for each in moved)
+    assert moved
+
+
+def test_in_a_simulation_a_new_broker_s_queues_begin_at_0_and_go_on_where_they_were_stored() -> None:
+    second = 1_000_000
+    events = (
+        Event("broker-up", 10 * second, "y", "broker-up", read_queues=2, write_queues=2),
+        Event("leave", 120 * second, "b", "leave"),
+    )
+    scenario = GroupScenario(events, consume_from=TIMESTAMP)
+    lines = simulate_group("g", side("a b", route(x=2)).members, [route(x=2)], scenario).queues
+    by_queue = {line.queue: [(one.start_rule, one.start_offset) for one in line.takeovers] for line in lines}
+    taken = [by_queue[queue(i, "y")] for i in range(2)]
+    assert all(one[0] == ("timestamp", 0) for one in taken)
+    assert any(one[-1] == ("stored", None) for one in taken), "what b had goes to a"
+    assert all(rule == "unknown" for i in range(2) for rule, _ in by_queue[queue(i)])
+
+
+def report(client_id: str, text: str | None, started_at: datetime | None = None) -> MemberReport:
+    at = None if started_at is None else ms(started_at)
+    return MemberReport(client_id, consume_timestamp=text, started_at=at)
+
+
+@every_case("hours", [-12, -3.5, 0, 5.75, 8, 14])
+def test_a_text_that_the_consumer_made_for_itself_tells_its_zone(hours: float) -> None:
+    """`DefaultMQPushConsumer.consumeTimestamp`: 30 minutes before the consumer was made, by its own clock."""
+    made = NOON + timedelta(milliseconds=1400)
+    text = (made - timedelta(minutes=30) + timedelta(hours=hours)).strftime("%Y%m%d%H%M%S")
+    found = timestamps({"a": report("a", text, made)}, ["a"])
+    assert found == (ms(NOON - timedelta(minutes=30) + timedelta(seconds=1)),)
+
+
+@every_case(("late_ms", "moments"), [(0, 1), (3000, 1), (3001, 2)])
+def test_a_text_is_the_consumer_s_own_when_it_was_made_within_three_seconds(late_ms: int, moments: int) -> None:
+    """Half an hour before the start, or up to three seconds earlier, as the clock of London shows it."""
+    start = NOON + timedelta(milliseconds=late_ms)
+    text = f"{NOON - timedelta(minutes=30):%Y%m%d%H%M%S}"
+    assert len(timestamps({"a": report("a", text, start)}, ["a"])) == moments
+
+
+def test_a_text_that_was_set_may_be_of_any_zone() -> None:
+    reports = {"a": report("a", "20261101000000", NOON)}
+    midnight = datetime(2026, 11, 1, tzinfo=UTC)
+    assert timestamps(reports, ["a"]) == (ms(midnight - timedelta(hours=14)), ms(midnight + timedelta(hours=12)))
+
+
+@every_case("text", [None, "", "yesterday", "20261301000000", "2026110100000", "２０２６１１０１００００００"])
+def test_a_text_that_is_no_time_tells_nothing(text: str | None) -> None:
+    assert timestamps({"a": report("a", text, NOON)}, ["a"]) == ()
+
+
+def test_one_that_has_not_come_yet_is_configured_as_all_members_are() -> None:
+    same = {name: report(name, "20261101000000", NOON) for name in "ab"}
+    assert timestamps(same, ["new"]) == timestamps(same, ["a"])
+    assert timestamps({**same, "c": report("c", "20261102000000", NOON)}, ["new"]) == ()
+    assert timestamps({}, ["new"]) == ()
+    own = {"a": report("a", (NOON - timedelta(minutes=30)).strftime("%Y%m%d%H%M%S"), NOON)}
+    assert timestamps(own, ["new"]) == (), "it makes a text for itself"
+
+
+def test_takers_that_begin_at_different_moments_have_none_in_common() -> None:
+    reports = {"a": report("a", "20261101000000"), "b": report("b", "20261102000000")}
+    assert timestamps(reports, ["a", "b"]) == ()

@@ -1,0 +1,493 @@
+"""`rmqlb.size_group` equals brute force over `rmqlb.allocate`."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import combinations
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from rmqlb import DataError, SizeLimits, SizeQuestion, UsageError, allocate, size_group
+from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.plan.changes import Changes, change_members
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.size_group.sizes import GrowingRings, HashSizes, IdSizes, future_ids, layout_of
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.size_group import GroupSize
+from tests.support import builders
+from tests.support.mismatches import every_case
+
+from .brute_force import all_fails, busiest, fails, imbalance, owned, queues_of
+
+BY_PLACE = ("AVG", "AVG_BY_CIRCLE")
+EVEN = SizeLimits(max_imbalance=1.1, no_idle=True)
+
+
+def route(topic: str, **brokers: int) -> TopicRouteData:
+    return builders.route(topic, **brokers)  # type: ignore[arg-type]
+
+
+def sized(*routes: TopicRouteData, limits: SizeLimits = EVEN, most: int = 12, **more: Any) -> GroupSize:
+    question = SizeQuestion(limits=limits, consumers=more.pop("consumers", (1, most)), **more)
+    return size_group("g", routes, question)
+
+
+def ids(number: int, seed: int = 0) -> list[str]:
+    """Client IDs that sort in no particular order."""
+    drawn = random.Random(seed)
+    return [f"10.0.{drawn.randrange(256)}.{place}@{drawn.randrange(10**5)}" for place in range(number)]
+
+
+@pytest.mark.parametrize("strategy", BY_PLACE)
+def test_a_curve_equals_brute_force_for_every_size_and_number_of_queues(strategy: str) -> None:
+    for number in range(1, 25):
+        routes = [route("T", a=number, b=3), route("U", a=5)]
+        found = sized(*routes, most=20, strategies=(strategy,))
+        assert found.every_order
+        for point in found.curve:
+            numbers = owned(strategy, queues_of(routes), ids(point.consumers, number))
+            assert point.imbalance == imbalance(numbers)
+            assert point.idle == list(numbers.values()).count(0)
+            assert set(point.fails) == fails(strategy, queues_of(routes), list(numbers), EVEN)
+            assert point.satisfied == (not point.fails)
+
+
+def test_it_is_not_monotonic_so_that_more_consumers_may_be_worse() -> None:
+    found = sized(route("T", a=9), limits=SizeLimits(max_imbalance=1.1))
+    assert [point.consumers for point in found.curve if point.satisfied] == [1, 3, 9]
+    assert found.replica_counts.allowed == (1, 3, 9)
+    assert (found.replica_counts.min, found.replica_counts.max) == (1, 9)
+
+
+def test_a_factor_of_the_total_is_no_divisor_of_each_topic() -> None:
+    """What KEDA takes for even, a factor of all partitions together: 5 of 4 + 6."""
+    found = sized(route("T", a=4), route("U", a=6), limits=SizeLimits(max_imbalance=1))
+    assert found.replica_counts.allowed == (1, 2)
+    assert [point.consumers for point in found.curve if 10 % point.consumers == 0] == [1, 2, 5, 10]
+
+
+topics = st.lists(
+    st.dictionaries(st.sampled_from(["a", "b", "c"]), st.integers(1, 9), min_size=1), min_size=1, max_size=4
+)
+limits_of = st.builds(
+    SizeLimits,
+    max_imbalance=st.none() | st.sampled_from([1.0, 1.1, 1.25, 1.5, 2.0]),
+    no_idle=st.booleans(),
+    survive=st.integers(0, 2),
+    survive_broker=st.booleans(),
+)
+
+
+@given(topics, limits_of, st.sampled_from(WITHOUT_SETTINGS), st.integers(0, 5))
+@settings(max_examples=40, deadline=None)
+def test_random_groups_equal_brute_force(
+    brokers: list[dict[str, int]], limits: SizeLimits, strategy: str, seed: int
+) -> None:
+    """Of strategies whose IDs decide, with the IDs of each trial."""
+    routes = [route(f"T{place}", **counts) for place, counts in enumerate(brokers)]
+    found = sized(*routes, limits=limits, most=6, strategies=(strategy,), trials=4, seed=seed)
+    trials = future_ids(strategy, Settings(), found_question(seed), 6) if strategy == "CONSISTENT_HASH" else [ids(6)]
+    assert len(trials) == (found.trials or 1)
+    for point in found.curve:
+        of_trials = [all_fails(strategy, queues_of(routes), each[: point.consumers], limits) for each in trials]
+        assert point.share == of_trials.count(set()) / len(trials)
+        assert point.satisfied == (not any(of_trials))
+        if found.every_order:
+            assert set(point.fails) == of_trials[0]
+        else:
+            worst = [owned(strategy, queues_of(routes), each[: point.consumers]) for each in trials]
+            assert point.imbalance == max(imbalance(numbers) or 0 for numbers in worst)
+            assert point.idle == max(list(numbers.values()).count(0) for numbers in worst)
+            # Losses are not looked at where it holds with no IDs even without one.
+            assert set(point.fails) >= set().union(*of_trials) - (
+                {"survive", "survive-broker"} if not point.share else set()
+            )
+    allowed = tuple(point.consumers for point in found.curve if point.satisfied)
+    assert found.replica_counts.allowed == allowed
+    assert found.consumers == (min(allowed) if allowed else None)
+
+
+def found_question(seed: int) -> SizeQuestion:
+    return SizeQuestion(trials=4, seed=seed)
+
+
+@given(topics, st.sampled_from(WITHOUT_SETTINGS), st.randoms(use_true_random=False))
+@settings(max_examples=30, deadline=None)
+def test_the_busiest_consumer_equals_brute_force(
+    brokers: list[dict[str, int]], strategy: str, drawn: random.Random
+) -> None:
+    routes = [route(f"T{place}", **counts) for place, counts in enumerate(brokers)]
+    work = {queue: drawn.choice([0.0, 0.25, 3.5, 7.0]) for queues in queues_of(routes) for queue in queues}
+    limits = SizeLimits(max_utilisation=0.5)
+    found = sized(*routes, limits=limits, most=5, strategies=(strategy,), trials=3, work=work, threads=4)
+    question = SizeQuestion(trials=3)
+    trials = future_ids(strategy, Settings(), question, 5) if strategy == "CONSISTENT_HASH" else [ids(5)]
+    for point in found.curve:
+        used = max(busiest(strategy, queues_of(routes), each[: point.consumers], work) / 4 for each in trials)
+        assert point.utilisation == pytest.approx(used)
+        assert point.satisfied == (float(f"{used:.9g}") <= 0.5)
+
+
+def test_queues_that_a_topic_would_have_carry_its_work_evenly() -> None:
+    topic = route("T", a=2, b=2)
+    work = dict.fromkeys(topic.subscribe_queues(), 5.0) | {topic.subscribe_queues()[0]: 25.0}
+    found = sized(topic, limits=SizeLimits(max_utilisation=1), work=work, queues_per_broker=(2, 5), threads=10)
+    # 40 s of work per second, of which one of the present queues alone has 25: with as many queues as now it stays so.
+    assert [(each.queues_per_broker, each.consumers) for each in found.candidates] == [
+        (2, None),
+        (3, 6),
+        (4, 4),
+        (5, 5),
+    ]
+    assert (found.consumers, found.queues_per_broker) == (4, 4)
+
+
+def test_a_lost_broker_leaves_its_work_to_the_others() -> None:
+    topic = route("T", a=4, b=4)
+    work = dict.fromkeys(topic.subscribe_queues(), 1.0)
+    limits = SizeLimits(max_utilisation=0.5, survive_broker=True)
+    found = sized(topic, limits=limits, work=work, threads=4)
+    assert found.consumers == 4
+    point = found.at(4)
+    assert point is not None
+    assert (point.utilisation, point.after_broker_loss and point.after_broker_loss.utilisation) == (0.5, 0.5)
+    fewer = found.at(3)
+    assert fewer is not None
+    assert fewer.after_broker_loss is not None
+    assert (fewer.fails, fewer.after_broker_loss.lost_broker) == (("max-utilisation", "survive-broker"), "a")
+    assert (fewer.utilisation, fewer.after_broker_loss.utilisation) == (0.75, 1.0)
+
+
+def test_the_only_broker_is_not_survived() -> None:
+    found = sized(route("T", a=4), limits=SizeLimits(no_idle=True, survive_broker=True))
+    assert found.consumers is None
+    assert found.best.fails == ("survive-broker",)
+    assert found.best.after_broker_loss is not None
+    assert (found.best.after_broker_loss.lost_broker, found.best.after_broker_loss.imbalance) == ("a", None)
+
+
+def test_surviving_two_means_surviving_one_too() -> None:
+    """Of 12 queues 6 and 4 consumers have equal shares, 5 do not."""
+    found = sized(route("T", a=12), limits=SizeLimits(max_imbalance=1, survive=2), consumers=(6, 6))
+    assert found.best.fails == ("survive",)
+    assert found.best.after_loss is not None
+    assert found.best.after_loss.lost_consumers == 1
+
+
+def test_the_last_consumers_are_not_survived() -> None:
+    found = sized(route("T", a=12), limits=SizeLimits(survive=2))
+    assert found.consumers == 3
+
+
+def test_of_equal_sizes_the_fewest_queues_and_the_first_strategy_are_the_answer() -> None:
+    found = sized(route("T", a=1, b=1), consumers=(4, 9), queues_per_broker=(2, 9), strategies=("AVG_BY_CIRCLE", "AVG"))
+    assert (found.consumers, found.queues_per_broker, found.strategy) == (4, 2, "AVG_BY_CIRCLE")
+    assert len(found.candidates) == 16
+    assert [(each.topic, each.queues, each.queues_now) for each in found.topics] == [("T", 4, 2)]
+
+
+def test_nothing_satisfies_then_the_nearest_is_told() -> None:
+    found = sized(route("T", a=5), route("U", a=7), limits=SizeLimits(max_imbalance=1), consumers=(2, 9))
+    assert (found.consumers, found.replica_counts.min, found.replica_counts.allowed) == (None, None, ())
+    assert found.best.fails == ("max-imbalance",)
+    assert found.best.imbalance == min(point.imbalance or 9 for point in found.curve)
+
+
+def test_a_share_of_id_sets_is_enough_where_it_is_said_so() -> None:
+    topic = route("T", a=8, b=8)
+    strict, lenient = (
+        sized(topic, limits=SizeLimits(max_imbalance=2, share=share), strategies=("CONSISTENT_HASH",), most=6)
+        for share in (1.0, 0.5)
+    )
+    assert not strict.every_order
+    assert strict.trials == 100
+    assert [point.share for point in strict.curve] == [point.share for point in lenient.curve]
+    assert any(0.5 <= point.share < 1 and point.satisfied for point in lenient.curve)
+    assert all(point.satisfied == (point.share == 1) for point in strict.curve)
+
+
+def test_after_a_loss_the_worst_of_all_losses_is_told() -> None:
+    routes = [route("T", a=7, b=4), route("U", b=3)]
+    limits = SizeLimits(max_imbalance=1.5, survive=1, share=0.5)
+    question = SizeQuestion(limits=limits, strategies=("CONSISTENT_HASH",), consumers=(2, 6), trials=8, seed=4)
+    trials = future_ids("CONSISTENT_HASH", Settings(), question, 6)
+    found = size_group("g", routes, question)
+    for point in found.curve:
+        joined = [each[: point.consumers] for each in trials]
+        worst = [
+            max(
+                imbalance(owned("CONSISTENT_HASH", queues_of(routes), [i for i in each if i != lost])) or 0
+                for lost in each
+            )
+            for each in joined
+        ]
+        if not point.share and point.after_loss is None:
+            assert point.fails == ("max-imbalance",)
+            continue
+        assert point.after_loss is not None
+        assert point.after_loss.imbalance == sorted(worst)[3]  # half of them are not above it
+        together = [all_fails("CONSISTENT_HASH", queues_of(routes), each, limits) for each in joined]
+        assert (point.share, point.satisfied) == (together.count(set()) / 8, together.count(set()) >= 4)
+
+
+def test_a_fifth_of_the_sets_is_a_fifth() -> None:
+    """1 - 0.8 is less than 0.2 in binary."""
+    topic = route("T", a=8, b=8)
+    question = SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(3, 9), limits=SizeLimits(max_imbalance=1.5))
+    shares = {point.consumers: point.share for point in size_group("g", [topic], question).curve}
+    for consumers, share in shares.items():
+        limits = SizeLimits(max_imbalance=1.5, share=share or 0.001)
+        alone = SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(3, 9), limits=limits)
+        found = size_group("g", [topic], alone).at(consumers)
+        assert found is not None
+        assert found.satisfied == (share > 0)
+
+
+@given(topics, st.integers(1, 3), st.integers(0, 9), st.sampled_from([1, 10]))
+@settings(max_examples=40, deadline=None)
+def test_rings_that_grow_give_what_allocate_gives(
+    brokers: list[dict[str, int]], losses: int, seed: int, virtual_nodes: int
+) -> None:
+    routes = [route(f"T{place}", **counts) for place, counts in enumerate(brokers)]
+    work = {queue: 1.0 + queue.queue_id for queues in queues_of(routes) for queue in queues}
+    own = Settings(virtual_nodes=virtual_nodes)
+    id_sets = future_ids("CONSISTENT_HASH", own, SizeQuestion(trials=3, seed=seed), 6)
+    layout = layout_of(routes, work, 20, orderly=False)
+    sizes = HashSizes(layout, GrowingRings(id_sets, layout.queues, virtual_nodes, losses))
+    plain = IdSizes(layout, "CONSISTENT_HASH", own, id_sets)
+    for consumers in range(1, 7):
+        for number in range(min(losses + 1, consumers)):
+            for lost in combinations(range(consumers), number):
+                found, wanted = sizes.figures(consumers, lost), plain.figures(consumers, lost)
+                assert (found.most, found.idle, found.owned) == (wanted.most, wanted.idle, wanted.owned)
+                assert found.utilisation == pytest.approx(wanted.utilisation)
+
+
+def test_losses_under_a_function_that_are_too_many_are_drawn_and_it_is_said() -> None:
+    def by_circle(_: str, client_id: str, queues: list[Any], client_ids: list[str]) -> list[Any]:
+        return queues[client_ids.index(client_id) :: len(client_ids)]
+
+    limits = SizeLimits(max_imbalance=1.3, survive=2)
+    question = SizeQuestion(limits=limits, strategies=("OWN",), consumers=(21, 22), trials=2)
+    found = size_group("g", [route("T", a=22)], question, Settings(custom={"OWN": by_circle}))
+    alike = sized(route("T", a=22), limits=limits, consumers=(21, 22))
+    assert (found.losses, alike.losses) == ("drawn", "counted")
+    assert [point.satisfied for point in found.curve] == [point.satisfied for point in alike.curve]
+    assert found.curve[1].fails == alike.curve[1].fails == ("survive",)
+    assert [point.after_loss and point.after_loss.exact for point in found.curve] == [None, False]
+    few = size_group(
+        "g", [route("T", a=22)], replace(question, consumers=(18, 20)), Settings(custom={"OWN": by_circle})
+    )
+    assert few.losses == "counted"
+
+
+@every_case(
+    ("strategy", "own"),
+    [("AVG", Settings()), ("CONSISTENT_HASH", Settings()), ("MACHINE_ROOM", Settings(consumer_idcs=frozenset({"r"})))],
+)
+def test_consumers_of_another_library_are_sized_by_its_rules(strategy: str, own: Settings) -> None:
+    topic = route("T", **{"q@b": 5, "r@a": 8})
+    question = SizeQuestion(limits=EVEN, strategies=(strategy,), consumers=(1, 6), trials=3, sdk="go")
+    found = size_group("g", [topic], question, own)
+    assert found.sdk == "go"
+    trials = [ids(6)] if found.every_order else future_ids(strategy, own, question, 6)
+    for point in found.curve:
+        each = [
+            allocate(
+                strategy, topic.subscribe_queues(), one[: point.consumers], sdk="go", consumer_idcs=own.consumer_idcs
+            )
+            for one in trials
+        ]
+        numbers = [{client_id: len(share) for client_id, share in shares.items()} for shares in each]
+        assert point.imbalance == max(imbalance(one) or 0 for one in numbers)
+        assert point.idle == max(list(one.values()).count(0) for one in numbers)
+
+
+def test_a_library_without_the_strategy_is_refused() -> None:
+    with pytest.raises(UsageError, match="no other strategy can be set"):
+        size_group("g", [route("T", a=4)], SizeQuestion(strategies=("CONSISTENT_HASH",), sdk="cpp"))
+
+
+def test_strategies_that_look_at_machines_take_those_of_the_present_consumers() -> None:
+    topic = route("T", a=6)
+    question = SizeQuestion(
+        limits=SizeLimits(no_idle=True), strategies=("PIN",), consumers=(1, 4), present=("10.0.0.1@1",), trials=5
+    )
+    found = size_group("g", [topic], question, Settings(hosts=frozenset({"10.0.0.1"})))
+    assert found.replica_counts.allowed == (1, 2, 3, 4)
+    other = size_group("g", [topic], question, Settings(hosts=frozenset({"10.0.0.2"})))
+    assert other.replica_counts.allowed == ()
+    with pytest.raises(DataError, match="PIN looks at the machines of consumers"):
+        size_group("g", [topic], SizeQuestion(strategies=("PIN",)), Settings(hosts=frozenset({"10.0.0.2"})))
+
+
+@every_case("strategy", WITHOUT_SETTINGS)
+def test_a_number_of_queues_gives_what_topics_with_so_many_give(strategy: str) -> None:
+    routes = [route("T", a=1, b=7), route("U", a=3)]
+    more: dict[str, Any] = {"strategies": (strategy,), "trials": 5, "limits": SizeLimits(max_imbalance=1.3)}
+    found = sized(*routes, queues_per_broker=(1, 12), **more)
+    assert [each.queues_per_broker for each in found.candidates] == list(range(1, 13))
+    for number, each in enumerate(found.candidates, start=1):
+        alone = sized(route("T", a=number, b=number), route("U", a=number), **more)
+        assert (each.consumers, each.best) == (alone.consumers, alone.best)
+        assert each.allowed == len(alone.replica_counts.allowed)
+
+
+def test_zones_are_those_of_the_present_consumers_too() -> None:
+    topic = route("T", **{"r1-a": 4, "r2-a": 4})
+    zones = Settings(broker_zones=r"(r\d)-", client_zones=r"(r\d)")
+    question = SizeQuestion(strategies=("MACHINE_ROOM_NEARBY",), consumers=(1, 4), present=("r1h@1", "r2h@1"), trials=8)
+    found = size_group("g", [topic], question, zones)
+    for point in found.curve:
+        numbers = [
+            owned_nearby(topic, each[: point.consumers])
+            for each in future_ids("MACHINE_ROOM_NEARBY", zones, question, 4)
+        ]
+        assert point.imbalance == max(imbalance(each) or 0 for each in numbers)
+
+
+def owned_nearby(topic: TopicRouteData, client_ids: list[str]) -> dict[str, int]:
+    shares = allocate(
+        "MACHINE_ROOM_NEARBY",
+        topic.subscribe_queues(),
+        client_ids,
+        broker_zones=r"(r\d)-",
+        client_zones=r"(r\d)",
+    )
+    return {client_id: len(share) for client_id, share in shares.items()}
+
+
+def test_config_lists_are_taken_by_consumers_of_their_ids() -> None:
+    queues = route("T", a=4).subscribe_queues()
+    lists = {"x": queues[:2], "y": queues[2:]}
+    question = SizeQuestion(limits=SizeLimits(no_idle=True), strategies=("CONFIG",), consumers=(1, 3), trials=4)
+    found = size_group("g", [route("T", a=4)], question, Settings(config=lists))
+    assert [(point.unassigned, point.fails) for point in found.curve] == [
+        (2, ("unassigned",)),
+        (0, ()),
+        (0, ("no-idle",)),
+    ]
+    lost = size_group("g", [route("T", a=4)], replace(question, limits=SizeLimits(survive=1)), Settings(config=lists))
+    two = lost.at(2)
+    assert two is not None
+    assert two.after_loss is not None
+    assert (two.fails, two.after_loss.unassigned, two.after_loss.fails) == (("survive",), 2, ("unassigned",))
+
+
+def test_machine_room_counts_the_queues_of_listed_rooms() -> None:
+    question = SizeQuestion(limits=EVEN, strategies=("MACHINE_ROOM",), consumers=(1, 9))
+    own = Settings(consumer_idcs=frozenset({"r"}))
+    found = size_group("g", [route("T", **{"r@a": 6})], question, own)
+    assert found.every_order
+    assert found.replica_counts.allowed == (1, 2, 3, 6)
+    elsewhere = size_group("g", [route("T", **{"r@a": 6, "plain": 5})], question, own)
+    assert (elsewhere.consumers, elsewhere.best.consumers) == (None, 1)
+    assert (elsewhere.best.unassigned, elsewhere.best.fails) == (5, ("unassigned",))
+
+
+def test_a_topic_outside_the_listed_rooms_brings_no_work() -> None:
+    routes = [route("T", **{"r@a": 4}), route("U", plain=3)]
+    work = dict.fromkeys((queue for queues in queues_of(routes) for queue in queues), 1.0)
+    question = SizeQuestion(strategies=("MACHINE_ROOM",), consumers=(1, 3), work=work, threads=4)
+    found = size_group("g", routes, question, Settings(consumer_idcs=frozenset({"r"})))
+    assert [(point.utilisation, point.unassigned) for point in found.curve] == [(1.0, 3), (0.5, 3), (0.5, 3)]
+
+
+def test_queues_that_go_strategies_give_twice_or_to_none_fail() -> None:
+    """Go's MACHINE_ROOM cuts its blocks out of all queues."""
+    topic, own = route("T", **{"q@b": 3, "r@b": 3}), frozenset({"r"})
+    question = SizeQuestion(strategies=("MACHINE_ROOM",), consumers=(2, 3), trials=2, sdk="go")
+    found = size_group("g", [topic], question, Settings(consumer_idcs=own))
+    for point in found.curve:
+        shares = allocate("MACHINE_ROOM", topic.subscribe_queues(), ids(point.consumers), sdk="go", consumer_idcs=own)
+        owners = Counter(queue for share in shares.values() for queue in share)
+        assert point.unassigned == 6 - len(owners) > 0
+        assert point.duplicate_owners == sum(number > 1 for number in owners.values())
+        assert "unassigned" in point.fails
+
+
+@every_case("strategy", WITHOUT_SETTINGS)
+def test_an_orderly_group_has_a_thread_for_each_queue(strategy: str) -> None:
+    topic = route("T", a=4)
+    work = dict(zip(topic.subscribe_queues(), (0.1, 0.1, 0.1, 0.9), strict=True))
+    limits = SizeLimits(max_utilisation=0.8)
+    question = SizeQuestion(limits=limits, strategies=(strategy,), consumers=(1, 3), work=work, threads=20, trials=3)
+    assert size_group("g", [topic], question).consumers == 1
+    orderly = size_group("g", [topic], replace(question, orderly=True))
+    assert [point.utilisation for point in orderly.curve] == [0.9, 0.9, 0.9]
+    few = size_group("g", [topic], replace(question, orderly=True, threads=1))
+    assert (few.curve[0].utilisation, few.curve[2].fails) == (1.2, ("max-utilisation",))
+
+
+def test_a_size_that_leaves_nothing_after_a_loss_does_not_come_nearest() -> None:
+    found = sized(route("T", a=7), limits=SizeLimits(max_imbalance=1, survive=1), consumers=(1, 5))
+    assert (found.consumers, found.best.consumers) == (None, 2)
+    limits = SizeLimits(max_imbalance=1, survive=2)
+    found = sized(route("T", a=64), limits=limits, strategies=("CONSISTENT_HASH",), most=5, trials=5)
+    assert (found.consumers, found.best.consumers) == (None, 3)
+
+
+def test_a_function_is_asked_with_the_ids_of_trials() -> None:
+    def by_circle(_: str, client_id: str, queues: list[Any], client_ids: list[str]) -> list[Any]:
+        return queues[client_ids.index(client_id) :: len(client_ids)]
+
+    own = Settings(custom={"OWN": by_circle})
+    question = SizeQuestion(limits=EVEN, strategies=("OWN",), consumers=(1, 8), trials=2)
+    found = size_group("g", [route("T", a=8)], question, own)
+    assert (found.every_order, found.replica_counts.allowed) == (False, (1, 2, 4, 8))
+
+
+@every_case(
+    ("question", "text"),
+    [
+        (SizeQuestion(consumers=(5, 2)), "consumers from 5 to 2"),
+        (SizeQuestion(limits=SizeLimits(survive=9), consumers=(1, 9)), "no consumer would be left"),
+        (SizeQuestion(queues_per_broker=(5, 2)), "queues per broker from 5 to 2"),
+        (SizeQuestion(limits=SizeLimits(max_utilisation=0.8)), "max_utilisation needs work"),
+        (SizeQuestion(consumers=(1, 1000), queues_per_broker=(1, 1000)), "1000000 sizes to look at"),
+        (SizeQuestion(strategies=()), "no strategy is named"),
+    ],
+)
+def test_contradictions_are_refused(question: SizeQuestion, text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        size_group("g", [route("T", a=4)], question)
+
+
+def test_rings_that_take_gigabytes_are_refused_with_what_to_try() -> None:
+    question = SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(1, 50), trials=100)
+    with pytest.raises(UsageError, match="too many to look at") as raised:
+        size_group("g", [route("T", a=4)], question, Settings(virtual_nodes=10_000))
+    assert raised.value.hint == "with --trials 40 they are not"
+
+
+def test_a_group_without_queues_has_no_size() -> None:
+    with pytest.raises(DataError, match="no readable queue"):
+        size_group("g", [builders.route("T", perm=2, a=4)], SizeQuestion())
+
+
+@every_case("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+def test_differing_subscriptions_leave_the_queues_unassigned_that_the_plan_leaves(strategy: str) -> None:
+    """The others count a consumer in that does not read a topic, and its share has no owner (`rebalanceByTopic`)."""
+    topics = (route("T", a=4, b=2), route("U", a=6))
+    present = ("10.0.0.1@1", "10.0.0.2@1", "10.0.0.3@1")
+    subscribed = {present[0]: frozenset("T"), present[2]: frozenset("U")}
+    found = sized(*topics, most=6, strategies=(strategy,), present=present, subscribed=subscribed, trials=5)
+    members = Members(present, strategy, subscribed=subscribed)
+    before = Side(members, topics)
+    for number in range(1, 4):
+        after = replace(members, client_ids=change_members(present, Changes(scale_to=number)))
+        plan = plan_rebalance("g", before, Side(after, topics))
+        point = found.curve[number - 1]
+        assert (point.unassigned, point.imbalance) == (plan.summary.unassigned, plan.summary.after.imbalance)
+        assert ("unassigned" in point.fails) is (plan.summary.unassigned > 0)
+    assert (found.mixed_subscriptions, found.curve[2].unassigned > 0) == (True, True)
+    one_more = [*present, "10.9.9.9@1"]
+    for ids_ in future_ids(strategy, Settings(), SizeQuestion(present=present, subscribed=subscribed, trials=3), 4):
+        assert ids_[:3] == one_more[:3], "further consumers come to the present ones"

@@ -1,0 +1,139 @@
+"""Small clusters whose every loss can be counted through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from rmqlb.engine.sweep_failures.failures import Failure, ZoneRule, cluster_of
+from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
+from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.policy import LIMITS, Limit, Policy, Rule
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
+from rmqlb.model.sweep_failures import LOSS_KINDS, FailureSweep
+from tests.support.builders import HERE, group
+
+DAY = date(2026, 6, 15)
+CLASSES = {
+    "AVG": "AllocateMessageQueueAveragely",
+    "AVG_BY_CIRCLE": "AllocateMessageQueueAveragelyByCircle",
+    "CONSISTENT_HASH": "AllocateMessageQueueConsistentHash",
+}
+GROUP_LIMITS = {
+    "unassigned": 0,
+    "imbalance": 1.5,
+    "idle": 0,
+    "minConsumers": 2,
+    "duplicateOwners": 0,
+    "withoutLock": 0,
+    "movedOnConsumerLoss": 0.4,
+    "movedOnBrokerLoss": 0.3,
+}
+TOPIC_LIMITS = {"writableBrokers": 1, "minBrokers": 2, "missingMasters": 0}
+
+
+def policy(
+    about_groups: Mapping[str, float] = GROUP_LIMITS, about_topics: Mapping[str, float] = TOPIC_LIMITS
+) -> Policy:
+    """A rule for all groups, and one for all topics."""
+    rules = [
+        Rule(name, LIMITS[next(iter(limits))].about, ("*",), tuple(Limit(*each) for each in limits.items()))
+        for name, limits in (("groups", about_groups), ("topics", about_topics))
+        if limits
+    ]
+    return Policy("p.yaml", tuple(rules))
+
+
+def broker(name: str, *hosts: str) -> BrokerData:
+    """A broker with its master on the first host and slaves on the others."""
+    return BrokerData("c", name, {number: f"{host}:10911" for number, host in enumerate(hosts)})
+
+
+def route(topic: str, brokers: Sequence[BrokerData], queues: Sequence[int]) -> TopicRouteData:
+    """A topic with so many queues on each of these brokers."""
+    datas = tuple(QueueData(b.broker_name, n, n, 6) for b, n in zip(brokers, queues, strict=True))
+    return TopicRouteData(topic, datas, tuple(brokers))
+
+
+def consumers(
+    name: str,
+    ids: Sequence[str],
+    topics: Sequence[str],
+    strategy: str = "AVG",
+    *,
+    subscribed: dict[str, frozenset[str]] | None = None,
+    lags: dict[MessageQueue, int] | None = None,
+) -> ConsumerGroup:
+    """A group whose consumers report what they run."""
+    found = group(" ".join(ids), name=name)
+    reports = {each: MemberReport(each, (subscribed or {}).get(each), CLASSES[strategy]) for each in set(ids)}
+    queues = {queue: QueueState(None, 100 + lag, 100) for queue, lag in (lags or {}).items()}
+    return replace(found, topics=tuple(topics), reports=reports, queues=queues)
+
+
+def cluster(groups: Sequence[ConsumerGroup], routes: Sequence[TopicRouteData]) -> ClusterSnapshot:
+    """The groups on the topics."""
+    return ClusterSnapshot(
+        "test",
+        "a test",
+        routes={each.topic: RouteSighting(each, HERE) for each in routes},
+        groups={each.group: each for each in groups},
+    )
+
+
+def zones(snapshot: ClusterSnapshot) -> tuple[ZoneRule, ...]:
+    """Two zones, or one where one of them had nothing in it."""
+    ids = [client_id for each in snapshot.groups.values() for client_id in each.client_ids or ()]
+    datas = [each for sighting in snapshot.routes.values() for each in sighting.route.broker_datas]
+    hosts = [each.partition("@")[0] for each in ids]
+    hosts += [address.partition(":")[0] for each in datas for address in each.broker_addrs.values()]
+    inside = {host in ("10.0.0.1", "10.0.0.2", "10.0.0.3") for host in hosts}
+    every = ZoneRule("z2", "*")
+    return (ZoneRule("z1", "10.0.0.0/30"), every) if len(inside) == 2 else (every,)
+
+
+def request(snapshot: ClusterSnapshot, **more: object) -> SweepRequest:
+    """All that is in the snapshot."""
+    values = {"zones": zones(snapshot), **more}
+    return SweepRequest(sorted(snapshot.groups), sorted(snapshot.routes), **values)  # type: ignore[arg-type]
+
+
+def swept(snapshot: ClusterSnapshot, rules: Policy | None = None, **more: object) -> FailureSweep:
+    """What comes of every loss."""
+    return sweep_snapshot(snapshot, rules or policy(), request(snapshot, **more), DAY)[0]
+
+
+def every_loss(snapshot: ClusterSnapshot) -> tuple[Failure, ...]:
+    """All single losses of the snapshot."""
+    ids = [each.client_ids or () for each in snapshot.groups.values()]
+    routes = [each.route for each in snapshot.routes.values()]
+    return cluster_of(ids, routes, zones(snapshot)).failures(LOSS_KINDS)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> ClusterSnapshot:
+    """Up to 5 brokers and 8 consumers on machines that they may share, up to 2 topics and 3 groups."""
+    hosts = st.sampled_from([f"10.0.0.{number}" for number in range(1, 7)])
+    names = draw(st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), min_size=1, max_size=5, unique=True))
+    brokers = [broker(name, *draw(st.lists(hosts, min_size=1, max_size=2))) for name in names]
+    routes = []
+    for topic in draw(st.sampled_from([("T",), ("T", "U")])):
+        own = draw(st.lists(st.sampled_from(brokers), min_size=1, unique_by=lambda each: each.broker_name))
+        routes.append(route(topic, own, [draw(st.integers(0, 4)) for _ in own]))
+    ids = [f"{draw(hosts)}@{number}" for number in range(draw(st.integers(1, 8)))]
+    groups = []
+    for name in draw(st.sampled_from([("g",), ("g", "h"), ("g", "h", "i")])):
+        own_ids = draw(st.lists(st.sampled_from(ids), min_size=1, max_size=8, unique=not draw(st.booleans())))
+        topics = draw(st.sampled_from([("T",), tuple(each.topic for each in routes)]))
+        reads = {each: frozenset(draw(st.sampled_from([topics, topics, topics[:1]]))) for each in own_ids}
+        queues = [queue for each in routes if each.topic in topics for queue in each.subscribe_queues()]
+        lags = {queue: draw(st.integers(0, 9)) for queue in queues if draw(st.booleans())}
+        strategy = draw(st.sampled_from(sorted(CLASSES)))
+        known = draw(st.booleans())
+        groups.append(consumers(name, own_ids, topics, strategy, subscribed=reads if known else None, lags=lags))
+    return cluster(groups, routes)

@@ -1,0 +1,229 @@
+"""A sweep says what plan-rebalance says of every case, counted through one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from hypothesis import given, settings
+
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, verdict
+from rmqlb.engine.plan.changes import Changes, change_members, change_routes
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.sweep_failures.failures import Failure
+from rmqlb.engine.sweep_failures.subjects import Effect, GroupSubject
+from rmqlb.errors import DataError
+from rmqlb.model.checking import FAILED
+from rmqlb.model.message_queue import sort_client_ids
+from rmqlb.model.plan import Summary
+from rmqlb.model.policy import Limit
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.snapshot import ClusterSnapshot
+
+from .clusters import CLASSES, GROUP_LIMITS, TOPIC_LIMITS, clusters, every_loss, swept
+
+NAMES = {java_class: name for name, java_class in CLASSES.items()}
+Case = tuple[Failure, ...]
+Key = tuple[str, str]
+"""Group or topic, and limit."""
+
+
+def cases(snapshot: ClusterSnapshot) -> Iterator[Case]:
+    taken = every_loss(snapshot)
+    yield from ((each,) for each in taken)
+    yield from combinations(taken, 2)
+
+
+def changes(case: Case, ids: tuple[str, ...], routes: tuple[TopicRouteData, ...]) -> Changes:
+    """What plan-rebalance is told of the case: in plain words, from the losses themselves."""
+    present = [(each, place) for each in sort_client_ids(set(ids)) for place in range(ids.count(each))]
+    lost_ids = [each for each in present if any(each in one.processes for one in case)]
+    gone, headless = [], []
+    for name in sorted({data.broker_name for route in routes for data in route.queue_datas}):
+        own = {
+            number
+            for route in routes
+            for each in route.broker_datas
+            if each.broker_name == name
+            for number in each.broker_addrs
+        }
+        lost = {number for one in case for of, number in one.addresses if of == name}
+        if lost >= own:
+            gone.append(name)
+        elif 0 in lost:
+            headless.append(name)
+    removed = tuple(each for each, _ in lost_ids)
+    return Changes(remove=removed, remove_brokers=tuple(gone), remove_masters=tuple(headless))
+
+
+class Plans:
+    """The plans of a snapshot's cases; many cases ask for the same changes of a group, and are planned once."""
+
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        self.snapshot = snapshot
+        self._found: dict[tuple[str, Changes], Summary] = {}
+
+    def of(self, name: str, case: Case) -> tuple[Changes, Summary]:
+        group = self.snapshot.groups[name]
+        routes = tuple(self.snapshot.routes[topic].route for topic in group.topics or ())
+        ids = group.client_ids or ()
+        what = changes(case, ids, routes)
+        if (name, what) not in self._found:
+            strategy = NAMES[next(iter(group.reports.values())).strategy_class or ""]
+            reads = {each: report.topics for each, report in group.reports.items() if report.topics is not None}
+            before = Side(Members(ids, strategy, subscribed=reads), routes)
+            members = Members(change_members(ids, what), strategy, subscribed=reads)
+            plan = plan_rebalance(name, before, Side(members, change_routes(routes, what)), states=group.queues)
+            self._found[name, what] = plan.summary
+        return what, self._found[name, what]
+
+
+def group_values(what: Changes, s: Summary, consumers: int) -> dict[str, float | None]:
+    """What each limit is held against, of the plan's own figures; None where a case is not about it."""
+    share = s.moved / s.after.queues if s.after.queues else 0
+    return {
+        "unassigned": s.unassigned,
+        "imbalance": s.imbalance,
+        "idle": s.idle,
+        "minConsumers": consumers - len(what.remove),
+        "duplicateOwners": s.duplicate_owners,
+        "withoutLock": 0,
+        "movedOnConsumerLoss": share if what.remove and not what.remove_brokers else None,
+        "movedOnBrokerLoss": share if what.remove_brokers and not what.remove else None,
+    }
+
+
+def broken_in(plans: Plans, case: Case) -> dict[Key, float]:
+    snapshot = plans.snapshot
+    found: dict[Key, float] = {}
+    for name, group in snapshot.groups.items():
+        what, summary = plans.of(name, case)
+        for limit, value in group_values(what, summary, len(group.client_ids or ())).items():
+            if value is not None and verdict(Limit(limit, GROUP_LIMITS[limit]), Measured(value)) == FAILED:
+                found[name, limit] = value
+    for topic, sighting in snapshot.routes.items():
+        what = changes(case, (), (sighting.route,))
+        (left,) = change_routes((sighting.route,), what)
+        for limit, bound in TOPIC_LIMITS.items():
+            measured = measure_topic(limit, type(sighting)(left, sighting.seen))
+            if verdict(Limit(limit, bound), measured) == FAILED:
+                assert isinstance(measured.value, int | float)
+                found[topic, limit] = measured.value
+    return found
+
+
+def parts(snapshot: ClusterSnapshot, name: str, case: Case) -> frozenset[object]:
+    """What a case takes of one group or topic, thing by thing."""
+    if name in snapshot.groups:
+        group = snapshot.groups[name]
+        ids = group.client_ids or ()
+        routes = [snapshot.routes[topic].route for topic in group.topics or ()]
+    else:
+        ids, routes = (), [snapshot.routes[name].route]
+    brokers = {data.broker_name for route in routes for data in route.queue_datas}
+    processes = {each for one in case for each in one.processes if each[1] < ids.count(each[0])}
+    return frozenset(processes | {each for one in case for each in one.addresses if each[0] in brokers})
+
+
+@settings(max_examples=10, deadline=None)
+@given(clusters())
+def test_every_case_comes_to_what_its_plan_comes_to(snapshot: ClusterSnapshot) -> None:
+    plans = Plans(snapshot)
+    for name in snapshot.groups:
+        of = subject(snapshot, name)
+        for case in cases(snapshot):
+            _, summary = plans.of(name, case)
+            found = of.outcome(effect(of, case))
+            assert (found.queues, found.unassigned, found.idle) == (
+                summary.after.queues,
+                summary.unassigned,
+                summary.idle,
+            )
+            assert (found.imbalance, found.duplicate_owners) == (summary.imbalance, summary.duplicate_owners)
+            assert (found.moved, found.lag_moved) == (summary.moved, summary.lag_moved)
+
+
+def subject(snapshot: ClusterSnapshot, name: str) -> GroupSubject:
+    from rmqlb.engine.allocate.strategy import Settings
+    from rmqlb.engine.group import Given, Group, gaps
+
+    return GroupSubject(Group(snapshot, name, Settings(), Given(assume=None), gaps(snapshot)), orderly=False)
+
+
+def effect(of: GroupSubject, case: Case) -> Effect:
+    mask = 0
+    for one in case:
+        for thing in one.things:
+            mask |= of.bits.get(thing, 0)
+    return of.effect(mask)
+
+
+@settings(max_examples=8, deadline=None)
+@given(clusters())
+def test_every_case_is_counted_and_the_least_that_break_a_limit_are_found(snapshot: ClusterSnapshot) -> None:
+    plans = Plans(snapshot)
+    without = broken_in(plans, ())
+    every = {case: broken_in(plans, case) for case in cases(snapshot)}
+    broken = {case: {key: value for key, value in found.items() if key not in without} for case, found in every.items()}
+    sweep = swept(snapshot)
+    singles = [case for case in every if len(case) == 1]
+    assert (sweep.cases.all, sweep.cases.singles) == (len(every), len(singles))
+    assert sweep.cases.broken_singles == sum(bool(broken[case]) for case in singles)
+    assert sweep.cases.broken == sum(map(bool, broken.values()))
+    assert {(each.name, each.limit): each.value for each in sweep.broken_already} == without
+    for worst in sweep.groups:
+        assert worst.broken == sum(any(name == worst.group for name, _ in found) for found in broken.values())
+        assert worst.cases == sum(bool(parts(snapshot, worst.group, case)) for case in every)
+    for topic in sweep.topics:
+        assert topic.broken == sum(any(name == topic.topic for name, _ in found) for found in broken.values())
+        assert topic.unwritable == sum(
+            not any(_left(snapshot, topic.topic, case)) for case in every if parts(snapshot, topic.topic, case)
+        )
+    assert _numbers(sweep.counterexamples) == _least(snapshot, broken)
+
+
+def _left(snapshot: ClusterSnapshot, topic: str, case: Case) -> list[object]:
+    route = snapshot.routes[topic].route
+    (left,) = change_routes((route,), changes(case, (), (route,)))
+    return list(left.publish_queues())
+
+
+def _numbers(counterexamples: object) -> dict[tuple[str, str, float, int], int]:
+    """Group or topic, limit, value and number of losses → how many cases."""
+    found: dict[tuple[str, str, float, int], int] = {}
+    for each in counterexamples:  # type: ignore[attr-defined]
+        key = each.name, each.limit, each.value, len(each.losses)
+        found[key] = found.get(key, 0) + each.cases
+    return found
+
+
+def _least(snapshot: ClusterSnapshot, broken: dict[Case, dict[Key, float]]) -> dict[tuple[str, str, float, int], int]:
+    """The least cases: none that takes less of the group or topic, or as much with fewer losses, breaks the limit."""
+    found: dict[tuple[str, str, float, int], int] = {}
+    for key in {key for each in broken.values() for key in each}:
+        those = [(parts(snapshot, key[0], case), len(case), case) for case in broken if key in broken[case]]
+        sizes = {(taken, number) for taken, number, _ in those}
+        for taken, number, case in those:
+            if not any(less < taken or (less == taken and fewer < number) for less, fewer in sizes):
+                size = *key, broken[case][key], number
+                found[size] = found.get(size, 0) + 1
+    return found
+
+
+@settings(max_examples=8, deadline=None)
+@given(clusters())
+def test_a_limit_comes_to_what_check_measures_without_what_is_lost(snapshot: ClusterSnapshot) -> None:
+    limits = ("unassigned", "imbalance", "idle", "minConsumers", "duplicateOwners")
+    for name in snapshot.groups:
+        of = subject(snapshot, name)
+        for effect_ in {effect(of, (one,)) for one in every_loss(snapshot)}:
+            for limit in limits:
+                here = Limit(limit, GROUP_LIMITS[limit])
+                found = of.measure(here, effect_).value
+                try:
+                    value = GROUP_MEASURES[limit](of.group_after(effect_)).value
+                except DataError:  # nobody is left
+                    assert len(effect_.places) == len(of.client_ids)
+                    continue
+                assert found == value, (limit, effect_)

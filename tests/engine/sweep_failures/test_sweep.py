@@ -1,0 +1,320 @@
+"""What a sweep finds in clusters that a reader can count through, and where it says that something is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from math import comb
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from rmqlb.engine.sweep_failures.commands import Commands
+from rmqlb.engine.sweep_failures.failures import ZoneRule
+from rmqlb.engine.sweep_failures.sweep import sweep_snapshot
+from rmqlb.errors import UsageError
+from rmqlb.model.group import BROADCASTING, ConsumerGroup
+from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
+from rmqlb.model.process_queue import ConsumerEvidence
+from rmqlb.model.route import TopicQueueMappingInfo
+from rmqlb.model.snapshot import ClusterSnapshot, Unread
+from rmqlb.model.sweep_failures import Counterexample, FailureSweep, Loss, LossParts, Worst
+
+from .clusters import DAY, broker, cluster, clusters, consumers, policy, request, route, swept
+
+IDS = tuple(f"10.1.0.{number}@app" for number in (1, 2, 3))
+
+
+def two_brokers(ids: Sequence[str] = IDS, **more: object) -> ClusterSnapshot:
+    """Broker a with a slave, broker b without one; a group on four queues of each."""
+    brokers = broker("a", "10.0.0.1", "10.0.0.9"), broker("b", "10.0.0.2")
+    return cluster([consumers("g", ids, ["T"], **more)], [route("T", brokers, [4, 4])])  # type: ignore[arg-type]
+
+
+def limited(**limits: float) -> Policy:
+    """These limits for all groups."""
+    return policy(dict(limits), {})
+
+
+def losses(sweep: FailureSweep) -> list[str]:
+    return [" + ".join(f"{loss.kind} {loss.name}" for loss in each.losses) for each in sweep.counterexamples]
+
+
+def only(sweep: FailureSweep) -> Counterexample:
+    (found,) = sweep.counterexamples
+    return found
+
+
+def test_everything_that_can_be_lost_is_listed_with_what_it_takes() -> None:
+    found = swept(two_brokers(IDS[:2]), zones=(ZoneRule("z", "10.0.0.0/29"),)).losses
+    assert found == (
+        LossParts("consumer", IDS[0], (IDS[0],)),
+        LossParts("consumer", IDS[1], (IDS[1],)),
+        LossParts("broker", "a", (), ("a/0", "a/1")),
+        LossParts("broker", "b", (), ("b/0",)),
+        LossParts("master", "a", (), ("a/0",)),
+        LossParts("master", "b", (), ("b/0",)),
+        LossParts("host", "10.0.0.1", (), ("a/0",)),
+        LossParts("host", "10.0.0.2", (), ("b/0",)),
+        LossParts("host", "10.0.0.9", (), ("a/1",)),
+        LossParts("host", "10.1.0.1", (IDS[0],)),
+        LossParts("host", "10.1.0.2", (IDS[1],)),
+        LossParts("zone", "z", (), ("a/0", "b/0")),
+    )
+
+
+def test_consumers_at_other_places_are_alike_and_the_pair_that_moves_most_stands_for_them() -> None:
+    sweep = swept(two_brokers(), limited(minConsumers=2), kinds=("consumer",))
+    found = only(sweep)
+    assert (found.cases, found.value, len(found.losses)) == (3, 1, 2)
+    assert (sweep.cases.all, sweep.cases.broken, sweep.cases.broken_singles) == (6, 3, 0)
+    assert found.group is not None
+    assert found.group.moved == 6  # the last one has 2 of 8 queues, and gets the others
+
+
+def test_a_pair_is_no_counterexample_when_one_of_its_losses_is_enough() -> None:
+    sweep = swept(two_brokers(), policy({}, {"writableBrokers": 2}), kinds=("consumer", "broker"))
+    assert losses(sweep) == ["broker b"]
+    assert only(sweep).cases == 2
+    assert sweep.cases.broken == 2 + (3 * 2 + 1)  # either broker, alone, with each consumer, or both
+
+
+def test_a_master_is_enough_for_producers_and_none_of_its_slaves_writes() -> None:
+    sweep = swept(two_brokers(), policy({}, {"writableBrokers": 2}), zones=())
+    assert losses(sweep)[0] in ("master a", "broker b")
+    taken = {each.losses[0].kind: each.cases for each in sweep.counterexamples}
+    assert taken == {"master": 2, "broker": 3}  # a's master or its host; broker b, its master or its host
+
+
+def test_what_is_broken_while_nothing_is_lost_is_no_loss_s_fault() -> None:
+    sweep = swept(two_brokers(), limited(minConsumers=4, unassigned=0), kinds=("consumer",))
+    assert [(each.limit, each.value) for each in sweep.broken_already] == [("minConsumers", 3)]
+    assert sweep.cases.broken == 0
+    assert sweep.counterexamples == ()
+
+
+def test_single_losses_alone() -> None:
+    sweep = swept(two_brokers(), limited(minConsumers=2), kinds=("consumer",), at_once=1)
+    assert (sweep.cases.all, sweep.cases.pairs, sweep.cases.broken, sweep.counterexamples) == (3, 0, 0, ())
+
+
+def test_a_waiver_lets_counterexamples_pass_until_its_day() -> None:
+    snapshot = two_brokers()
+    waiver = Waiver("known", date(2026, 6, 20), group="g", limit="minConsumers")
+    rules = replace(limited(minConsumers=3), waivers=(waiver,))
+    asked = request(snapshot, kinds=("consumer",))
+    sweep, _ = sweep_snapshot(snapshot, rules, asked, DAY)
+    assert (sweep.counterexamples, sweep.waived) == ((), 1)
+    sweep, _ = sweep_snapshot(snapshot, rules, asked, date(2026, 6, 21))
+    assert (len(sweep.counterexamples), sweep.waived) == (1, 0)
+
+
+def orderly(snapshot: ClusterSnapshot, *, reported: bool | None) -> ClusterSnapshot:
+    group = snapshot.groups["g"]
+    reports = {
+        each: replace(report, evidence=ConsumerEvidence(orderly=reported)) for each, report in group.reports.items()
+    }
+    return replace(snapshot, groups={"g": replace(group, reports=reports)})
+
+
+def test_an_orderly_group_has_nobody_who_locks_the_queues_of_a_lost_master() -> None:
+    snapshot = orderly(two_brokers(), reported=True)
+    sweep = swept(snapshot, limited(withoutLock=0))
+    assert losses(sweep) == ["master a"]
+    assert only(sweep).value == 4
+    assert sweep.groups[0].without_lock == Worst(4, (Loss("master", "a"),))
+    assert sweep.unjudged == ()
+
+
+def test_whether_a_group_is_orderly_is_unknown_unless_it_is_said() -> None:
+    snapshot = two_brokers()
+    sweep = swept(snapshot, limited(withoutLock=0))
+    assert [(each.name, each.limit) for each in sweep.unjudged] == [("g", "withoutLock")]
+    assert sweep.groups[0].without_lock is None
+    assert losses(swept(snapshot, limited(withoutLock=0), orderly=("g",))) == ["master a"]
+    assert swept(orderly(snapshot, reported=False), limited(withoutLock=0)).unjudged == ()
+
+
+def test_a_loss_is_shown_by_a_command_that_names_all_that_it_takes() -> None:
+    commands = Commands(("-s", "a file.json"))
+    ids = ("10.0.0.1@x", "10.0.0.1@y", "-z@1")
+    sweep = swept(two_brokers(ids), limited(minConsumers=2), commands=commands, kinds=("host",), zones=())
+    assert only(sweep).command == (
+        "rmqlb plan-rebalance -s 'a file.json' -g g --remove 10.0.0.1@x --remove 10.0.0.1@y --remove-master a"
+    )
+    topics = swept(two_brokers(ids), policy({}, {"writableBrokers": 1}), commands=commands, kinds=("host",), zones=())
+    assert only(topics).command == "rmqlb simulate-send -s 'a file.json' -t T --fail a:timeout --fail b:timeout"
+
+
+def test_a_client_id_that_a_command_line_takes_for_a_number_has_no_command() -> None:
+    sweep = swept(two_brokers(("7", "8")), limited(minConsumers=2), kinds=("consumer",), commands=Commands(("-s", "x")))
+    assert only(sweep).command is None
+
+
+def test_the_gap_of_a_loss_is_simulated_by_a_command_that_ends_processes_and_silences_machines() -> None:
+    def gap(kind: str, **more: object) -> str | None:
+        commands = Commands(("-s", "x"))
+        return only(swept(two_brokers(), limited(minConsumers=3), kinds=(kind,), commands=commands, **more)).gap_command
+
+    assert gap("consumer", at_once=1) == f"rmqlb simulate-rebalance -s x -g g --event 'crash {IDS[0]}@0s' --trials 3"
+    lost = f"rmqlb simulate-rebalance -s x -g g --event 'host-loss {IDS[0]}@0s' --trials 3"
+    assert gap("host", at_once=1, zones=()) == lost
+    assert gap("consumer", at_once=1, orderly=("g",)) == (
+        f"rmqlb simulate-rebalance -s x -g g --event 'crash {IDS[0]}@0s' --trials 3 --orderly"
+    )
+
+
+def test_what_leaves_no_consumer_or_a_queue_without_an_owner_has_no_gap_to_simulate() -> None:
+    commands = Commands(("-s", "x"))
+    sweep = swept(two_brokers(IDS[:1]), limited(minConsumers=1), kinds=("consumer",), commands=commands)
+    assert only(sweep).command is not None
+    assert only(sweep).gap_command is None
+    topics = swept(two_brokers(), policy({}, {"writableBrokers": 2}), kinds=("broker",), at_once=1, commands=commands)
+    assert only(topics).gap_command is None
+
+
+def test_what_cannot_be_judged_is_named() -> None:
+    snapshot = two_brokers()
+    gone = replace(consumers("empty", (), ["T"]), reports={})
+    everyone: ConsumerGroup = replace(consumers("all", IDS, ["T"]), message_model=BROADCASTING)
+    mapping = {"a": TopicQueueMappingInfo("S", "__global__", 4, "a", 1, {0: 0})}
+    static = replace(route("S", (broker("a", "10.0.0.1"),), [4]), topic_queue_mapping_by_broker=mapping)
+    logical = consumers("logical", IDS[:2], ["S"])
+    routes = [snapshot.routes["T"].route, static]
+    sweep = swept(cluster([*snapshot.groups.values(), gone, everyone, logical], routes))
+    assert {(each.about, each.name) for each in sweep.unjudged if each.limit is None} == {
+        ("group", "empty"),
+        ("group", "all"),
+        ("group", "logical"),
+        ("topic", "S"),
+    }
+    assert [each.group for each in sweep.groups] == ["g", "logical"]
+    kinds = {loss.kind for each in sweep.counterexamples if each.name == "logical" for loss in each.losses}
+    assert kinds == {"consumer", "zone"}
+
+
+def test_what_could_not_be_read_is_not_judged() -> None:
+    snapshot = two_brokers()
+    unread = (Unread("group", "lost", "timed out"), Unread("route", "Gone", "no answer"))
+    asked = request(snapshot)
+    asked = replace(asked, groups=[*asked.groups, "lost"], topics=[*asked.topics, "Gone"])
+    sweep, _ = sweep_snapshot(replace(snapshot, unread=unread), policy(), asked, DAY)
+    whole = [(each.name, each.why) for each in sweep.unjudged if each.limit is None]
+    assert whole == [
+        ("lost", "the group could not be read: timed out"),
+        ("Gone", "its route could not be read: no answer"),
+    ]
+
+
+def test_a_zone_with_nothing_in_it_is_refused() -> None:
+    with pytest.raises(UsageError) as raised:
+        swept(two_brokers(), zones=(ZoneRule("az9", "10.9.*"),))
+    assert raised.value.message == "zone az9: 10.9.* matches no consumer, broker or address"
+    with pytest.raises(UsageError, match="zone b"):
+        swept(two_brokers(), zones=(ZoneRule("a", "*"), ZoneRule("b", "10.0.0.1")))
+
+
+def test_a_zone_may_have_nothing_of_a_part_of_the_cluster_but_not_all_of_them() -> None:
+    snapshot = two_brokers()
+    zones = ZoneRule("az1", "10.0.0.0/24"), ZoneRule("az9", "10.9.*")
+    sweep, findings = sweep_snapshot(snapshot, policy(), request(snapshot, zones=zones, in_part=True), DAY)
+    assert [each.name for each in sweep.losses if each.kind == "zone"] == ["az1"]
+    assert [each.code for each in findings] == ["empty-zone", "in-no-zone"]
+    with pytest.raises(UsageError, match="zone az9"):
+        swept(snapshot, zones=zones[1:], in_part=True)
+
+
+def test_brokers_say_their_zone_themselves_and_who_has_none_is_named() -> None:
+    snapshot = two_brokers()
+    here = snapshot.routes["T"].route
+    told = replace(
+        here, broker_datas=tuple(replace(each, zone_name=f"z-{each.broker_name}") for each in here.broker_datas)
+    )
+    snapshot = cluster(list(snapshot.groups.values()), [told])
+    sweep, findings = sweep_snapshot(snapshot, policy(), request(snapshot, zones=()), DAY)
+    assert [each.name for each in sweep.losses if each.kind == "zone"] == ["z-a", "z-b"]
+    assert [(each.code, "3 consumers" in each.message) for each in findings] == [("in-no-zone", True)]
+
+
+def test_groups_divided_among_processes_come_to_the_same() -> None:
+    brokers = broker("a", "10.0.0.1"), broker("b", "10.0.0.2")
+    groups = [
+        consumers(f"g{at}", IDS, ["T"], strategy)
+        for at, strategy in enumerate(("AVG", "CONSISTENT_HASH", "AVG_BY_CIRCLE"))
+    ]
+    snapshot = cluster(groups, [route("T", brokers, [4, 3])])
+    assert swept(snapshot, jobs=2) == swept(snapshot)
+
+
+def test_one_process_that_consumes_in_two_groups_is_lost_to_both() -> None:
+    brokers = broker("a", "10.0.0.1"), broker("b", "10.0.0.2")
+    groups = [consumers("g", IDS[:2], ["T"]), consumers("h", IDS[1:], ["T"])]
+    sweep = swept(cluster(groups, [route("T", brokers, [4, 4])]), limited(minConsumers=2), kinds=("consumer",))
+    assert [each.name for each in sweep.losses] == list(IDS)
+    assert sorted((each.name, each.cases) for each in sweep.counterexamples) == [("g", 2), ("h", 2)]
+    assert (sweep.cases.broken_singles, sweep.cases.broken) == (3, 3 + comb(3, 2))
+
+
+def test_too_many_pairs_are_refused_and_single_losses_are_not() -> None:
+    ids = [f"10.{n // 60000}.{n // 250 % 240}.{n % 250}@a" for n in range(3300)]
+    snapshot = two_brokers(ids)
+    with pytest.raises(UsageError) as raised:
+        swept(snapshot, limited(minConsumers=1), kinds=("consumer",))
+    assert raised.value.code == "too-many-cases"
+
+
+def test_findings_of_a_diagnosis_can_be_forbidden_after_a_loss() -> None:
+    rule = Rule("r", GROUP, ("*",), (Limit("forbiddenFindings", ("more-consumers-than-queues",)),))
+    snapshot = cluster(
+        [consumers("g", IDS, ["T"])], [route("T", (broker("a", "10.0.0.1"), broker("b", "10.0.0.2")), [2, 2])]
+    )
+    sweep = swept(snapshot, replace(policy(), rules=(rule,)), kinds=("broker",), at_once=1)
+    assert only(sweep).value == ("more-consumers-than-queues",)
+    assert only(sweep).cases == 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(clusters(), st.integers(1, 400))
+def test_a_bounded_sweep_tries_all_single_losses_and_says_how_many_cases_it_left_out(
+    snapshot: ClusterSnapshot, most_steps: int
+) -> None:
+    """What it finds, the whole sweep finds too; and what is left out is in no count of cases that were tried."""
+    whole, part = swept(snapshot), swept(snapshot, most_steps=most_steps)
+    assert swept(snapshot, most_steps=most_steps) == part, "the bound counts work: equal input, equal result"
+    assert (part.cases.all, part.cases.broken_singles) == (whole.cases.all, whole.cases.broken_singles)
+    assert part.cases.singles <= part.cases.tried <= part.cases.all == whole.cases.tried
+    left_out = whole.cases.tried - part.cases.tried
+    assert 0 <= whole.cases.broken - part.cases.broken <= left_out
+    _, findings = sweep_snapshot(snapshot, policy(), request(snapshot, most_steps=most_steps), DAY)
+    told = [each.message for each in findings if each.code == "searched-in-part"]
+    assert told or not left_out, "a pair that breaks a limit of another subject counts as tried"
+    assert told or part == whole
+
+
+def test_pairs_that_take_most_brokers_are_tried_first() -> None:
+    brokers = [broker(name, f"10.1.0.{at}") for at, name in enumerate("abc", 1)]
+    ids = [f"10.0.0.{number}@1" for number in range(1, 9)]
+    snapshot = cluster([consumers("g", ids, ["T"], "CONSISTENT_HASH")], [route("T", brokers, [4, 4, 4])])
+    steps = 12 + 8  # a result looks at each queue, and computes each consumer's share of the topic
+    found = swept(
+        snapshot, policy({"unassigned": 0, "imbalance": 100}, {}), most_steps=3 * steps, kinds=("consumer", "broker")
+    )
+    singles, pairs = 8 + 3, (8 + 3) * (8 + 2) // 2
+    assert (found.cases.all, found.cases.tried) == (singles + pairs, singles + 3)
+    _, findings = sweep_snapshot(
+        snapshot, policy(), request(snapshot, most_steps=3 * steps, kinds=("consumer", "broker")), DAY
+    )
+    (text,) = [each.message for each in findings if each.code == "searched-in-part"]
+    assert "group g: searched 14 of 66 different cases: all single losses" in text
+
+
+def test_progress_counts_the_results_of_a_group() -> None:
+    ids = [f"10.0.0.{number}@1" for number in range(1, 25)]
+    snapshot = cluster([consumers("g", ids, ["T"])], [route("T", [broker("a", "10.1.0.1")], [8])])
+    told: list[tuple[str, int, int]] = []
+    sweep_snapshot(snapshot, policy(), request(snapshot), DAY, progress=lambda *each: told.append(each))
+    of_group = [(done, total) for what, done, total in told if what == "g"]
+    assert [done for done, _ in of_group] == list(range(0, of_group[0][1], 100))
+    assert len(of_group) > 2

@@ -1,0 +1,113 @@
+"""Time passes in order, a bell rings as RocketMQ's ServiceThread is woken up, and numbers depend on addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+
+from rmqlb.engine import kernel
+from rmqlb.engine.kernel import Bell, Clock, Draws, draw, in_processes
+from rmqlb.errors import UsageError
+
+
+def run(clock: Clock, until: int = 10**9) -> None:
+    while clock.do_next(until):
+        pass
+
+
+def test_things_happen_in_the_order_of_time_and_then_of_asking() -> None:
+    clock, seen = Clock(), []
+    for delay, name in [(5, 1), (3, 2), (5, 3), (0, 4)]:
+        clock.call(delay, lambda number: seen.append((clock.now, number)), name)
+    run(clock)
+    assert seen == [(0, 4), (3, 2), (5, 1), (5, 3)]
+
+
+def test_nothing_happens_beyond_the_end() -> None:
+    clock = Clock()
+    clock.call(7, lambda: None)
+    assert not clock.do_next(6)
+    assert clock.now == 0
+    assert clock.do_next(7)
+    assert not clock.do_next(7)
+
+
+def test_a_process_sleeps_as_long_as_it_says_and_ends_for_good() -> None:
+    clock = Clock()
+    seen: list[int] = []
+
+    def steps() -> Generator[int, None, None]:
+        while True:
+            seen.append(clock.now)
+            yield 10
+
+    process = clock.start(steps(), 5)
+    run(clock, 30)
+    process.end()
+    run(clock)
+    assert seen == [5, 15, 25]
+
+
+def sleeper(clock: Clock, bell: Bell, seen: list[tuple[int, bool]], busy: int = 0) -> Generator[int, None, None]:
+    while True:
+        rang = yield from bell.wait(100)
+        seen.append((clock.now, rang))
+        if busy:
+            yield busy
+
+
+def test_a_bell_ends_the_wait_and_the_next_wait_is_a_whole_one() -> None:
+    clock, bell, seen = Clock(), Bell(), list[tuple[int, bool]]()
+    bell.belongs_to(clock.start(sleeper(clock, bell, seen)))
+    clock.call(30, bell.ring)
+    run(clock, 250)
+    assert seen == [(30, True), (130, False), (230, False)]
+
+
+def test_rings_while_nobody_waits_are_one() -> None:
+    """`hasNotified` is a flag: three wake-ups during a run cause one more run, not three."""
+    clock, bell, seen = Clock(), Bell(), list[tuple[int, bool]]()
+    bell.belongs_to(clock.start(sleeper(clock, bell, seen, busy=20)))
+    for moment in (50, 55, 60, 65):
+        clock.call(moment, bell.ring)
+    run(clock, 180)
+    assert seen == [(50, True), (70, True)]
+    run(clock, 200)
+    assert seen[-1] == (190, False)
+
+
+def test_rings_at_the_same_moment_are_one() -> None:
+    clock, bell, seen = Clock(), Bell(), list[tuple[int, bool]]()
+    bell.belongs_to(clock.start(sleeper(clock, bell, seen)))
+    clock.call(40, bell.ring)
+    clock.call(40, bell.ring)
+    run(clock, 139)
+    assert seen == [(40, True)]
+
+
+def test_so_many_steps_are_done_at_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "MOST_STEPS", 1)
+    clock = Clock()
+    clock.call(1, lambda: None)
+    assert clock.do_next(10)
+    clock.call(1, lambda: None)
+    with pytest.raises(UsageError, match="steps; it got as far as 0 ms") as raised:
+        clock.do_next(10)
+    assert raised.value.code == "too-many-steps"
+
+
+def test_numbers_are_those_of_splitmix() -> None:
+    """The first numbers of SplitMix64 from the state 1234567, as its author published them."""
+    assert [draw(1234567, place) for place in range(3)] == [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+    ]
+    draws, key = Draws(1234567), 1234567
+    assert [draws.below(1 << 64) for _ in range(3)] == [draw(key, place) for place in range(3)]
+
+
+@pytest.mark.parametrize("jobs", [None, 1, 2])
+def test_work_in_processes_comes_back_in_order(jobs: int | None) -> None:
+    assert list(in_processes(lambda number: number * number, range(3, 100), jobs)) == [n * n for n in range(3, 100)]
