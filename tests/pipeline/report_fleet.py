@@ -1,0 +1,291 @@
+"""A small warehouse written row by row as Parquet, for the report; what a row does not name is null, 0 or empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from msgspec.structs import replace
+
+from rmqlb.pipeline import tables as t
+from rmqlb.pipeline.report.figures import Nights, Query, Thresholds, queries
+from rmqlb.pipeline.report.page import scripts
+from rmqlb.pipeline.report.report import Answers
+
+FIRST, BEFORE, NIGHT = date(2026, 11, 19), date(2026, 11, 20), date(2026, 11, 21)
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(2)>',
+    "{{ 7 * 7 }}{% raw %}",
+    "\x1b]52;c;aGk=\x07\x1b[2J",
+    "user\u202egnp.exe",
+    "]]></style></svg><script>",
+    "订单\uffff\ufffe",
+    "a,b\"c'\r\nd\\e",
+    "\x1f'onfocus='alert(3)",
+    "x" * 300,
+)
+"""Names that would run, steer, break or bury something."""
+Rows = Mapping[type[t.Row], Iterable[Mapping[str, Any]]]
+
+
+def write_warehouse(folder: Path, rows: Rows, nights: Iterable[date] = (FIRST, BEFORE, NIGHT)) -> Path:
+    """Write the tables and mark the nights as whole."""
+    for table, own in rows.items():
+        schema = t.arrow_schema(table)
+        by_day: dict[date, list[dict[str, Any]]] = {}
+        for row in own:
+            unknown = set(row) - set(schema.names)
+            assert not unknown, f"{t.name(table)} has no {unknown}"
+            by_day.setdefault(row["date"], []).append(
+                {field.name: row.get(field.name, _empty(field)) for field in schema}
+            )
+        for day, found in by_day.items():
+            part = folder / t.name(table) / f"date={day}"
+            part.mkdir(parents=True)
+            pq.write_table(pa.Table.from_pylist(found, schema).drop_columns(["date"]), part / "part-0.parquet")
+    for day in nights:
+        mark(folder, day)
+    return folder
+
+
+def mark(folder: Path, day: date, token: str = "1") -> None:
+    """Say that a night is whole."""
+    marker = folder / "_nights" / f"date={day}" / token
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    for old in marker.parent.iterdir():
+        old.unlink()
+    marker.touch()
+
+
+def _empty(field: pa.Field) -> Any:
+    if pa.types.is_list(field.type):
+        return []
+    return "" if field.name in ("version", "document", "hash", "consequence", "remedy", "problem") else None
+
+
+def duck(found: Answers) -> duckdb.DuckDBPyConnection:
+    """DuckDB with the views that the page says."""
+    connection = duckdb.connect()
+    for engine in ("DuckDB", "both, for findings"):
+        connection.execute(scripts(found)[engine])
+    return connection
+
+
+def by_duckdb(folder: Path) -> Answers:
+    """What the pages show, without Spark."""
+    nights, thresholds = Nights(NIGHT, BEFORE, FIRST), Thresholds()
+    there = [t.name(table) for table in t.TABLES if (folder / t.name(table)).is_dir()]
+    filled = {
+        query.name: replace(query, source=nights.fill(query.source), where=nights.fill(query.where))
+        for query in queries(thresholds).values()
+    }
+    found = Answers(nights, thresholds, str(folder), there, filled, {}, {})
+    connection = duck(found)
+
+    def rows(query: Query, scope: str | None) -> list[dict[str, Any]]:
+        result = connection.sql(query.shown(scope))
+        texts = ([str(one) if isinstance(one, date) else one for one in row] for row in result.fetchall())
+        return [dict(zip(result.columns, row, strict=True)) for row in texts]
+
+    scopes = [None, *(row["cluster"] for row in rows(filled["clusters"], None))]
+    answered = {name: {scope: rows(query, scope) for scope in scopes} for name, query in filled.items()}
+    counts = {name: {scope: len(own) for scope, own in own_rows.items()} for name, own_rows in answered.items()}
+    return replace(found, rows=answered, counts=counts)
+
+
+def figure(cluster: str, group: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
+    """A group of four queues and two consumers, in order."""
+    usual = {
+        "strategy": "AVG",
+        "runs": True,
+        "origin": "reported",
+        "status": "inOrder",
+        "basis": "observed",
+        "sharesQueues": True,
+        "topics": 1,
+        "consumers": 2,
+        "processes": 2,
+        "queues": 4,
+        "unassigned": 0,
+        "duplicateOwners": 0,
+        "ownersUnknown": 0,
+        "idle": 0,
+        "minQueuesPerConsumer": 2,
+        "meanQueuesPerConsumer": 2.0,
+        "maxQueuesPerConsumer": 2,
+        "imbalance": 1.0,
+        "mismatches": 0,
+        "duplicateClientIds": 0,
+        "lag": 0,
+        "lagAtLeast": 0,
+        "maxLagPerConsumer": 0,
+        "moved": 0,
+        "code": None,
+        "problem": None,
+    }
+    return {"cluster": cluster, "date": day, "group": group, **usual, **more}
+
+
+def finding(cluster: str | None, group: str | None, code: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
+    """An error of a diagnosis."""
+    command = None if group is None else f"rmqlb diagnose -g {group} -s snapshots/cluster={cluster}"
+    usual = {"kind": "group", "severity": "error", "message": f"{code} in {group}", "queues": 1, "command": command}
+    return {"cluster": cluster, "date": day, "group": group, "code": code, **usual, **more}
+
+
+def change(cluster: str, group: str, what: str, day: date = NIGHT, **more: Any) -> dict[str, Any]:
+    """Something that is different from the night before."""
+    return {"cluster": cluster, "date": day, "previous": BEFORE, "group": group, "change": what, **more}
+
+
+def snapshot(cluster: str, day: Any = NIGHT, **more: Any) -> dict[str, Any]:
+    """A cluster's snapshot that counts."""
+    usual = {"snapshot": f"{day}-{cluster[:8]}", "counts": True, "topics": 2, "groups": 2, "brokers": 2, "unread": 0}
+    return {"cluster": cluster, "date": day, **usual, **more}
+
+
+def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
+    """Two clusters over three nights, one that fell silent, one that came last night, and all kinds of rows."""
+    ordered = [
+        {
+            "cluster": cluster,
+            "date": day,
+            "group": group,
+            "consumeType": kind,
+            "messageModel": "CLUSTERING",
+            "snapshot": "s",
+        }
+        for day in (FIRST, BEFORE, NIGHT)
+        for cluster in ("east", "west")
+        for group, kind in (("orders", "CONSUME_PASSIVELY"), ("pop", "CONSUME_POP"))
+    ]
+    policy = {"kind": "policy", "rule": "even", "value": "2.5", "bound": "1.5", "verdict": "failed"}
+    waiver = {"waivedUntil": date(2026, 12, 31), "waivedBy": "ops@example.com", "waivedReason": "leaves soon"}
+    rejected = {"file": {"path": "in/bad.json", "length": 3, "modified": 1}, "position": 0, "reason": "no JSON"}
+    return {
+        t.Snapshots: [
+            *(snapshot(cluster, day) for cluster in ("east", "west") for day in (FIRST, BEFORE, NIGHT)),
+            snapshot("south", BEFORE, groups=5),
+            snapshot("north", unread=2),
+            snapshot("east", NIGHT, counts=False, snapshot="older"),
+        ],
+        t.Quarantine: [
+            {"cluster": None, "date": NIGHT, "code": "unreadable", **rejected},
+            {
+                "cluster": "east",
+                "date": NIGHT,
+                "code": "name-conflict",
+                **rejected,
+                "other": "in/b.json",
+                "position": 1,
+            },
+            {"cluster": "east", "date": BEFORE, "code": "unreadable", **rejected},
+        ],
+        t.Groups: ordered,
+        t.Figures: [
+            *(figure("west", group, day) for group in ("orders", "pay") for day in (FIRST, BEFORE, NIGHT)),
+            *(figure("east", "orders", day, lag=5, lagAtLeast=5) for day in (FIRST, BEFORE)),
+            figure("east", "orders", lag=5000, lagAtLeast=5000, maxLagPerConsumer=4000, unassigned=1, imbalance=2.0),
+            figure("east", "orders", strategy="CONSISTENT_HASH", runs=False, status=None, imbalance=1.5, moved=2),
+            figure("east", "skewed", imbalance=2.5, maxQueuesPerConsumer=5, idle=1, mismatches=2),
+            figure("east", "pop", strategy=None, sharesQueues=False, code="assigned-by-pop", lagAtLeast=7, lag=None),
+            figure("east", "lost", strategy=None, sharesQueues=None, code="unknown-strategy", problem="no strategy"),
+            figure("north", "fresh", duplicateOwners=2),
+        ],
+        t.Findings: [
+            finding("east", "orders", "unassigned-queues", queues=3),
+            finding("east", "orders", "slow-consumer", severity="warning"),
+            finding("east", "orders", "slow-consumer", BEFORE, severity="warning", message="slow yesterday"),
+            finding("west", "pay", "idle-consumers", BEFORE, severity="warning"),
+            finding("east", "skewed", "imbalance", severity="info"),
+            finding("south", "other", "unassigned-queues", BEFORE),
+            finding("north", "fresh", "duplicate-client-id"),
+            finding(
+                "south", None, "silent-cluster", kind="fleet", severity="warning", message="south reported nothing"
+            ),
+            finding("east", "skewed", "imbalance", **policy),
+            finding("west", "orders", "lag", **policy | {"verdict": "waived"} | waiver),
+            finding("west", "orders", "idle", BEFORE, **policy | {"verdict": "waived"} | waiver),
+            finding("west", "orders", "idle", **policy | {"verdict": "incomplete"}, severity="warning"),
+            finding(None, None, "rule", **policy | {"verdict": "incomplete"}),
+        ],
+        t.WhatIf: [
+            {
+                "cluster": cluster,
+                "date": NIGHT,
+                "group": "orders",
+                "strategy": "AVG",
+                "change": kind,
+                "subject": subject,
+                "consumers": 2,
+                "queues": 4,
+                "unassigned": unassigned,
+                "duplicateOwners": 0,
+                "idle": 0,
+                "imbalance": 1.5,
+                "moved": 2,
+                "lagMoved": 10,
+            }
+            for cluster in ("east", "west")
+            for kind, subject, unassigned in (
+                ("broker", "broker-a", 0),
+                ("consumer", "c@1", 1),
+                ("consumer-added", "+1", 0),
+            )
+        ],
+        t.Sends: [
+            {"cluster": "east", "date": NIGHT, "topic": "Dead", "change": "none", "subject": None}
+            | {"writableBrokers": 0, "writableQueues": 0, "groups": 1},
+            {"cluster": "west", "date": NIGHT, "topic": "Frail", "change": "broker", "subject": "broker-a"}
+            | {"writableBrokers": 1, "writableQueues": 4, "groups": 2},
+        ],
+        t.Changes: [
+            *(
+                change(
+                    "east",
+                    "orders",
+                    "queue-moved",
+                    day,
+                    topic="T",
+                    brokerName="a",
+                    queueId=queue,
+                    before="x",
+                    after="y",
+                )
+                for day in (FIRST, BEFORE, NIGHT)
+                for queue in range(3)
+            ),
+            change("east", "orders", "consumer-joined", subject="y@1"),
+            change("west", "pay", "strategy", before="AVG", after="CONSISTENT_HASH"),
+            change("west", "pay", "finding-gone", subject="idle-consumers"),
+            change("west", "new", "group-new"),
+        ],
+    }
+
+
+def hostile_rows() -> Rows:
+    """Every text that comes from a cluster is a hostile name."""
+    rows: dict[type[t.Row], list[dict[str, Any]]] = {}
+    for name in HOSTILE:
+        texts = {"topic": name, "message": name, "value": name, "bound": name, "rule": name, "command": name}
+        rows.setdefault(t.Snapshots, []).append(snapshot(name, snapshot=name))
+        policy = {"verdict": "failed", "kind": "policy"}
+        rows.setdefault(t.Findings, []).append(finding(name, name, name, **texts, **policy))
+        lagging = {"strategy": name, "lagAtLeast": 5000, "imbalance": 3.0, "idle": 1}
+        rows.setdefault(t.Figures, []).append(figure(name, name, **lagging))
+        rejected = {
+            "file": {"path": name, "length": 1, "modified": 1},
+            "position": 1,
+            "reason": name,
+            "code": "unreadable",
+        }
+        rows.setdefault(t.Quarantine, []).append({"cluster": name, "date": NIGHT, **rejected})
+        change = {"cluster": name, "date": NIGHT, "previous": BEFORE, "group": name, "change": "strategy"}
+        rows.setdefault(t.Changes, []).append(change | {"before": name, "after": name})
+    return rows

@@ -1,0 +1,409 @@
+"""The report of a small warehouse that is written row by row, and of a fleet that went through the pipeline."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from datetime import date, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.rules import NAMES
+from rmqlb.errors import DataError, UsageError
+from rmqlb.pipeline import tables as t
+from rmqlb.pipeline.report.figures import Nights, Thresholds, literal, queries
+from rmqlb.pipeline.report.page import chart, cluster_page, fleet_page, scripts
+from rmqlb.pipeline.report.report import WINDOW, Answers, Verdict, answers, page_name, thresholds_of, verdict_of, write
+from rmqlb.pipeline.warehouse import Warehouse
+from rmqlb.sources.user_files.policy_file import parse_policy
+
+from .report_fleet import (
+    BEFORE,
+    FIRST,
+    HOSTILE,
+    NIGHT,
+    Rows,
+    duck,
+    figure,
+    finding,
+    fleet,
+    hostile_rows,
+    mark,
+    snapshot,
+)
+from .report_fleet import write_warehouse as written
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+NIGHTS = Nights(NIGHT, BEFORE, FIRST)
+CLUSTERS = ("east", "north", "west")
+
+
+class Page(HTMLParser):
+    """The tables of a page by their headings, its first line and its figures, its links and all of its tags."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tables: dict[str, list[list[str]]] = {}
+        self.queries: dict[str, str] = {}
+        self.line = ""
+        self.headings: list[str] = []
+        self.links: list[str] = []
+        self.tags: set[str] = set()
+        self._in: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags.add(tag)
+        if tag == "a":
+            self.links.append(given["href"] or "")
+        if tag not in ("meta", "br", "path", "polyline", "circle"):
+            self._in.append("line" if "line" in (given.get("class") or "").split() else tag)
+        if tag in ("h2", "h3"):
+            self.headings.append("")
+        if tag == "tr":
+            self.tables.setdefault(self.headings[-1], []).append([])
+        if tag in ("td", "th"):
+            self.tables[self.headings[-1]][-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in ("path", "polyline", "circle"):
+            self._in.pop()
+
+    def handle_data(self, data: str) -> None:
+        if "line" in self._in:
+            self.line += data
+        elif {"h2", "h3"} & set(self._in):
+            self.headings[-1] += data
+        elif {"td", "th"} & set(self._in):
+            self.tables[self.headings[-1]][-1][-1] += data
+        elif "pre" in self._in and self.headings:
+            self.queries[self.headings[-1]] = self.queries.get(self.headings[-1], "") + data
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("sample"), fleet())
+
+
+def ask(spark: SparkSession, folder: Path, nights: Nights = NIGHTS, thresholds: Thresholds | None = None) -> Answers:
+    warehouse = Warehouse(spark.newSession(), str(folder))
+    window = [day for day in warehouse.whole_nights() if nights.since <= day <= nights.night]
+    return answers(warehouse, nights, window, thresholds or Thresholds())
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession, folder: Path) -> Answers:
+    return ask(spark, folder)
+
+
+def plain(row: Mapping[str, Any]) -> list[Any]:
+    """Values as JSON has them."""
+    values = (str(value) if isinstance(value, date) else value for value in row.values())
+    return [round(value, 9) if isinstance(value, float) else value for value in values]
+
+
+def unequal(found: Answers) -> list[str]:
+    """The queries whose rows on a page are not what DuckDB says to the text that the page shows."""
+    connection = duck(found)
+    wrong = []
+    for query in found.queries.values():
+        for scope in (None, *(row["cluster"] for row in found.of("clusters"))):
+            ours = [plain(row) for row in found.of(query.name, scope)]
+            result = connection.sql(query.shown(scope))
+            theirs = [plain(dict(zip(result.columns, row, strict=True))) for row in result.fetchall()]
+            is_sum_of_nothing = query.per == () and not ours
+            if ours != theirs and not is_sum_of_nothing:
+                wrong.append(f"{query.name} of {scope}: {ours} for {theirs}")
+    return wrong
+
+
+def test_each_query_gives_on_spark_what_duckdb_gives_for_the_text_on_the_page(found: Answers) -> None:
+    assert unequal(found) == []
+    empty = [query for query in found.queries if not found.of(query)]
+    assert empty == [], "the sample shows no row of these"
+
+
+def test_the_pages_of_a_judged_fleet_are_what_duckdb_says(spark: SparkSession, judged: Warehouse) -> None:
+    nights = judged.whole_nights()
+    found = ask(spark, Path(judged.place), Nights(nights[-1], nights[-2], nights[0]))
+    assert unequal(found) == []
+    assert found.of("worst")
+    assert all(row["command"].startswith("rmqlb ") for row in found.of("worst"))
+
+
+def test_every_query_runs_in_spark_sql_as_the_page_shows_it(spark: SparkSession, found: Answers) -> None:
+    own = spark.newSession()
+    texts = scripts(found)
+    for text in (*texts["Spark SQL"].splitlines(), texts["both, for findings"]):
+        own.sql(text.rstrip(";"))
+    for query in ("worst", "rejected", "strategies"):
+        rows = [plain(row.asDict(recursive=True)) for row in own.sql(found.queries[query].shown("east")).collect()]
+        assert rows == [plain(row) for row in found.of(query, "east")]
+
+
+def test_all_queries_are_one_job(spark: SparkSession, folder: Path) -> None:
+    spark.sparkContext.setJobGroup("report", "report")
+    ask(spark, folder)
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("report")) <= 7
+
+
+def test_the_first_line_says_what_is_new_gone_and_stays(found: Answers) -> None:
+    verdict = verdict_of(found, "index.html")
+    assert verdict.line == (
+        "2026-11-21: 5 new findings, 1 gone, 1 stays; 1 finding without a previous night; "
+        "policy: 1 limit failed, 2 incomplete, 1 waived; 1 cluster silent; 2 documents rejected; 3 clusters, 7 groups"
+    )
+    assert verdict.is_violated
+    assert verdict.silent == ("south",)
+    assert [(one.cluster, one.errors, one.new, one.gone, one.stays) for one in verdict.clusters] == [
+        ("east", 2, 2, 0, 1),
+        ("north", 1, 0, 0, 0),
+        ("west", 0, 1, 1, 0),
+    ]
+    assert sum(one.errors for one in verdict.clusters) == verdict.errors - 1, "one is of a rule of the fleet"
+
+
+STATES: tuple[tuple[str, tuple[dict[str, Any], ...], str | None], ...] = (
+    ("in both nights", ({"day": BEFORE}, {"day": NIGHT, "message": "worse"}), "stays"),
+    ("tonight only", ({"day": NIGHT},), "new"),
+    ("yesterday only", ({"day": BEFORE},), "gone"),
+    ("longer ago", ({"day": FIRST},), None),
+    ("info", ({"day": NIGHT, "severity": "info"},), None),
+    ("waived now", ({"day": BEFORE}, {"day": NIGHT, "verdict": "waived"}), "waived"),
+    ("waiver ended", ({"day": BEFORE, "verdict": "waived"}, {"day": NIGHT, "verdict": "failed"}), "new"),
+    ("waiver not needed", ({"day": BEFORE, "verdict": "waived"},), None),
+)
+
+
+def test_a_finding_is_new_gone_or_stays(tmp_path: Path, spark: SparkSession) -> None:
+    rows = [finding("c", "g", code, **each) for code, several, _ in STATES for each in several]
+    folder = written(tmp_path, {t.Findings: rows, t.Snapshots: [snapshot("c", BEFORE), snapshot("c")]})
+    found = ask(spark, folder)
+    states = dict(duck(found).sql("SELECT code, state FROM news").fetchall())
+    assert states == {code: state for code, _, state in STATES if state is not None}
+    assert [row["message"] for row in found.of("gone")] == ["yesterday only in g"]
+    assert {state: found.of("findings")[0][state] for state in ("new", "gone", "stays", "waived")} == {
+        "new": 2,
+        "gone": 1,
+        "stays": 1,
+        "waived": 1,
+    }
+
+
+def test_what_a_silent_cluster_had_is_not_gone_and_a_new_cluster_has_nothing_new(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [finding("silent", "g", "a", BEFORE), finding("fresh", "g", "a")]
+    snapshots = [snapshot("silent", BEFORE), snapshot("fresh")]
+    found = ask(spark, written(tmp_path, {t.Findings: rows, t.Snapshots: snapshots}))
+    verdict = verdict_of(found, "")
+    assert (verdict.new, verdict.gone, verdict.first, verdict.silent) == (0, 0, 1, ("silent",))
+
+
+def test_a_page_shows_the_first_rows_and_counts_the_others(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [figure(cluster, f"g{number:02}", lagAtLeast=2000 + number) for cluster in "ab" for number in range(25)]
+    found = ask(spark, written(tmp_path, {t.Figures: rows, t.Snapshots: [snapshot("a"), snapshot("b")]}))
+    assert (len(found.of("lag")), found.count("lag")) == (20, 50)
+    assert (len(found.of("lag", "b")), found.count("lag", "b")) == (20, 25)
+    assert [row["group"] for row in found.of("lag")[:3]] == ["g24", "g24", "g23"]
+    assert "and 30 more" in fleet_page(found, verdict_of(found, ""))
+
+
+def test_thresholds_keep_what_is_small_off_the_page_and_a_policy_sets_them(found: Answers) -> None:
+    assert [row["group"] for row in found.of("lag")] == ["orders"], "5 and 7 messages are no signal"
+    assert [row["group"] for row in found.of("imbalanced")] == ["skewed", "orders"]
+    text = "rules: [{name: a, groups: ['*'], limits: {lag: 5, imbalance: 2.2, idle: 1}}, "
+    text += "{name: b, groups: [x], limits: {lag: 9, strategies: [AVG]}}]"
+    assert thresholds_of(parse_policy(text, "policy", NAMES)) == Thresholds(lag=5, imbalance=2.2)
+    assert thresholds_of(None) == Thresholds()
+    assert ">= 2.2" in queries(Thresholds(imbalance=2.2))["imbalanced"].where
+
+
+HEADINGS = """
+Worst groups | Groups with errors first, then by the queues concerned
+New and gone findings | New since 2026-11-20 | Gone since 2026-11-20
+Policy | Limits that failed or could not be judged | Waived limits, those that expire next first
+Clusters | Silent clusters: no snapshot of 2026-11-21 | Clusters with a snapshot
+Last nights | Groups as they run, night by night | Findings, night by night
+Changes from the night before, night by night
+Changes | What changed since 2026-11-20, other than findings
+Unstable groups: queues taken over in 3 nights or more since 2026-11-19
+Groups | Unassigned queues, duplicate owners, mismatches and idle consumers
+Imbalance of 1.5 or more, of groups with a queue for each consumer | Lag of 1,000 messages or more
+Strategies | Imbalance by strategy: as groups run it, and as if every group ran it
+Failures | What losing one broker would do
+Losses that leave queues unassigned, with duplicate owners, or without a lock
+All losses, and one more consumer for each group
+Topics without a writable broker
+Topics that producers cannot write to: now (none), or once the broker, master or host is lost
+Groups that do not share queues by a strategy | POP, Proxy and broadcasting groups | Groups whose figures are unknown
+Rejected documents | What these documents hold is missing everywhere on this page
+Run the queries
+"""
+
+
+def test_the_page_of_the_fleet(found: Answers) -> None:
+    verdict = verdict_of(found, "index.html")
+    page = Page(fleet_page(found, verdict))
+    assert page.line == verdict.line
+    assert page.headings == [each.strip() for line in HEADINGS.strip().splitlines() for each in line.split(" | ")]
+    assert page.tables["Groups with errors first, then by the queues concerned"][:2] == [
+        ["cluster", "group", "errors", "warnings", "new", "queues", "finding", "codes", "command"],
+        [
+            *("east", "orders", "1", "1", "1", "3", "unassigned-queues in orders"),
+            *("slow-consumer, unassigned-queues", "rmqlb diagnose -g orders -s snapshots/cluster=east"),
+        ],
+    ]
+    assert page.tables["Silent clusters: no snapshot of 2026-11-21"][1] == [
+        "south",
+        "2026-11-20",
+        "south reported nothing",
+    ]
+    assert page.tables["Lag of 1,000 messages or more"][1] == ["east", "orders", "2", "4", "5,000", "4,000", "80%"]
+    assert page.tables["POP, Proxy and broadcasting groups"][1][:5] == ["east", "pop", "CONSUME_POP", "CLUSTERING", "2"]
+    assert {page_name(cluster) for cluster in CLUSTERS} <= set(page.links)
+    for heading, rows in page.tables.items():
+        assert page.queries[heading].startswith("SELECT "), heading
+        assert len({len(row) for row in rows}) == 1
+    assert {"script", "img", "iframe", "form"}.isdisjoint(page.tags)
+    assert "svg" in page.tags
+
+
+def test_the_page_of_a_cluster_is_about_it_alone(found: Answers) -> None:
+    (west,) = (one for one in verdict_of(found, "").clusters if one.cluster == "west")
+    text = cluster_page(found, west)
+    page = Page(text)
+    assert page.line == "2026-11-21: 1 new finding, 1 gone, 0 stay; policy: 0 limits failed, 1 incomplete, 1 waived"
+    assert not re.search(r"\beast\b", text)
+    assert page.tables["Gone since 2026-11-20"][1][-1] == "idle-consumers"
+    assert "t.cluster = 'west'" in page.queries["Gone since 2026-11-20"]
+    assert all("cluster" not in rows[0] for rows in page.tables.values() if rows[0] != ["cluster"])
+
+
+def test_the_first_night_has_nothing_new_or_gone(spark: SparkSession, tmp_path: Path) -> None:
+    rows: Rows = {t.Findings: [finding("a", "g", "b")], t.Snapshots: [snapshot("a")], t.Figures: [figure("a", "g")]}
+    folder = written(tmp_path, rows, [NIGHT])
+    found = ask(spark, folder, Nights(NIGHT, None, NIGHT))
+    verdict = verdict_of(found, "")
+    assert verdict.line == "2026-11-21: 1 finding (1 error) in the first night; 1 cluster, 1 group"
+    assert not {"New and gone findings", "Changes"} & set(Page(fleet_page(found, verdict)).headings)
+
+
+def test_hostile_names_are_text_on_every_page(spark: SparkSession, tmp_path: Path) -> None:
+    folder = written(tmp_path / "warehouse", hostile_rows())
+    verdict = write(spark, Warehouse(spark, str(folder)), tmp_path / "out")
+    assert sorted(os.listdir(tmp_path / "out")) == sorted(
+        ["index.html", "verdict.json", *(one.page for one in verdict.clusters)]
+    )
+    assert len({one.page for one in verdict.clusters}) == len(HOSTILE)
+    allowed = Page(fleet_page(found_of(spark, folder), verdict)).tags
+    for path in (tmp_path / "out").glob("*.html"):
+        text = path.read_text("utf-8")
+        assert Page(text).tags <= allowed
+        assert not re.search("[\x00-\x09\x0b-\x1f\u202e\ufffe\uffff]", text)
+        assert {"script", "img"}.isdisjoint(Page(text).tags)
+        assert not re.search(r"<[^>]*\son\w+=", re.sub(r"\"[^\"]*\"", '""', text))
+    assert ">49%" not in (tmp_path / "out" / "index.html").read_text("utf-8")
+
+
+def found_of(spark: SparkSession, folder: Path) -> Answers:
+    return ask(spark, folder)
+
+
+def test_a_name_as_a_literal_is_the_name_in_both_engines(spark: SparkSession) -> None:
+    connection = duckdb.connect()
+    names = [*HOSTILE, "it's", "a\\'b\\\\", "%_", "${x}", "\\u0041"]
+    texts = [f"SELECT {literal(name)} AS name" for name in names]
+    assert [connection.sql(text).fetchall()[0][0] for text in texts] == names
+    assert [row[0] for text in texts for row in spark.sql(text).collect()] == names
+
+
+def test_pages_of_unchanged_tables_are_not_written(spark: SparkSession, tmp_path: Path) -> None:
+    folder, to = written(tmp_path / "warehouse", fleet()), tmp_path / "out"
+    warehouse = Warehouse(spark, str(folder))
+    first = write(spark, warehouse, to)
+    times = {path.name: path.stat().st_mtime_ns for path in to.iterdir()}
+    assert sorted(times) == [
+        "cluster-east.html",
+        "cluster-north.html",
+        "cluster-west.html",
+        "index.html",
+        "verdict.json",
+    ]
+    jobs = len(spark.sparkContext.statusTracker().getJobIdsForGroup())
+    again = write(spark, warehouse, to)
+    assert again == replace(first, unchanged=True)
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup()) == jobs
+
+    mark(folder, NIGHT, "2")  # judged again, with the same rows
+    assert not write(spark, warehouse, to).unchanged
+    changed = {path.name for path in to.iterdir() if path.stat().st_mtime_ns != times[path.name]}
+    assert changed == {"verdict.json"}
+
+    os.remove(to / "cluster-west.html")
+    write(spark, warehouse, to)
+    assert (to / "cluster-west.html").exists()
+    policy = parse_policy("rules: [{name: a, groups: ['*'], limits: {lag: 5}}]", "policy", NAMES)
+    assert not write(spark, warehouse, to, policy).unchanged
+    assert "Lag of 5 messages or more" in (to / "index.html").read_text()
+
+
+def test_the_page_of_a_cluster_that_fell_silent_goes(spark: SparkSession, tmp_path: Path) -> None:
+    folder, to = tmp_path / "warehouse", tmp_path / "out"
+    written(folder, {t.Snapshots: [snapshot("a", BEFORE), snapshot("b", BEFORE), snapshot("a")]}, [BEFORE])
+    warehouse = Warehouse(spark, str(folder))
+    write(spark, warehouse, to)
+    (to / "notes.txt").write_text("mine")
+    mark(folder, NIGHT)
+    assert write(spark, warehouse, to).silent == ("b",)
+    assert sorted(os.listdir(to)) == ["cluster-a.html", "index.html", "notes.txt", "verdict.json"]
+
+
+def test_a_long_past_costs_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    days = [NIGHT - timedelta(days=number) for number in range(WINDOW + 3)]
+    rows: Rows = {t.Figures: [figure("a", "g", day) for day in days], t.Snapshots: [snapshot("a", day) for day in days]}
+    warehouse = Warehouse(spark, str(written(tmp_path / "warehouse", rows, days)))
+    spark.sparkContext.setJobGroup("past", "past")
+    write(spark, warehouse, tmp_path / "out")
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("past")) <= 1
+    nights = Page((tmp_path / "out" / "index.html").read_text()).tables["Groups as they run, night by night"]
+    assert len(nights) == 1 + WINDOW
+
+
+def test_what_cannot_be_reported_on_is_said(spark: SparkSession, tmp_path: Path) -> None:
+    empty = Warehouse(spark, str(tmp_path / "none"))
+    with pytest.raises(DataError, match="no complete night"):
+        write(spark, empty, tmp_path / "out")
+    warehouse = Warehouse(spark, str(written(tmp_path / "warehouse", {t.Snapshots: [snapshot("a")]}, [NIGHT])))
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "index.html").write_text("my site")
+    with pytest.raises(UsageError, match="no report of rmqlb"):
+        write(spark, warehouse, tmp_path / "site")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="--to"):
+        write(spark, warehouse, tmp_path / "file")
+
+
+def test_a_chart_has_a_point_for_each_known_night() -> None:
+    drawn = str(chart("<lag>", ["2026-11-19", "2026-11-20", "2026-11-21"], [0, None, 4]))
+    assert drawn.count("<circle") == 2
+    assert "&lt;lag&gt; <b>4</b>" in drawn
+    assert 'aria-label="&lt;lag&gt; from 2026-11-19 to 2026-11-21: last 4, most 4"' in drawn
+
+
+def test_the_verdict_is_whole_in_json(found: Answers) -> None:
+    import msgspec
+
+    verdict = verdict_of(found, "index.html")
+    assert msgspec.json.decode(msgspec.json.encode(verdict), type=Verdict) == verdict
