@@ -68,10 +68,7 @@ def in_package(home: str, names: Iterable[str]) -> dict[str, str | Callable[...,
 @cache
 def _load(name: str, place: str | Callable[..., None]) -> click.Command:
     """A command with its options; made once, however many command lines a process runs."""
-    function: Callable[..., None]
-    if not isinstance(place, str):
-        function = place
-    else:
+    if isinstance(place, str):
         module = import_module(place)
         if hasattr(module, "app"):
             return typer.main.get_command(module.app)

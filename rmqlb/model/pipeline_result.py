@@ -60,6 +60,12 @@ class Verdict(Struct, frozen=True, rename="camel"):
         return bool(self.failed or self.silent)
 
     @property
+    def figures(self) -> dict[str, int]:
+        """The counts by name."""
+        names = ("clusters", "groups", "failed", "incomplete", "waived", "errors", "new", "gone")
+        return {**{name: getattr(self, name) for name in names}, "silent": len(self.silent)}
+
+    @property
     def sentence(self) -> str:
         """What is new first, then what fails, then what was looked at."""
         since = "first night" if self.previous is None else f"{self.new} new, {self.gone} gone since {self.previous}"

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rmqlb.pipeline.spark.settings import parse_conf
 
 from rmqlb.cli.completion import known_values
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
+from rmqlb.pipeline.spark import parse_conf
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.views.explanations import explanations
 from tests.support.mismatches import every_case

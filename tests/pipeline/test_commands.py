@@ -52,7 +52,8 @@ def test_the_verdict_leaves_the_machine(place: Path) -> None:
     assert silent.code == 3
     assert 'rocketmq_lb_fleet_silent_cluster{cluster="west"} 1' in silent.stdout
     glob = str(place / "wh" / "figures" / "*" / "*.parquet")
-    assert duckdb.sql(f"select idle from read_parquet('{glob}', hive_partitioning=true)").fetchall() == [(1,)]
+    with duckdb.connect() as reader:
+        assert reader.execute(f"select idle from read_parquet('{glob}', hive_partitioning=true)").fetchall() == [(1,)]
 
 
 @pytest.mark.usefixtures("place")

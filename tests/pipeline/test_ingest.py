@@ -13,11 +13,12 @@ import pytest
 from rmqlb.errors import DataError
 from rmqlb.pipeline.documents import labels
 from rmqlb.pipeline.ingest import find_files, read_expected
+from rmqlb.pipeline.judge import Asked
 from rmqlb.pipeline.tables import Figures, Groups, Quarantine, Queues, Snapshots
 from rmqlb.pipeline.warehouse import Warehouse, first_kept
 
 from .documents import connections, progress, route, snapshot, write
-from .running import Asked, everything, ingest_files, judge_nights, rows
+from .running import everything, ingest_files, judge_nights, rows
 
 pytestmark = pytest.mark.spark
 
@@ -26,7 +27,7 @@ A_DAY, NEXT = date(2026, 11, 21), date(2026, 11, 22)
 
 
 def one(at: str = "2026-11-21T02:00:00Z", *, broker: str = "a", **group: Any) -> str:
-    return snapshot(at, {"T": route(**{broker: 4})}, {**GROUP, **group})
+    return snapshot(at, {"T": route("c1", **{broker: 4})}, {**GROUP, **group})
 
 
 def reasons(warehouse: Warehouse) -> dict[str, str]:

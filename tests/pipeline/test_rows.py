@@ -135,13 +135,21 @@ def plain(owners: Mapping[Any, tuple[str, ...]]) -> dict[tuple[Any, ...], tuple[
     return {(q.topic, q.broker_name, q.queue_id): tuple(sorted(own)) for q, own in owners.items()}
 
 
+def predicted_owners(group: Group) -> Mapping[Any, tuple[str, ...]] | None:
+    """None where no consumer owns queues, or that is unknown."""
+    seen = group.snapshot.groups.get(group.name or "")
+    if seen is None or seen.message_model == BROADCASTING or not group.shares:
+        return None
+    return known(lambda: group.predicted)
+
+
 def test_assignments_are_those_of_show_owners(judged: Warehouse, fleet: Path) -> None:
     found = by_group(rows(judged, Assignments, LAST), runs=True)
     checked = 0
     for cluster, group in groups(fleet):
         key = cluster, group.name or ""
-        predicted = known(lambda group=group: group.predicted) if known(lambda group=group: group.shares) else None
-        if predicted is None or known(lambda group=group: group.group.message_model) == BROADCASTING:
+        predicted = predicted_owners(group)
+        if predicted is None:
             assert key not in found, key
             continue
         assert owners_of(found.get(key, [])) == plain(predicted), key
@@ -160,13 +168,17 @@ def predicted_of(predicted: Mapping[Any, tuple[str, ...]], row: Mapping[str, Any
     )
 
 
+def owners_shown(path: str, group: str) -> Any:
+    return known(lambda: rmqlb.show_owners(path, group))
+
+
 def test_the_document_of_a_group_answers_as_the_whole_snapshot(judged: Warehouse, fleet: Path, tmp_path: Path) -> None:
     frame = judged.read(Groups, [LAST]).select("cluster", "group", "document").collect()
     for row in frame[::7]:
         path = tmp_path / "group.json"
         path.write_text(row["document"])
         whole = files(fleet)[row["cluster"]]
-        mine, theirs = (known(lambda p=p, row=row: rmqlb.show_owners(str(p), row["group"])) for p in (path, whole))
+        mine, theirs = (owners_shown(str(each), row["group"]) for each in (path, whole))
         assert (mine is None) == (theirs is None)
         if mine is not None and theirs is not None:
             assert mine == theirs
@@ -198,7 +210,7 @@ def test_one_more_consumer_is_that_of_plan_rebalance(judged: Warehouse, fleet: P
     found = [row for row in rows(judged, WhatIf, LAST) if row["change"] == "consumer-added"]
     assert len(found) > 30
     for row in found[::4]:
-        plan = rmqlb.plan_rebalance(str(files(fleet)[row["cluster"]]), row["group"], add=1)
+        plan: Any = rmqlb.plan_rebalance(str(files(fleet)[row["cluster"]]), row["group"], add=1)
         after = plan.summary.after
         mine = (row["moved"], row["consumers"], row["unassigned"], row["duplicateOwners"], row["idle"])
         assert mine == (plan.summary.moved, after.consumers, after.unassigned, after.duplicate_owners, after.idle)
