@@ -72,7 +72,9 @@ def _load(name: str, place: str | Callable[..., None]) -> click.Command:
         module = import_module(place)
         if hasattr(module, "app"):
             return typer.main.get_command(module.app)
-        function = getattr(module, name.replace("-", "_"))
+        function: Callable[..., None] = getattr(module, name.replace("-", "_"))
+    else:
+        function = place
     single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
     single.command(name, cls=SingleCommand)(function)
     command = typer.main.get_command(single)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from msgspec import Struct, field
 
 
 class TriedCondition(Struct, frozen=True):
-    """A `--fail-on` condition.
+    """A `--fail-on` condition."""
 
-    Attributes:
-        text: as typed.
-        value: the figure that it looked at; null when it is unknown, or without end.
-        met: it is met; null when the figure is unknown.
-    """
-
-    text: str = field(name="condition")
-    value: float | None
-    met: bool | None
+    text: Annotated[str, "as typed"] = field(name="condition")
+    value: Annotated[float | None, "the figure that it looked at; null when it is unknown, or without end"]
+    met: Annotated[bool | None, "it is met; null when the figure is unknown"]

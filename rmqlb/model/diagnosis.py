@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
@@ -18,14 +18,13 @@ class RuleWords(Struct, frozen=True):
     """The words of a rule.
 
     Attributes:
-        in_order: what is the case where the rule has no finding.
         found: what is the case where it has one. `{who}` are the consumers, with `{is}`, `{does}`, `{has}`, `{its}` and
             the endings `{s}` (of a verb) and `{plural}`; `{values}` are the values of its evidence, `{number}` is the
             largest of them; `{topics}`, `{brokers}` and `{queues}` are those of the finding.
         queues: the continuation where the finding names queues, with `{wait}`; empty where their owners say it.
     """
 
-    in_order: str
+    in_order: Annotated[str, "what is the case where the rule has no finding"]
     found: str
     queues: str = ""
 
@@ -87,21 +86,13 @@ CODES: tuple[str, ...] = tuple(WORDS)
 
 
 class Evidence(Struct, frozen=True, rename="camel"):
-    """One fact that was observed.
+    """One fact that was observed."""
 
-    Attributes:
-        fact: what was looked at.
-        value: what was seen.
-        threshold: the value from which on it counts; null where no number decides.
-        source: where it was seen: URL, address or file, never with a secret in it.
-        at: when it was seen, ISO-8601 in UTC; null when the source does not report it.
-    """
-
-    fact: str
-    value: str | int
-    threshold: str | int | None
-    source: str
-    at: str | None
+    fact: Annotated[str, "what was looked at"]
+    value: Annotated[str | int, "what was seen"]
+    threshold: Annotated[str | int | None, "the value from which on it counts; null where no number decides"]
+    source: Annotated[str, "where it was seen: URL, address or file, never with a secret in it"]
+    at: Annotated[str | None, "when it was seen, ISO-8601 in UTC; null when the source does not report it"]
 
 
 class Explains(Struct, frozen=True, rename="camel"):
@@ -109,16 +100,14 @@ class Explains(Struct, frozen=True, rename="camel"):
 
     Attributes:
         reproduces: the causes found together predict exactly the observed owners; null when none were observed.
-        fixes_all: with this cause gone, each queue has one owner by prediction.
-        unassigned_after: unassigned queues by prediction with this cause gone.
         duplicate_owners_after: queues with duplicate owners by prediction with this cause gone.
         queues_explained: queues whose observed owners the prediction gives with the causes found together.
         queues_explained_without: queues whose observed owners the prediction gives with this cause gone.
     """
 
     reproduces: bool | None = None
-    fixes_all: bool | None = None
-    unassigned_after: int | None = None
+    fixes_all: Annotated[bool | None, "with this cause gone, each queue has one owner by prediction"] = None
+    unassigned_after: Annotated[int | None, "unassigned queues by prediction with this cause gone"] = None
     duplicate_owners_after: int | None = None
     queues_explained: int | None = None
     queues_explained_without: int | None = None
@@ -128,31 +117,22 @@ class GroupFinding(Struct, frozen=True, rename="camel"):
     """What is the case in a group.
 
     Attributes:
-        code: stable, for scripts; `rmqlb explain CODE` says what it means.
         severity: error where queues have no owner or several, or messages wait unread; warning where they may; info
             where nothing is wrong.
-        group: the consumer group.
-        topic: the topic that it is about; null when it is not about a single one.
-        queues: that it concerns, as clients sort them.
-        consumers: client IDs that it is about, as clients sort them.
-        evidence: what was seen.
-        consequence: what comes of it, a sentence.
-        remedy: what to do, a sentence.
         explains: how much of what is observed it explains; null of what is no cause of owners.
-        message: one line for people, naming what it is about.
     """
 
-    code: str
+    code: Annotated[str, "stable, for scripts; `rmqlb explain CODE` says what it means"]
     severity: Severity
-    group: str
-    topic: str | None = None
-    queues: tuple[MessageQueue, ...] = ()
-    consumers: tuple[str, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
-    consequence: str = ""
-    remedy: str = ""
+    group: Annotated[str, "the consumer group"]
+    topic: Annotated[str | None, "the topic that it is about; null when it is not about a single one"] = None
+    queues: Annotated[tuple[MessageQueue, ...], "that it concerns, as clients sort them"] = ()
+    consumers: Annotated[tuple[str, ...], "client IDs that it is about, as clients sort them"] = ()
+    evidence: Annotated[tuple[Evidence, ...], "what was seen"] = ()
+    consequence: Annotated[str, "what comes of it, a sentence"] = ""
+    remedy: Annotated[str, "what to do, a sentence"] = ""
     explains: Explains | None = None
-    message: str = ""
+    message: Annotated[str, "one line for people, naming what it is about"] = ""
 
     @property
     def brief(self) -> Finding:
@@ -166,107 +146,75 @@ def group_finding(finding: Finding, group: str) -> GroupFinding:
 
 
 class Look(Struct, frozen=True, rename="camel"):
-    """A moment at which the group was read.
+    """A moment at which the group was read."""
 
-    Attributes:
-        source: URL, address or file, never with a secret in it.
-        at: when, ISO-8601 in UTC; null when the source does not report it.
-    """
-
-    source: str
-    at: str | None
+    source: Annotated[str, "URL, address or file, never with a secret in it"]
+    at: Annotated[str | None, "when, ISO-8601 in UTC; null when the source does not report it"]
 
 
 class GroupCounts(Struct, frozen=True, rename="camel"):
     """The group in numbers, as the last look shows it; null is what is not known.
 
     Attributes:
-        consumers: distinct client IDs that brokers list.
-        processes: running clients, of which several may share a client ID.
-        queues: readable queues of its topics.
         unassigned: queues that are observed to have no owner; null where consumers do not share queues, or none is
             certain and some owners are unknown.
         duplicate_owners: queues that are observed to have two or more client IDs as owners; null in the same cases.
         owners_unknown: queues whose owners were not observed: so many more queues may be unassigned or have duplicate
             owners; null where consumers do not share queues, or no owner was observed.
-        lag: messages not yet read; null when they are not known of every queue.
         lag_at_least: those of the queues of which they are known; null where they are known of none.
     """
 
-    consumers: int | None = None
-    processes: int | None = None
-    queues: int | None = None
+    consumers: Annotated[int | None, "distinct client IDs that brokers list"] = None
+    processes: Annotated[int | None, "running clients, of which several may share a client ID"] = None
+    queues: Annotated[int | None, "readable queues of its topics"] = None
     unassigned: int | None = None
     duplicate_owners: int | None = None
     owners_unknown: int | None = None
-    lag: int | None = None
+    lag: Annotated[int | None, "messages not yet read; null when they are not known of every queue"] = None
     lag_at_least: int | None = None
 
 
 class ConsumerStacks(Struct, frozen=True, rename="camel"):
-    """What the consume threads of a consumer do.
+    """What the consume threads of a consumer do."""
 
-    Attributes:
-        client_id: of the consumer.
-        threads: the stack trace of each of its consume threads.
-    """
-
-    client_id: str
-    threads: tuple[str, ...]
+    client_id: Annotated[str, "of the consumer"]
+    threads: Annotated[tuple[str, ...], "the stack trace of each of its consume threads"]
 
 
 class Undecided(Struct, frozen=True, rename="camel"):
-    """A rule that gives no answer.
+    """A rule that gives no answer."""
 
-    Attributes:
-        code: of the finding that it looks for.
-        reason: the evidence that is missing, or why the rule does not apply.
-        remedy: how to get that evidence; null where nothing is known to.
-    """
-
-    code: str
-    reason: str
-    remedy: str | None = None
+    code: Annotated[str, "of the finding that it looks for"]
+    reason: Annotated[str, "the evidence that is missing, or why the rule does not apply"]
+    remedy: Annotated[str | None, "how to get that evidence; null where nothing is known to"] = None
 
 
 class Consequence(Struct, frozen=True, rename="camel"):
-    """What is the case because of a cause, and so is no cause itself.
+    """What is the case because of a cause, and so is no cause itself."""
 
-    Attributes:
-        code: of the finding that it would be.
-        causes: the codes of the findings that it comes of.
-    """
-
-    code: str
-    causes: tuple[str, ...]
+    code: Annotated[str, "of the finding that it would be"]
+    causes: Annotated[tuple[str, ...], "the codes of the findings that it comes of"]
 
 
 class Diagnosis(Result, frozen=True):
     """Why a group is as it is: what all rules say of it, each rule in one of the lists.
 
     Attributes:
-        group: the consumer group.
         outcome: found (a finding is an error or a warning), unknown (none is, and some rule could not be decided) or
             inOrder (every rule has looked, or does not apply).
         looks: when the group was read, the oldest first; the last one is diagnosed, the others show how it changes.
-        counts: the group in numbers.
-        findings: the likeliest cause first.
-        consequences: what comes of the findings.
-        checked: codes of what was looked for and is in order.
-        unknown: what could not be decided.
-        not_applicable: what cannot be the case in such a group.
         stacks: what the consume threads of blocked consumers do; null when they were not asked.
     """
 
-    group: str
+    group: Annotated[str, "the consumer group"]
     outcome: Outcome
     looks: tuple[Look, ...] = ()
-    counts: GroupCounts = GroupCounts()
-    findings: tuple[GroupFinding, ...] = ()
-    consequences: tuple[Consequence, ...] = ()
-    checked: tuple[str, ...] = ()
-    unknown: tuple[Undecided, ...] = ()
-    not_applicable: tuple[Undecided, ...] = ()
+    counts: Annotated[GroupCounts, "the group in numbers"] = GroupCounts()
+    findings: Annotated[tuple[GroupFinding, ...], "the likeliest cause first"] = ()
+    consequences: Annotated[tuple[Consequence, ...], "what comes of the findings"] = ()
+    checked: Annotated[tuple[str, ...], "codes of what was looked for and is in order"] = ()
+    unknown: Annotated[tuple[Undecided, ...], "what could not be decided"] = ()
+    not_applicable: Annotated[tuple[Undecided, ...], "what cannot be the case in such a group"] = ()
     stacks: tuple[ConsumerStacks, ...] | None = None
 
     @property
@@ -276,30 +224,17 @@ class Diagnosis(Result, frozen=True):
 
 
 class DiagnosisSummary(Struct, frozen=True, rename="camel"):
-    """Diagnoses of groups in numbers.
+    """Diagnoses of groups in numbers."""
 
-    Attributes:
-        groups: how many.
-        with_errors: those whose gravest finding is an error.
-        with_warnings: those whose gravest finding is a warning.
-        unknown: the others of which some rule could not be decided.
-        in_order: the others.
-    """
-
-    groups: int
-    with_errors: int
-    with_warnings: int
-    unknown: int
-    in_order: int
+    groups: Annotated[int, "how many"]
+    with_errors: Annotated[int, "those whose gravest finding is an error"]
+    with_warnings: Annotated[int, "those whose gravest finding is a warning"]
+    unknown: Annotated[int, "the others of which some rule could not be decided"]
+    in_order: Annotated[int, "the others"]
 
 
 class DiagnosisOfGroups(Result, frozen=True):
-    """Why several groups are as they are.
+    """Why several groups are as they are."""
 
-    Attributes:
-        groups: each group's diagnosis, as rmqlb/diagnosis has it, the worst first.
-        summary: of all of them.
-    """
-
-    groups: tuple[Diagnosis, ...]
-    summary: DiagnosisSummary
+    groups: Annotated[tuple[Diagnosis, ...], "each group's diagnosis, as rmqlb/diagnosis has it, the worst first"]
+    summary: Annotated[DiagnosisSummary, "of all of them"]

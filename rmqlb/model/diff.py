@@ -22,119 +22,80 @@ Presence = Literal["added", "removed", "changed"]
 
 
 class SnapshotSide(Struct, frozen=True, rename="camel"):
-    """One of the two snapshots.
+    """One of the two snapshots."""
 
-    Attributes:
-        kind: which kind of source it is, such as dump or dashboard.
-        endpoint: its URL or path, never with a secret in it.
-        taken_at: when it was taken, ISO-8601 in UTC; null when the source does not report it.
-        context: the context that named the source; null when none did.
-    """
-
-    kind: str
-    endpoint: str
-    taken_at: str | None
-    context: str | None
+    kind: Annotated[str, "which kind of source it is, such as dump or dashboard"]
+    endpoint: Annotated[str, "its URL or path, never with a secret in it"]
+    taken_at: Annotated[str | None, "when it was taken, ISO-8601 in UTC; null when the source does not report it"]
+    context: Annotated[str | None, "the context that named the source; null when none did"]
 
 
 class SettingDiff(Struct, frozen=True):
-    """A setting that differs.
+    """A setting that differs."""
 
-    Attributes:
-        name: such as messageModel or orderTopicConf.
-        before: its value in the first snapshot; null when it was not reported, or not set.
-        after: its value in the second; null in the same cases.
-    """
-
-    name: str
-    before: str | None
-    after: str | None
+    name: Annotated[str, "such as messageModel or orderTopicConf"]
+    before: Annotated[str | None, "its value in the first snapshot; null when it was not reported, or not set"]
+    after: Annotated[str | None, "its value in the second; null in the same cases"]
 
 
 class BrokerQueues(Struct, frozen=True, rename="camel"):
     """What a topic has on a broker.
 
     Attributes:
-        read_queue_nums: queues that consumers can read.
-        write_queue_nums: queues that producers can write.
-        perm: bits: 4 read, 2 write; 6 is usual.
         broker_addrs: broker ID → `host:port`; ID 0 is the master; empty when the route has no address.
     """
 
-    read_queue_nums: int
-    write_queue_nums: int
-    perm: int
+    read_queue_nums: Annotated[int, "queues that consumers can read"]
+    write_queue_nums: Annotated[int, "queues that producers can write"]
+    perm: Annotated[int, "bits: 4 read, 2 write; 6 is usual"]
     broker_addrs: Mapping[str, str]
 
 
 class BrokerDiff(Struct, frozen=True, rename="camel"):
-    """A broker of a topic that differs.
+    """A broker of a topic that differs."""
 
-    Attributes:
-        broker_name: its name.
-        change: added, removed or changed.
-        before: in the first snapshot; null when the topic is not on it.
-        after: in the second; null when the topic is not on it.
-    """
-
-    broker_name: str
-    change: Presence
-    before: BrokerQueues | None
-    after: BrokerQueues | None
+    broker_name: Annotated[str, "its name"]
+    change: Annotated[Presence, "added, removed or changed"]
+    before: Annotated[BrokerQueues | None, "in the first snapshot; null when the topic is not on it"]
+    after: Annotated[BrokerQueues | None, "in the second; null when the topic is not on it"]
 
 
 class TopicDiff(Struct, frozen=True):
-    """A topic whose route differs.
+    """A topic whose route differs."""
 
-    Attributes:
-        topic: its name.
-        change: added, removed or changed.
-        brokers: those that differ, by name.
-        settings: what else differs.
-        groups: the groups that subscribe to it in either snapshot, by name.
-    """
-
-    topic: str
-    change: Presence
-    brokers: tuple[BrokerDiff, ...]
-    settings: tuple[SettingDiff, ...]
-    groups: tuple[str, ...]
+    topic: Annotated[str, "its name"]
+    change: Annotated[Presence, "added, removed or changed"]
+    brokers: Annotated[tuple[BrokerDiff, ...], "those that differ, by name"]
+    settings: Annotated[tuple[SettingDiff, ...], "what else differs"]
+    groups: Annotated[tuple[str, ...], "the groups that subscribe to it in either snapshot, by name"]
 
 
 class QueueDiff(Struct, frozen=True, rename="camel"):
     """A queue whose observed or predicted owners differ.
 
     Attributes:
-        topic: its topic.
-        broker_name: its broker.
-        queue_id: its number there, from 0.
         change: same, moved, assigned (had no owner), unassigned (has none now), added or removed (the queue itself).
         basis: observed when both snapshots report the queue's owners, otherwise predicted: what is compared.
-        owners_before: client IDs, sorted; null when the queue did not exist.
-        owners_after: in the second snapshot; null when the queue does not exist.
         predicted_before: the predicted owners; null when the queue did not exist, or nothing could be predicted.
-        predicted_after: those of the second snapshot; null in the same cases.
         how: predicted (the causes give the owners that it has now), converged (they are those predicted before: the
             group had not converged then), pending (the causes give others, and it is on its way: it has the former
             ones, some of both, or none), or unexplained.
         causes: the fewest changes that give those owners, applied to the first snapshot; empty without any.
-        lag_before: messages not yet read in the first snapshot.
-        lag_after: messages not yet read in the second.
     """
 
-    topic: str
-    broker_name: str
-    queue_id: int
+    topic: Annotated[str, "its topic"]
+    broker_name: Annotated[str, "its broker"]
+    queue_id: Annotated[int, "its number there, from 0"]
     change: Change
     basis: Literal["observed", "predicted"]
-    owners_before: tuple[str, ...] | None
-    owners_after: tuple[str, ...] | None
+    owners_before: Annotated[tuple[str, ...] | None, "client IDs, sorted; null when the queue did not exist"]
+    owners_after: Annotated[tuple[str, ...] | None, "in the second snapshot; null when the queue does not exist"]
     predicted_before: tuple[str, ...] | None
-    predicted_after: tuple[str, ...] | None
+    predicted_after: Annotated[tuple[str, ...] | None, "those of the second snapshot; null in the same cases"]
     how: How
     causes: tuple[Cause, ...]
-    lag_before: int | None
-    lag_after: int | None
+    lag_before: Annotated[int | None, "messages not yet read in the first snapshot"]
+    lag_after: Annotated[int | None, "messages not yet read in the second"]
 
     @property
     def got_duplicate_owners(self) -> bool:
@@ -143,72 +104,45 @@ class QueueDiff(Struct, frozen=True, rename="camel"):
 
 
 class Explained(Struct, frozen=True):
-    """How many queues have the same explanation.
+    """How many queues have the same explanation."""
 
-    Attributes:
-        how: predicted, converged, pending or unexplained.
-        causes: the changes that explain them.
-        queues: how many.
-    """
-
-    how: How
-    causes: tuple[Cause, ...]
-    queues: int
+    how: Annotated[How, "predicted, converged, pending or unexplained"]
+    causes: Annotated[tuple[Cause, ...], "the changes that explain them"]
+    queues: Annotated[int, "how many"]
 
 
 class ProcessesDiff(Struct, frozen=True, rename="camel"):
-    """A client ID that more or fewer processes have than before.
+    """A client ID that more or fewer processes have than before."""
 
-    Attributes:
-        client_id: the ID.
-        before: how many processes in the first snapshot; 0 when it was not there.
-        after: how many in the second; 0 when it is not there.
-    """
-
-    client_id: str
-    before: int
-    after: int
+    client_id: Annotated[str, "the ID"]
+    before: Annotated[int, "how many processes in the first snapshot; 0 when it was not there"]
+    after: Annotated[int, "how many in the second; 0 when it is not there"]
 
 
 class GroupOwners(Struct, frozen=True, rename="camel"):
     """What of a group is compared, in one snapshot.
 
     Attributes:
-        consumers: distinct client IDs; null when they are not reported.
         topics: that it subscribes to, without its retry topic; null when they are not reported.
         strategies: those that its consumers report or run by the owners observed, most used first; empty when unknown.
-        queues: whose owners are observed.
-        unassigned: those of them that have no owner.
-        duplicate_owners: those that have several; of a BROADCASTING group 0.
-        lag: messages not yet read, over all queues whose lag is known; null when none is.
     """
 
-    consumers: int | None
+    consumers: Annotated[int | None, "distinct client IDs; null when they are not reported"]
     topics: tuple[str, ...] | None
     strategies: tuple[str, ...]
-    queues: int
-    unassigned: int
-    duplicate_owners: int
-    lag: int | None
+    queues: Annotated[int, "whose owners are observed"]
+    unassigned: Annotated[int, "those of them that have no owner"]
+    duplicate_owners: Annotated[int, "those that have several; of a BROADCASTING group 0"]
+    lag: Annotated[int | None, "messages not yet read, over all queues whose lag is known; null when none is"]
 
 
 class GroupDiff(Struct, frozen=True, rename="camel"):
     """A group in two snapshots.
 
     Attributes:
-        group: its name.
         change: added, removed, changed, or same when only offsets differ.
-        before: in the first snapshot; null when it is not there.
-        after: in the second; null when it is not there.
-        joined: client IDs that are new.
-        left: client IDs that are gone.
-        processes: client IDs in both that another number of processes has.
-        topics_added: topics that it subscribes to only in the second.
-        topics_removed: only in the first.
         strategy_changed: its consumers run another strategy, or some of them do; false when one side is unknown.
         strategy_assumed: neither snapshot shows what it runs: explanations are those of the client's default, AVG.
-        settings: what else differs.
-        explanations: the queues of `queues` counted by explanation, most first.
         queues: each queue whose observed or predicted owners differ, in the clients' order.
         not_predicted: why owners could not be predicted; null when they were, or when nothing was to be explained.
         lag_growth: by how much the lag grew, below 0 when it shrank, over the queues whose lag is known in both; null
@@ -216,29 +150,28 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
         produced: messages that came into the queues whose ends are known in both; null when they are of none.
         consumed: messages by which offsets went forward in the queues whose offsets are known in both; null when they
             are of none.
-        offsets_back: queues whose consumer offset is lower than before.
         findings: what is odd about what became of it; --against, which compares what decides the owners, has none.
     """
 
-    group: str
+    group: Annotated[str, "its name"]
     change: Literal["added", "removed", "changed", "same"]
-    before: GroupOwners | None
-    after: GroupOwners | None
-    joined: tuple[str, ...] = ()
-    left: tuple[str, ...] = ()
-    processes: tuple[ProcessesDiff, ...] = ()
-    topics_added: tuple[str, ...] = ()
-    topics_removed: tuple[str, ...] = ()
+    before: Annotated[GroupOwners | None, "in the first snapshot; null when it is not there"]
+    after: Annotated[GroupOwners | None, "in the second; null when it is not there"]
+    joined: Annotated[tuple[str, ...], "client IDs that are new"] = ()
+    left: Annotated[tuple[str, ...], "client IDs that are gone"] = ()
+    processes: Annotated[tuple[ProcessesDiff, ...], "client IDs in both that another number of processes has"] = ()
+    topics_added: Annotated[tuple[str, ...], "topics that it subscribes to only in the second"] = ()
+    topics_removed: Annotated[tuple[str, ...], "only in the first"] = ()
     strategy_changed: bool = False
     strategy_assumed: bool = False
-    settings: tuple[SettingDiff, ...] = ()
-    explanations: tuple[Explained, ...] = ()
+    settings: Annotated[tuple[SettingDiff, ...], "what else differs"] = ()
+    explanations: Annotated[tuple[Explained, ...], "the queues of `queues` counted by explanation, most first"] = ()
     queues: tuple[QueueDiff, ...] = ()
     not_predicted: str | None = None
     lag_growth: int | None = None
     produced: int | None = None
     consumed: int | None = None
-    offsets_back: int = 0
+    offsets_back: Annotated[int, "queues whose consumer offset is lower than before"] = 0
     findings: tuple[GroupFinding, ...] = ()
 
     @property
@@ -252,34 +185,23 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
 
 
 class NotCompared(Struct, frozen=True):
-    """Something that one snapshot has and the other could not read.
+    """Something that one snapshot has and the other could not read."""
 
-    Attributes:
-        kind: topic or group.
-        name: its name.
-        reason: why.
-    """
-
-    kind: Literal["topic", "group"]
-    name: str
-    reason: str
+    kind: Annotated[Literal["topic", "group"], "topic or group"]
+    name: Annotated[str, "its name"]
+    reason: Annotated[str, "why"]
 
 
 class DiffSummary(Struct, frozen=True, rename="camel"):
-    """The differences in numbers.
+    """The differences in numbers."""
 
-    Attributes:
-        groups: in either snapshot, those not compared left out.
-        topics: in either snapshot, those not compared left out.
-    """
-
-    groups: int
+    groups: Annotated[int, "in either snapshot, those not compared left out"]
     groups_changed: Annotated[
         int, Figure("groups that differ other than in offsets, added and removed ones included", of="groups")
     ]
     groups_added: Annotated[int, Figure("groups only in the second snapshot")]
     groups_removed: Annotated[int, Figure("groups only in the first snapshot")]
-    topics: int
+    topics: Annotated[int, "in either snapshot, those not compared left out"]
     topics_changed: Annotated[int, Figure("topics whose routes differ, added and removed ones included", of="topics")]
     consumers_joined: Annotated[int, Figure("client IDs that are new in groups of both snapshots")]
     consumers_left: Annotated[int, Figure("client IDs that are gone from groups of both snapshots")]
@@ -300,51 +222,34 @@ class DiffSummary(Struct, frozen=True, rename="camel"):
 
 
 class SnapshotDiff(Result, frozen=True):
-    """Two snapshots of a cluster compared.
+    """Two snapshots of a cluster compared."""
 
-    Attributes:
-        before: the first.
-        after: the second.
-        summary: in numbers.
-        groups: those that differ, by name.
-        topics: those whose routes differ, by name.
-        not_compared: what one snapshot could not read.
-        conditions: what --fail-on asked for.
-    """
-
-    before: SnapshotSide
-    after: SnapshotSide
-    summary: DiffSummary
-    groups: tuple[GroupDiff, ...]
-    topics: tuple[TopicDiff, ...]
-    not_compared: tuple[NotCompared, ...]
-    conditions: tuple[TriedCondition, ...] = ()
+    before: Annotated[SnapshotSide, "the first"]
+    after: Annotated[SnapshotSide, "the second"]
+    summary: Annotated[DiffSummary, "in numbers"]
+    groups: Annotated[tuple[GroupDiff, ...], "those that differ, by name"]
+    topics: Annotated[tuple[TopicDiff, ...], "those whose routes differ, by name"]
+    not_compared: Annotated[tuple[NotCompared, ...], "what one snapshot could not read"]
+    conditions: Annotated[tuple[TriedCondition, ...], "what --fail-on asked for"] = ()
 
 
 class PredictedGroup(Struct, frozen=True, rename="camel"):
     """A group, and the owners that a plan or a simulation predicted.
 
     Attributes:
-        group: its name.
-        kind: plan or simulation.
         placeholders: placeholder consumer of the prediction → the client ID that came instead.
-        queues: queue by queue; the times are null.
     """
 
-    group: str
-    kind: Literal["plan", "simulation"]
+    group: Annotated[str, "its name"]
+    kind: Annotated[Literal["plan", "simulation"], "plan or simulation"]
     placeholders: Mapping[str, str]
-    queues: tuple[QueueComparison, ...]
+    queues: Annotated[tuple[QueueComparison, ...], "queue by queue; the times are null"]
 
 
 class PredictionSummary(Struct, frozen=True, rename="camel"):
-    """A stored prediction in numbers.
+    """A stored prediction in numbers."""
 
-    Attributes:
-        queues: the queues that it predicts.
-    """
-
-    queues: int
+    queues: Annotated[int, "the queues that it predicts"]
     differences: Annotated[int, Figure("queues with other owners than predicted", of="queues")]
     other_owner: Annotated[int, Figure("those of them with owners of neither before nor after", of="queues")]
     not_yet: Annotated[int, Figure("those of them that still have owners of before", of="queues")]
@@ -352,18 +257,10 @@ class PredictionSummary(Struct, frozen=True, rename="camel"):
 
 
 class PredictionDiff(Result, frozen=True):
-    """A stored plan or simulation compared with a snapshot, to see whether it went as planned.
+    """A stored plan or simulation compared with a snapshot, to see whether it went as planned."""
 
-    Attributes:
-        prediction: the file of the plan or simulation.
-        after: the snapshot.
-        summary: in numbers.
-        groups: the groups of the prediction, by name.
-        conditions: what --fail-on asked for.
-    """
-
-    prediction: str
-    after: SnapshotSide
-    summary: PredictionSummary
-    groups: tuple[PredictedGroup, ...]
-    conditions: tuple[TriedCondition, ...] = ()
+    prediction: Annotated[str, "the file of the plan or simulation"]
+    after: Annotated[SnapshotSide, "the snapshot"]
+    summary: Annotated[PredictionSummary, "in numbers"]
+    groups: Annotated[tuple[PredictedGroup, ...], "the groups of the prediction, by name"]
+    conditions: Annotated[tuple[TriedCondition, ...], "what --fail-on asked for"] = ()

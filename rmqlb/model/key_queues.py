@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 from msgspec import Struct
 
@@ -14,84 +15,60 @@ class KeyedSdk(Struct, frozen=True, rename="camel"):
     """An SDK whose producers send the keys.
 
     Attributes:
-        sdk: as it was asked for, such as go-grpc or go-grpc@5.1.4.
-        mirrors: the version whose rules are followed, with the SDK where that is another one.
         vectors: questions that the SDK itself has answered, to which the rules are held; 0 where its source was read.
-        live: the rules were held against a producer that really ran too.
         assumed: the SDK or version asked for was not read; its rules are taken to be those of the one that was.
-        grpc: its messages go to a Proxy, which picks the queue.
-        note: what the rules assume besides; null when they assume nothing.
-        unknown: why it cannot be said where its keys go; null when it can.
-        queues_used: queues that at least one key goes to; null when that cannot be known.
-        most_keys: keys of the queue that gets the most; null in the same case.
         moved: keys that go to another queue after the change; null without a change, or when it cannot be known.
-        moved_share: the same as a share of the keys (0..1).
     """
 
-    sdk: str
-    mirrors: str
+    sdk: Annotated[str, "as it was asked for, such as go-grpc or go-grpc@5.1.4"]
+    mirrors: Annotated[str, "the version whose rules are followed, with the SDK where that is another one"]
     vectors: int
-    live: bool
+    live: Annotated[bool, "the rules were held against a producer that really ran too"]
     assumed: bool
-    grpc: bool
-    note: str | None
-    unknown: str | None
-    queues_used: int | None
-    most_keys: int | None
+    grpc: Annotated[bool, "its messages go to a Proxy, which picks the queue"]
+    note: Annotated[str | None, "what the rules assume besides; null when they assume nothing"]
+    unknown: Annotated[str | None, "why it cannot be said where its keys go; null when it can"]
+    queues_used: Annotated[int | None, "queues that at least one key goes to; null when that cannot be known"]
+    most_keys: Annotated[int | None, "keys of the queue that gets the most; null in the same case"]
     moved: int | None
-    moved_share: float | None
+    moved_share: Annotated[float | None, "the same as a share of the keys (0..1)"]
 
 
 class SdkPair(Struct, frozen=True, rename="camel"):
-    """Two SDKs compared.
+    """Two SDKs compared."""
 
-    Attributes:
-        sdk: the one.
-        other_sdk: the other.
-        differ: keys that they send to different queues.
-        differ_share: the same as a share of the keys (0..1).
-    """
-
-    sdk: str
-    other_sdk: str
-    differ: int
-    differ_share: float
+    sdk: Annotated[str, "the one"]
+    other_sdk: Annotated[str, "the other"]
+    differ: Annotated[int, "keys that they send to different queues"]
+    differ_share: Annotated[float, "the same as a share of the keys (0..1)"]
 
 
 class KeyQueue(Struct, frozen=True, rename="camel"):
     """A key and where it goes.
 
     Attributes:
-        key: a message group or sharding key.
         picks: SDK → the queue that the SDK itself picks; a Proxy may store it in another one; null when that cannot be
             known.
         queues: SDK → the queue that it is stored in; null when that cannot be known, or no queue takes it.
-        queues_after: the same after the change; null without a change.
     """
 
-    key: str
+    key: Annotated[str, "a message group or sharding key"]
     picks: Mapping[str, QueueName | None]
     queues: Mapping[str, QueueName | None]
-    queues_after: Mapping[str, QueueName | None] | None
+    queues_after: Annotated[Mapping[str, QueueName | None] | None, "the same after the change; null without a change"]
 
 
 class KeyQueues(Struct, frozen=True, rename="camel"):
     """Where the keys of a topic go.
 
     Attributes:
-        topic: its name.
-        writable_queues: its queues that producers can write.
         proxy_mode: how the Proxy runs that gRPC producers send to: local, in each broker; cluster, by itself.
-        sdks: in the order asked for.
-        pairs: each two SDKs whose queues can be known.
-        changes: what changes, in words; empty when nothing does.
-        keys: key by key, as given, each once.
     """
 
-    topic: str
-    writable_queues: int
+    topic: Annotated[str, "its name"]
+    writable_queues: Annotated[int, "its queues that producers can write"]
     proxy_mode: ProxyMode
-    sdks: tuple[KeyedSdk, ...]
-    pairs: tuple[SdkPair, ...]
-    changes: tuple[str, ...]
-    keys: tuple[KeyQueue, ...]
+    sdks: Annotated[tuple[KeyedSdk, ...], "in the order asked for"]
+    pairs: Annotated[tuple[SdkPair, ...], "each two SDKs whose queues can be known"]
+    changes: Annotated[tuple[str, ...], "what changes, in words; empty when nothing does"]
+    keys: Annotated[tuple[KeyQueue, ...], "key by key, as given, each once"]

@@ -11,7 +11,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
@@ -50,49 +50,30 @@ class Look(Struct, frozen=True):
 
 
 class Between(Struct, frozen=True, rename="camel"):
-    """A stretch of time.
+    """A stretch of time."""
 
-    Attributes:
-        from_ms: its begin; of a change the request of the last look that showed what was before.
-        to_ms: its end; of a change the last answer of the first look that shows it.
-    """
-
-    from_ms: int
-    to_ms: int
+    from_ms: Annotated[int, "its begin; of a change the request of the last look that showed what was before"]
+    to_ms: Annotated[int, "its end; of a change the last answer of the first look that shows it"]
 
 
 class OwnerChange(Between, frozen=True):
-    """A consumer gained a queue, or lost it.
+    """A consumer gained a queue, or lost it."""
 
-    Attributes:
-        change: gained or lost.
-        client_id: the consumer.
-    """
-
-    change: Literal["gained", "lost"]
-    client_id: str
+    change: Annotated[Literal["gained", "lost"], "gained or lost"]
+    client_id: Annotated[str, "the consumer"]
 
 
 class ConsumerChange(Between, frozen=True):
-    """A consumer came to the lists of the brokers, or left all of them.
+    """A consumer came to the lists of the brokers, or left all of them."""
 
-    Attributes:
-        change: joined or left.
-        client_id: the consumer.
-    """
-
-    change: Literal["joined", "left"]
-    client_id: str
+    change: Annotated[Literal["joined", "left"], "joined or left"]
+    client_id: Annotated[str, "the consumer"]
 
 
 class Silence(Between, frozen=True):
-    """A stretch in which it is unknown what a consumer owned: from its last answer before to its first one after.
+    """A stretch in which it is unknown what a consumer owned: from its last answer before to its first one after."""
 
-    Attributes:
-        reason: why it did not answer.
-    """
-
-    reason: str
+    reason: Annotated[str, "why it did not answer"]
 
 
 class RecordedInterval(Between, frozen=True):
@@ -101,38 +82,26 @@ class RecordedInterval(Between, frozen=True):
     Attributes:
         state: gone (the queue is not there), unassigned, one (owner), duplicate-owners, or unknown (in it the owner
             changes, or an owner did not answer).
-        owners: client IDs that own it for certain, sorted.
     """
 
     state: KnownState
-    owners: tuple[str, ...]
+    owners: Annotated[tuple[str, ...], "client IDs that own it for certain, sorted"]
 
     from_us = Microseconds("from_ms")
     to_us = Microseconds("to_ms")
 
 
 class QueueRecording(OfQueue, frozen=True, rename="camel"):
-    """One queue over the whole recording.
+    """One queue over the whole recording."""
 
-    Attributes:
-        owners_before: its owners in the first look; null when they are unknown.
-        owners_after: its owners in the last look; null when they are unknown.
-        longest_gap_at_least_ms: lower bound of the longest time without owner.
-        longest_gap_at_most_ms: upper bound of it.
-        longest_overlap_at_least_ms: lower bound of the longest time with duplicate owners.
-        longest_overlap_at_most_ms: upper bound of it.
-        changes: of its owners, in the order in which they were seen.
-        intervals: they cover the time from 0 to the end; neighbours differ.
-    """
-
-    owners_before: tuple[str, ...] | None
-    owners_after: tuple[str, ...] | None
-    longest_gap_at_least_ms: int
-    longest_gap_at_most_ms: int
-    longest_overlap_at_least_ms: int
-    longest_overlap_at_most_ms: int
-    changes: tuple[OwnerChange, ...]
-    intervals: tuple[RecordedInterval, ...]
+    owners_before: Annotated[tuple[str, ...] | None, "its owners in the first look; null when they are unknown"]
+    owners_after: Annotated[tuple[str, ...] | None, "its owners in the last look; null when they are unknown"]
+    longest_gap_at_least_ms: Annotated[int, "lower bound of the longest time without owner"]
+    longest_gap_at_most_ms: Annotated[int, "upper bound of it"]
+    longest_overlap_at_least_ms: Annotated[int, "lower bound of the longest time with duplicate owners"]
+    longest_overlap_at_most_ms: Annotated[int, "upper bound of it"]
+    changes: Annotated[tuple[OwnerChange, ...], "of its owners, in the order in which they were seen"]
+    intervals: Annotated[tuple[RecordedInterval, ...], "they cover the time from 0 to the end; neighbours differ"]
 
     @property
     def longest_bad_ms(self) -> float:
@@ -141,60 +110,38 @@ class QueueRecording(OfQueue, frozen=True, rename="camel"):
 
 
 class ConsumerRecording(Struct, frozen=True, rename="camel"):
-    """A consumer over the whole recording.
+    """A consumer over the whole recording."""
 
-    Attributes:
-        client_id: its client ID.
-        queues_before: queues that it owned in the first look; null when it did not say.
-        queues_after: queues that it owned in the last look; null when it did not say.
-        gained: how often it gained a queue.
-        lost: how often it lost one.
-        changes: when it joined or left the group.
-        silences: when it did not answer.
-    """
-
-    client_id: str
-    queues_before: int | None
-    queues_after: int | None
-    gained: int
-    lost: int
-    changes: tuple[ConsumerChange, ...]
-    silences: tuple[Silence, ...]
+    client_id: Annotated[str, "its client ID"]
+    queues_before: Annotated[int | None, "queues that it owned in the first look; null when it did not say"]
+    queues_after: Annotated[int | None, "queues that it owned in the last look; null when it did not say"]
+    gained: Annotated[int, "how often it gained a queue"]
+    lost: Annotated[int, "how often it lost one"]
+    changes: Annotated[tuple[ConsumerChange, ...], "when it joined or left the group"]
+    silences: Annotated[tuple[Silence, ...], "when it did not answer"]
 
 
 class RecordingFigures(Struct, frozen=True, rename="camel"):
     """A recording in numbers; of two bounds the truth is between them.
 
     Attributes:
-        queues: how many.
-        changed: queues whose owners changed at some time.
-        moved: queues that have other owners in the last look than in the first.
-        unassigned: queues without owner in the last look.
-        duplicate_owners: queues with duplicate owners in the last look.
-        unknown: queues whose owners are unknown in the last look.
-        longest_gap_at_least_ms: lower bound of the longest time that a queue had no owner.
-        longest_gap_at_most_ms: upper bound of it.
-        longest_overlap_at_least_ms: lower bound of the longest time that a queue had duplicate owners.
-        longest_overlap_at_most_ms: upper bound of it.
         convergence_at_least_ms: lower bound of the time from the event to the last change of an owner; null when no
             owner changed, or it is not converged in the last look.
-        convergence_at_most_ms: upper bound of it.
-        failed_looks: looks that showed nothing.
     """
 
-    queues: int
-    changed: int
-    moved: int
-    unassigned: int
-    duplicate_owners: int
-    unknown: int
-    longest_gap_at_least_ms: int
-    longest_gap_at_most_ms: int
-    longest_overlap_at_least_ms: int
-    longest_overlap_at_most_ms: int
+    queues: Annotated[int, "how many"]
+    changed: Annotated[int, "queues whose owners changed at some time"]
+    moved: Annotated[int, "queues that have other owners in the last look than in the first"]
+    unassigned: Annotated[int, "queues without owner in the last look"]
+    duplicate_owners: Annotated[int, "queues with duplicate owners in the last look"]
+    unknown: Annotated[int, "queues whose owners are unknown in the last look"]
+    longest_gap_at_least_ms: Annotated[int, "lower bound of the longest time that a queue had no owner"]
+    longest_gap_at_most_ms: Annotated[int, "upper bound of it"]
+    longest_overlap_at_least_ms: Annotated[int, "lower bound of the longest time that a queue had duplicate owners"]
+    longest_overlap_at_most_ms: Annotated[int, "upper bound of it"]
     convergence_at_least_ms: int | None
-    convergence_at_most_ms: int | None
-    failed_looks: int
+    convergence_at_most_ms: Annotated[int | None, "upper bound of it"]
+    failed_looks: Annotated[int, "looks that showed nothing"]
 
 
 class QueueComparison(OfQueue, frozen=True, rename="camel"):
@@ -204,20 +151,17 @@ class QueueComparison(OfQueue, frozen=True, rename="camel"):
         outcome: as-predicted, earlier, later (it got its owners before or after the predicted time), other-owner,
             not-yet (it still has the owners of before) or unknown.
         owners_predicted: client IDs, sorted, as the prediction names them; placeholders with the IDs that came instead.
-        owners_after: the owners in the last look; null when they are unknown.
         predicted_from_ms: when it gets them, in the recording's time; null where the prediction has no times.
         predicted_to_ms: the latest such time of several trials, or by an uncertain time of the event.
-        seen_from_ms: not before it got them; null when they did not change.
-        seen_to_ms: not after it got them.
     """
 
     outcome: Outcome
     owners_predicted: tuple[str, ...]
-    owners_after: tuple[str, ...] | None
+    owners_after: Annotated[tuple[str, ...] | None, "the owners in the last look; null when they are unknown"]
     predicted_from_ms: int | None = None
     predicted_to_ms: int | None = None
-    seen_from_ms: int | None = None
-    seen_to_ms: int | None = None
+    seen_from_ms: Annotated[int | None, "not before it got them; null when they did not change"] = None
+    seen_to_ms: Annotated[int | None, "not after it got them"] = None
 
     @property
     def beside_ms(self) -> int:
@@ -233,64 +177,44 @@ class RecordingComparison(Struct, frozen=True, rename="camel"):
     """A recording compared with a plan or a simulation made before.
 
     Attributes:
-        file: the file with the prediction.
-        kind: plan (owners alone) or simulation (times too).
         aligned_by: what the simulation's times are counted from: event-at (--event-at is its first event), left (a
             consumer leaves the group), or first-change (of an owner, there and here); null for a plan.
-        aligned_from_ms: when that was in the recording, at the earliest; null for a plan.
-        aligned_to_ms: when that was at the latest.
-        tolerance_ms: so much earlier or later is as predicted.
         placeholders: placeholder consumer of the prediction → the client ID that came instead.
-        differences: queues whose outcome is a difference: earlier, later, other-owner or not-yet.
-        queues: queue by queue.
     """
 
-    file: str
-    kind: Literal["plan", "simulation"]
+    file: Annotated[str, "the file with the prediction"]
+    kind: Annotated[Literal["plan", "simulation"], "plan (owners alone) or simulation (times too)"]
     aligned_by: Literal["event-at", "left", "first-change"] | None
-    aligned_from_ms: int | None
-    aligned_to_ms: int | None
-    tolerance_ms: int
+    aligned_from_ms: Annotated[int | None, "when that was in the recording, at the earliest; null for a plan"]
+    aligned_to_ms: Annotated[int | None, "when that was at the latest"]
+    tolerance_ms: Annotated[int, "so much earlier or later is as predicted"]
     placeholders: Mapping[str, str]
-    differences: int
-    queues: tuple[QueueComparison, ...]
+    differences: Annotated[int, "queues whose outcome is a difference: earlier, later, other-owner or not-yet"]
+    queues: Annotated[tuple[QueueComparison, ...], "queue by queue"]
 
 
 class Recording(Struct, frozen=True, rename="camel"):
     """The owners of a live group's queues over time.
 
     Attributes:
-        group: the group.
-        started_at: when the first look had its last answer, ISO-8601 in UTC; all times count from there.
-        end_ms: where the time axis ends: the request of the last look.
-        every_ms: time between two looks.
-        looks: how many.
-        ended: converged, time (the time was over) or interrupted.
         converged_by: prediction (each queue has one owner, the predicted one), unchanged (one owner each, and no
             prediction is possible), or null: it is not converged in the last look.
-        strategy: that the consumers report in the last look; null when it is not known.
-        event_at_ms: when the event happened, as --event-at says; null without it.
-        figures: in numbers.
-        queues: queue by queue, in the clients' order.
-        consumers: consumer by consumer, in the clients' order.
-        comparison: with the prediction of --against; null without it.
-        conditions: what --fail-on asked for.
     """
 
-    group: str
-    started_at: str
-    end_ms: int
-    every_ms: int
-    looks: int
-    ended: Ended
+    group: Annotated[str, "the group"]
+    started_at: Annotated[str, "when the first look had its last answer, ISO-8601 in UTC; all times count from there"]
+    end_ms: Annotated[int, "where the time axis ends: the request of the last look"]
+    every_ms: Annotated[int, "time between two looks"]
+    looks: Annotated[int, "how many"]
+    ended: Annotated[Ended, "converged, time (the time was over) or interrupted"]
     converged_by: ConvergedBy | None
-    strategy: str | None
-    event_at_ms: int | None
-    figures: RecordingFigures
-    queues: tuple[QueueRecording, ...]
-    consumers: tuple[ConsumerRecording, ...]
-    comparison: RecordingComparison | None = None
-    conditions: tuple[TriedCondition, ...] = ()
+    strategy: Annotated[str | None, "that the consumers report in the last look; null when it is not known"]
+    event_at_ms: Annotated[int | None, "when the event happened, as --event-at says; null without it"]
+    figures: Annotated[RecordingFigures, "in numbers"]
+    queues: Annotated[tuple[QueueRecording, ...], "queue by queue, in the clients' order"]
+    consumers: Annotated[tuple[ConsumerRecording, ...], "consumer by consumer, in the clients' order"]
+    comparison: Annotated[RecordingComparison | None, "with the prediction of --against; null without it"] = None
+    conditions: Annotated[tuple[TriedCondition, ...], "what --fail-on asked for"] = ()
 
     @property
     def consumer_changes(self) -> list[ConsumerChange]:
@@ -309,31 +233,23 @@ class RecordLine(Struct, frozen=True, rename="camel"):
     """What a look showed that was new, a line each.
 
     Attributes:
-        at: when the look had its last answer, ISO-8601 in UTC.
-        look: its number, from 1; null where a recording is shown again.
         change: owners (of a queue in the first look), gained, lost, joined, left, silent (a consumer does not answer),
             answers (it does again), failed (the look showed nothing), seen (one does again), converged or ended.
-        topic: of the queue; null where it is about no queue.
-        broker_name: of the queue, or null.
-        queue_id: of the queue, or null.
-        client_id: of the consumer, or null.
         not_before: the request of the last look that showed what was before; null where nothing changed.
-        not_after: the last answer of the look that shows it, or null.
         state: of the queue from then on: unassigned, one, duplicate-owners or unknown; null where it is about no queue,
             or a recording is shown again.
         owners: that the queue has from then on, sorted, as far as they are known; null in the same cases.
-        reason: in a line: why there is no answer, why it ended; or null.
     """
 
-    at: str
-    look: int | None
+    at: Annotated[str, "when the look had its last answer, ISO-8601 in UTC"]
+    look: Annotated[int | None, "its number, from 1; null where a recording is shown again"]
     change: LineChange
-    topic: str | None = None
-    broker_name: str | None = None
-    queue_id: int | None = None
-    client_id: str | None = None
+    topic: Annotated[str | None, "of the queue; null where it is about no queue"] = None
+    broker_name: Annotated[str | None, "of the queue, or null"] = None
+    queue_id: Annotated[int | None, "of the queue, or null"] = None
+    client_id: Annotated[str | None, "of the consumer, or null"] = None
     not_before: str | None = None
-    not_after: str | None = None
+    not_after: Annotated[str | None, "the last answer of the look that shows it, or null"] = None
     state: KnownState | None = None
     owners: tuple[str, ...] | None = None
-    reason: str | None = None
+    reason: Annotated[str | None, "in a line: why there is no answer, why it ended; or null"] = None

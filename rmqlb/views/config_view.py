@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec import Struct
 
@@ -23,95 +23,54 @@ _ONE = (Column("key", "key"), Column("value", "value"), Column("line", "line", "
 
 
 class ContextEntry(Struct, frozen=True, rename="camel"):
-    """A context; a key is null where the file does not have it.
+    """A context; a key is null where the file does not have it."""
 
-    Attributes:
-        name: its name.
-        active: commands use it here when they are given no source.
-        source: where the cluster is.
-        user: who logs in to a Dashboard.
-        access_key: the account of a cluster with ACL.
-        secret: where the password or the secret key is.
-        ca_file: PEM file of the CAs that are trusted.
-        client_cert: PEM file of the certificate to show.
-        client_key: PEM file of its key.
-        tls_name: the name in every server's certificate.
-        proxy: remoting ports of Proxies that tell their consumers.
-        map_address: addresses to reach at others, FROM=TO.
-        source_timeout: timeout of one request, as written.
-        source_retries: retries of a read on transient errors.
-        line: where it begins in the file, from 1.
-    """
-
-    name: str
-    active: bool
-    source: str | None
-    user: str | None
-    access_key: str | None
-    secret: str | None
-    ca_file: str | None
-    client_cert: str | None
-    client_key: str | None
-    tls_name: str | None
-    proxy: tuple[str, ...] | None
-    map_address: tuple[str, ...] | None
-    source_timeout: str | None
-    source_retries: int | None
-    line: int
+    name: Annotated[str, "its name"]
+    active: Annotated[bool, "commands use it here when they are given no source"]
+    source: Annotated[str | None, "where the cluster is"]
+    user: Annotated[str | None, "who logs in to a Dashboard"]
+    access_key: Annotated[str | None, "the account of a cluster with ACL"]
+    secret: Annotated[str | None, "where the password or the secret key is"]
+    ca_file: Annotated[str | None, "PEM file of the CAs that are trusted"]
+    client_cert: Annotated[str | None, "PEM file of the certificate to show"]
+    client_key: Annotated[str | None, "PEM file of its key"]
+    tls_name: Annotated[str | None, "the name in every server's certificate"]
+    proxy: Annotated[tuple[str, ...] | None, "remoting ports of Proxies that tell their consumers"]
+    map_address: Annotated[tuple[str, ...] | None, "addresses to reach at others, FROM=TO"]
+    source_timeout: Annotated[str | None, "timeout of one request, as written"]
+    source_retries: Annotated[int | None, "retries of a read on transient errors"]
+    line: Annotated[int, "where it begins in the file, from 1"]
 
 
 class Contexts(Struct, frozen=True):
-    """All contexts.
+    """All contexts."""
 
-    Attributes:
-        path: the user's file, there or not.
-        active: the context that commands use here; null is none.
-        contexts: in the file's order.
-    """
-
-    path: str
-    active: str | None
-    contexts: tuple[ContextEntry, ...]
+    path: Annotated[str, "the user's file, there or not"]
+    active: Annotated[str | None, "the context that commands use here; null is none"]
+    contexts: Annotated[tuple[ContextEntry, ...], "in the file's order"]
 
 
 class OneContext(Struct, frozen=True):
-    """One context.
+    """One context."""
 
-    Attributes:
-        path: the file that it is in.
-        context: what it holds.
-    """
-
-    path: str
-    context: ContextEntry
+    path: Annotated[str, "the file that it is in"]
+    context: Annotated[ContextEntry, "what it holds"]
 
 
 class SettingEntry(Struct, frozen=True):
-    """A setting as a command would use it.
+    """A setting as a command would use it."""
 
-    Attributes:
-        key: as in the file.
-        value: null is nothing; of a secret only that it is set, or where it is.
-        layer: what set it.
-        origin: the option, the variable or the place in the file, in words; null for a default.
-    """
-
-    key: str
-    value: Value | None
-    layer: Layer
-    origin: str | None
+    key: Annotated[str, "as in the file"]
+    value: Annotated[Value | None, "null is nothing; of a secret only that it is set, or where it is"]
+    layer: Annotated[Layer, "what set it"]
+    origin: Annotated[str | None, "the option, the variable or the place in the file, in words; null for a default"]
 
 
 class Settings(Struct, frozen=True, rename="camel"):
-    """All settings.
+    """All settings."""
 
-    Attributes:
-        user_file: the user's file; null when there is none.
-        settings: one by one.
-    """
-
-    user_file: str | None
-    settings: tuple[SettingEntry, ...]
+    user_file: Annotated[str | None, "the user's file; null when there is none"]
+    settings: Annotated[tuple[SettingEntry, ...], "one by one"]
 
 
 def contexts_report(path: str, config: ConfigFile, active: str | None, done: str | None = None) -> Report:

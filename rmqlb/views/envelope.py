@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec import Struct
 
@@ -10,66 +10,37 @@ from rmqlb.model.finding import Finding
 
 
 class Source(Struct, frozen=True, rename="camel"):
-    """Where the result comes from.
+    """Where the result comes from."""
 
-    Attributes:
-        kind: which kind of source it is, such as dump or dashboard.
-        endpoint: its URL or path, never with a secret in it.
-        taken_at: when it was seen, ISO-8601 in UTC; null when the source does not report it.
-        context: the context that named the source; null when none did.
-    """
-
-    kind: str
-    endpoint: str
-    taken_at: str | None
-    context: str | None
+    kind: Annotated[str, "which kind of source it is, such as dump or dashboard"]
+    endpoint: Annotated[str, "its URL or path, never with a secret in it"]
+    taken_at: Annotated[str | None, "when it was seen, ISO-8601 in UTC; null when the source does not report it"]
+    context: Annotated[str | None, "the context that named the source; null when none did"]
 
 
 class Envelope(Struct, frozen=True, rename="camel"):
-    """What is around the data of a result.
+    """What is around the data of a result."""
 
-    Attributes:
-        schema: which result it is.
-        format_version: of the result; a minor version only adds keys, a major one may take some away.
-        command: that made it.
-        source: where it comes from.
-        data: the result.
-        findings: what is worth telling about it.
-    """
-
-    schema: str
-    format_version: str
-    command: str
-    source: Source
-    data: Any
-    findings: tuple[Finding, ...]
+    schema: Annotated[str, "which result it is"]
+    format_version: Annotated[str, "of the result; a minor version only adds keys, a major one may take some away"]
+    command: Annotated[str, "that made it"]
+    source: Annotated[Source, "where it comes from"]
+    data: Annotated[Any, "the result"]
+    findings: Annotated[tuple[Finding, ...], "what is worth telling about it"]
 
 
 class Error(Struct, frozen=True, rename="camel"):
-    """An error.
+    """An error."""
 
-    Attributes:
-        code: stable, for scripts; `rmqlb explain CODE` says what it means.
-        message: one line: what happened and where.
-        hint: one line: what to try next.
-        exit_code: the process ends with it.
-    """
-
-    code: str
-    message: str
-    hint: str | None
-    exit_code: int
+    code: Annotated[str, "stable, for scripts; `rmqlb explain CODE` says what it means"]
+    message: Annotated[str, "one line: what happened and where"]
+    hint: Annotated[str | None, "one line: what to try next"]
+    exit_code: Annotated[int, "the process ends with it"]
 
 
 class ErrorDocument(Struct, frozen=True, rename="camel"):
-    """What stands on stderr, alone on a line, when a command fails that was asked for JSON.
+    """What stands on stderr, alone on a line, when a command fails that was asked for JSON."""
 
-    Attributes:
-        schema: rmqlb/error.
-        format_version: of this object.
-        error: what happened.
-    """
-
-    schema: str
-    format_version: str
-    error: Error
+    schema: Annotated[str, "rmqlb/error"]
+    format_version: Annotated[str, "of this object"]
+    error: Annotated[Error, "what happened"]

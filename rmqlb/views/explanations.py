@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
@@ -20,33 +20,20 @@ _KINDS = {"finding": "a finding", "error": "an error", "exit": "an exit code"}
 
 
 class Explanation(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What a code means.
+    """What a code means."""
 
-    Attributes:
-        code: of a finding or an error, or an exit code as text.
-        kind: finding, error, or exit for an exit code.
-        exit_code: what the command ends with; null for a finding.
-        means: what it says.
-        why: why it is so.
-        todo: what to do.
-    """
-
-    code: str
-    kind: Literal["finding", "error", "exit"]
-    exit_code: int | None = None
-    means: str
-    why: str
-    todo: str
+    code: Annotated[str, "of a finding or an error, or an exit code as text"]
+    kind: Annotated[Literal["finding", "error", "exit"], "finding, error, or exit for an exit code"]
+    exit_code: Annotated[int | None, "what the command ends with; null for a finding"] = None
+    means: Annotated[str, "what it says"]
+    why: Annotated[str, "why it is so"]
+    todo: Annotated[str, "what to do"]
 
 
 class Explanations(Struct, frozen=True):
-    """What codes mean.
+    """What codes mean."""
 
-    Attributes:
-        explanations: code by code.
-    """
-
-    explanations: tuple[Explanation, ...]
+    explanations: Annotated[tuple[Explanation, ...], "code by code"]
 
 
 def explanations() -> dict[str, Explanation]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import Annotated
 
 from msgspec import Struct
 
@@ -17,75 +18,47 @@ _PERMS = ((4, "R"), (2, "W"), (1, "X"))
 
 
 class RouteSeen(Struct, frozen=True):
-    """Where and when a route was seen.
+    """Where and when a route was seen."""
 
-    Attributes:
-        where: in words.
-        at: ISO-8601 in UTC; null when the source does not report it.
-    """
-
-    where: str
-    at: str | None
+    where: Annotated[str, "in words"]
+    at: Annotated[str | None, "ISO-8601 in UTC; null when the source does not report it"]
 
 
 class RouteBroker(Struct, frozen=True, rename="camel"):
     """A broker of a topic, addresses and queue counts together.
 
     Attributes:
-        broker_name: its name.
-        cluster: the cluster that it names itself after.
-        broker_addrs: broker id → address; 0 is the master.
-        has_master: the route has an address of a master.
         perm: RocketMQ's bits: 4 read, 2 write, 1 inherit; null when the route has no queues of the broker.
-        perm_text: the same as text, such as RW-.
-        read_queue_nums: queues that consumers can read.
-        write_queue_nums: queues that producers can write.
-        zone_name: its zone, where it has one.
-        enable_acting_master: a slave may act as master.
     """
 
-    broker_name: str
-    cluster: str | None
-    broker_addrs: dict[str, str]
-    has_master: bool
+    broker_name: Annotated[str, "its name"]
+    cluster: Annotated[str | None, "the cluster that it names itself after"]
+    broker_addrs: Annotated[dict[str, str], "broker id → address; 0 is the master"]
+    has_master: Annotated[bool, "the route has an address of a master"]
     perm: int | None
-    perm_text: str | None
-    read_queue_nums: int | None
-    write_queue_nums: int | None
-    zone_name: str | None
-    enable_acting_master: bool | None
+    perm_text: Annotated[str | None, "the same as text, such as RW-"]
+    read_queue_nums: Annotated[int | None, "queues that consumers can read"]
+    write_queue_nums: Annotated[int | None, "queues that producers can write"]
+    zone_name: Annotated[str | None, "its zone, where it has one"]
+    enable_acting_master: Annotated[bool | None, "a slave may act as master"]
 
 
 class TopicRoute(Struct, frozen=True, rename="camel"):
-    """The route of a topic and what clients make of it.
+    """The route of a topic and what clients make of it."""
 
-    Attributes:
-        topic: its name.
-        order_topic_conf: the order configuration, where there is one.
-        is_static: it is a static (logical) topic.
-        seen: where and when.
-        brokers: by name.
-        writable_queues: what producers pick from, in their order.
-        readable_queues: what consumers share out, in their order.
-    """
-
-    topic: str
-    order_topic_conf: str | None
-    is_static: bool
-    seen: RouteSeen
-    brokers: tuple[RouteBroker, ...]
-    writable_queues: tuple[QueueName, ...]
-    readable_queues: tuple[QueueName, ...]
+    topic: Annotated[str, "its name"]
+    order_topic_conf: Annotated[str | None, "the order configuration, where there is one"]
+    is_static: Annotated[bool, "it is a static (logical) topic"]
+    seen: Annotated[RouteSeen, "where and when"]
+    brokers: Annotated[tuple[RouteBroker, ...], "by name"]
+    writable_queues: Annotated[tuple[QueueName, ...], "what producers pick from, in their order"]
+    readable_queues: Annotated[tuple[QueueName, ...], "what consumers share out, in their order"]
 
 
 class Routes(Struct, frozen=True):
-    """The routes of one or several topics.
+    """The routes of one or several topics."""
 
-    Attributes:
-        topics: topic by topic.
-    """
-
-    topics: tuple[TopicRoute, ...]
+    topics: Annotated[tuple[TopicRoute, ...], "topic by topic"]
 
 
 def routes_of(sightings: Iterable[RouteSighting]) -> Routes:

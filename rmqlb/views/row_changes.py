@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
@@ -17,19 +17,15 @@ class ChangeLine(Struct, frozen=True):
     """What is new since the last look.
 
     Attributes:
-        at: when it was seen, ISO-8601 in UTC.
         change: first (a row of the first look), added, changed or removed; stale when a look failed, and fresh when one
             succeeds again.
-        row: the row now, as -o jsonl of the command shows it; null when there is none.
-        was: the row before; null when there was none.
-        error: why it is stale; null otherwise.
     """
 
-    at: str
+    at: Annotated[str, "when it was seen, ISO-8601 in UTC"]
     change: Literal["first", "added", "changed", "removed", "stale", "fresh"]
-    row: Row | None = None
-    was: Row | None = None
-    error: Error | None = None
+    row: Annotated[Row | None, "the row now, as -o jsonl of the command shows it; null when there is none"] = None
+    was: Annotated[Row | None, "the row before; null when there was none"] = None
+    error: Annotated[Error | None, "why it is stale; null otherwise"] = None
 
 
 def row_changes(at: str, before: Rows | None, after: Rows) -> Iterator[ChangeLine]:

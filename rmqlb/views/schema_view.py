@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 from msgspec import Struct
 
@@ -12,29 +13,18 @@ from rmqlb.views.report import Column, Report, Section
 
 
 class ResultSchema(Struct, frozen=True, rename="camel"):
-    """A result that has a schema.
+    """A result that has a schema."""
 
-    Attributes:
-        schema: its name; `rmqlb schema NAME` prints it.
-        format_version: that it is of.
-        commands: the commands that make it.
-        meaning: what it is.
-    """
-
-    schema: str
-    format_version: str
-    commands: tuple[str, ...]
-    meaning: str
+    schema: Annotated[str, "its name; `rmqlb schema NAME` prints it"]
+    format_version: Annotated[str, "that it is of"]
+    commands: Annotated[tuple[str, ...], "the commands that make it"]
+    meaning: Annotated[str, "what it is"]
 
 
 class Schemas(Struct, frozen=True):
-    """All results.
+    """All results."""
 
-    Attributes:
-        schemas: one by one.
-    """
-
-    schemas: tuple[ResultSchema, ...]
+    schemas: Annotated[tuple[ResultSchema, ...], "one by one"]
 
 
 def schemas_report(results: Sequence[Result]) -> Report:
