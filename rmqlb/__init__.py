@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rmqlb.engine.assignment.assign import Members
     from rmqlb.engine.assignment.brokers import assign_pop
     from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
-    from rmqlb.engine.receive.how_many import receives_within
-    from rmqlb.engine.receive.simulate import simulate_receive
     from rmqlb.engine.send.fault import MQFaultStrategy
     from rmqlb.engine.send.publish_info import TopicPublishInfo
     from rmqlb.engine.send.sdks.balancers import PublishingLoadBalancer, go_round_robin
@@ -26,16 +24,16 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
+    from rmqlb.engine.simulate_receive.simulate_receive import receives_within, simulate_receive
     from rmqlb.engine.size_group.size_group import size_group
     from rmqlb.engine.sweep_failures.sweep import sweep_failures
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
     from rmqlb.model.message_queue import MessageQueue
-    from rmqlb.model.receive_report import ReceiveReport, TargetWait
-    from rmqlb.model.receive_scenario import Crash, QueueRate, ReceiveScenario
     from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
     from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, SendScenario
     from rmqlb.model.simulate_rebalance import GroupTrials, RebalanceResult
+    from rmqlb.model.simulate_receive import Crash, QueueRate, ReceiveReport, ReceiveScenario, TargetWait
     from rmqlb.model.simulate_send import Attempt, SendReport, TrialsReport
     from rmqlb.model.size_group import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.sweep_failures import FailureSweep
@@ -56,8 +54,7 @@ _HOMES = {
     for module, names in {
         "rmqlb.errors": "AllocationError DataError EndpointError RmqlbError UsageError",
         "rmqlb.model.simulate_send": "Attempt SendReport TrialsReport",
-        "rmqlb.model.receive_report": "ReceiveReport TargetWait",
-        "rmqlb.model.receive_scenario": "Crash QueueRate ReceiveScenario",
+        "rmqlb.model.simulate_receive": "Crash QueueRate ReceiveReport ReceiveScenario TargetWait",
         "rmqlb.model.route": "BrokerData QueueData TopicRouteData",
         "rmqlb.model.group_scenario": "Event GroupScenario Timers",
         "rmqlb.model.send_scenario": "Failure Latency Moment Reaction SendScenario",
@@ -74,8 +71,7 @@ _HOMES = {
         "rmqlb.engine.allocate.conformance": "check_strategy",
         "rmqlb.sources.formats.from_documents": "parse_route",
         "rmqlb.engine.rebalance.simulate": "simulate_group simulate_group_trials",
-        "rmqlb.engine.receive.how_many": "receives_within",
-        "rmqlb.engine.receive.simulate": "simulate_receive",
+        "rmqlb.engine.simulate_receive.simulate_receive": "receives_within simulate_receive",
         "rmqlb.engine.send.simulate": "simulate_send",
         "rmqlb.engine.send.trials": "simulate_trials",
         "rmqlb.engine.size_group.size_group": "size_group",

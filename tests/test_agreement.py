@@ -294,9 +294,7 @@ def _diagnose(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 def _check(snapshot: ClusterSnapshot) -> dict[str, Any]:
     policy = Policy("p", (Rule("r", GROUP, ("g",), LIMITS),))
-    measured = {
-        each.limit.name: each for each in check_policy(snapshot, policy, date(2026, 1, 1)).judgements if each.limit
-    }
+    measured = {each.limit: each for each in check_policy(snapshot, policy, date(2026, 1, 1)).judged if each.limit}
     found: dict[str, Any] = {}
     for limit, fact in (("idle", "idle"), ("imbalance", "imbalance")):
         one = measured[limit]

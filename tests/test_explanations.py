@@ -8,7 +8,6 @@ import re
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.errors import AllocationError, DataError, EndpointError, ProtocolError, UsageError
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.explanations import Explanation, explanation_report, explanations
 from rmqlb.views.formats.machine import as_csv, as_json, as_yaml, envelope
@@ -20,78 +19,6 @@ from tests.support.schemas import must_fit
 USED = list(used_codes())
 CATALOGUE = explanations()
 SENTENCES = re.compile(r"[^\n]{10,450}[.?]")
-
-
-SHARED = frozenset(
-    [
-        "already-in-group",
-        "assumed-rate",
-        "assumed-sdk",
-        "assumed-strategy",
-        "behind-proxy",
-        "cannot-read",
-        "cannot-write",
-        "connection-broke",
-        "custom-answer",
-        "duplicate-client-id",
-        "duplicate-owners",
-        "given-twice",
-        "mixed-sdks",
-        "group-left-out",
-        "group-not-found",
-        "idle-by-strategy",
-        "consumers-unknown",
-        "mismatch",
-        "mixed-strategies",
-        "more-consumers-than-queues",
-        "needs-extra",
-        "new-ids",
-        "no-answer",
-        "no-readable-queue",
-        "no-read-queues",
-        "searched-in-part",
-        "no-route",
-        "no-secret",
-        "no-source",
-        "not-a-result",
-        "not-in-group",
-        "not-of-this",
-        "not-recognised",
-        "offset-rewound",
-        "order-topic",
-        "password-in-url",
-        "placeholder-ids",
-        "quarantined",
-        "ring-too-large",
-        "split-consumer-view",
-        "unknown-zone",
-        "static-topic",
-        "subscription-mismatch",
-        "table-not-found",
-        "tls-failed",
-        "too-many-steps",
-        "topic-not-found",
-        "unassigned-queues",
-        "unknown-broker",
-        "unreachable",
-        "unread",
-        "warehouse-busy",
-        "which-context",
-        "which-group",
-        "which-topic",
-    ]
-)
-"""Codes that several files have, because all of them mean what `explanations.toml` says."""
-
-
-def test_a_code_that_is_there_already_is_taken_only_for_what_it_means() -> None:
-    files: dict[str, set[str]] = {}
-    for each in USED:
-        files.setdefault(each.code, set()).add(each.where.partition(":")[0])
-    several = {code: sorted(where) for code, where in files.items() if len(where) > 1 and code not in SHARED}
-    assert several == {}, (
-        "another file has this code: if it means what rmqlb/views/explanations.toml says, SHARED has it"
-    )
 
 
 def of_kind(kind: str) -> dict[str, Explanation]:
@@ -137,19 +64,3 @@ def test_every_code_renders_in_every_format(code: str) -> None:
     value = envelope(report, "explain", ClusterSnapshot("built-in", "rmqlb"), ())
     must_fit(json.loads(as_json(value)))
     assert one.means in as_yaml(value)
-
-
-@every_case(
-    ("kind", "code"),
-    [
-        (UsageError, "usage"),
-        (DataError, "data"),
-        (AllocationError, "allocation"),
-        (EndpointError, "endpoint"),
-        (ProtocolError, "protocol"),
-    ],
-)
-def test_an_error_has_the_code_of_its_class_unless_it_has_one_of_its_own(kind: type[DataError], code: str) -> None:
-    assert kind("x").code == code
-    assert kind("x", code="own").code == "own"
-    assert kind("y").code == code

@@ -123,8 +123,8 @@ CASES = {
     "groups-findings": f"show-groups {FAULTS} --section findings --fail-on 'groups-with-errors>0' -o plain",
     "consumers-jsonl": f"show-consumers {FAULTS} -g mix-svc -o jsonl",
     "consumers-narrow": f"show-consumers {FAULTS} -g mix-svc -o table",
-    **{f"diagnosis-screen-{width}": f"diagnose {FAULTS} -g mix-svc -o table" for width in (80, 100, 120)},
-    **{f"diagnoses-of-all-{width}": f"diagnose {LOOKS} --all-groups -o table" for width in (80, 100, 120)},
+    "diagnosis-screen-100": f"diagnose {FAULTS} -g mix-svc -o table",
+    "diagnoses-of-all-80": f"diagnose {LOOKS} --all-groups -o table",
     **{
         f"diagnoses-of-groups.{fmt}": f"diagnose {FAULTS} -g '*-svc' -o {fmt}"
         for fmt in ("plain", "json", "csv", "jsonl")
@@ -133,7 +133,6 @@ CASES = {
     "diagnosis-jsonl": f"diagnose {FAULTS} -g dup-svc -o jsonl",
     "diagnosis.prometheus": f"diagnose {FAULTS} --all-groups -o prometheus",
     "diagnosis-unknown": f"diagnose {FAULTS} -g calm-svc --fail-on error",
-    "diagnosis-met": f"diagnose {FAULTS} -g mix-svc --fail-on error -o plain",
     "diagnosis-evidence": f"diagnose {FAULTS} -g dup-svc --section evidence --section queues",
     "diagnosis-of-two-looks": f"diagnose {LOOKS} -g ship-svc",
     "diagnosis-in-order": f"diagnose {LOOKS} -g label-svc --fail-on warning",
@@ -197,7 +196,6 @@ CASES = {
     "check-policy": "check --print-policy",
     "schema-of-the-error": "schema rmqlb/error",
     "schema-keys": "schema pipeline run -o markdown",
-    "explain-exit-code": "explain 3",
     "explain-narrow": "explain topic-not-found -o table",
     "explain-unknown": "explain shared-id",
     "help": "--help",

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.help_text import figures_of
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.model.snapshot import Wanted
@@ -22,7 +23,6 @@ from rmqlb.views.report import FORMATS
 from tests.support.mismatches import every_case
 from tests.support.pages import DOCS, PAGES, ROOT, Terminal, as_typed, blocks, commands, languages, name_of
 from tools.manual.tree import command_tree
-from tools.manual.values import value_of
 
 README = ROOT / "README.md"
 LARGEST = 8_000
@@ -42,8 +42,8 @@ HELD_BY = {
         "def test_the_verdict_leaves_the_machine",
     ),
     'duckdb -c "SELECT cluster': ("tests/pipeline/test_commands.py", "read_parquet("),
-    "pip install -e '.[test]' cosmic-ray": ("tests/support/mutants.py", "cosmic_ray"),
-    "python -m tests.support.mutants": ("tests/support/mutants.py", "__main__"),
+    "pip install -e '.[test]' cosmic-ray": ("tools/mutants.py", "cosmic_ray"),
+    "python -m tools.mutants": ("tools/mutants.py", "__main__"),
     "rmqlb record -s rocketmq://10.0.0.1:9876": (
         "tests/cli/test_record.py",
         "def test_it_ends_when_the_group_has_changed",
@@ -171,7 +171,7 @@ def test_every_figure_of_fail_on_is_named() -> None:
     output = text_of("output.md")
     for command in TREE.all():
         conditions = [each for each in command.options if each.metavar == "CONDITION"]
-        for name in (name for each in conditions for name in value_of(command, each).words):
+        for name in figures_of(" ".join(command.path)) if conditions else ():
             assert re.search(rf"\b{name.rstrip('[')}\b", output), f"docs/output.md: {name} of {command.typed}"
 
 

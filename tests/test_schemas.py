@@ -14,30 +14,14 @@ import pytest
 import typer
 import yaml
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from msgspec.structs import replace
 
 from rmqlb.cli import click
 from rmqlb.cli.main import app
 from rmqlb.cli.results import RESULTS, known_names, result_of
-from rmqlb.model.assignment import Basis
-from rmqlb.model.check_result import check_result
-from rmqlb.model.checking import CheckReport, Judgement, Verdict, WaiverUse
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.configuration import ENDPOINT, SETTINGS
-from rmqlb.model.finding import Finding, Severity
-from rmqlb.model.owners import OwnersReport
-from rmqlb.model.pipeline_result import PipelineResult
-from rmqlb.model.plan import RebalancePlan
-from rmqlb.model.plan_rollout import Rollout
-from rmqlb.model.policy import LIMITS, About, Bound, Limit, Policy, Rule, Waiver
-from rmqlb.model.simulate_rebalance import RebalanceResult
-from rmqlb.model.simulate_send import Attempt, LostMessage, SendReport, SendResult, printed_part
-from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
-from rmqlb.sources.formats.snapshot_file import to_document
-from rmqlb.views import pipeline_view, plan_rollout, route_view
-from rmqlb.views.check import check_report
+from rmqlb.model.finding import Finding
+from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.envelope import Envelope
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.json_schema import Result, json_schema, shapes_in
@@ -52,7 +36,6 @@ from tests.test_golden import GOLDEN, ROOT
 
 SAFE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Many times as fast where libyaml is there."""
-FEW = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 NAMES = [result.name for result in RESULTS]
 
 
@@ -79,7 +62,7 @@ def printed(path: Path) -> str:
 
 
 def test_every_command_has_a_schema_and_every_schema_is_of_commands() -> None:
-    commands = set(leaves(typer.main.get_command(app)))
+    commands = set(leaves(typer.main.get_command(app))) - {"completion"}
     described = {command for result in RESULTS for command in result.commands}
     assert commands - described == set(), "give its result a shape and a line in rmqlb/cli/results.py"
     assert described - commands == set()
@@ -91,8 +74,6 @@ def test_a_schema_is_one_of_json_schema_2020_12(name: str) -> None:
     Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["title"] == name
-    assert json.loads(run("schema", name).stdout) == schema
-    assert yaml.load(run("schema", name, "-o", "yaml").stdout, SAFE_LOADER) == schema
 
 
 @every_case("result", RESULTS, ids=lambda result: str(result.name))
@@ -206,96 +187,22 @@ def at(value: Any, place: tuple[str | int, ...]) -> Any:
     return value
 
 
-def must_print(name: str, data: Any, command: str) -> None:
+SOME = ("rmqlb/plan", "rmqlb/route", "rmqlb/check", "rmqlb/groups", "rmqlb/pipeline")
+"""Shapes of every kind of field: msgspec writes all of them in one way."""
+
+
+@every_case("result", [result for result in RESULTS if result.name in SOME], ids=lambda result: str(result.name))
+def test_any_value_of_a_shape_fits_its_schema(result: Result) -> None:
     """Through the envelope and the encoder, as a command prints it."""
-    report = Report(name, data, (), (), {})
-    findings = (Finding("mismatch", "x"),)
-    must_fit(json.loads(as_json(envelope(report, command, ClusterSnapshot("dump", "x"), findings))))
 
+    @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(any_of(result.shape))
+    def printed_as_json(data: Any) -> None:
+        report = Report(result.name, data, (), (), {})
+        around = envelope(report, result.commands[0], ClusterSnapshot("dump", "x"), (Finding("mismatch", "x"),))
+        must_fit(json.loads(as_json(around)))
 
-@FEW
-@given(any_of(RebalancePlan), st.lists(any_of(TriedCondition), max_size=2))
-def test_any_plan_fits(plan: RebalancePlan, conditions: list[TriedCondition]) -> None:
-    must_print("rmqlb/plan", replace(plan, conditions=tuple(conditions)), "plan-rebalance")
-
-
-@FEW
-@given(any_of(OwnersReport))
-def test_any_owners_fit(report: OwnersReport) -> None:
-    must_print("rmqlb/owners", report, "show-owners")
-
-
-@FEW
-@given(any_of(SendReport))
-def test_any_simulation_of_sends_fits(report: SendReport) -> None:
-    must_print("rmqlb/send", printed_part(report, SendResult), "simulate-send")
-
-
-@FEW
-@given(any_of(Attempt), any_of(LostMessage))
-def test_any_line_of_a_simulation_fits(attempt: Attempt, lost: LostMessage) -> None:
-    must_fit(json.loads(as_json_line(attempt)), "rmqlb/attempt")
-    must_fit(json.loads(as_json_line(lost)), "rmqlb/lost-message")
-
-
-@FEW
-@given(any_of(RebalanceResult))
-def test_any_simulation_of_a_group_fits(found: RebalanceResult) -> None:
-    must_print("rmqlb/simulate-rebalance", found, "simulate-rebalance")
-
-
-@FEW
-@given(any_of(Rollout), any_of(TriedCondition))
-def test_any_rollout_fits(rollout: Rollout, tried: TriedCondition) -> None:
-    must_print(
-        "rmqlb/plan-rollout", plan_rollout.rollout_report(replace(rollout, conditions=(tried,))).data, "plan-rollout"
-    )
-
-
-@FEW
-@given(any_of(PipelineResult))
-def test_any_run_of_the_pipeline_fits(result: PipelineResult) -> None:
-    must_print("rmqlb/pipeline", pipeline_view.pipeline_report(result).data, "pipeline run")
-
-
-@FEW
-@given(st.lists(any_of(RouteSighting), max_size=3))
-def test_any_route_fits(sightings: list[RouteSighting]) -> None:
-    must_print("rmqlb/route", route_view.routes_of(sightings), "show-route")
-
-
-@FEW
-@given(any_of(ClusterSnapshot))
-def test_any_snapshot_fits(snapshot: ClusterSnapshot) -> None:
-    must_print("rmqlb/snapshot", to_document(snapshot), "fetch-routes")
-
-
-LIMITS_OF_ANY_KIND = st.builds(Limit, st.sampled_from(list(LIMITS)), any_of(Bound))
-
-
-@st.composite
-def check_reports(draw: st.DrawFn) -> CheckReport:
-    rules = draw(st.lists(st.builds(Rule, any_of(str), any_of(About), st.just(("*",)), st.just(())), max_size=2))
-    judgements = st.builds(
-        Judgement,
-        st.sampled_from(rules) if rules else st.nothing(),
-        any_of(str | None),
-        st.none() | LIMITS_OF_ANY_KIND,
-        *(any_of(each) for each in (Verdict, Bound | None, str, Basis | None, Waiver | None)),
-    )
-    return CheckReport(
-        Policy("p", tuple(rules)),
-        draw(st.dates()),
-        tuple(draw(st.lists(judgements, max_size=4 if rules else 0))),
-        tuple(draw(st.lists(any_of(WaiverUse), max_size=2))),
-        fail_from=draw(any_of(Severity)),
-    )
-
-
-@FEW
-@given(check_reports())
-def test_any_check_fits(report: CheckReport) -> None:
-    must_print("rmqlb/check", check_report(check_result(report)).data, "check")
+    printed_as_json()
 
 
 EVERY_KEY = """
@@ -371,17 +278,16 @@ def test_the_strict_schema_is_really_strict() -> None:
 @every_case("name", known_names())
 def test_a_schema_goes_by_its_commands_and_by_its_own_name(name: str) -> None:
     ran = run("schema", *name.split())
-    assert (ran.code, ran.stderr) == (0, "")
     result = result_of(name)
     assert result is not None
-    assert json.loads(ran.stdout)["title"] == result.name
+    assert (json.loads(ran.stdout)["title"], ran.code, ran.stderr) == (result.name, 0, "")
 
 
-@every_case(("name", "fmt"), [*((name, "plain") for name in NAMES), *((NAMES[0], fmt) for fmt in FORMATS)])
-def test_every_schema_is_shown_and_one_in_every_format(name: str, fmt: str) -> None:
-    ran = run("schema", name, "-o", fmt)
+@every_case("fmt", FORMATS)
+def test_a_schema_is_shown_in_every_format(fmt: str) -> None:
+    ran = run("schema", "plan-rebalance", "-o", fmt)
     assert (ran.code, ran.stderr) == (0, "")
-    assert all(key in ran.stdout for key in schema_of(name)["properties"])
+    assert all(key in ran.stdout for key in schema_of("rmqlb/plan")["properties"])
 
 
 def test_a_key_is_listed_with_its_whole_path() -> None:
@@ -400,13 +306,3 @@ def test_a_wrong_name_gets_a_suggestion() -> None:
     assert (ran.code, ran.stdout) == (2, "")
     assert ran.stderr.splitlines()[0] == "error: there is no result pipeline runn [usage]"
     assert "pipeline run" in ran.stderr.splitlines()[1]
-
-
-def as_json_line(value: Attempt | LostMessage) -> str:
-    from rmqlb.views.formats.machine import JsonLines
-
-    written: list[str] = []
-    lines = JsonLines(written.append)
-    lines.add(value)
-    lines.flush()
-    return "".join(written)

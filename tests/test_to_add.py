@@ -28,8 +28,7 @@ from rmqlb.errors import EndpointError, UsageError
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.opening import OPENERS, Access, open_source
 from rmqlb.sources.source_text import LIVE, LIVE_SCHEMES, check_source
-from rmqlb.verbs.strategies import Strategies
-from rmqlb.verbs.strategy_options import KEYS
+from rmqlb.verbs.strategies import KEYS, Strategies
 from rmqlb.views.report import FORMATS
 from tests.cli.test_bad_input import ALL
 from tests.support import replay_dashboard, replay_remoting

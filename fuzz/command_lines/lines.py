@@ -10,13 +10,13 @@ from msgspec import Struct
 
 from fuzz.command_lines.options import NEEDS, PLACEHOLDER, Setting, maker_of
 from fuzz.command_lines.snapshots import Made, make_cluster
+from rmqlb.cli.completion import known_values
 from tools.manual.tree import CommandPage, OptionPage, command_tree
-from tools.manual.values import value_of
 
 Piece = tuple[str, ...]
 """Words of the command line that belong together."""
 
-ASIDE = frozenset({"pipeline"})
+ASIDE = frozenset({"pipeline", "completion"})
 """Commands that are not run here: they start Spark and have tests of their own."""
 _OFTEN = {
     "plan-rebalance": 6,
@@ -160,7 +160,7 @@ def _needed(at: Setting, command: CommandPage) -> Iterator[Piece]:
     if "--trials" in names and at.command == "plan-rollout":
         yield "--trials", "2"
     if at.dice.random() < 0.85:
-        forms = value_of(command, names["--output"]).words
+        forms = known_values(at.command, "--output", "FORMAT", names["--output"].help)
         shown = at.one(*("json", "json", "table") * ("table" in forms), *forms)
         yield "--output", at.seldom("odd", shown)
 

@@ -1,7 +1,7 @@
 """Values for every option of every command: mostly what is there in the cluster, sometimes what is not.
 
 An option that is added is covered when its metavar is one of those below, or when completion knows its words
-(`tools.manual.values`). Otherwise a test asks for a line here.
+(`rmqlb.cli.completion`). Otherwise a test asks for a line here.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from random import Random
 from msgspec import Struct
 
 from fuzz.command_lines.snapshots import Made, earlier
+from rmqlb.cli.completion import known_values
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.verbs.rebalance_events import VERBS
 from tools.manual.tree import CommandPage, OptionPage
-from tools.manual.values import known_value
 
 RECORDING = Path(__file__).parent.parent.parent / "examples" / "recording.json"
 PLACEHOLDER = "10.9.8.7@new"
@@ -340,6 +340,8 @@ BY_METAVAR: Mapping[str, Maker] = {
     "ID,ID,…": lambda at: ",".join(dict.fromkeys(at.members)) or "a,b",
     "IDS|@FILE|N": _consumers,
     "BROKER": _broker,
+    "SDK[@VERSION]": lambda at: at.one("java", "go-grpc@5.1.3", "csharp-grpc", "nodejs"),
+    "TYPE": lambda at: at.one("NORMAL", "FIFO", "DELAY", "TRANSACTION"),
     "CLUSTER": lambda at: at.seldom("west", "DefaultCluster"),
     "BROKER:QUEUE": lambda at: f"{_broker(at)}:{at.one('0', '1', '99')}",
     "BROKER[@FROM-TO][:KIND]": _failure,
@@ -380,8 +382,5 @@ def maker_of(command: CommandPage, option: OptionPage) -> Maker | None:
     """What makes values of the option; None when nothing here or in the completion knows any."""
     long, metavar = option.names[-1] if option.names else "", option.metavar or ""
     found = None if long in BY_WORDS else BY_NAME.get(long) or BY_METAVAR.get(metavar)
-    known = None if found else known_value(command, option)
-    if found or known is None or known.kind != "words" or not known.words:
-        return found
-    words = known.words
-    return lambda at: at.mostly(words, "nonsense")
+    words = () if found else known_values(" ".join(command.path), long, metavar, option.help)
+    return (lambda at: at.mostly(words, "nonsense")) if words else found

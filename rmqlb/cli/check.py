@@ -14,14 +14,11 @@ from rmqlb.model.words import counted
 
 if TYPE_CHECKING:
     from rmqlb.model.check_result import CheckResult
-    from rmqlb.model.checking import CheckReport
 
 _FOR_CI = ("junit", "sarif")
 
 
 class CheckOptions(Struct, frozen=True):
-    """What is checked, on which day, and what fails."""
-
     policy: Annotated[
         str | None,
         Option(
@@ -98,7 +95,7 @@ def check(
             progress=progress,
         )
     _show(result, terminal)
-    _end(result.meta.made_from, terminal)
+    _end(result, terminal)
 
 
 def _show(result: "CheckResult", terminal: Terminal) -> None:
@@ -118,21 +115,21 @@ def _show(result: "CheckResult", terminal: Terminal) -> None:
             from rmqlb.version import __version__
             from rmqlb.views.formats.sarif import as_sarif
 
-            text = as_sarif(meta.made_from, __version__, int(_exit_code(meta.made_from)))
+            text = as_sarif(meta.made_from, __version__, int(_exit_code(result)))
     terminal.write(text)
     terminal.warn(meta.findings)
 
 
-def _exit_code(report: "CheckReport") -> ExitCode:
-    return {"failed": ExitCode.CONDITION, "incomplete": ExitCode.DATA}.get(report.outcome, ExitCode.OK)
+def _exit_code(result: "CheckResult") -> ExitCode:
+    return {"failed": ExitCode.CONDITION, "incomplete": ExitCode.DATA}.get(result.outcome, ExitCode.OK)
 
 
-def _end(report: "CheckReport", terminal: Terminal) -> None:
-    from rmqlb.model.checking import FAILED, INCOMPLETE
-
-    for verdict, suffix in ((FAILED, ""), (INCOMPLETE, " could not be judged")):
-        found = [one for one in report.of(verdict) if one.rule.counts_from(report.fail_from)]
-        if found:
-            terminal.say(f"{verdict}: {counted(len(found), 'limit')}{suffix}")
-    if (code := _exit_code(report)) != ExitCode.OK:
+def _end(result: "CheckResult", terminal: Terminal) -> None:
+    for verdict, judged, suffix in (
+        ("failed", result.failed, ""),
+        ("incomplete", result.incomplete, " could not be judged"),
+    ):
+        if number := sum(one.decides(result.fail_from) for one in judged):
+            terminal.say(f"{verdict}: {counted(number, 'limit')}{suffix}")
+    if (code := _exit_code(result)) != ExitCode.OK:
         raise typer.Exit(code)

@@ -12,10 +12,12 @@ from typer._click.exceptions import ClickException, NoArgsIsHelpError, NoSuchOpt
 from typer._click.formatting import HelpFormatter
 from typer._click.globals import get_current_context
 from typer._click.parser import _OptionParser as OptionParser
+from typer._click.shell_completion import CompletionItem
 
 __all__ = [
     "ClickException",
     "Command",
+    "CompletionItem",
     "Context",
     "HelpFormatter",
     "NoArgsIsHelpError",

@@ -6,6 +6,7 @@ every command would cost each of them its start-up.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar
@@ -21,40 +22,36 @@ CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
 class CommandTree(RichHelp, BoundedGroup):
-    """The commands of a package, loaded when they are asked for, in the order of the help.
+    """A group of commands, loaded when they are called, in the order of the help."""
 
-    Each is a function of its own name in a module of its own name, or of the `command` of a package of that name, or a
-    package with an `app` of its own.
-    """
-
-    home: ClassVar[str]
-    names: ClassVar[tuple[str, ...]]
+    found: ClassVar[Mapping[str, str | Callable[..., None]]]
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return list(self.names)
+        return list(self.found)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
-        if cmd_name in self.names and cmd_name not in self.commands:
-            self.add_command(_load(self.home, cmd_name), cmd_name)
+        if cmd_name in self.found and cmd_name not in self.commands:
+            self.add_command(_load(cmd_name, self.found[cmd_name]), cmd_name)
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """The command to run; all of them are loaded when the name is wrong, so that one can be suggested."""
-        if args[0] not in self.names:
-            for name in self.names:
+        if args[0] not in self.found:
+            for name in self.found:
                 self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
 
 
-class PlainCommands(RichHelp, BoundedGroup):
-    """The commands of one file, in their order there."""
+def grouped(name: str, commands: Mapping[str, str | Callable[..., None]]) -> typer.Typer:
+    """An app with these commands; it still needs a callback.
 
-
-def grouped(name: str, home: str, names: tuple[str, ...]) -> typer.Typer:
-    """An app with these commands of a package; it still needs a callback."""
+    Args:
+        name: what is typed.
+        commands: name → the function, or the module that has a function of that name or an `app`.
+    """
     return typer.Typer(
         name=name,
-        cls=type("_Commands", (CommandTree,), {"home": home, "names": names}),
+        cls=type("_Commands", (CommandTree,), {"found": commands}),
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
@@ -63,15 +60,30 @@ def grouped(name: str, home: str, names: tuple[str, ...]) -> typer.Typer:
     )
 
 
+def in_package(home: str, names: Iterable[str]) -> dict[str, str | Callable[..., None]]:
+    """Commands that each have a module of their own in the package."""
+    return {name: f"{home}.{name.replace('-', '_')}" for name in names}
+
+
 @cache
-def _load(home: str, name: str) -> click.Command:
+def _load(name: str, place: str | Callable[..., None]) -> click.Command:
     """A command with its options; made once, however many command lines a process runs."""
-    function = name.replace("-", "_")
-    module = import_module(f"{home}.{function}")
-    if hasattr(module, "app"):
-        return typer.main.get_command(module.app)
-    if not hasattr(module, function):
-        module = import_module(f"{home}.{function}.command")
+    if isinstance(place, str):
+        module = import_module(place)
+        if hasattr(module, "app"):
+            return typer.main.get_command(module.app)
+        function: Callable[..., None] = getattr(module, name.replace("-", "_"))
+    else:
+        function = place
     single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
-    single.command(name, cls=SingleCommand)(getattr(module, function))
-    return typer.main.get_command(single)
+    single.command(name, cls=SingleCommand)(function)
+    command = typer.main.get_command(single)
+    for parameter in command.params:
+        parameter._custom_shell_complete = _values  # noqa: SLF001 - Typer's own way in does not name the parameter
+    return command
+
+
+def _values(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[click.CompletionItem]:
+    from rmqlb.cli.completion import values
+
+    return values(ctx, param, incomplete)

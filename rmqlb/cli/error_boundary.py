@@ -30,6 +30,10 @@ class BoundedGroup(TyperGroup):
     """A command group whose every way out goes through the boundary, installed or under a test runner."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
+        if "_RMQLB_COMPLETE" in os.environ:
+            from typer._completion_classes import completion_init
+
+            completion_init()
         arguments = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
         try:

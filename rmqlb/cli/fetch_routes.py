@@ -24,7 +24,7 @@ from rmqlb.verbs import amounts
 from rmqlb.verbs.fetch_routes import fetch_source
 
 if TYPE_CHECKING:
-    from rmqlb.engine.redact.renaming import Renaming
+    from rmqlb.engine.redact import Renaming
     from rmqlb.model.result import Meta
 
 _FORMATS = ("json", "yaml", "jsonl")

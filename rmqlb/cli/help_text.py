@@ -78,7 +78,7 @@ def known_names(command: str, option: str) -> tuple[str, ...]:
 
         return sections_of(command)
     if option == "--strategy-option":
-        from rmqlb.verbs.strategy_options import KEYS
+        from rmqlb.verbs.strategies import KEYS
 
         return tuple(f"{name}={key.metavar}" for name, key in KEYS.items())
     return ()

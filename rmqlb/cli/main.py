@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rmqlb.cli.command_tree import grouped
+from rmqlb.cli.command_tree import grouped, in_package
 from rmqlb.version import __version__
 
 COMMANDS = (
@@ -33,9 +33,10 @@ COMMANDS = (
     "config",
     "schema",
     "explain",
+    "completion",
 )
 
-app = grouped("rmqlb", "rmqlb.cli", COMMANDS)
+app = grouped("rmqlb", in_package("rmqlb.cli", COMMANDS))
 
 
 def _show_version(wanted: bool) -> None:

@@ -14,11 +14,10 @@ import typer
 from msgspec import Struct
 from typer import Argument, Option
 
-from rmqlb.cli.command_tree import CONTEXT, PlainCommands
+from rmqlb.cli.command_tree import grouped
 from rmqlb.cli.common.options import OutputOptions, StrategyOptions, command, panel
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.given_once import SingleCommand
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import WARNING, Finding
 from rmqlb.model.pipeline_result import PipelineResult, RejectedFile
@@ -33,26 +32,6 @@ warehouse_option = panel("Warehouse")
 spark_option = panel("Spark")
 fleet_option = panel("Fleet")
 _LONGEST_KEEP = 36_500
-
-app = typer.Typer(
-    name="pipeline",
-    cls=PlainCommands,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings=CONTEXT,
-)
-
-
-@app.callback()
-def pipeline() -> None:
-    """Watch a whole fleet on Spark, night by night.
-
-    Snapshots of all clusters become tables of plain Parquet: who owns which queue, figures and findings of every group,
-    what a lost consumer, host or broker would do, and what has changed since the night before. `run` does all steps.
-    It needs the extra packages of rmqlb[pipeline].
-    """
 
 
 class WhereOptions(Struct, frozen=True):
@@ -112,7 +91,6 @@ Keep = Annotated[
 To = Annotated[str, Option("--to", metavar="DIR", help="The report's folder.")]
 
 
-@app.command("ingest", cls=SingleCommand)
 @command
 def ingest(
     *, paths: Paths, cluster: Cluster = None, keep: Keep = None, where: WhereOptions, output: OutputOptions
@@ -133,7 +111,6 @@ def ingest(
     _run("ingest", where, output, paths=paths, cluster=cluster, keep=keep)
 
 
-@app.command("judge", cls=SingleCommand)
 @command
 def judge(
     *, fleet: FleetOptions, strategy_options: StrategyOptions, where: WhereOptions, output: OutputOptions
@@ -154,7 +131,6 @@ def judge(
     _run("judge", where, output, fleet=fleet, strategy_options=strategy_options, judged=True)
 
 
-@app.command("report", cls=SingleCommand)
 @command
 def report(*, to: To = "rmqlb-report", fleet: FleetOptions, where: WhereOptions, output: OutputOptions) -> None:
     """Write a page for the fleet, and one for each cluster.
@@ -168,7 +144,6 @@ def report(*, to: To = "rmqlb-report", fleet: FleetOptions, where: WhereOptions,
     _run("report", where, output, fleet=fleet, to=to)
 
 
-@app.command("run", cls=SingleCommand)
 @command
 def run(
     *,
@@ -356,3 +331,16 @@ def _log_of(place: str) -> str:
             if os.access(folder, os.W_OK):
                 return os.path.join(folder, name)
     return name
+
+
+app = grouped("pipeline", {"ingest": ingest, "judge": judge, "report": report, "run": run})
+
+
+@app.callback()
+def pipeline() -> None:
+    """Watch a whole fleet on Spark, night by night.
+
+    Snapshots of all clusters become tables of plain Parquet: who owns which queue, figures and findings of every group,
+    what a lost consumer, host or broker would do, and what has changed since the night before. `run` does all steps.
+    It needs the extra packages of rmqlb[pipeline].
+    """

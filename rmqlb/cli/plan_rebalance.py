@@ -30,8 +30,6 @@ route_option = panel("What changes: route")
 
 
 class PlanOptions(Struct, frozen=True):
-    """The strategy before, and what changes, all of it at once."""
-
     strategy: Annotated[
         str | None,
         about_option(
@@ -78,7 +76,6 @@ class PlanOptions(Struct, frozen=True):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The same for the verb (raises UsageError)."""
         from rmqlb.verbs import parse
 
         return {

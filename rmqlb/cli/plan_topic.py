@@ -119,7 +119,7 @@ def plan_topic(
     from rmqlb.cli.common.keys import file_of_keys
     from rmqlb.cli.common.reading import Reader, earlier_snapshot
     from rmqlb.verbs import plan_topic as verb
-    from rmqlb.views.topic_change_view import topic_change_report
+    from rmqlb.views.plan_topic import topic_plan_report
 
     terminal = Terminal("plan-topic", output)
     reader = Reader(source, terminal)
@@ -142,6 +142,6 @@ def plan_topic(
         rates_since=earlier_snapshot(source, which.rates_since, terminal),
         check_step=which.check_step,
     )
-    plan = show_once(ask, topic_change_report, terminal, verb="planning")
+    plan = show_once(ask, topic_plan_report, terminal, verb="planning")
     if plan.checked is not None and not plan.checked.holds:
         raise typer.Exit(ExitCode.CONDITION)

@@ -69,7 +69,7 @@ RESULTS = (
         "rmqlb/topic-plan",
         ("plan-topic",),
         "the steps that change a topic's queues, and what each does",
-        "model.topic_change.TopicChangePlan",
+        "model.plan_topic.TopicChangePlan",
     ),
     Result(
         "rmqlb/simulate-rebalance",
@@ -128,7 +128,7 @@ RESULTS = (
         "rmqlb/receive",
         ("simulate-receive",),
         "how long messages wait for consumers that receive",
-        "model.receive_report.ReceiveReport",
+        "model.simulate_receive.ReceiveReport",
     ),
     Result(
         "rmqlb/change",

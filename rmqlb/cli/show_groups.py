@@ -12,8 +12,6 @@ from rmqlb.cli.common.terminal import Terminal
 
 
 class ShowGroupsOptions(Struct, frozen=True):
-    """Which groups are shown, and what fails."""
-
     group: Annotated[
         list[str] | None, Option("-g", "--group", metavar="GLOB", help="Only these groups; repeatable.")
     ] = None

@@ -154,6 +154,8 @@ def size_group(
     """
     from functools import partial
 
+    from msgspec.structs import asdict
+
     from rmqlb.cli.common.reading import Reader, earlier_snapshot
     from rmqlb.cli.common.show_or_watch import show_once
     from rmqlb.verbs import size_group as verb
@@ -161,28 +163,12 @@ def size_group(
 
     terminal = Terminal("size-group", output)
     options = verb.SizeOptions(
-        group=which.group,
-        topics=which.topic or (),
-        include_retry=which.include_retry,
-        sdk=which.sdk,
-        max_imbalance=limits.max_imbalance,
-        no_idle=limits.no_idle,
-        survive=limits.survive,
-        survive_broker=limits.survive_broker,
-        max_utilisation=limits.max_utilisation,
-        consumers=sizes.consumers,
-        queues_per_broker=sizes.queues_per_broker,
-        strategies=sizes.strategy or (),
-        strategy_options=strategy_options.texts,
-        rates=work.rate or (),
-        rates_since=earlier_snapshot(source, work.rates_since, terminal),
-        consume_time=work.consume_time,
-        threads=work.threads,
-        orderly=work.orderly,
-        trials=ids.trials,
-        share=ids.share,
-        seed=ids.seed,
-        fail_on=ids.fail_on or (),
+        **asdict(which),
+        **asdict(limits),
+        **asdict(sizes),
+        **asdict(work) | {"rates_since": earlier_snapshot(source, work.rates_since, terminal)},
+        **asdict(ids),
+        **asdict(strategy_options),
     )
     ask = partial(verb.size_group, Reader(source, terminal), options)
     show_once(ask, size_report, terminal, verb="sizing", unknown_hint="no size satisfies all: ask for unsatisfied too")

@@ -96,6 +96,8 @@ def sweep_failures(
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches nothing, or nothing could
     be judged, 5 endpoint unreachable.
     """
+    from msgspec.structs import asdict
+
     from rmqlb.cli.common.fail_on import judge, require_known
     from rmqlb.cli.common.pictures import check_folder, write_picture
     from rmqlb.cli.common.reading import Reader
@@ -110,29 +112,17 @@ def sweep_failures(
             raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
         terminal.write(built_in_text(verb.BUILT_IN))
         return
-    options = (("-s -", source.source), ("--policy -", held.policy), ("--zones -", swept.zones))
-    reading = [text for text, value in options if value == "-"]
+    inputs = (("-s -", source.source), ("--policy -", held.policy), ("--zones -", swept.zones))
+    reading = [text for text, value in inputs if value == "-"]
     if len(reading) > 1:
         raise UsageError(f"{reading[0]} and {reading[1]} both read stdin")
     check_folder(held.html, "--html")
+    judged_by = asdict(held)
+    del judged_by["print_policy"], judged_by["html"]
+    options = verb.SweepOptions(**asdict(swept), **judged_by, **asdict(strategy_options))
     with terminal.progress(verb="sweeping") as progress:
-        sweep = verb.sweep_failures(
-            Reader(source, terminal),
-            groups=swept.group or (),
-            topics=swept.topic or (),
-            orderly=swept.orderly or (),
-            lose=swept.lose or (),
-            at_once=swept.at_once,
-            zones=swept.zone or (),
-            zones_file=swept.zones,
-            policy=held.policy,
-            today=held.today,
-            strategy_options=strategy_options.texts,
-            jobs=held.jobs,
-            source_words=tuple(_source_words(source)),
-            fail_on=held.fail_on or (),
-            progress=progress,
-        )
+        words = tuple(_source_words(source))
+        sweep = verb.sweep_failures(Reader(source, terminal), options, words, progress=progress)
     require_known(sweep.conditions, "leave the condition out to see the result")
     report = sweep_report(sweep)
     if held.html is not None:

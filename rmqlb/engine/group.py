@@ -11,7 +11,7 @@ Rules of this file:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, TypeVar
 
 from msgspec import Struct
@@ -104,10 +104,8 @@ def gaps(snapshot: ClusterSnapshot) -> Gaps:
     members: dict[str, str] = {}
     unlisted = proxies = None
     for part in snapshot.unread:
-        if part.kind == "route":
-            topics[part.name] = part.reason
-        elif part.kind == "group":
-            groups[part.name] = part.reason
+        if part.kind in ("route", "group"):
+            (topics if part.kind == "route" else groups)[part.name] = part.reason
         elif part.kind == "members":
             members[part.name] = f"broker {part.detail} did not report its consumers: {part.reason}"
         elif part.kind == "groups":
@@ -171,7 +169,6 @@ class Group(Struct, dict=True, eq=False):
     gaps: Gaps = Gaps()  # those of the snapshot
 
     def with_settings(self, settings: Settings) -> Group:
-        """The same group, whose consumers' strategy objects were constructed with these settings."""
         return Group(self.snapshot, self.name, settings, self.given, self.gaps)
 
     # -- what the snapshot has of it
@@ -247,7 +244,6 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def popped(self) -> frozenset[str]:
-        """The topics that it consumes by POP."""
         return frozenset() if self.seen is None or self.assumed else popped_topics(self.seen)
 
     @cached_property
@@ -281,22 +277,13 @@ class Group(Struct, dict=True, eq=False):
     @cached_property
     def apart(self) -> str | None:
         """Why its consumers do not share its queues among themselves; None where they do (raises Unknown)."""
-        for refuse in (must_rebalance, must_not_be_grpc, must_be_listed):
-            try:
-                refuse(self.group)
-            except DataError as error:
-                return error.message
-        return None
+        error = _refusal(self.group, must_rebalance, must_not_be_grpc, must_be_listed)
+        return None if error is None else error.message
 
     @cached_property
     def refusal(self) -> DataError | None:
         """Why no consumer of it owns a queue, or none is known; None where consumers share the queues or broadcast."""
-        for refuse in (must_be_listed, _must_have_owners):
-            try:
-                refuse(self.group)
-            except DataError as error:
-                return error
-        return None
+        return _refusal(self.group, must_be_listed, partial(rebalanced_members, broadcasting_too=True))
 
     @property
     def shares(self) -> bool:
@@ -386,7 +373,6 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def sdks(self) -> GroupSdks:
-        """The client libraries of its consumers (raises UsageError)."""
         seen = None if self.assumed else self.seen
         return group_sdks(seen, self.client_ids, given=self.given.sdk, given_of=self.given.sdk_of)
 
@@ -575,13 +561,8 @@ class Group(Struct, dict=True, eq=False):
 
         The broker answers nothing then, and each consumer keeps the queues that it has (`QueryAssignmentProcessor`).
         """
-        lacking = sorted(
-            {
-                members.strategy_for(each)
-                for each in members.client_ids
-                if not members.is_answered(each, members.strategy_for(each))
-            }
-        )
+        strategies = {each: members.strategy_for(each) for each in members.client_ids}
+        lacking = sorted({name for each, name in strategies.items() if not members.is_answered(each, name)})
         if lacking:
             raise Unknown(
                 "broker-strategy",
@@ -664,8 +645,8 @@ class Group(Struct, dict=True, eq=False):
     def faults(self) -> Faults:
         """The queues without exactly one owner that are certain, whatever else is unknown (raises UsageError)."""
         missing: str | None = None
-        unknown: int | None
         basis: Basis | None
+        unknown: int | None
         try:
             found = self.ownership
             owners, basis, unknown = found.owners, found.basis, found.unknown
@@ -674,16 +655,10 @@ class Group(Struct, dict=True, eq=False):
         except DataError as error:
             owners, missing = self.observed, error.message
             basis = "observed" if owners else None
-            unknown = self._unknown_owners()
-        several = () if self.broadcasting else (queue for queue, its in owners.items() if len(its) > 1)
-        unassigned = tuple(queue for queue, its in owners.items() if not its)
+            unknown = known(lambda: sum(queue not in self.observed for queue in self.queues))
+        several = () if self.broadcasting else (queue for queue, own in owners.items() if len(own) > 1)
+        unassigned = tuple(queue for queue, own in owners.items() if not own)
         return Faults(unassigned, tuple(several), basis, unknown, missing)
-
-    def _unknown_owners(self) -> int | None:
-        try:
-            return sum(queue not in self.observed for queue in self.queues)
-        except DataError:
-            return None
 
     def _counted_ids(self) -> tuple[str, ...]:
         """All consumers; () where it is certain that none is online (raises DataError)."""
@@ -691,21 +666,15 @@ class Group(Struct, dict=True, eq=False):
             return ()
         return self.all_client_ids
 
-    def _agrees(self, known: Owners) -> bool:
-        try:
-            predicted = self.predicted
-        except RmqlbError:
-            return False
-        return all(predicted.get(queue) == owners for queue, owners in known.items())
+    def _agrees(self, known_owners: Owners) -> bool:
+        predicted = known(lambda: self.predicted)
+        return predicted is not None and all(predicted.get(queue) == own for queue, own in known_owners.items())
 
     @cached_property
     def mismatches(self) -> list[MessageQueue] | None:
         """The queues whose observed owners differ from the predicted ones; None where either is unknown."""
-        if not self.observed or self.broadcasting:
-            return None
-        try:
-            predicted = self.predicted
-        except RmqlbError:
+        predicted = known(lambda: self.predicted) if self.observed and not self.broadcasting else None
+        if predicted is None:
             return None
         return [queue for queue, owners in predicted.items() if self.observed.get(queue, owners) != owners]
 
@@ -718,8 +687,13 @@ def known(ask: Callable[[], Fact]) -> Fact | None:
         return None
 
 
-def _must_have_owners(group: ConsumerGroup) -> None:
-    rebalanced_members(group, broadcasting_too=True)
+def _refusal(group: ConsumerGroup, *checks: Callable[[ConsumerGroup], object]) -> DataError | None:
+    for check in checks:
+        try:
+            check(group)
+        except DataError as error:
+            return error
+    return None
 
 
 def resolve(
@@ -756,7 +730,6 @@ def resolve(
 def resolve_all(
     snapshot: ClusterSnapshot, names: Iterable[str], settings: Settings | None = None, given: Given | None = None
 ) -> Iterator[Group]:
-    """The groups of these names, one after another."""
     missing = gaps(snapshot)
     for name in names:
         yield Group(snapshot, name, settings or Settings(), given or assumption(snapshot, name), missing)

@@ -22,13 +22,11 @@ def sighting_findings(sighting: RouteSighting) -> Iterator[Finding]:
 
 
 def unreadable_findings(route: TopicRouteData) -> Iterator[Finding]:
-    """A finding when consumers of the topic have nothing to share out."""
     if not route.subscribe_queues():
         yield Finding("no-read-queues", f"topic {route.topic} has no readable queue: consumers get nothing")
 
 
 def one_broker_findings(route: TopicRouteData) -> Iterator[Finding]:
-    """That the topic is lost with its only broker."""
     if len({data.broker_name for data in route.queue_datas}) == 1:
         yield Finding("one-broker", f"topic {route.topic} is on one broker only, {route.queue_datas[0].broker_name}")
 

@@ -20,8 +20,6 @@ _LONGEST = 300
 
 
 class Kind(Struct, frozen=True):
-    """What a function stands for."""
-
     noun: str  # as errors name it
     arguments: tuple[str, ...]  # what it is given, in this order
     method: str  # the method of RocketMQ's interface, which a class or an object may have instead

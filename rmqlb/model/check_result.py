@@ -1,28 +1,24 @@
-"""What `check` prints as JSON: a policy, limit by limit."""
+"""The result of `check`: a policy, limit by limit."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from msgspec import Struct
 
 from rmqlb.model.assignment import Basis
-from rmqlb.model.checking import (
-    FAILED,
-    INCOMPLETE,
-    NOT_APPLICABLE,
-    CheckReport,
-    Judgement,
-    Verdict,
-    WaiverState,
-)
 from rmqlb.model.diagnosis import GroupFinding
-from rmqlb.model.finding import SEVERITIES, Severity
-from rmqlb.model.policy import About, Bound, Unit
+from rmqlb.model.finding import SEVERITIES, Finding, Severity
+from rmqlb.model.policy import About, Bound, Policy, Unit
 from rmqlb.model.result import Result
+
+Verdict = Literal["passed", "failed", "incomplete", "notApplicable"]
+PASSED: Verdict = "passed"
+FAILED: Verdict = "failed"
+INCOMPLETE: Verdict = "incomplete"
+NOT_APPLICABLE: Verdict = "notApplicable"
+WaiverState = Literal["used", "unused", "undecided", "expired"]
 
 
 class JudgedLimit(Struct, frozen=True):
@@ -50,12 +46,17 @@ class JudgedLimit(Struct, frozen=True):
     why: Annotated[str | None, "where to look, or why it could not be judged"]
     findings: tuple[GroupFinding, ...]
 
+    def decides(self, fail_from: Severity) -> bool:
+        """The rule is at least so grave."""
+        return SEVERITIES.index(self.severity) <= SEVERITIES.index(fail_from)
+
 
 class WaivedLimit(JudgedLimit, frozen=True):
     """A limit that a waiver lets pass."""
 
     until: Annotated[date, "the last day on which the waiver counts, YYYY-MM-DD"]
     reason: Annotated[str, "why it is there"]
+    owner: Annotated[str | None, "who answers for the waiver; null when it names nobody"]
 
 
 class LimitCounts(Struct, frozen=True, rename="camel"):
@@ -121,70 +122,10 @@ class CheckResult(Result, frozen=True):
     summary: Annotated[CheckSummary, "all rules together"]
 
 
-def check_result(report: CheckReport) -> CheckResult:
-    """The check for machines."""
-    failed, incomplete, not_applicable = (
-        tuple(JudgedLimit(**_fields(one)) for one in sorted(report.of(verdict), key=_gravity))
-        for verdict in (FAILED, INCOMPLETE, NOT_APPLICABLE)
-    )
-    return CheckResult(
-        policy=report.policy.where,
-        today=report.today,
-        fail_from=report.fail_from,
-        outcome=report.outcome,
-        failed=failed,
-        waived=tuple(
-            WaivedLimit(**_fields(one), until=one.waiver.until, reason=one.waiver.reason)
-            for one in report.waived
-            if one.waiver
-        ),
-        incomplete=incomplete,
-        not_applicable=not_applicable,
-        rules=tuple(
-            RuleCounts(
-                rule=rule.name,
-                severity=rule.severity,
-                about=rule.about,
-                names=len({one.subject for one in own} - {None}),
-                **_counts(own),
-            )
-            for rule, own in report.by_rule
-        ),
-        waivers=tuple(
-            WaiverResult(w.rule, w.group, w.topic, w.limit, w.until, w.reason, use.state, use.waived)
-            for use in report.waivers
-            for w in (use.waiver,)
-        ),
-        summary=CheckSummary(rules=len(report.policy.rules), **_counts(report.judgements)),
-    )
+class Checked(Struct, frozen=True):
+    """A policy checked on a snapshot, with the limits that passed, which reports for CI list."""
 
-
-def _gravity(one: Judgement) -> int:
-    return SEVERITIES.index(one.rule.severity)
-
-
-def _fields(one: Judgement) -> dict[str, Any]:
-    return {
-        "rule": one.rule.name,
-        "severity": one.rule.severity,
-        "about": one.rule.about,
-        "name": one.subject,
-        "limit": one.limit and one.limit.name,
-        "verdict": one.verdict,
-        "value": one.value,
-        "bound": one.limit and one.limit.bound,
-        "unit": one.limit and one.limit.kind.unit,
-        "basis": one.basis,
-        "why": one.why or None,
-        "findings": one.findings,
-    }
-
-
-def _counts(judgements: Iterable[Judgement]) -> dict[str, int]:
-    """Those of a `LimitCounts`; a rule that found nothing to check counts as incomplete, not as a limit."""
-    counts: Counter[str] = Counter()
-    for one in judgements:
-        counts["limits"] += one.limit is not None
-        counts["waived" if one.waiver is not None else one.verdict] += 1
-    keys = zip(LimitCounts.__struct_fields__, LimitCounts.__struct_encode_fields__, strict=True)
-    return {field: counts[key] for field, key in keys}
+    policy: Policy
+    judged: tuple[JudgedLimit, ...]  # by rule, then by name, then by limit
+    result: CheckResult
+    findings: tuple[Finding, ...]

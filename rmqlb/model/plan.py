@@ -331,7 +331,6 @@ def plans_of_groups(plans: Sequence[RebalancePlan]) -> PlanOfGroups:
 
 
 def total_of(summaries: Sequence[Summary]) -> Summary:
-    """The summaries of several groups as one."""
     observed = [summary.observed for summary in summaries if summary.observed is not None]
     known: dict[str, Any] = {name: sum_if_known(getattr(each, name) for each in summaries) for name in _SUMMED_IF_KNOWN}
     return Summary(

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from rmqlb.model.figures import annotated_figures
-from rmqlb.model.finding import ERROR, SEVERITIES, Severity
+from rmqlb.model.finding import ERROR, Severity
 from rmqlb.model.groups import GroupState
 from rmqlb.model.snapshot import Everything, Wanted
 
@@ -25,8 +25,6 @@ FORBIDDEN = "forbiddenFindings"
 
 
 class LimitKind(Struct, frozen=True):
-    """What a limit is about."""
-
     about: About
     # count and ratio (at most so much), share (a fraction, at most so much), least (at least so many), names (only
     # these), noneOf (findings, none of these)
@@ -61,8 +59,6 @@ LIMITS: Mapping[str, LimitKind] = {
 
 
 class Limit(Struct, frozen=True):
-    """One limit of a rule."""
-
     name: str
     bound: Bound  # a number, as a fraction for shares; the names allowed for `names`; the codes for `noneOf`
 
@@ -85,10 +81,6 @@ class Rule(Struct, frozen=True):
 
     def takes(self, name: str) -> bool:
         return _fits_any(name, self.patterns) and not _fits_any(name, self.exclude)
-
-    def counts_from(self, severity: Severity) -> bool:
-        """The rule is at least so grave."""
-        return SEVERITIES.index(self.severity) <= SEVERITIES.index(severity)
 
 
 class Waiver(Struct, frozen=True):
@@ -114,8 +106,6 @@ class Waiver(Struct, frozen=True):
 
 
 class Policy(Struct, frozen=True):
-    """What is checked."""
-
     where: str
     rules: tuple[Rule, ...]
     waivers: tuple[Waiver, ...] = ()  # in the file's order

@@ -33,29 +33,20 @@ DIFFERENCES: tuple[Outcome, ...] = ("other-owner", "not-yet", "later", "earlier"
 
 
 class Look(Struct, frozen=True):
-    """One look at a group, or one that failed.
+    """One look at a group, or one that failed."""
 
-    Attributes:
-        asked_at: when its first request went out, in milliseconds since 1970, rounded down.
-        answered_at: when its last answer was there, rounded up.
-        owned: client ID → the queues that the consumer said it owns; one that did not answer is absent.
-        unanswered: client ID → why a consumer that is listed did not answer.
-        listed: all consumers that brokers list; None when a broker did not say.
-        routes: topic → its readable queues, of the group's topics whose route was read.
-        predicted: queue → its owners under the strategy that the consumers report; None where that cannot be known.
-        strategy: that strategy, or None.
-        failed: why nothing at all was seen; None when something was.
-    """
-
-    asked_at: int
-    answered_at: int
+    asked_at: int  # when its first request went out, in milliseconds since 1970, rounded down
+    answered_at: int  # when its last answer was there, rounded up
+    # client ID → the queues that the consumer said it owns; one that did not answer is absent
     owned: Mapping[str, frozenset[MessageQueue]] = {}
-    unanswered: Mapping[str, str] = {}
-    listed: frozenset[str] | None = None
+    unanswered: Mapping[str, str] = {}  # client ID → why a consumer that is listed did not answer
+    listed: frozenset[str] | None = None  # all consumers that brokers list; None when a broker did not say
+    # topic → its readable queues, of the group's topics whose route was read
     routes: Mapping[str, tuple[MessageQueue, ...]] = {}
+    # queue → its owners under the strategy that the consumers report; None where that cannot be known
     predicted: Mapping[MessageQueue, tuple[str, ...]] | None = None
-    strategy: str | None = None
-    failed: str | None = None
+    strategy: str | None = None  # that strategy, or None
+    failed: str | None = None  # why nothing at all was seen; None when something was
 
 
 class Between(Struct, frozen=True, rename="camel"):

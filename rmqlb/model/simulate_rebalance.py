@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar
 
 from msgspec import Struct, defstruct, field
 
@@ -39,13 +39,7 @@ class StartOffset(Struct, frozen=True):
 
 
 class OfQueue(Struct, frozen=True, rename="camel"):
-    """A fact about one queue.
-
-    Attributes:
-        topic: its topic.
-        broker_name: its broker.
-        queue_id: its number there, from 0.
-    """
+    """A fact about one queue."""
 
     topic: str
     broker_name: str
@@ -60,46 +54,37 @@ class Takeover(OfQueue, frozen=True, rename="camel"):
     """A consumer takes a queue.
 
     Attributes:
-        client_id: the consumer.
-        at_ms: when.
-        reads_from_ms: its first pull; null if it lost the queue before, or the simulation ended.
         unread_ms: for how long no consumer had read the queue by then; 0 if one still did, null without a first pull.
         start_rule: where it starts to pull: stored (the group's offset), end (of the queue), beginning (offset 0),
             timestamp (what the broker finds for consumeTimestamp), refused (the queue is not taken in this pass),
             unknown (not enough was observed).
-        start_offset: the next message that it reads; null if unknown.
-        start_reason: the reason, in a line.
         redelivered_ms: how far the stored offset is behind what was delivered before, at most, as a length of time;
             times the queue's rate it bounds the messages that are redelivered.
-        redelivered: that bound in messages; null if the rate is unknown.
     """
 
     client_id: str
-    at_ms: float
-    reads_from_ms: float | None
+    at_ms: Annotated[float, "when"]
+    reads_from_ms: Annotated[float | None, "its first pull; null if it lost the queue before, or the simulation ended"]
     unread_ms: float | None
     start_rule: StartRule
-    start_offset: int | None
-    start_reason: str
+    start_offset: Annotated[int | None, "the next message that it reads; null if unknown"]
+    start_reason: Annotated[str, "the reason, in a line"]
     redelivered_ms: float
-    redelivered: int | None
+    redelivered: Annotated[int | None, "that bound in messages; null if the rate is unknown"]
 
 
 class Interval(Struct, frozen=True, rename="camel"):
     """A stretch of time in which a queue's owners do not change.
 
     Attributes:
-        from_ms: its begin.
-        to_ms: its end, which belongs to the next one.
         state: gone (the queue does not exist yet, or was removed), outage (its broker is down, or no owner has an
             address to pull it from), unassigned, one (owner) or duplicate-owners.
-        owners: client IDs, sorted; a process that shares its ID with another is listed twice.
     """
 
-    from_ms: float
-    to_ms: float
+    from_ms: Annotated[float, "its begin"]
+    to_ms: Annotated[float, "its end, which belongs to the next one"]
     state: OwnerState
-    owners: tuple[str, ...]
+    owners: Annotated[tuple[str, ...], "client IDs, sorted; a process that shares its ID with another is listed twice"]
 
     from_us = Microseconds("from_ms")
     to_us = Microseconds("to_ms")
@@ -109,31 +94,24 @@ class QueueTimeline(OfQueue, frozen=True, rename="camel"):
     """One queue over the whole simulation.
 
     Attributes:
-        total_gap_ms: total time without owner.
-        longest_gap_ms: the longest stretch of it.
         total_overlap_ms: total time with duplicate owners; 0 with BROADCASTING, where several are the rule.
-        longest_overlap_ms: the longest stretch of it.
-        total_outage_ms: total time in which its broker cannot be read, until an owner pulls again.
-        longest_outage_ms: the longest stretch of it.
         unread_ms: the longest time in which no consumer reads it, outages included: the longest wait of a message. A
             wait that is not over lasts until the simulation ends.
-        unread_at_end: no consumer reads it when the simulation ends.
         redelivered: bound of the messages redelivered, over all takeovers; null if the rate is unknown.
         intervals: they cover the time from 0 to the end exactly, without gap or overlap; neighbours differ.
-        takeovers: in the order of time.
     """
 
-    total_gap_ms: float
-    longest_gap_ms: float
+    total_gap_ms: Annotated[float, "total time without owner"]
+    longest_gap_ms: Annotated[float, "the longest stretch of it"]
     total_overlap_ms: float
-    longest_overlap_ms: float
-    total_outage_ms: float
-    longest_outage_ms: float
+    longest_overlap_ms: Annotated[float, "the longest stretch of it"]
+    total_outage_ms: Annotated[float, "total time in which its broker cannot be read, until an owner pulls again"]
+    longest_outage_ms: Annotated[float, "the longest stretch of it"]
     unread_ms: float
-    unread_at_end: bool
+    unread_at_end: Annotated[bool, "no consumer reads it when the simulation ends"]
     redelivered: int | None
     intervals: tuple[Interval, ...]
-    takeovers: tuple[Takeover, ...]
+    takeovers: Annotated[tuple[Takeover, ...], "in the order of time"]
 
     @property
     def longest_bad_ms(self) -> float:
@@ -144,64 +122,46 @@ class Step(Struct, frozen=True, rename="camel"):
     """Something that happened, and why.
 
     Attributes:
-        at_ms: when.
-        who: the client ID, `broker NAME` or `NameServer`.
         what: one of event, notice, wake, rebalance, keep, drop, take, lock, unlock, pull, heartbeat, route, expire.
-        text: in a line.
-        queues: the queues it is about.
     """
 
-    at_ms: float
-    who: str
+    at_ms: Annotated[float, "when"]
+    who: Annotated[str, "the client ID, `broker NAME` or `NameServer`"]
     what: str
-    text: str
-    queues: tuple[MessageQueue, ...] = ()
+    text: Annotated[str, "in a line"]
+    queues: Annotated[tuple[MessageQueue, ...], "the queues it is about"] = ()
 
 
 class FiguresOf(Struct, Generic[_Time, _Count], frozen=True, rename="camel"):
     """The figures of a simulation, or their spreads over many.
 
     Attributes:
-        convergence_ms: from the first event to the last change of an owner; null if the group did not converge, or
-            in no trial. 0 if nothing changed.
-        longest_gap_ms: the longest time that a queue had no owner.
-        total_gap_ms: queue-time without owner: the sum over all queues.
-        longest_overlap_ms: the longest time that a queue had duplicate owners.
-        total_overlap_ms: the sum of it over all queues.
-        longest_outage_ms: the longest time that a queue's broker could not be read.
-        total_outage_ms: the sum of it over all queues.
+        convergence_ms: from the first event to the last change of an owner; null if the group did not converge, or in
+            no trial. 0 if nothing changed.
         unread_ms: the longest time in which no consumer read a queue, outages included: the longest wait of a message.
             What is not over, as an outage may be, lasts until the simulation ends.
         redelivered: bound of the messages that are redelivered; null if a rate that it needs is unknown.
-        queues_with_gap: queues that had no owner at some time.
-        queues_with_overlap: queues that had several.
-        queues_with_outage: queues whose broker could not be read at some time.
         queues_with_gap_at_end: queues that have no owner when the simulation ends; their times above are not over then.
-        queues_with_overlap_at_end: queues that have several then.
-        queues_with_outage_at_end: queues whose broker cannot be read then.
-        queues_unread_at_end: queues that no consumer reads then, for any reason.
-        taken: how often a queue was taken.
-        rebalances: how often consumers went through their queues.
     """
 
     convergence_ms: _Time | None
-    longest_gap_ms: _Time
-    total_gap_ms: _Time
-    longest_overlap_ms: _Time
-    total_overlap_ms: _Time
-    longest_outage_ms: _Time
-    total_outage_ms: _Time
+    longest_gap_ms: Annotated[_Time, "the longest time that a queue had no owner"]
+    total_gap_ms: Annotated[_Time, "queue-time without owner: the sum over all queues"]
+    longest_overlap_ms: Annotated[_Time, "the longest time that a queue had duplicate owners"]
+    total_overlap_ms: Annotated[_Time, "the sum of it over all queues"]
+    longest_outage_ms: Annotated[_Time, "the longest time that a queue's broker could not be read"]
+    total_outage_ms: Annotated[_Time, "the sum of it over all queues"]
     unread_ms: _Time
     redelivered: _Count | None
-    queues_with_gap: _Count
-    queues_with_overlap: _Count
-    queues_with_outage: _Count
+    queues_with_gap: Annotated[_Count, "queues that had no owner at some time"]
+    queues_with_overlap: Annotated[_Count, "queues that had several"]
+    queues_with_outage: Annotated[_Count, "queues whose broker could not be read at some time"]
     queues_with_gap_at_end: _Count
-    queues_with_overlap_at_end: _Count
-    queues_with_outage_at_end: _Count
-    queues_unread_at_end: _Count
-    taken: _Count
-    rebalances: _Count
+    queues_with_overlap_at_end: Annotated[_Count, "queues that have several then"]
+    queues_with_outage_at_end: Annotated[_Count, "queues whose broker cannot be read then"]
+    queues_unread_at_end: Annotated[_Count, "queues that no consumer reads then, for any reason"]
+    taken: Annotated[_Count, "how often a queue was taken"]
+    rebalances: Annotated[_Count, "how often consumers went through their queues"]
 
 
 class GroupFigures(FiguresOf[float, int], frozen=True, rename="camel"):
@@ -209,19 +169,12 @@ class GroupFigures(FiguresOf[float, int], frozen=True, rename="camel"):
 
 
 class FigureSpread(Struct, frozen=True, rename="camel"):
-    """One figure over many trials.
+    """One figure over many trials."""
 
-    Attributes:
-        p50: the value that half of the trials do not exceed.
-        p95: the value that 95 of 100 trials do not exceed.
-        max: the largest.
-        max_trial: the first trial that has it, from 0.
-    """
-
-    p50: float
-    p95: float
-    max: float
-    max_trial: int
+    p50: Annotated[float, "the value that half of the trials do not exceed"]
+    p95: Annotated[float, "the value that 95 of 100 trials do not exceed"]
+    max: Annotated[float, "the largest"]
+    max_trial: Annotated[int, "the first trial that has it, from 0"]
 
 
 class FigureSpreads(FiguresOf[FigureSpread, FigureSpread], frozen=True, rename="camel"):
@@ -229,27 +182,17 @@ class FigureSpreads(FiguresOf[FigureSpread, FigureSpread], frozen=True, rename="
 
 
 class GroupTrials(Struct, frozen=True, rename="camel"):
-    """Many trials of one scenario, which differ in the random phases of clocks, picks of brokers and latencies.
+    """Many trials of one scenario, which differ in the random phases of clocks, picks of brokers and latencies."""
 
-    Attributes:
-        trials: how many.
-        converged: how many of them converged.
-        figures: figure by figure.
-    """
-
-    trials: int
-    converged: int
-    figures: FigureSpreads
+    trials: Annotated[int, "how many"]
+    converged: Annotated[int, "how many of them converged"]
+    figures: Annotated[FigureSpreads, "figure by figure"]
 
 
 class QueueRate(OfQueue, frozen=True, rename="camel"):
-    """The inflow of a queue.
+    """The inflow of a queue."""
 
-    Attributes:
-        rate_per_second: messages per second.
-    """
-
-    rate_per_second: float
+    rate_per_second: Annotated[float, "messages per second"]
 
 
 if TYPE_CHECKING:
@@ -270,118 +213,74 @@ def timers_in_ms(timers: Timers) -> TimersInMs:
 
 
 class SimulatedGroup(Struct, frozen=True, rename="camel"):
-    """What was simulated.
+    """What was simulated."""
 
-    Attributes:
-        client_version: version of the client.
-        profile: the stretch of versions whose rules were followed.
-        orderly: the listener is orderly, so queues are locked at the broker.
-        broadcasting: BROADCASTING instead of CLUSTERING.
-        consume_from_where: where a queue without an offset is begun.
-        consumer_type: which of RocketMQ's kinds the consumers are.
-        consumer_types: client ID → its kind, of those that are known one by one.
-        timers: every clock.
-        latency_ms: a request's way to a server and back.
-        consume_ms: how long the listener takes for a message.
-        rates: queues whose rate is known.
-        until_ms: where the simulation ends; null if it ends when the group has converged.
-        patience_ms: how long after the last event it ends at the latest.
-        all_new: the consumers start with the simulation.
-        seed: the random seed.
-    """
-
-    client_version: str
-    profile: str
-    orderly: bool
-    broadcasting: bool
-    consume_from_where: str
-    consumer_type: ConsumerType
-    consumer_types: Mapping[str, ConsumerType]
-    timers: TimersInMs
-    latency_ms: float
-    consume_ms: float
-    rates: tuple[QueueRate, ...]
-    until_ms: float | None
-    patience_ms: float
-    all_new: bool
-    seed: int
+    client_version: Annotated[str, "version of the client"]
+    profile: Annotated[str, "the stretch of versions whose rules were followed"]
+    orderly: Annotated[bool, "the listener is orderly, so queues are locked at the broker"]
+    broadcasting: Annotated[bool, "BROADCASTING instead of CLUSTERING"]
+    consume_from_where: Annotated[str, "where a queue without an offset is begun"]
+    consumer_type: Annotated[ConsumerType, "which of RocketMQ's kinds the consumers are"]
+    consumer_types: Annotated[Mapping[str, ConsumerType], "client ID → its kind, of those that are known one by one"]
+    timers: Annotated[TimersInMs, "every clock"]
+    latency_ms: Annotated[float, "a request's way to a server and back"]
+    consume_ms: Annotated[float, "how long the listener takes for a message"]
+    rates: Annotated[tuple[QueueRate, ...], "queues whose rate is known"]
+    until_ms: Annotated[float | None, "where the simulation ends; null if it ends when the group has converged"]
+    patience_ms: Annotated[float, "how long after the last event it ends at the latest"]
+    all_new: Annotated[bool, "the consumers start with the simulation"]
+    seed: Annotated[int, "the random seed"]
 
 
 class SimulatedEvent(Struct, frozen=True, rename="camel"):
     """Something that happens to the group or its brokers.
 
     Attributes:
-        at_ms: when.
-        kind: what.
-        subject: client ID, broker or topic that it is about.
-        strategy: of a process that joins; null for the group's.
-        broker_name: of a route change; null for all brokers of the topic.
         read_queues: new number of read queues; null for as before.
         write_queues: new number of write queues; null for as before.
-        with_slaves: the broker's slaves are meant as well.
-        text: as typed.
     """
 
-    at_ms: float
-    kind: EventKind
-    subject: str
+    at_ms: Annotated[float, "when"]
+    kind: Annotated[EventKind, "what"]
+    subject: Annotated[str, "client ID, broker or topic that it is about"]
     strategy: str | None = None
     broker_name: str | None = None
     read_queues: int | None = field(name="readQueueNums", default=None)
     write_queues: int | None = field(name="writeQueueNums", default=None)
-    with_slaves: bool = False
-    text: str = ""
+    with_slaves: Annotated[bool, "the broker's slaves are meant as well"] = False
+    text: Annotated[str, "as typed"] = ""
 
     at_us = Microseconds("at_ms")
 
 
 class ConsumerPart(Struct, frozen=True, rename="camel"):
-    """A client ID's part in the simulation.
-
-    Attributes:
-        client_id: the ID.
-        queues_at_start: queues that it owns at the beginning.
-        queues_at_end: queues that it owns at the end.
-        taken: how often it took a queue.
-    """
+    """A client ID's part in the simulation."""
 
     client_id: str
-    queues_at_start: int
-    queues_at_end: int
-    taken: int
+    queues_at_start: Annotated[int, "queues that it owns at the beginning"]
+    queues_at_end: Annotated[int, "queues that it owns at the end"]
+    taken: Annotated[int, "how often it took a queue"]
 
 
 class RebalanceResult(Result, frozen=True):
     """A consumer group over time.
 
     Attributes:
-        group: the group; null if the source names none.
-        strategy: at the beginning, by RocketMQ's name.
-        scenario: what was simulated.
-        events: in the order of time.
-        trial: which of the seed's trials this is, from 0.
-        end_ms: where the time axis ends.
-        figures: in numbers.
-        queues: queue by queue, in the clients' order.
-        consumers: client ID by client ID, as clients sort them.
-        steps: what happened; null without --explain.
-        trials: the spreads over many trials; null without --trials.
-        conditions: what --fail-on asked for.
-        sdks: the client libraries of the consumers, of those that join too, and how well their rules are known; none
-            in Python.
+        sdks: the client libraries of the consumers, of those that join too, and how well their rules are known; none in
+            Python.
     """
 
-    group: str | None
+    group: Annotated[str | None, "the group; null if the source names none"]
     strategy: str
-    scenario: SimulatedGroup
-    events: tuple[SimulatedEvent, ...]
-    trial: int
-    end_ms: float
-    figures: GroupFigures
-    queues: tuple[QueueTimeline, ...]
-    consumers: tuple[ConsumerPart, ...]
-    steps: tuple[Step, ...] | None = None
-    trials: GroupTrials | None = None
+    scenario: Annotated[SimulatedGroup, "what was simulated"]
+    events: Annotated[tuple[SimulatedEvent, ...], "in the order of time"]
+    trial: Annotated[int, "which of the seed's trials this is, from 0"]
+    end_ms: Annotated[float, "where the time axis ends"]
+    figures: Annotated[GroupFigures, "in numbers"]
+    queues: Annotated[tuple[QueueTimeline, ...], "queue by queue, in the clients' order"]
+    consumers: Annotated[tuple[ConsumerPart, ...], "client ID by client ID, as clients sort them"]
+    steps: Annotated[tuple[Step, ...] | None, "what happened; null without --explain"] = None
+    trials: Annotated[GroupTrials | None, "the spreads over many trials; null without --trials"] = None
     conditions: tuple[TriedCondition, ...] = ()
     sdks: tuple[SdkUse, ...] = ()
 
@@ -419,59 +318,42 @@ class SimulationsSummary(Struct, frozen=True, rename="camel"):
     """All groups together, and the producers.
 
     Attributes:
-        groups: how many.
         groups_affected: groups of which a queue is in an outage, has a gap, an overlap or is unread at the end, or that
             do not converge.
-        queues: of all groups; one that two groups read counts twice.
-        queues_with_gap: queues that had no owner at some time.
-        queues_with_overlap: queues that had several.
-        queues_with_outage: queues whose broker could not be read at some time.
-        queues_unread_at_end: queues that no consumer reads at the end.
         queues_misassigned_throughout: queues that are unassigned or have duplicate owners at the beginning and at the
             end: the events are not why.
-        longest_gap_ms: of any group.
-        longest_overlap_ms: of any group.
-        longest_outage_ms: of any group.
-        unread_ms: the longest time in which no consumer read a queue: the longest wait of a message.
         redelivered: bound of the messages that are redelivered; null if a rate that it needs is unknown.
         convergence_ms: from the first event until the last group has converged; null if one has not.
-        topics: topics of which producers were simulated.
-        messages: that these sent.
-        lost: of these, lost.
-        retried: of these, with more than one attempt.
-        longest_send_ms: the longest that a message took; null without producers.
     """
 
-    groups: int
+    groups: Annotated[int, "how many"]
     groups_affected: int
-    queues: int
-    queues_with_gap: int
-    queues_with_overlap: int
-    queues_with_outage: int
-    queues_unread_at_end: int
+    queues: Annotated[int, "of all groups; one that two groups read counts twice"]
+    queues_with_gap: Annotated[int, "queues that had no owner at some time"]
+    queues_with_overlap: Annotated[int, "queues that had several"]
+    queues_with_outage: Annotated[int, "queues whose broker could not be read at some time"]
+    queues_unread_at_end: Annotated[int, "queues that no consumer reads at the end"]
     queues_misassigned_throughout: int
-    longest_gap_ms: float
-    longest_overlap_ms: float
-    longest_outage_ms: float
-    unread_ms: float
+    longest_gap_ms: Annotated[float, "of any group"]
+    longest_overlap_ms: Annotated[float, "of any group"]
+    longest_outage_ms: Annotated[float, "of any group"]
+    unread_ms: Annotated[float, "the longest time in which no consumer read a queue: the longest wait of a message"]
     redelivered: int | None
     convergence_ms: float | None
-    topics: int
-    messages: int
-    lost: int
-    retried: int
-    longest_send_ms: float | None
+    topics: Annotated[int, "topics of which producers were simulated"]
+    messages: Annotated[int, "that these sent"]
+    lost: Annotated[int, "of these, lost"]
+    retried: Annotated[int, "of these, with more than one attempt"]
+    longest_send_ms: Annotated[float | None, "the longest that a message took; null without producers"]
 
 
 class RebalanceResults(Result, frozen=True):
     """Several consumer groups over time, and producers while brokers fail.
 
     Attributes:
-        groups: each group's simulation, as rmqlb/simulate-rebalance has it.
         producers: a producer of each topic that a failing broker has queues of, as rmqlb/send has it.
-        summary: of all of them.
     """
 
-    groups: tuple[RebalanceResult, ...]
+    groups: Annotated[tuple[RebalanceResult, ...], "each group's simulation, as rmqlb/simulate-rebalance has it"]
     producers: tuple[SendResult, ...]
-    summary: SimulationsSummary
+    summary: Annotated[SimulationsSummary, "of all of them"]

@@ -30,18 +30,16 @@ class SizeLimits(Struct, frozen=True, kw_only=True, rename="camel"):
 
     Attributes:
         max_imbalance: most queues of one consumer over the mean, at most.
-        no_idle: every consumer has a queue.
         max_utilisation: of a consumer's threads, the share that consumes, at most (0..1).
         survive: the same holds after any so many consumers are lost, and after any fewer.
-        survive_broker: the same holds after any one broker is lost.
         share: of the sets of client IDs, the share for which all of this holds, at least (0..1).
     """
 
     max_imbalance: Annotated[float, Meta(ge=1)] | None = None
-    no_idle: bool = False
+    no_idle: Annotated[bool, "every consumer has a queue"] = False
     max_utilisation: Annotated[float, Meta(gt=0, le=1)] | None = None
     survive: Annotated[int, Meta(ge=0, lt=MOST_SIZE)] = 0
-    survive_broker: bool = False
+    survive_broker: Annotated[bool, "the same holds after any one broker is lost"] = False
     share: Annotated[float, Meta(gt=0, le=1)] = 1.0
 
 
@@ -49,7 +47,6 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
     """Which sizes are looked at, and what is asked of them.
 
     Attributes:
-        limits: what they keep to.
         consumers: the fewest and the most consumers that are looked at.
         queues_per_broker: the fewest and the most read queues of each topic on each of its brokers; None leaves them as
             they are.
@@ -63,13 +60,10 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
             at machines or zones.
         subscribed: present client ID → its topics, of the consumers that do not read all topics. Then sizes are made of
             the present consumers, as `plan-rebalance --scale-to` has them, and further ones read all topics.
-        sdk: the client library that all consumers run, `java`, `go` or `cpp`.
-        orderly: a queue is consumed by one thread at a time, as `MessageListenerOrderly` has it.
         trials: sets of client IDs that are tried where IDs decide.
-        seed: of these.
     """
 
-    limits: SizeLimits = SizeLimits()
+    limits: Annotated[SizeLimits, "what they keep to"] = SizeLimits()
     consumers: tuple[Annotated[int, Meta(ge=1)], Annotated[int, Meta(ge=1, le=MOST_SIZE)]] = (1, 100)
     queues_per_broker: (
         tuple[Annotated[int, Meta(ge=1)], Annotated[int, Meta(ge=1, le=MOST_QUEUES_PER_BROKER)]] | None
@@ -78,119 +72,82 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
     work: Mapping[MessageQueue, float] = field(default_factory=dict)
     work_of_topics: Mapping[str, float] = field(default_factory=dict)
     threads: Annotated[int, Meta(ge=1, le=10_000)] = 20
-    orderly: bool = False
+    orderly: Annotated[bool, "a queue is consumed by one thread at a time, as `MessageListenerOrderly` has it"] = False
     present: tuple[str, ...] = ()
     subscribed: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    sdk: str = "java"
+    sdk: Annotated[str, "the client library that all consumers run, `java`, `go` or `cpp`"] = "java"
     trials: Annotated[int, Meta(ge=1, le=MOST_ID_TRIALS)] = 100
-    seed: Seed = 1
+    seed: Annotated[Seed, "of these"] = 1
 
 
 class AfterLoss(Struct, frozen=True, rename="camel"):
-    """What is left after the loss that is worst.
+    """What is left after the loss that is worst."""
 
-    Attributes:
-        lost_consumers: how many are lost; 0 when a broker is.
-        lost_broker: the broker that is lost; null when consumers are.
-        imbalance: afterwards; null when no queue or no consumer is left.
-        idle: consumers without a queue afterwards.
-        utilisation: of the busiest consumer afterwards; null when no work is given.
-        fails: what does not hold any more.
-        unassigned: queues without an owner afterwards.
-        duplicate_owners: queues with two or more owners afterwards.
-        exact: every loss was tried; false: some were drawn at random, and a worse one may exist.
-    """
-
-    lost_consumers: int
-    lost_broker: str | None
-    imbalance: float | None
-    idle: int
-    utilisation: float | None
-    fails: tuple[Limit, ...]
-    unassigned: int = 0
-    duplicate_owners: int = 0
-    exact: bool = True
+    lost_consumers: Annotated[int, "how many are lost; 0 when a broker is"]
+    lost_broker: Annotated[str | None, "the broker that is lost; null when consumers are"]
+    imbalance: Annotated[float | None, "afterwards; null when no queue or no consumer is left"]
+    idle: Annotated[int, "consumers without a queue afterwards"]
+    utilisation: Annotated[float | None, "of the busiest consumer afterwards; null when no work is given"]
+    fails: Annotated[tuple[Limit, ...], "what does not hold any more"]
+    unassigned: Annotated[int, "queues without an owner afterwards"] = 0
+    duplicate_owners: Annotated[int, "queues with two or more owners afterwards"] = 0
+    exact: Annotated[bool, "every loss was tried; false: some were drawn at random, and a worse one may exist"] = True
 
 
 class SizePoint(Struct, frozen=True, rename="camel"):
     """A group of one size.
 
     Attributes:
-        consumers: how many.
         imbalance: most queues of one consumer over the mean. Where client IDs decide, the figures are those that the
             share of ID sets asked for does not exceed.
-        idle: consumers without a queue.
         utilisation: of the busiest consumer, the share of its threads that consumes; null when no work is given.
-        satisfied: all limits hold.
-        fails: those that do not.
         share: of the sets of client IDs, the share for which all hold (0..1); 1 or 0 where IDs do not matter.
-        unassigned: queues without an owner.
-        duplicate_owners: queues with two or more owners.
         after_loss: after the worst loss of consumers; null when none is asked for, or when without one something fails
             already with every set of client IDs.
-        after_broker_loss: after the worst loss of a broker; null in the same cases.
     """
 
-    consumers: int
+    consumers: Annotated[int, "how many"]
     imbalance: float | None
-    idle: int
+    idle: Annotated[int, "consumers without a queue"]
     utilisation: float | None
-    satisfied: bool
-    fails: tuple[Limit, ...]
+    satisfied: Annotated[bool, "all limits hold"]
+    fails: Annotated[tuple[Limit, ...], "those that do not"]
     share: float
-    unassigned: int = 0
-    duplicate_owners: int = 0
+    unassigned: Annotated[int, "queues without an owner"] = 0
+    duplicate_owners: Annotated[int, "queues with two or more owners"] = 0
     after_loss: AfterLoss | None = None
-    after_broker_loss: AfterLoss | None = None
+    after_broker_loss: Annotated[AfterLoss | None, "after the worst loss of a broker; null in the same cases"] = None
 
 
 class ReplicaCounts(Struct, frozen=True):
-    """Sizes for an autoscaler.
+    """Sizes for an autoscaler."""
 
-    Attributes:
-        min: the fewest consumers that satisfy all limits; null when none do.
-        max: the most.
-        allowed: all that do, of those looked at.
-    """
-
-    min: int | None
-    max: int | None
-    allowed: tuple[int, ...]
+    min: Annotated[int | None, "the fewest consumers that satisfy all limits; null when none do"]
+    max: Annotated[int | None, "the most"]
+    allowed: Annotated[tuple[int, ...], "all that do, of those looked at"]
 
 
 class SizeCandidate(Struct, frozen=True, rename="camel"):
-    """A strategy with a number of queues.
-
-    Attributes:
-        strategy: RocketMQ's name.
-        queues_per_broker: read queues of each topic on each broker; null for those that there are.
-        consumers: the fewest that satisfy all limits; null when none do.
-        allowed: how many of the sizes looked at do.
-        best: of the answer, or of the size that comes nearest.
-    """
+    """A strategy with a number of queues."""
 
     strategy: str
-    queues_per_broker: int | None
-    consumers: int | None
-    allowed: int
-    best: SizePoint
+    queues_per_broker: Annotated[int | None, "read queues of each topic on each broker; null for those that there are"]
+    consumers: Annotated[int | None, "the fewest that satisfy all limits; null when none do"]
+    allowed: Annotated[int, "how many of the sizes looked at do"]
+    best: Annotated[SizePoint, "of the answer, or of the size that comes nearest"]
 
 
 class SizedTopic(Struct, frozen=True, rename="camel"):
     """A topic of the group.
 
     Attributes:
-        topic: its name.
-        queues: its readable queues, as they would be.
-        queues_now: its readable queues now.
-        rate_per_second: messages that come into them; null when no rate is given.
         consume_ms: how long a listener takes for one of its messages; null when no rate is given.
     """
 
     topic: str
-    queues: int
-    queues_now: int
-    rate_per_second: float | None = None
+    queues: Annotated[int, "its readable queues, as they would be"]
+    queues_now: Annotated[int, "its readable queues now"]
+    rate_per_second: Annotated[float | None, "messages that come into them; null when no rate is given"] = None
     consume_ms: float | None = None
 
 
@@ -198,48 +155,34 @@ class GroupSize(Result, frozen=True):
     """How many consumers a group should have.
 
     Attributes:
-        group: its name; null when the source names none.
-        consumers: the fewest that satisfy all limits; null when none of those looked at do.
-        strategy: the strategy of that answer, or of what comes nearest.
         queues_per_broker: its read queues of each topic on each broker; null when they stay as they are.
-        curve: size by size, under that strategy with those queues.
-        replica_counts: the sizes that satisfy all limits, for an autoscaler.
-        best: the answer, or the size that comes nearest; its `fails` are what blocks it.
-        limits: what was asked for.
-        topics: the topics, by name.
         consumers_now: how many consumers the group has; null when that is unknown, or when they share client IDs or run
             several strategies or libraries, which no size describes.
-        candidates: each strategy and number of queues that was looked at.
         every_order: the figures hold for every order of client IDs, because only the place in it decides; false: they
             come from trials with different IDs.
-        trials: how many sets of client IDs were tried; 0 where they do not matter.
         losses: counted, every loss of consumers was tried in every size; drawn, where `afterLoss.exact` is false some
             were drawn at random, and a worse one may exist.
-        threads: consume threads of a consumer; null when no work is given.
-        orderly: a queue is consumed by one thread at a time.
-        sdk: the client library that all consumers are taken to run.
         mixed_subscriptions: present consumers read different topics: each size keeps as many of them as it has, and
             further consumers read all topics.
-        conditions: what --fail-on asked for.
     """
 
-    group: str | None
-    consumers: int | None
-    strategy: str
+    group: Annotated[str | None, "its name; null when the source names none"]
+    consumers: Annotated[int | None, "the fewest that satisfy all limits; null when none of those looked at do"]
+    strategy: Annotated[str, "the strategy of that answer, or of what comes nearest"]
     queues_per_broker: int | None
-    curve: tuple[SizePoint, ...]
-    replica_counts: ReplicaCounts
-    best: SizePoint
-    limits: SizeLimits
-    topics: tuple[SizedTopic, ...]
+    curve: Annotated[tuple[SizePoint, ...], "size by size, under that strategy with those queues"]
+    replica_counts: Annotated[ReplicaCounts, "the sizes that satisfy all limits, for an autoscaler"]
+    best: Annotated[SizePoint, "the answer, or the size that comes nearest; its `fails` are what blocks it"]
+    limits: Annotated[SizeLimits, "what was asked for"]
+    topics: Annotated[tuple[SizedTopic, ...], "the topics, by name"]
     consumers_now: int | None
-    candidates: tuple[SizeCandidate, ...]
+    candidates: Annotated[tuple[SizeCandidate, ...], "each strategy and number of queues that was looked at"]
     every_order: bool
-    trials: int
+    trials: Annotated[int, "how many sets of client IDs were tried; 0 where they do not matter"]
     losses: Literal["counted", "drawn"]
-    threads: int | None = None
-    orderly: bool = False
-    sdk: str = "java"
+    threads: Annotated[int | None, "consume threads of a consumer; null when no work is given"] = None
+    orderly: Annotated[bool, "a queue is consumed by one thread at a time"] = False
+    sdk: Annotated[str, "the client library that all consumers are taken to run"] = "java"
     mixed_subscriptions: bool = False
     conditions: tuple[TriedCondition, ...] = ()
 

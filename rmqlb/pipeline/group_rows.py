@@ -28,7 +28,7 @@ from rmqlb.engine.sweep_failures.cases import by_thing, touching
 from rmqlb.engine.sweep_failures.failures import cluster_of
 from rmqlb.engine.sweep_failures.subjects import GroupSubject, TopicSubject
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.checking import FAILED, INCOMPLETE, Judgement
+from rmqlb.model.check_result import FAILED, INCOMPLETE, JudgedLimit, WaivedLimit
 from rmqlb.model.groups import GroupLine
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import GROUP, TOPIC, Policy
@@ -137,16 +137,17 @@ class _Of(Struct):
             if topic in own or is_system_topic(topic):
                 continue
             try:
-                cases = TopicSubject(sighting)
+                subject = TopicSubject(sighting)
             except DataError:  # a static topic, or NameServers that disagree: its queues follow no single broker
                 continue
-            now: dict[str, Any] = {"writable_brokers": len(cases.queues), "writable_queues": sum(cases.queues.values())}
-            if not cases.queues:
+            queues = subject.queues
+            now: dict[str, Any] = {"writable_brokers": len(queues), "writable_queues": sum(queues.values())}
+            if not subject.queues:
                 yield Sends(**self._key, topic=topic, change="none", subject=None, **now, groups=0)
                 continue
             failures = cluster_of([], [sighting.route]).failures(_OF_TOPICS)
-            for number, mask in touching(cases, by_thing(failures)):
-                if cases.outcome(cases.effect(mask)).writable_brokers == 0:
+            for number, mask in touching(subject, by_thing(failures)):
+                if subject.outcome(subject.effect(mask)).writable_brokers == 0:
                     loss = failures[number].loss
                     row = {**self._key, **now, "change": loss.kind, "subject": loss.name}
                     yield Sends(topic=topic, groups=0, **row)
@@ -246,32 +247,32 @@ class _Of(Struct):
     def _what_if(self, facts: Group, strategy: str) -> Iterator[Row]:
         """Every single loss, as `sweep-failures --at-once 1`, and one more consumer, as `plan-rebalance --add 1`."""
         try:
-            cases = GroupSubject(facts, orderly=is_orderly(facts.group))
+            subject = GroupSubject(facts, orderly=is_orderly(facts.group))
         except RmqlbError:
             return
-        cluster = cluster_of([cases.client_ids], cases.routes if cases.has_brokers else ())
+        cluster = cluster_of([subject.client_ids], subject.routes if subject.has_brokers else ())
         failures = cluster.failures(_OF_GROUPS)
-        for number, mask in touching(cases, by_thing(failures)):
+        for number, mask in touching(subject, by_thing(failures)):
             try:
-                outcome = cases.outcome(cases.effect(mask))
+                outcome = subject.outcome(subject.effect(mask))
             except RmqlbError:  # RocketMQ's clients throw
                 continue
             loss, figures = failures[number].loss, {name: getattr(outcome, name) for name in outcome.__struct_fields__}
             yield self._what_if_row(strategy, loss.kind, loss.name, figures)
-        more = replace(cases.members, client_ids=change_members(cases.members.client_ids, Changes(add=(1,))))
-        yield from self._one_more(facts, cases, more, strategy)
+        more = replace(subject.members, client_ids=change_members(subject.members.client_ids, Changes(add=(1,))))
+        yield from self._one_more(facts, subject, more, strategy)
 
-    def _one_more(self, facts: Group, cases: GroupSubject, more: Members, strategy: str) -> Iterator[Row]:
-        after = known(lambda: owners_at_rest(cases.routes, more))
+    def _one_more(self, facts: Group, subject: GroupSubject, more: Members, strategy: str) -> Iterator[Row]:
+        after = known(lambda: owners_at_rest(subject.routes, more))
         if after is None:
             return
         even = spread(after, more.client_ids)
-        gone = [queue for queue, was in cases.before.items() if was and after.get(queue) and after[queue] != was]
+        gone = [queue for queue, was in subject.before.items() if was and after.get(queue) and after[queue] != was]
         figures = {name: getattr(even, name) for name in _EVEN}
         figures |= {
             "moved": len(gone),
             "lag_moved": sum_if_known(_lag(facts, queue) for queue in gone),
-            "without_lock": without_lock(cases.routes, (), orderly=cases.orderly),
+            "without_lock": without_lock(subject.routes, (), orderly=subject.orderly),
         }
         yield self._what_if_row(strategy, "consumer-added", "+1", figures)
 
@@ -287,11 +288,11 @@ class _Of(Struct):
         rules = tuple(rule for rule in policy.rules if rule.about == about or (about == TOPIC and self._unlisted))
         own = replace(policy, rules=rules)
         report = check_policy(self.snapshot, own, self.date, settings=self.judge.settings, cluster=self.cluster)
-        used = {one.rule.name for one in report.judgements if one.subject is not None}
+        used = {one.rule for one in report.judged if one.name is not None}
         if self.judge.rules_used is not None and used:
             self.judge.rules_used.add({(self.date, name) for name in used})
-        for one in report.judgements:
-            of_fleet = one.subject is None and not (about == TOPIC and one.rule.about == GROUP and self._unlisted)
+        for one in report.judged:
+            of_fleet = one.name is None and not (about == TOPIC and one.about == GROUP and self._unlisted)
             if one.verdict in (FAILED, INCOMPLETE) and not of_fleet:
                 yield self._limit(one)
 
@@ -299,29 +300,29 @@ class _Of(Struct):
     def _unlisted(self) -> bool:
         return gaps(self.snapshot).unlisted is not None
 
-    def _limit(self, one: Judgement) -> Findings:
-        limit, waiver = one.limit, one.waiver
-        what = f"{one.rule.about} {one.subject}" if one.subject is not None else "its groups"
-        value, bound = _text(one.value), _text(None if limit is None else limit.bound)
-        said = f"rule {one.rule.name}: {what}"
-        if limit is not None:
-            said += f": {limit.name}" + (f" is {value}" if value is not None else "") + f" (limit {bound})"
+    def _limit(self, one: JudgedLimit) -> Findings:
+        waived = one if isinstance(one, WaivedLimit) else None
+        what = f"{one.about} {one.name}" if one.name is not None else "its groups"
+        value, bound = _text(one.value), _text(one.bound)
+        said = f"rule {one.rule}: {what}"
+        if one.limit is not None:
+            said += f": {one.limit}" + (f" is {value}" if value is not None else "") + f" (limit {bound})"
         return Findings(
             **self._key,
             kind="policy",
-            group=one.subject if one.rule.about == GROUP else None,
-            topic=one.subject if one.rule.about == TOPIC else None,
-            code="rule" if limit is None else limit.name,
-            severity=one.rule.severity,
+            group=one.name if one.about == GROUP else None,
+            topic=one.name if one.about == TOPIC else None,
+            code="rule" if one.limit is None else one.limit,
+            severity=one.severity,
             message=said + (f"; {one.why}" if one.why else ""),
             evidence=tuple(each.message for each in one.findings),
-            rule=one.rule.name,
-            verdict="waived" if waiver is not None else "failed" if one.verdict == FAILED else "incomplete",
+            rule=one.rule,
+            verdict="waived" if waived is not None else "failed" if one.verdict == FAILED else "incomplete",
             value=value,
             bound=bound,
-            waived_until=None if waiver is None else waiver.until,
-            waived_by=None if waiver is None else waiver.owner,
-            waived_reason=None if waiver is None else waiver.reason,
+            waived_until=None if waived is None else waived.until,
+            waived_by=None if waived is None else waived.owner,
+            waived_reason=None if waived is None else waived.reason,
             command=self._command("check", "-p", self.judge.policy.where if self.judge.policy else ""),
         )
 

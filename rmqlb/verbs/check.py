@@ -12,7 +12,7 @@ from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.check.check import check_policy
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
-from rmqlb.model.check_result import CheckResult, check_result
+from rmqlb.model.check_result import CheckResult
 from rmqlb.model.finding import ERROR
 from rmqlb.model.policy import Policy
 from rmqlb.model.progress import Progress, no_progress
@@ -57,9 +57,8 @@ def check(
     day = today or datetime.now().astimezone().date()
     snapshot = reader(source).fetch(rules.wanted)
     settings = strategies.settings_for(list(snapshot.routes))
-    report = check_policy(snapshot, rules, day, settings=settings, fail_from=lowest, progress=progress)
-    findings = (*report.findings, *source_findings(snapshot))
-    return with_meta(check_result(report), Meta(snapshot, findings, report))
+    checked = check_policy(snapshot, rules, day, settings=settings, fail_from=lowest, progress=progress)
+    return with_meta(checked.result, Meta(snapshot, (*checked.findings, *source_findings(snapshot)), checked))
 
 
 def _policy(policy: str | os.PathLike[str] | Mapping[str, Any] | None) -> Policy:

@@ -17,7 +17,7 @@ from rmqlb.verbs.parse import names_of
 from rmqlb.verbs.source import AnySource, Reader, reader
 
 if TYPE_CHECKING:
-    from rmqlb.engine.redact.renaming import Renaming
+    from rmqlb.engine.redact import Renaming
 
 
 def fetch_routes(
@@ -71,7 +71,7 @@ def fetch_source(
     snapshot, in_vain = _wanted(snapshot, everything, redact=redact)
     names: Renaming | None = None
     if redact:
-        from rmqlb.engine.redact.redact import redact as renamed
+        from rmqlb.engine.redact import redact as renamed
 
         progress("everything", 0, 0)
         snapshot, names = renamed(snapshot)

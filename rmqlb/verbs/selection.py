@@ -69,7 +69,6 @@ class Selection(Struct, frozen=True):
         return replace(wanted, group=None, several=self.names) if self.several else wanted
 
     def given(self, *, strategy: str | None = None, by_pop: bool = False) -> Given:
-        """The caller's statements about a group."""
         usual, by_id = sdks(self.sdk)
         number = self.consumers if isinstance(self.consumers, int) else None
         ids = self.consumers if isinstance(self.consumers, tuple) else None
@@ -99,11 +98,9 @@ class Selection(Struct, frozen=True):
         return group.with_settings(settings)
 
     def require_named(self, client_ids: Collection[str]) -> None:
-        """Refuse the client library of a consumer that is never in the group (raises UsageError)."""
         require_members(sdks(self.sdk)[1], client_ids, "--sdk")
 
     def names_in(self, snapshot: ClusterSnapshot) -> tuple[str, ...]:
-        """The groups of the snapshot that the names and patterns choose (raises DataError)."""
         names = Wanted(several=self.names).groups_among(snapshot.groups)
         patterns = [name for name in self.names if is_pattern(name)]
         each_matches("group", patterns, snapshot.groups, names, snapshot.endpoint)

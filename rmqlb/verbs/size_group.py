@@ -48,7 +48,7 @@ class SizeOptions(Struct, frozen=True, kw_only=True):
     """The command's options, as typed."""
 
     group: str | None = None
-    topics: Sequence[str] = ()
+    topic: Sequence[str] | None = None
     include_retry: bool = False
     sdk: str | None = None
     max_imbalance: str | None = None
@@ -58,9 +58,9 @@ class SizeOptions(Struct, frozen=True, kw_only=True):
     max_utilisation: str | None = None
     consumers: str | None = None
     queues_per_broker: str | None = None
-    strategies: Sequence[str] = ()
-    strategy_options: Sequence[str] = ()
-    rates: Sequence[str] = ()
+    strategy: Sequence[str] | None = None
+    strategy_option: Sequence[str] | None = None
+    rate: Sequence[str] | None = None
     rates_since: Earlier | None = None
     consume_time: str | None = None
     threads: int = 20
@@ -68,11 +68,11 @@ class SizeOptions(Struct, frozen=True, kw_only=True):
     trials: str = "100"
     share: str = "100%"
     seed: int = 1
-    fail_on: Sequence[str] = ()
+    fail_on: Sequence[str] | None = None
 
     @property
     def has_rate(self) -> bool:
-        return bool(self.rates) or self.rates_since is not None
+        return bool(self.rate) or self.rates_since is not None
 
     @property
     def question(self) -> SizeQuestion:
@@ -129,20 +129,20 @@ class SizeOptions(Struct, frozen=True, kw_only=True):
 
 def size_group(source: Reader, options: SizeOptions, progress: Progress = no_progress) -> GroupSize:
     """Size a group of a source; all that needs no source is checked before it is read (raises RmqlbError)."""
-    asked = conditions(options.fail_on, SIZE_FIGURES)
+    asked = conditions(options.fail_on or (), SIZE_FIGURES)
     question = options.question
     consume_us = None
     if options.consume_time is not None:
         consume_us = amounts.duration_us(options.consume_time, "--consume-time")
-    strategies = Strategies(options.strategy_options)
+    strategies = Strategies(options.strategy_option)
     names: list[str] = []
-    for text in options.strategies:
+    for text in options.strategy or ():
         names += WITHOUT_SETTINGS if text.lower() == _ALL else [strategies.name(text)]
     names = list(dict.fromkeys(names))
     strategies.must_apply(reported=not names)
     sdk = () if options.sdk is None else (options.sdk,)
-    chosen = select(None, options.topics, sdk=sdk, include_retry=options.include_retry)
-    if options.group is None and not options.topics and source.live:
+    chosen = select(None, options.topic or (), sdk=sdk, include_retry=options.include_retry)
+    if options.group is None and not options.topic and source.live:
         hint = "name it with --group; of a group that does not run yet name only its topics, with --topic"
         raise UsageError("which group?", hint=hint, code="which-group")
     wanted = Wanted(chosen.topics or None, options.group, retry=options.include_retry)
@@ -158,7 +158,7 @@ def size_group(source: Reader, options: SizeOptions, progress: Progress = no_pro
         consume_ms = _consume_ms(consume_us, group)
         _require_rates(rates, rates_of_topics, question, group)
     present = () if group.assumed else group.client_ids
-    if any(text.lower() == _ALL for text in options.strategies):
+    if any(text.lower() == _ALL for text in options.strategy or ()):
         names = list(runnable(names, replace(group.members, client_ids=present)))
     question = replace(
         question,
@@ -190,7 +190,7 @@ def _is_new(snapshot: ClusterSnapshot, options: SizeOptions) -> bool:
         seen = snapshot.groups.get(options.group)
     else:
         seen = next(iter(snapshot.groups.values())) if len(snapshot.groups) == 1 else None
-    return (seen is None or seen.client_ids is None) and bool(options.topics or seen is not None or not snapshot.groups)
+    return (seen is None or seen.client_ids is None) and bool(options.topic or seen is not None or not snapshot.groups)
 
 
 def _subscribed(group: Group, present: Sequence[str]) -> Mapping[str, frozenset[str]]:
@@ -231,7 +231,7 @@ def _rates(
     options: SizeOptions, wanted: Wanted, group: Group, snapshot: ClusterSnapshot
 ) -> tuple[Mapping[MessageQueue, float], Mapping[str, float]]:
     """The rates of queues, and those typed for topics without one; both are empty when no rate is given."""
-    typed = parse_rates(options.rates, [route.topic for route in group.pulled_routes])
+    typed = parse_rates(options.rate or (), [route.topic for route in group.pulled_routes])
     given = spread_evenly(typed, group.pulled_routes)
     if options.rates_since is not None:
         given = rates_between(options.rates_since, wanted, group, snapshot) | given

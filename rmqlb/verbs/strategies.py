@@ -1,23 +1,27 @@
-"""Strategies and selectors as options name them: by RocketMQ's names, or as FILE.py:NAME, whose code is run."""
+"""Strategies as options name them, by RocketMQ's names or as FILE.py:NAME, and --strategy-option, their settings."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import full_name, names_inside
-from rmqlb.engine.allocate.rules import WRAPPERS
+from rmqlb.engine.allocate.rules import PINNED, WRAPPERS
 from rmqlb.engine.allocate.strategy import DEFAULT_VIRTUAL_NODES, Settings, with_function
 from rmqlb.errors import UsageError
+from rmqlb.model.limits import MOST_VIRTUAL_NODES
 from rmqlb.model.snapshot import suggestion
-from rmqlb.verbs.parse import texts_of
-from rmqlb.verbs.strategy_options import OPTION, must_apply, parse_strategy_options, pins, virtual_nodes, zones
+from rmqlb.verbs.parse import must_differ, texts_of
 
 if TYPE_CHECKING:
     from rmqlb.engine.user_functions import FromFile, Kind
+
 
 _FILE = r"(?s)(?P<path>.+\.py)(?::(?P<name>.*))?"
 _LONGEST_FILE = 1024 * 1024
@@ -119,3 +123,129 @@ def from_file(text: str, option: str, kind: Kind) -> FromFile:
         raise UsageError(f"{text}: which function of it?", prefix=typed, hint=f"write {typed}FILE.py:NAME")
     source = read_text(match["path"], option, _LONGEST_FILE, "a file with a function is at most 1 MB long")
     return FromFile(source, match["path"], match["name"], kind)
+
+
+OPTION = "--strategy-option"
+Given = Mapping[str, Sequence[str]]
+"""Key → its values, as typed."""
+
+
+class Key(Struct, frozen=True):
+    metavar: str
+    strategies: tuple[str, ...]  # those that look at it
+    help: str
+    repeatable: bool = False
+
+
+KEYS: Mapping[str, Key] = {
+    "virtual-nodes": Key(
+        "N", ("CONSISTENT_HASH",), f"ring entries per consumer, 0 to {MOST_VIRTUAL_NODES}; default 10"
+    ),
+    "idc": Key("ROOM", ("MACHINE_ROOM",), "a room whose queues are taken", repeatable=True),
+    "queues": Key("FILE", ("CONFIG",), "YAML or JSON: client ID to a list of BROKER:QUEUE"),
+    "inner": Key("STRATEGY", tuple(WRAPPERS), "the strategy inside; default AVG"),
+    "broker-zone": Key(
+        "GLOB=ZONE|REGEX",
+        ("MACHINE_ROOM_NEARBY",),
+        "zone of matching brokers, or a pattern whose group is the zone",
+        repeatable=True,
+    ),
+    "client-zone": Key("GLOB=ZONE|REGEX", ("MACHINE_ROOM_NEARBY",), "the same for client IDs", repeatable=True),
+    "host": Key("IP", PINNED, "a machine that takes part", repeatable=True),
+    "pin": Key("TOPIC=IP,…", PINNED, "the machines of one topic; others have those of host, or all", repeatable=True),
+}
+
+
+def parse_strategy_options(texts: Sequence[str]) -> dict[str, list[str]]:
+    """Key → its values; all that can be wrong without a cluster is refused (raises UsageError)."""
+    given: dict[str, list[str]] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if key not in KEYS:
+            raise UsageError(f"{OPTION} {text}: there is no key {key}", hint=suggestion("keys", key, KEYS))
+        if not equals or not value:
+            raise UsageError(f"{OPTION} {text}: no value", hint=f"write {OPTION} {key}={KEYS[key].metavar}")
+        given.setdefault(key, []).append(value)
+        if len(given[key]) > 1 and not KEYS[key].repeatable:
+            raise UsageError(
+                f"{OPTION} {key} takes one value, and is given {' and '.join(given[key])}",
+                hint="give it once",
+                code="given-twice",
+            )
+    virtual_nodes(given)
+    for key in ("broker-zone", "client-zone"):
+        zones(given, key)
+    pins(given)
+    return given
+
+
+def virtual_nodes(given: Given) -> int | None:
+    """The number of a consumer's ring entries, where it is given."""
+    for text in given.get("virtual-nodes", ()):
+        if not text.isdecimal() or not text.isascii() or len(text) > 9 or int(text) > MOST_VIRTUAL_NODES:
+            raise UsageError(f"{OPTION} virtual-nodes={text}: not a whole number from 0 to {MOST_VIRTUAL_NODES}")
+        return int(text)
+    return None
+
+
+def pins(given: Given) -> dict[str, frozenset[str]]:
+    """Topic → the machines that it is pinned to."""
+    texts = given.get("pin", ())
+    split = [text.partition("=") for text in texts]
+    for text, (topic, _, hosts) in zip(texts, split, strict=True):
+        if not topic or not all(part.strip() for part in hosts.split(",")):
+            raise UsageError(f"{OPTION} pin={text}: expected TOPIC=HOST or TOPIC=HOST,HOST")
+    must_differ([f"pin={text}" for text in texts], [topic for topic, _, _ in split], OPTION)
+    return {topic: frozenset(part.strip() for part in hosts.split(",")) for topic, _, hosts in split}
+
+
+def zones(given: Given, key: str) -> Callable[[str], str | None] | re.Pattern[str] | None:
+    """`broker-zone` or `client-zone`: GLOB=ZONE rules of which the first that matches counts, or one REGEX."""
+    texts = given.get(key, ())
+    if not texts:
+        return None
+    if len(texts) == 1 and "=" not in texts[0]:
+        return _pattern(texts[0], key)
+    rules = [text.rpartition("=") for text in texts]
+    for text, (glob, _, zone) in zip(texts, rules, strict=True):
+        if not glob or not zone:
+            raise UsageError(f"{OPTION} {key}={text}: expected GLOB=ZONE, or a single pattern with one group")
+    must_differ([f"{key}={text}" for text in texts], [glob for glob, _, _ in rules], OPTION)
+
+    def zone_of(name: str) -> str | None:
+        return next((zone for glob, _, zone in rules if fnmatchcase(name, glob)), None)
+
+    return zone_of
+
+
+def _pattern(text: str, key: str) -> re.Pattern[str]:
+    try:
+        with warnings.catch_warnings():  # Python's own doubts about `[[` are not the user's
+            warnings.simplefilter("ignore", FutureWarning)
+            pattern = re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(f"{OPTION} {key}={text}: {error}") from None
+    if pattern.groups != 1:
+        raise UsageError(f"{OPTION} {key}={text}: the pattern needs one group, the zone, as in '([^-]+)-'")
+    return pattern
+
+
+def must_apply(given: Given, chosen: Sequence[str], *, reported: bool) -> None:
+    """Refuse a key that no strategy looks at: it would not count.
+
+    Args:
+        given: key → its values.
+        chosen: the strategies that are named, those inside them too.
+        reported: consumers may run any of RocketMQ's own.
+    """
+    for key, texts in given.items():
+        own = KEYS[key].strategies
+        if any(name in chosen for name in own) or (reported and not set(own) <= set(PINNED)):
+            continue
+        names = " and ".join(own) if len(own) < 3 else ", ".join(own[:-1]) + f" and {own[-1]}"
+        named = f"the strategy named is {', '.join(dict.fromkeys(chosen))}" if chosen else "no strategy is named"
+        raise UsageError(
+            f"{OPTION} {key}={texts[0]}: only {names} {'looks' if len(own) == 1 else 'look'} at it, and {named}",
+            hint=f"leave it out, or name {own[0]} as the strategy",
+            code="strategy-option-unused",
+        )

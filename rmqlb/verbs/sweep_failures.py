@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.rules import NAMES
@@ -26,57 +27,58 @@ from rmqlb.verbs import amounts
 from rmqlb.verbs.globs import each_matches
 from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.source import Reader
-from rmqlb.verbs.strategies import Strategies
-from rmqlb.verbs.strategy_options import OPTION
+from rmqlb.verbs.strategies import OPTION, Strategies
 
 BUILT_IN = "built_in_sweep_policy.yaml"
 
 
-def sweep_failures(
-    source: Reader,
-    *,
-    groups: Sequence[str] = (),
-    topics: Sequence[str] = (),
-    orderly: Sequence[str] = (),
-    lose: Sequence[str] = (),
-    at_once: int = 2,
-    zones: Sequence[str] = (),
-    zones_file: str | None = None,
-    policy: str | None = None,
-    today: str | None = None,
-    strategy_options: Sequence[str] = (),
-    jobs: int = 1,
-    source_words: Sequence[str] = (),
-    fail_on: Sequence[str] = (),
-    progress: Progress = no_progress,
-) -> FailureSweep:
-    """Try every failure; the arguments are the command's options (raises RmqlbError).
+class SweepOptions(Struct, frozen=True, kw_only=True):
+    """The command's options, as typed."""
 
-    All that needs no source is checked before it is read.
+    group: Sequence[str] | None = None
+    topic: Sequence[str] | None = None
+    orderly: Sequence[str] | None = None
+    lose: Sequence[str] | None = None
+    at_once: int = 2
+    zone: Sequence[str] | None = None
+    zones: str | None = None
+    policy: str | None = None
+    today: str | None = None
+    jobs: int = 1
+    strategy_option: Sequence[str] | None = None
+    fail_on: Sequence[str] | None = None
+
+
+def sweep_failures(
+    source: Reader, options: SweepOptions, source_words: Sequence[str] = (), progress: Progress = no_progress
+) -> FailureSweep:
+    """Try every failure; all that needs no source is checked before it is read (raises RmqlbError).
 
     Args:
         source_words: options with which a printed command reads the same source.
     """
-    asked = conditions(fail_on, SWEEP_FIGURES)
-    kinds, rules = _kinds(lose), _zones(lose, zones, zones_file)
-    day = datetime.now().astimezone().date() if today is None else amounts.day(today, "--today")
+    lose, strategy_options = options.lose or (), options.strategy_option or ()
+    asked = conditions(options.fail_on or (), SWEEP_FIGURES)
+    kinds, rules = _kinds(lose), _zones(lose, options.zone or (), options.zones)
+    day = datetime.now().astimezone().date() if options.today is None else amounts.day(options.today, "--today")
     limits = (
         parse_policy(built_in_text(BUILT_IN), "built-in policy", NAMES)
-        if policy is None
-        else read_policy(policy, NAMES)
+        if options.policy is None
+        else read_policy(options.policy, NAMES)
     )
     strategies = Strategies(strategy_options)
     strategies.named += [rule.assume for rule in limits.rules if rule.assume is not None]
     strategies.must_apply(reported=True)
-    everything = Everything(tuple(topics), tuple(groups), of_groups=bool(groups) and not topics)
+    groups, topics = tuple(options.group or ()), tuple(options.topic or ())
+    everything = Everything(topics, groups, of_groups=bool(groups) and not topics)
     snapshot = source.fetch(Wanted(everything=everything, evidence=limits.wanted.evidence))
     request = replace(
-        _chosen(snapshot, everything, orderly),
+        _chosen(snapshot, everything, options.orderly or ()),
         kinds=kinds,
         zones=rules,
         in_part=bool(groups or topics),
-        at_once=at_once,
-        jobs=jobs,
+        at_once=options.at_once,
+        jobs=options.jobs,
         commands=Commands(source_words, [word for text in strategy_options for word in (OPTION, text)]),
     )
     settings = strategies.settings_for(list(snapshot.routes))

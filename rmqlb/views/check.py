@@ -6,9 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from rmqlb.model.check_result import CheckResult, JudgedLimit, RuleCounts, WaivedLimit, WaiverResult
-from rmqlb.model.checking import INCOMPLETE, NOT_APPLICABLE, Judgement
-from rmqlb.model.policy import GROUP, TOPIC, Bound, Unit, Waiver
+from rmqlb.model.check_result import (
+    INCOMPLETE,
+    NOT_APPLICABLE,
+    CheckResult,
+    JudgedLimit,
+    RuleCounts,
+    WaivedLimit,
+    WaiverResult,
+)
+from rmqlb.model.policy import GROUP, TOPIC, Bound, Unit
 from rmqlb.model.words import counted
 from rmqlb.views.report import Audience, Column, Report, Section, attribute_of, numbers, rows_of
 
@@ -20,18 +27,17 @@ _WORDS: dict[Unit, tuple[str, str]] = {
 """What a bound is called in a sentence and in a cell, where it is not the most."""
 
 
-def sentence(one: Judgement) -> str:
-    """What a judgement says, in a line; names stand in it as they are: whoever shows it makes them visible."""
-    if one.limit is None:
-        return f"rule {one.rule.name}: {one.why}"
-    what = f"{one.rule.about} {one.subject}: {one.limit.name}"
+def sentence(one: JudgedLimit) -> str:
+    """A limit in a line; names stand in it as they are, and its caller makes them visible."""
+    if one.limit is None or one.unit is None or one.bound is None:
+        return f"rule {one.rule}: {one.why}"
+    what = f"{one.about} {one.name}: {one.limit}"
     if one.verdict == INCOMPLETE:
         return f"{what} could not be judged: {one.why}"
     if one.verdict == NOT_APPLICABLE:
         return f"{what} does not apply: {one.why}"
     why = f" ({one.why})" if one.why else ""
-    unit = one.limit.kind.unit
-    return f"{what} is {amount_text(unit, one.value)}, allowed is {allowed_text(unit, one.limit.bound)}{why}"
+    return f"{what} is {amount_text(one.unit, one.value)}, allowed is {allowed_text(one.unit, one.bound)}{why}"
 
 
 def amount_text(unit: Unit, value: Bound | None) -> str:
@@ -55,9 +61,9 @@ def bound_text(unit: Unit, bound: Bound) -> str:
     return f"{_WORDS.get(unit, ('at most', 'max'))[1]} {amount_text(unit, bound)}"
 
 
-def waiver_text(waiver: Waiver) -> str:
+def waiver_text(waived: WaivedLimit) -> str:
     """Until when a waiver counts, and why it is there."""
-    return f"waived until {waiver.until}: {waiver.reason}"
+    return f"waived until {waived.until}: {waived.reason}"
 
 
 _WHERE = (

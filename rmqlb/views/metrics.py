@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, get_args
 
 from msgspec import Struct
 
-from rmqlb.model.check_result import CheckResult, JudgedLimit
-from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED
+from rmqlb.model.check_result import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckResult, JudgedLimit
 from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups, Outcome
 from rmqlb.model.figures import annotated_figures
 from rmqlb.model.finding import Finding
@@ -103,7 +101,7 @@ FINDINGS = Metric(
     "findings", "Findings by code; rmqlb explain CODE describes a code", (*_GROUP, "code", "severity", "command")
 )
 
-FLEET_NIGHT = Metric("fleet_night_timestamp_seconds", "The fleet's last night, in seconds since 1970", (), "seconds")
+FLEET_NIGHT = Metric("fleet_night_timestamp_seconds", "The fleet's last night, since 1970", (), "seconds")
 FLEET = Metric("fleet", "Figures of the fleet's last night, by name", ("what",))
 FLEET_SILENT = Metric("fleet_silent_cluster", "1 for an expected cluster that did not report", ("cluster",))
 
@@ -127,7 +125,12 @@ def metrics_of(
     if snapshot.taken_at is not None:
         yield Sample(SNAPSHOT_TIME, snapshot.taken_at.timestamp(), {"command": command})
     data = report.data
-    yield from _OF[report.schema](data, snapshot)
+    if isinstance(data, PipelineResult):
+        from rmqlb.views.pipeline_view import of_pipeline
+
+        yield from of_pipeline(data)
+    else:
+        yield from _OF[report.schema](data, snapshot)
     parts = data.groups if isinstance(data, (Overview, DiagnosisOfGroups)) else [data]
     found = [(finding.group, finding) for finding in findings]
     for part in parts:
@@ -236,20 +239,6 @@ def _diagnoses(whole: DiagnosisOfGroups, snapshot: ClusterSnapshot) -> Iterator[
     return (sample for found in whole.groups for sample in _diagnosis(found, snapshot))
 
 
-def _pipeline(result: PipelineResult, _: ClusterSnapshot) -> Iterator[Sample]:
-    """The fleet's last night."""
-    verdict = result.verdict
-    if verdict is None:
-        return
-    night = datetime(verdict.date.year, verdict.date.month, verdict.date.day, tzinfo=UTC)
-    yield Sample(FLEET_NIGHT, night.timestamp())
-    for name, number in verdict.figures.items():
-        yield Sample(FLEET, number, {"what": name})
-    for cluster in verdict.silent:
-        yield Sample(FLEET_SILENT, 1, {"cluster": cluster})
-    yield Sample(FLEET, len(result.quarantined), {"what": "quarantined"})
-
-
 _OF: Mapping[str, Callable[[Any, ClusterSnapshot], Iterator[Sample]]] = {
     "rmqlb/groups": _overview,
     "rmqlb/owners": _owners,
@@ -257,9 +246,8 @@ _OF: Mapping[str, Callable[[Any, ClusterSnapshot], Iterator[Sample]]] = {
     "rmqlb/check": _check,
     "rmqlb/diagnosis": _diagnosis,
     "rmqlb/diagnosis-of-groups": _diagnoses,
-    "rmqlb/pipeline": _pipeline,
 }
-"""Schema → the samples of the result."""
+"""Schema → the samples of the result; those of `rmqlb/pipeline` are in `pipeline_view`."""
 
 
 def _cluster_of_topics(snapshot: ClusterSnapshot, topics: Iterable[str] | None) -> str | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 from tools.manual.tree import CommandPage
 
 from .run import ROOT, Ran, environment, run
-from .shells import program
 
 _OF_A_SHELL = ("|", ">", "<", "&&", ";")
 
@@ -26,7 +26,12 @@ def run_example(example: str, folder: Path) -> Ran:
     if not any(word in _OF_A_SHELL for word in words):
         assert words[0] == "rmqlb", example
         return run(*words[1:])
-    env = environment({"PATH": f"{program(folder)}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)})
+    program = folder / "bin" / "rmqlb"
+    if not program.exists():
+        program.parent.mkdir(parents=True)
+        program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m rmqlb "$@"\n')
+        program.chmod(0o755)
+    env = environment({"PATH": f"{program.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)})
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", example], capture_output=True, text=True, env=env, check=False
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rmqlb.cli.common.options import SourceOptions
-from rmqlb.cli.common.secret_prompts import secret_key, security_token
+from rmqlb.cli.common.reading import secret_key, security_token
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext, Place, Written
 

@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rmqlb.pipeline.spark.settings import parse_conf
 
+from rmqlb.cli.completion import known_values
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
-from rmqlb.pipeline.spark import parse_conf
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.views.explanations import explanations
 from tests.support.mismatches import every_case
 from tests.test_golden import BASIC, CONTEXTS
 from tools.manual.tree import CommandPage, OptionPage, command_tree
-from tools.manual.values import value_of
 
 from .run import EXAMPLE, ROOT, error_of, instead, run
 
@@ -37,6 +37,7 @@ BY_METAVAR = {
     **dict.fromkeys(("GROUP", "TOPIC", "GLOB", "BROKER", "SEVERITY"), "nonsense"),
     **dict.fromkeys(("CODE", "COMMAND", "FORMAT", "SHARE", "N..M", "DAYS"), "nonsense"),
     **dict.fromkeys(("A", "B", "FILE", "FILE|-", "URL|FILE|-", "DIR", "PATH…"), NOWHERE),
+    **dict.fromkeys(("LIMIT=N", "SDK[@VERSION]", "TYPE"), "nonsense"),
     "URL|FILE": "127.0.0.1:9876",
     "DIR|URI": "s3a:nonsense",
     "IDS|@FILE|N": f"@{NOWHERE}",
@@ -102,10 +103,17 @@ def given(command: CommandPage, option: OptionPage, value: str) -> list[str]:
     return [*base(command), typed[0], value] if option.repeatable else instead(base(command), typed[0], value)
 
 
+def words_of(command: CommandPage, option: OptionPage) -> tuple[str, ...]:
+    """The values that are known."""
+    metavar = option.metavar or ""
+    name = option.names[-1] if option.names else metavar
+    return known_values(" ".join(command.path), name, metavar, option.help)
+
+
 def nonsense_for(command: CommandPage, option: OptionPage) -> str:
     """What the option cannot be."""
-    value = value_of(command, option)
-    wrong = BY_METAVAR.get(option.metavar or "") or (f"{value.words[0]}x" if value.words else None)
+    words = words_of(command, option)
+    wrong = BY_METAVAR.get(option.metavar or "") or (f"{words[0]}x" if words else None)
     assert wrong, f"say in BY_METAVAR what {option.metavar} cannot be"
     return wrong
 
@@ -200,9 +208,8 @@ BEHIND = {"CONDITION": ">0", "'VERB WHO@TIME'": "x@1s", "NAME=TIME": "1s", "KEY=
 def wordy() -> Iterator[tuple[CommandPage, OptionPage, str]]:
     """The options that take one of several words, with the longest, which a letter less makes no other."""
     for command, option in ONCE:
-        value = value_of(command, option)
-        words = [word for word in value.words if not word.endswith("[")]
-        if value.kind in ("words", "beginnings") and words and option.metavar not in MIXED:
+        words = [word for word in words_of(command, option) if "[" not in word and "=" not in word]
+        if words and option.metavar not in MIXED and option.metavar != "NAME":
             yield command, option, max(words, key=len)
 
 
@@ -220,33 +227,16 @@ def test_a_word_almost_right_is_suggested(command: CommandPage, option: OptionPa
     assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
     error = error_of(ran.stderr)
     assert name in f"{error.message} {error.hint}"
-    assert (error.hint or "").startswith("did you mean ") or len(value_of(command, option).words) <= 6
+    assert (error.hint or "").startswith("did you mean ") or len(words_of(command, option)) <= 6
 
 
-NAMES = {
-    "topics": ("OrderEvents", "OrderEvent"),
-    "groups": ("order-svc", "ordr-svc"),
-    "contexts": ("staging", "stagin"),
-}
-"""Kind of names → one that there is, and one almost like it."""
-
-
-@every_case(
-    ("command", "option"),
-    [(command, option) for command, option in ONCE if value_of(command, option).kind in NAMES],
-    ids=lambda page: getattr(page, "typed", None) or str(page.names),
-)
-def test_a_name_almost_right_is_suggested(
-    command: CommandPage, option: OptionPage, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (place / "rmqlb").mkdir(exist_ok=True)
+def test_a_context_almost_right_is_suggested(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "rmqlb").mkdir()
     (place / "rmqlb" / "config.yaml").write_text(CONTEXTS)
     (place / "rmqlb" / "config.yaml").chmod(0o600)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(place))
-    right, wrong = NAMES[value_of(command, option).kind]
-    ran = run(*(given(command, option, wrong) if option.names else (*command.path, wrong)))
-    assert (ran.code in (ExitCode.USAGE, ExitCode.DATA), ran.stdout) == (True, "")
-    assert f"did you mean {right}?" == error_of(ran.stderr).hint
+    for line in (("show-route", "--context", "stagin"), ("context", "use", "stagin")):
+        assert error_of(run(*line).stderr).hint == "did you mean staging?"
 
 
 @pytest.mark.usefixtures("place")

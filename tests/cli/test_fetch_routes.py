@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.main import app
-from rmqlb.sources.dump import read_document, split_documents
+from rmqlb.sources.dump import split_documents
 from tests.support.moving_group import GROUP, Moment, MovingGroup, moving
 from tests.support.replay_remoting import Replay, cluster, refusing_address, silent
 

@@ -17,8 +17,7 @@ from rmqlb.verbs import parse as values
 from rmqlb.verbs import plan_rollout as rollout_values
 from rmqlb.verbs import simulated_group as group_values
 from rmqlb.verbs.rebalance_events import VERBS, events
-from rmqlb.verbs.strategies import Strategies
-from rmqlb.verbs.strategy_options import zones
+from rmqlb.verbs.strategies import Strategies, zones
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from rmqlb.cli.settings import user_file_path
-from rmqlb.model.configuration import ENDPOINT, SETTINGS
-from tools.manual.tree import command_tree
+from tests.support.mismatches import every_case
 
 from .configured import Desk, settings
-from .run import EXAMPLE, ROOT, run
+from .run import EXAMPLE, run
 
 FLAG, ENVIRONMENT, CONTEXT, USER, DEFAULT = "flag", "environment", "context", "user file", "default"
 
@@ -28,48 +26,16 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
 # What each layer sets a key to; the layers that are absent cannot set it.
 TABLE: dict[str, dict[str, Any]] = {
     "source-timeout": {FLAG: "1s", ENVIRONMENT: "2s", CONTEXT: "3s", USER: "5m", DEFAULT: "5s"},
-    "deadline": {FLAG: "1s", ENVIRONMENT: "2s", DEFAULT: "1m"},
     "source-retries": {FLAG: 11, ENVIRONMENT: 12, CONTEXT: 13, USER: 15, DEFAULT: 2},
     "max-size": {FLAG: "1MB", ENVIRONMENT: "2MB", USER: "3MB", DEFAULT: "64MB"},
-    "color": {FLAG: "always", ENVIRONMENT: "never", USER: "never", DEFAULT: "auto"},
     "context": {FLAG: "c1", ENVIRONMENT: "c2", USER: "c4", DEFAULT: None},
     "source": {FLAG: "/f", ENVIRONMENT: "/e", CONTEXT: "/c", DEFAULT: None},
-    "user": {FLAG: "f", ENVIRONMENT: "e", CONTEXT: "c", DEFAULT: None},
-    "access-key": {FLAG: "f", ENVIRONMENT: "e", CONTEXT: "c", DEFAULT: None},
     "ca-file": {FLAG: "/f", ENVIRONMENT: "/e", CONTEXT: "/c", DEFAULT: None},
-    "client-cert": {FLAG: "/f", ENVIRONMENT: "/e", CONTEXT: "/c", DEFAULT: None},
-    "client-key": {FLAG: "/f", ENVIRONMENT: "/e", CONTEXT: "/c", DEFAULT: None},
-    "tls-name": {FLAG: "f", ENVIRONMENT: "e", CONTEXT: "c", DEFAULT: None},
-    "proxy": {FLAG: ["f:1"], ENVIRONMENT: ["e:1"], CONTEXT: ["c:1"], DEFAULT: None},
     "map-address": {FLAG: ["f:1=g:1"], ENVIRONMENT: ["e:1=g:1"], CONTEXT: ["c:1=g:1"], DEFAULT: None},
     "password-file": {FLAG: "/f", ENVIRONMENT: "/e", DEFAULT: None},
-    "secret-key-file": {FLAG: "/f", ENVIRONMENT: "/e", DEFAULT: None},
 }
 CELLS = [(key, layer) for key, layers in TABLE.items() for layer in layers]
 CONTEXTS = "".join(f"  {name}: {{source: /c}}\n" for name in ("c1", "c2", "c3", "c4"))
-
-
-OF_THE_PIPELINE = {"RMQLB_WAREHOUSE": "--warehouse", "RMQLB_SPARK_MASTER": "--master"}
-"""Variables without a key in a file → their options."""
-
-
-def test_the_table_has_every_setting() -> None:
-    keys = {key.name for key in (*SETTINGS, *ENDPOINT)} - {"secret", "output"}  # a context's only; below
-    assert keys <= TABLE.keys()
-    options = [option for command in command_tree().all() for option in command.options if option.variable]
-    assert {option.variable for option in options} == {
-        variable(key) for key in (*TABLE, "output")
-    } | OF_THE_PIPELINE.keys()
-
-
-@pytest.mark.parametrize("name", OF_THE_PIPELINE)
-def test_an_option_of_the_pipeline_goes_before_its_variable(desk: Desk, name: str) -> None:
-    (desk.project / "w").mkdir()
-    more = () if name == "RMQLB_WAREHOUSE" else ("-w", "w")
-    of_variable = run("pipeline", "judge", *more, env={name: "of-the-variable"})
-    of_line = run("pipeline", "judge", *more, OF_THE_PIPELINE[name], "of-the-line", env={name: "of-the-variable"})
-    assert (of_variable.stderr.count("of-the-variable"), of_line.stderr.count("of-the-line")) == (1, 1)
-    assert "of-the-variable" not in of_line.stderr
 
 
 def variable(key: str) -> str:
@@ -99,8 +65,11 @@ def lay_out(desk: Desk, key: str, layers: dict[str, Any]) -> tuple[list[str], di
     return flags, environment
 
 
-@pytest.mark.parametrize(("key", "layer"), CELLS)
-def test_the_first_layer_that_has_a_value_sets_it(desk: Desk, key: str, layer: str) -> None:
+@every_case(("key", "layer"), CELLS)
+def test_the_first_layer_that_has_a_value_sets_it(
+    key: str, layer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = Desk(tmp_path, monkeypatch)
     order = list(TABLE[key])
     weaker = {other: TABLE[key][other] for other in order[order.index(layer) :]}
     flags, environment = lay_out(desk, key, weaker)
@@ -114,29 +83,6 @@ def test_the_first_layer_that_has_a_value_sets_it(desk: Desk, key: str, layer: s
         DEFAULT: None,
     }
     assert found["origin"] == origins[layer]
-
-
-@pytest.mark.parametrize("layer", [FLAG, ENVIRONMENT, USER, DEFAULT])
-def test_the_format_has_the_same_layers(desk: Desk, layer: str) -> None:
-    layers = {FLAG: "json", ENVIRONMENT: "yaml", USER: "json", DEFAULT: None}
-    order = list(layers)
-    weaker = {other: layers[other] for other in order[order.index(layer) :]}
-    flags, environment = lay_out(desk, "output", weaker)
-    ran = run("config", "show", *flags, env=environment)
-    if layer == DEFAULT:
-        assert re.search(r"^output +default$", ran.stdout, re.MULTILINE)
-        return
-    assert ran.stdout.startswith("{") == (layers[layer] == "json")
-    (found,) = (item for item in yaml.safe_load(ran.stdout)["data"]["settings"] if item["key"] == "output")
-    assert (found["layer"], found["value"]) == (layer, layers[layer])
-
-
-def test_the_manual_names_the_formats_that_a_file_may_ask_for(desk: Desk) -> None:
-    page = (ROOT / "man" / "man5" / "rmqlb-config.5").read_text()
-    (told,) = re.findall(r"^.fBoutput.fR \(text\)\n([^;]*);", page, re.MULTILINE)
-    for name in (*told.replace("\n", " ").split(", "), "jsonl"):
-        desk.user(f"output: {name}\n")
-        assert run("config", "show").code == (2 if name == "jsonl" else 0)
 
 
 def test_a_format_for_all_commands_is_not_for_one_that_lacks_it(desk: Desk) -> None:
@@ -175,15 +121,6 @@ def test_an_option_has_its_value_whatever_a_command_calls_it(desk: Desk) -> None
     ran = run(*send, "-o", "json")
     assert json.loads(ran.stdout)["data"]["scenario"]["timeoutMs"] == 3000
     assert json.loads(ran.stdout)["data"]["scenario"]["retries"] == 2
-
-
-def test_a_command_that_cannot_write_a_configured_format_writes_its_own(desk: Desk) -> None:
-    desk.user("output: table\n")
-    ran = run("fetch-routes", "-s", EXAMPLE, "--topic", "Skewed", "--group", "bill-svc")
-    assert (ran.code, json.loads(ran.stdout)["schema"]) == (0, "rmqlb/snapshot")
-    desk.user("output: yaml\n")
-    assert run("fetch-routes", "-s", EXAMPLE, "--topic", "Skewed").stdout.startswith("schema: rmqlb/snapshot\n")
-    assert run("fetch-routes", "-s", EXAMPLE, "-o", "table").code == 2
 
 
 def test_errors_are_in_the_configured_format_too(desk: Desk) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -23,10 +24,17 @@ from tools.manual.strategies_page import CASES, picture
 from tools.manual.tree import command_tree
 
 from .run import ROOT
-from .shells import need
 
 FILES = all_files()
 PAGES = [path for path in FILES if path.startswith("man/")]
+
+
+def need(tool: str) -> str:
+    """The tool's path."""
+    path = shutil.which(tool)
+    if path is None:
+        pytest.skip(f"{tool} is not installed")
+    return path
 
 
 def printed(page: str, width: int = 300) -> str:

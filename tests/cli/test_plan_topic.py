@@ -41,11 +41,6 @@ def test_a_command_that_does_not_fit_the_screen_can_be_pasted() -> None:
     assert screen.count("\\\n") >= 4
 
 
-def test_nothing_to_do_is_said() -> None:
-    assert data(*PLAN, "--queues", "8")["nextStep"] is None
-    assert "all 6 steps are done" in run(*PLAN, "--queues", "8").stdout
-
-
 @pytest.mark.parametrize(
     ("step", "code", "first"),
     [
@@ -64,23 +59,10 @@ def test_a_step_that_does_not_hold_ends_with_3(step: str, code: ExitCode, first:
     assert data(*PLAN, "--queues", "16", "--check-step", step, code=code)["checked"]["holds"] is False
 
 
-def test_a_step_that_holds_ends_with_0() -> None:
-    ran = run(*PLAN, "--queues", "8", "--check-step", "1")
-    assert (ran.code, ran.stdout.splitlines()[0]) == (ExitCode.OK, "step 1 holds; step 2 may begin")
-
-
 def test_what_is_unknown_is_no_pass() -> None:
     ran = run("plan-topic", "-s", ROUTE, "-t", "Skewed", "--drain-broker", "broker-b", "--check-step", "2")
     assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
     assert "--check-step 2: whether it holds is unknown: the source has no group of the topic" in ran.stderr
-
-
-def test_a_route_alone_is_enough_for_the_steps() -> None:
-    found = data("plan-topic", "-s", ROUTE, "-t", "Skewed", "--drain-broker", "broker-b")
-    assert found["steps"][2]["commands"][0]["brokerName"] == "broker-b"
-    assert found["steps"][2]["groups"] == []
-    shown = run("plan-topic", "-s", ROUTE, "-t", "Skewed", "--drain-broker", "broker-b").stdout
-    assert "no group that reads it is in the source: owners, lag and start offsets are not planned" in shown
 
 
 def test_keys_of_a_file_are_counted_per_sdk() -> None:
@@ -138,11 +120,6 @@ def test_a_group_without_a_consumer_online_comes_too_late_to_new_queues(tmp_path
     assert "starts-later" not in run(*line, "4").stderr
 
 
-def test_a_given_strategy_decides() -> None:
-    found = data(*PLAN, "--queues", "16", "-g", "order-svc", "--strategy", "consistent_hash")
-    assert [step["groups"][0]["strategy"] for step in found["steps"] if step["groups"]] == ["CONSISTENT_HASH"] * 3
-
-
 def test_the_type_of_a_topic_goes_to_a_broker_that_gets_it() -> None:
     ran = run(*PLAN, "--add-broker", "broker-c", "-o", "plain", "--section", "commands", "--message-type", "FIFO")
     assert [
@@ -175,13 +152,3 @@ def test_a_running_broker_says_the_type(attributes: bytes, expected: str) -> Non
     (first,) = json.loads(ran.stdout)["data"]["steps"][0]["commands"]
     assert first["text"].endswith(f"-r 8 -w 8 -p 4{expected}")
     assert "message-type-unknown" not in ran.stderr
-
-
-def test_a_broker_before_5_has_no_types() -> None:
-    """It is not asked for them: it may keep silent."""
-    with cluster(Replay(version="4.9.7")) as (old,):
-        line = ("plan-topic", "-s", f"rocketmq://{old.address}", "--map-address", old.mapped, "-t", "LegacyTopic")
-        ran = run(*line, "--add-broker", "broker-c:4", "-o", "json")
-    assert RequestCode.GET_TOPIC_CONFIG not in [request.code for request in old.requests]
-    assert "message-type-unknown" not in ran.stderr
-    assert ran.code == ExitCode.OK, ran.stderr

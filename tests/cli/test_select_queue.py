@@ -13,7 +13,6 @@ from rmqlb import MessageQueue, parse_route, publish_queues, select_by_hash
 from rmqlb.engine.send.sdks.key_queues import key_queues
 from rmqlb.engine.send.sdks.profile import CLIENTS, sdk
 from rmqlb.errors import DataError
-from rmqlb.model.message_queue import QueueName
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from tests.support.builders import route
 from tests.support.mismatches import every_case
@@ -56,19 +55,6 @@ def test_behind_a_proxy_in_cluster_mode_every_grpc_sdk_sends_a_key_to_one_queue(
     assert places(found, "csharp-grpc") == [(queue.broker_name, queue.queue_id) for queue in stored]
 
 
-def test_in_a_broker_the_proxy_picks_from_the_queues_of_that_broker() -> None:
-    found = key_queues(route(a=4, b=3), KEYS, [sdk("java-grpc"), sdk("csharp-grpc")])
-    queues = route(a=4, b=3).publish_queues()
-    for key, place in zip(KEYS, places(found, "java-grpc"), strict=True):
-        broker = select_by_hash(queues, key, sdk="java-grpc").broker_name
-        of_broker = [MessageQueue("T", broker, number) for number in range({"a": 4, "b": 3}[broker])]
-        assert found.keys[KEYS.index(key)].picks["java-grpc"] == _name(select_by_hash(queues, key, sdk="java-grpc"))
-        assert place == (broker, select_by_hash(of_broker, key, sdk="proxy").queue_id)
-    assert places(found, "csharp-grpc") == [None] * len(KEYS)
-    assert found.pairs == ()
-    assert "differs from process to process" in (found.sdks[1].unknown or "")
-
-
 def test_go_sends_keys_to_brokers_that_take_none_in_local_mode() -> None:
     """Its list keeps slaves and brokers that are for reading only."""
     spread = TopicRouteData(
@@ -82,10 +68,6 @@ def test_go_sends_keys_to_brokers_that_take_none_in_local_mode() -> None:
     # Of its six queues two are those of the master.
     lost = places(found, "go-grpc").count(None)
     assert lost == sum(select_by_hash(_numbered(6), key, sdk="go-grpc").queue_id > 1 for key in KEYS)
-
-
-def _name(queue: MessageQueue) -> QueueName:
-    return QueueName(queue.broker_name, queue.queue_id)
 
 
 def _numbered(count: int) -> list[MessageQueue]:
@@ -118,12 +100,6 @@ def test_pairs_count_the_keys_that_two_sdks_send_to_different_queues() -> None:
         assert pair.differ_share == pair.differ / len(KEYS)
 
 
-def test_queues_used_and_the_most_keys_of_one_are_counted() -> None:
-    (java,) = key_queues(route(a=2), ("a", "b", "c", "e"), [sdk("java")]).sdks
-    # The codes are 97, 98, 99 and 101: one is even.
-    assert (java.queues_used, java.most_keys) == (2, 3)
-
-
 def test_a_topic_without_writable_queues_is_told() -> None:
     with pytest.raises(DataError, match="topic T has no queue that producers can write"):
         key_queues(TopicRouteData("T", (QueueData("a", 2, 2, 4),), ()), ("a",), [sdk("java")])
@@ -134,12 +110,6 @@ def test_keys_of_a_file_and_of_the_line_are_taken_once_each() -> None:
         "select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "b", "--keys-file", "-", "-o", "json", stdin="a\nb\na\n"
     )
     assert [row["key"] for row in json.loads(ran.stdout)["data"]["keys"]] == ["b", "a"]
-
-
-def test_a_version_that_was_not_read_is_named_as_assumed() -> None:
-    ran = run("select-queue", "-s", EXAMPLE, "-t", "Skewed", "--key", "a", "--sdk", "go-grpc@5.1.3", "-o", "plain")
-    assert "go-grpc@5.1.3 was not read: its rules are taken to be those of 5.1.4 [assumed-sdk]" in ran.stderr
-    assert asked("--sdk", "go-grpc@5.1.3")["sdks"][0]["assumed"] is True
 
 
 @every_case(

@@ -13,9 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.simulate_rebalance import simulate_rebalance
-from rmqlb.model.group_scenario import TIMER_NAMES
-from rmqlb.verbs.rebalance_events import VERBS
 from tests.cli.run import EXAMPLE, SKEWED, instead, run
 from tests.support.mismatches import every_case
 
@@ -31,12 +28,6 @@ def data(*args: str, code: int = 0) -> dict[str, Any]:
     assert (value["schema"], value["command"]) == ("rmqlb/simulate-rebalance", "simulate-rebalance")
     found: dict[str, Any] = value["data"]
     return found
-
-
-def test_the_help_names_every_event_and_every_timer() -> None:
-    shown = " ".join((simulate_rebalance.__doc__ or "").split())
-    assert all(f" {verb}" in shown for verb in VERBS)
-    assert f"Timers: {', '.join(TIMER_NAMES)}. Exit codes" in shown
 
 
 def test_json_has_the_promised_keys() -> None:
@@ -89,50 +80,6 @@ def test_every_queue_ends_where_plan_rebalance_says() -> None:
     assert found == wanted
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_trial_others() -> None:
-    args = (*BASE, *JOIN, "--seed", "7", "-o", "json")
-    assert run(*args).stdout == run(*args).stdout == run(*args, "--trial", "0").stdout
-    assert run(*args).stdout != run(*args, "--trial", "1").stdout
-    assert run(*args).stdout != run(*args, "--seed", "8").stdout
-
-
-def test_a_trial_that_is_named_can_be_looked_at() -> None:
-    trials = data(*JOIN, "--trials", "20")["trials"]
-    assert (trials["trials"], trials["converged"]) == (20, 20)
-    text = json.dumps(trials)
-    worst = int(re.search(r'"maxTrial": (\d+)', text)[1])  # type: ignore[index]
-    assert data(*JOIN, "--trial", str(worst))["trial"] == worst
-
-
-def test_explain_lists_the_steps() -> None:
-    steps = data(*JOIN, "--explain")["steps"]
-    assert {step["what"] for step in steps} >= {"event", "notice", "take", "drop", "pull"}
-    ran = run(*BASE, *JOIN, "--explain", "-o", "csv", "--section", "steps")
-    assert ran.stdout.count("\n") == len(steps) + 1
-
-
-@every_case(
-    ("args", "key", "value"),
-    [
-        (("--orderly",), "orderly", True),
-        (("--broadcasting",), "broadcasting", True),
-        (("--client", "4.9.7"), "clientVersion", "4.9.7"),
-        (("--consume-from", "Last"), "consumeFromWhere", "CONSUME_FROM_LAST_OFFSET"),
-        (("--consume-from", "timestamp"), "consumeFromWhere", "CONSUME_FROM_TIMESTAMP"),
-    ],
-)
-def test_the_members_are_configured_as_said(args: tuple[str, ...], key: str, value: object) -> None:
-    assert data(*JOIN, *args)["scenario"][key] == value
-
-
-def test_timers_latency_and_the_end_are_as_said() -> None:
-    scenario = data(*JOIN, "--timer", "rebalance-wait=5s", "--timer", "pull-delay=0")["scenario"]
-    assert (scenario["timers"]["rebalanceWaitMs"], scenario["timers"]["pullDelayMs"]) == (5000, 0)
-    slow, quick = data(*JOIN, "--latency", "200ms"), data(*JOIN, "--latency", "0")
-    assert slow["figures"]["convergenceMs"] > quick["figures"]["convergenceMs"] > 0
-    assert data(*JOIN, "--for", "2m")["endMs"] == 120_000
-
-
 def test_rates_bound_the_messages_that_come_again() -> None:
     known = data("--event", f"crash {I1}@30s", "--rate", "1000")["figures"]["redelivered"]
     assert known > 0
@@ -178,28 +125,6 @@ def test_an_earlier_snapshot_that_cannot_be_is_refused(tmp_path: Path) -> None:
         assert error in ran.stderr.splitlines()[0]
 
 
-def test_conditions_end_with_three() -> None:
-    assert run(*BASE, *JOIN, "--fail-on", "longest-gap-ms>0", "-q").code == ExitCode.CONDITION
-    ran = run(*BASE, *JOIN, "--fail-on", "queues-with-gap>0", "-q", "-o", "json")
-    assert (ran.code, ran.stderr.startswith("condition met: queues-with-gap>0 (it is ")) == (ExitCode.CONDITION, True)
-    assert json.loads(ran.stdout)["data"]["conditions"][0]["met"] is True
-    assert run(*BASE, *JOIN, "--fail-on", "convergence-ms>60000", "-q").code == ExitCode.OK
-    assert run(*BASE, *JOIN, "--trials", "5", "--fail-on", "convergence-ms[max]>0", "-q").code == ExitCode.CONDITION
-
-
-def test_a_group_that_does_not_settle_meets_any_bound() -> None:
-    args = (*BASE, "--event", f"host-loss {I1}@30s", "--for", "60s", "--fail-on", "convergence-ms>999999", "-o", "json")
-    ran = run(*args)
-    assert (ran.code, ran.stderr) == (ExitCode.CONDITION, "condition met: convergence-ms>999999 (it is without end)\n")
-    assert json.loads(ran.stdout)["data"]["figures"]["convergenceMs"] is None
-
-
-def test_a_condition_on_an_unknown_rate_says_what_to_give() -> None:
-    ran = run(*BASE, *JOIN, "--fail-on", "redelivered>0")
-    assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
-    assert "hint: say how many messages come: --rate R" in ran.stderr
-
-
 def snapshot(**group: object) -> str:
     """A hand-written snapshot of one group on one topic."""
     queues = [{"brokerName": "a", "readQueueNums": 4, "writeQueueNums": 4, "perm": 6}]
@@ -229,41 +154,6 @@ def test_a_broadcasting_group_is_simulated_and_a_pop_group_is_not() -> None:
     assert (code, "look like gRPC clients" in stderr) == (ExitCode.DATA, True)
 
 
-def test_a_retry_topic_that_was_not_seen_is_not_invented() -> None:
-    code, value, _ = piped(snapshot(), "--event", "join z@1@10s", "--include-retry")
-    assert code == 0
-    assert {queue["topic"] for queue in value["data"]["queues"]} == {"T"}
-    assert {q["topic"] for q in data(*JOIN, "--include-retry")["queues"]} == {"OrderEvents", "Skewed"}
-
-
-def test_a_group_without_members_begins_with_the_first_that_joins() -> None:
-    code, value, _ = piped(snapshot(clientIds=[]), "--event", "join 2@0s")
-    assert code == 0
-    assert [consumer["clientId"] for consumer in value["data"]["consumers"]] == ["placeholder-01", "placeholder-02"]
-    assert "placeholder-ids" in [finding["code"] for finding in value["findings"]]
-    code, _, stderr = piped(snapshot(clientIds=[]), "--event", "broker-down a@0s")
-    assert code == ExitCode.DATA
-    assert "is visible: it is offline, or behind a Proxy, and none joins" in stderr
-
-
-def test_a_topic_that_nobody_can_read_is_told() -> None:
-    """Else a group without any queue looks like one whose queues all have owners all the time."""
-    unreadable = snapshot().replace('"perm": 6', '"perm": 2')
-    code, value, _ = piped(unreadable, "--event", "join z@1@10s")
-    assert (code, value["data"]["queues"]) == (0, [])
-    assert "no-read-queues" in [finding["code"] for finding in value["findings"]]
-    shown = run("simulate-rebalance", "-s", "-", "--event", "join z@1@10s", stdin=unreadable).stdout
-    assert "\n3 consumers, no queue; strategy AVG; " in shown
-    assert "[no-read-queues]" in run("plan-rollout", "-s", "-", stdin=unreadable).stderr
-
-
-def test_the_start_of_the_whole_group_needs_no_event() -> None:
-    found = data("--all-new")
-    assert found["events"] == []
-    assert found["queues"][0]["intervals"][0]["state"] == "unassigned"
-    assert data("--for", "30s")["figures"]["taken"] == 0
-
-
 def test_the_pictures_are_written_whole(tmp_path: Path) -> None:
     svg, html = tmp_path / "p.svg", tmp_path / "p.html"
     ran = run(*BASE, *JOIN, "--svg", str(svg), "--html", str(html), "-o", "json")
@@ -276,12 +166,6 @@ def test_the_pictures_are_written_whole(tmp_path: Path) -> None:
     for option, path in (("--svg", svg), ("--html", html)):
         ran = run(*BASE, *JOIN, option, "-")
         assert (ran.code, ran.stdout) == (0, path.read_text(encoding="utf-8"))
-
-
-def test_a_picture_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    ran = run(*BASE, *JOIN, "--svg", str(tmp_path / "none" / "p.svg"))
-    assert (ran.code, ran.stdout) == (ExitCode.USAGE, "")
-    assert ran.stderr.startswith(f"error: --svg {tmp_path}/none/p.svg: No such file or directory")
 
 
 MISTAKES = [
@@ -385,9 +269,3 @@ def test_an_outage_is_counted_and_met() -> None:
     assert ran.code == ExitCode.CONDITION
     assert json.loads(ran.stdout)["data"]["trials"]["figures"]["longestOutageMs"]["max"] == 270_000
     assert "11 of 25 queues cannot be read for up to 4m30s" in run(*BASE, *down).stdout
-
-
-def test_a_broker_that_never_comes_back_meets_every_bound() -> None:
-    for condition in ("longest-outage-ms>999999999", "unread-ms>999999999", "queues-with-outage-at-end=11"):
-        ran = run(*BASE, "--event", "broker-down broker-b@30s", "--fail-on", condition)
-        assert ran.code == ExitCode.CONDITION

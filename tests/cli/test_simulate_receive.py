@@ -32,13 +32,6 @@ def test_the_verdict_is_the_wait_and_the_number_that_bounds_it() -> None:
     assert line.endswith("; 9 receives at once keep it within 1s")
 
 
-def test_brokers_are_given_or_from_a_route() -> None:
-    given, read = data(*GIVEN, "--messages", "50"), data(*BASE, "--messages", "50")
-    assert [broker["queues"] for broker in given["brokers"]] == [broker["queues"] for broker in read["brokers"]]
-    assert given["topic"] == "given"
-    assert given["closedForms"] == read["closedForms"]
-
-
 def test_json_has_the_distribution_and_with_trace_each_message() -> None:
     found = data(*GIVEN, "--messages", "30", "--trace", "--loops", "3")
     assert [point["percent"] for point in found["quantiles"]] == [*range(0, 100, 5), 99, 100]
@@ -53,14 +46,6 @@ def test_rates_are_of_all_queues_of_a_broker_or_of_a_queue() -> None:
     assert found["rates"] == {"a": 2.0, "b": 5.0}
     assert found["ratePerSecond"] == 7.0
     assert data(*GIVEN, "--rate", "a=2", "--for", "30s")["scenario"]["rates"] == {"a": 2.0, "b": 0.0}
-
-
-def test_a_busy_topic_is_judged_by_messages_under_load() -> None:
-    line = first_line(*GIVEN, "--rate", "50", "--target-wait", "5s")
-    assert line.startswith("given, 1 loop over 2 brokers: a message waits up to ")
-    assert line.endswith("; 1 receive at once keeps it within 5s")
-    wait = data(*GIVEN, "--rate", "50")["wait"]
-    assert (wait["messages"], wait["maxMs"] < 2000) == (1000, True)
 
 
 def test_each_queue_has_its_waits_by_the_version_of_its_broker() -> None:
@@ -93,21 +78,6 @@ def test_a_failure_lasts_long_enough_at_an_assumed_rate() -> None:
     (failure,) = found["failures"]
     assert (failure["fromMs"], failure["toMs"]) == (30_000, 300_000)
     assert 300_000 < failure["receivedAgainMs"] < 360_000
-
-
-def test_a_death_is_told_with_when_its_messages_are_received_again() -> None:
-    args = ("--type", "push", "--processes", "2", "--crash", "1@1m", "--consume-time", "2s", "--rate", "10")
-    found = data(*BASE, *args, "--for", "4m")
-    (crash,) = found["crashes"]
-    assert crash["unacknowledged"] == crash["again"] > 0
-    assert (crash["againEarliestMs"], crash["againLatestMs"]) == (113_000, 136_200)
-    assert "consumer 1 dies at 1m: " in run(*BASE, *args, "--for", "4m", "-o", "plain").stdout
-
-
-def test_trials_put_many_simulations_together() -> None:
-    found = data(*GIVEN, "--messages", "40", "--trials", "3")
-    assert found["trials"]["wait"]["messages"] == 120
-    assert found["trials"]["wait"]["maxMs"] >= found["wait"]["maxMs"]
 
 
 @every_case(

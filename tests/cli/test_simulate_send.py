@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, SKEWED, run, start
+from tests.cli.run import EXAMPLE, run, start
 from tests.support.mismatches import every_case
 
 BASE = ("simulate-send", "-s", EXAMPLE, "--topic", "OrderEvents")
@@ -38,58 +38,6 @@ def test_json_has_the_promised_keys() -> None:
     assert found["totals"]["messages"] == 3
 
 
-def test_what_the_application_gets_of_lost_messages_is_in_json_and_in_the_trace() -> None:
-    args = ("--fail", "broker-b", "--start-at", "broker-a:7", "--messages", "2", "--send-retries", "0")
-    found = data(*args)
-    (lost,) = found["lostMessages"]
-    text = "Send [1] times, still failed, cost [1]ms, Topic: OrderEvents, BrokersSent: [broker-b]"
-    assert lost == {
-        "message": 2,
-        "thread": 1,
-        "atMs": found["attempts"][1]["atMs"] + found["attempts"][1]["tookMs"],
-        "reason": "RemotingConnectException",
-        "brokersSent": ["broker-b"],
-        "exception": {
-            "exceptionClass": "MQClientException",
-            "text": f"{text}\nSee https://rocketmq.apache.org/docs/bestPractice/06FAQ for further details.",
-            "responseCode": 10001,
-            "cause": "RemotingConnectException",
-        },
-    }
-    assert found["exceptions"] == [lost["exception"] | {"messages": 1, "brokersSent": ["broker-b"], "firstMessage": 2}]
-    assert data("--fail", "broker-b", "--messages", "1001")["lostMessages"] is None
-    shown = run(*BASE, *args, "-o", "plain", "--trace").stdout
-    assert shown.count(text) == 2
-    assert "lost messages" in shown
-    assert run(*BASE, *args, "-o", "plain").stdout.count(text) == 1
-
-
-def test_messages_stored_twice_are_in_the_first_line_and_can_fail_a_build() -> None:
-    args = ("--fail", "broker-b:FLUSH_DISK_TIMEOUT", "--messages", "16", "--start-at", "broker-a:0")
-    found = data(*args, "--retry-not-store-ok", "--fail-on", "duplicated>0", code=3)
-    assert (found["totals"]["duplicated"], found["totals"]["stored"], found["totals"]["lost"]) == (1, 16, 0)
-    assert (
-        ": no message of 16 lost; 1 stored more than once; 1 retried (6.2%)"
-        in run(*BASE, *args, "--retry-not-store-ok", "-o", "plain").stdout
-    )
-    trials = data(*args, "--retry-not-store-ok", "--trials", "4", "--fail-on", "duplicated>100", code=0)["trials"]
-    assert 0 < trials["duplicated"]["mean"] == trials["retried"]["mean"] < 8
-    assert data(*args)["totals"]["duplicated"] == 0
-
-
-def test_attempts_are_kept_up_to_a_thousand_messages_or_when_asked() -> None:
-    assert len(data("--messages", "1000")["attempts"]) == 1000
-    assert data("--messages", "1001")["attempts"] is None
-    assert len(data("--messages", "1001", "--trace")["attempts"]) == 1001
-
-
-def test_the_same_seed_gives_the_same_bytes() -> None:
-    args = (*BASE, "--fail", "broker-b:timeout", "--latency", "lognormal(5ms,2)", "--seed", "7", "-o", "json")
-    assert run(*args).stdout == run(*args).stdout
-    assert run(*args).stdout != run(*args, "--seed", "8").stdout
-    assert "seed 7" in run(*args[:-1], "plain").stdout
-
-
 @every_case(
     ("fail", "count", "kind"),
     [
@@ -108,13 +56,6 @@ def test_the_same_seed_gives_the_same_bytes() -> None:
 def test_failures_as_they_are_typed(fail: str, count: int, kind: str) -> None:
     found = data("--fail", fail, "--messages", "10")
     assert [failure["kind"] for failure in found["failures"]] == [kind] * count
-
-
-def test_several_failures_and_windows() -> None:
-    found = data("--fail", "broker-a@1s-2s", "--fail", "broker-b@3s-4s:timeout", "--rate", "10", "--for", "6s")
-    assert [(f["beganMs"], f["endedMs"]) for f in found["failures"]] == [(1000, 2000), (3000, 4000)]
-    assert found["totals"]["lostBy"].keys() <= {"call timeout", "RemotingTimeoutException"}
-    assert found["failures"][1]["nameserverNoticesMs"] == 120_000
 
 
 def test_compare_shows_both_sides() -> None:
@@ -174,13 +115,6 @@ def test_traced_jsonl_says_what_the_application_gets_as_json_does(name: str) -> 
             assert line["message"] not in [later["message"] for later in lines[at + 1 :]]
 
 
-def test_trace_lists_attempts_for_people() -> None:
-    quiet = run(*BASE, "--messages", "3", "-o", "plain")
-    traced = run(*BASE, "--messages", "3", "-o", "plain", "--trace")
-    assert "outcome" not in quiet.stdout
-    assert traced.stdout.count("SEND_OK") >= 3
-
-
 def test_conditions_end_with_three() -> None:
     assert run(*BASE, "--fail", "broker-*", "--fail-on", "lost>0").code == ExitCode.CONDITION
     ran = run(*BASE, "--fail", "broker-b", "--fail-on", "share[broker-a]>60%", "-q")
@@ -189,13 +123,6 @@ def test_conditions_end_with_three() -> None:
     assert many.stderr == "condition met: lost>1234566 (it is 1234567)\n"
     assert run(*BASE, "--fail", "broker-b", "--fail-on", "lost>0").code == ExitCode.OK
     assert run(*BASE, "--fail", "broker-*", "-o", "jsonl", "--fail-on", "lost>0").code == ExitCode.CONDITION
-
-
-def test_every_message_lost_is_reported_and_no_failure() -> None:
-    ran = run(*BASE, "--fail", "broker-*", "-o", "plain")
-    assert ran.code == ExitCode.OK
-    assert ": all 600 messages lost; 600 retried (100%), the last at 59.9 s; longest send 3 ms" in ran.stdout
-    assert "warning: every one of the 600 messages is lost [all-lost]" in ran.stderr
 
 
 @every_case(
@@ -222,14 +149,6 @@ def test_without_messages_and_time_it_lasts_until_route_polls_have_told(
     assert told == (rate == 10)
 
 
-def test_what_was_asked_is_seen_the_broker_leaves_the_list_and_is_used_again() -> None:
-    (gone,) = data("--fail", "broker-b")["failures"]
-    assert (gone["isolatedBy"], gone["isolatedMs"]) == ("route", 30_000)
-    assert 29_000 < gone["lastFailedMs"] < 30_000
-    (back,) = data("--fail", "broker-b@30s-90s")["failures"]
-    assert 0 < back["usedAgainAfterMs"] < 40_000
-
-
 def test_keys_show_how_they_spread_and_which_are_hot(tmp_path: Path) -> None:
     keys = tmp_path / "keys.txt"
     keys.write_text("order-1\n" * 60 + "".join(f"k{i}\n" for i in range(40)))
@@ -238,12 +157,6 @@ def test_keys_show_how_they_spread_and_which_are_hot(tmp_path: Path) -> None:
     assert (found["keys"]["distinct"], found["keys"]["messages"]) == (41, 100)
     hottest = found["keys"]["hottest"][0]
     assert (hottest["key"], hottest["messages"]) == ("order-1", 60)
-
-
-def test_only_a_line_feed_or_a_carriage_return_ends_a_key() -> None:
-    keys = ["a\u2028b", "c\x0cd", "e\x85f", "g"]
-    ran = run(*BASE, "--selector", "hash", "--keys", "-", "-o", "json", stdin="\ufeff" + "\r\n".join(keys) + "\n")
-    assert {hot["key"] for hot in json.loads(ran.stdout)["data"]["keys"]["hottest"]} == set(keys)
 
 
 @every_case(("key", "kind"), [("1_0", "int"), ("2147483648", "int"), ("1_0", "long"), ("1.0", "long")])
@@ -378,14 +291,6 @@ def test_bad_rows_of_a_csv_are_numbered(tmp_path: Path) -> None:
     assert "no latency in row 3 (abc), 5 (-1)" in ran.stderr
 
 
-def test_a_row_of_a_csv_without_its_broker_is_numbered(tmp_path: Path) -> None:
-    samples = tmp_path / "bad.csv"
-    samples.write_text("latencyMs,brokerName\n5,broker-a\n5\n")
-    ran = run(*BASE, "--latency", str(samples))
-    assert ran.code == ExitCode.DATA
-    assert "no latency in row 3 (5)" in ran.stderr
-
-
 def test_a_topic_that_is_not_there_and_one_that_nobody_can_write_to() -> None:
     missing = run("simulate-send", "-s", EXAMPLE, "--topic", "OrderEvent")
     assert missing.code == ExitCode.DATA
@@ -393,46 +298,6 @@ def test_a_topic_that_is_not_there_and_one_that_nobody_can_write_to() -> None:
     silent = '{"queueDatas":[{"brokerName":"a","readQueueNums":4,"writeQueueNums":4,"perm":4}],"brokerDatas":[]}'
     ran = run("simulate-send", "-s", "-", "--topic", "T", stdin=silent)
     assert (ran.code, "topic T has no queue that a producer could write to" in ran.stderr) == (ExitCode.DATA, True)
-
-
-def test_the_options_of_the_source_have_the_same_names_in_every_command() -> None:
-    ran = run(
-        *BASE,
-        "--send-retries",
-        "0",
-        "--send-timeout",
-        "800ms",
-        "--source-timeout",
-        "9s",
-        "--source-retries",
-        "1",
-        "-o",
-        "json",
-    )
-    scenario = json.loads(ran.stdout)["data"]["scenario"]
-    assert (scenario["retries"], scenario["timeoutMs"]) == (0, 800)
-    assert run("show-route", "-s", EXAMPLE, "--source-timeout", "9s", "--source-retries", "1").code == 0
-
-
-def test_mqadmins_text_is_a_source_too() -> None:
-    ran = run("simulate-send", "-s", SKEWED, "--topic", "Skewed", "--fail", "broker-a", "-o", "csv", "-q")
-    assert ran.stdout.splitlines()[0] == "brokerName,queueId,picks,attempts,failed,stored,share,bar"
-
-
-def test_a_closed_pipe_ends_quietly() -> None:
-    import subprocess
-
-    from tests.cli.run import ROOT, command, environment
-
-    line = " ".join(f"'{part!s}'" for part in command(*BASE, "--messages", "200k", "-o", "jsonl", "-q"))
-    done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {line} | head -1"],
-        capture_output=True,
-        cwd=ROOT,
-        env=environment(),
-        check=False,
-    )
-    assert (done.stdout.count(b"\n"), done.stderr) == (1, b"")
 
 
 def test_as_a_process_it_writes_utf8_json_lines() -> None:
@@ -464,58 +329,12 @@ def test_trials_give_intervals_and_the_same_bytes() -> None:
     assert "broker-b isolated after" in shown.stdout
 
 
-def test_trials_with_random_route_polls_spread_the_time_until_the_route_helps() -> None:
-    args = ("--fail", "broker-b@40s-", "--rate", "10", "--for", "80s", "--trials", "60")
-    fixed = data(*args)["trials"]["failures"][0]["untilIsolatedMs"]
-    assert (fixed["p50Ms"], fixed["maxMs"]) == (20_000, 20_000)
-    found = data(*args, "--first-poll", "random")["trials"]["failures"][0]["untilIsolatedMs"]
-    assert 10_000 < found["p50Ms"] < 20_000
-    assert 25_000 < found["maxMs"] <= 30_000
-
-
-def test_precision_stops_the_trials_early() -> None:
-    trials = data("--fail", "broker-b", "--trials", "5000", "--precision", "1%", "--messages", "200")["trials"]
-    assert (trials["stoppedEarly"], trials["trials"] < 5000, trials["wanted"]) == (True, True, 5000)
-
-
-def test_conditions_look_at_all_trials() -> None:
-    args = (*BASE, "--fail", "broker-b:timeout", "--messages", "20", "--trials", "20", "-q")
-    assert run(*args, "--fail-on", "lost>0").code == ExitCode.CONDITION
-    assert run(*args, "--fail-on", "share[broker-a]>=100%").code == ExitCode.CONDITION
-    assert run(*args, "--fail-on", "lost>99%").code == ExitCode.OK
-    unknown = run(*args, "--fail-on", "isolated-ms[broker-b]>0")
-    assert (unknown.code, unknown.stdout) == (ExitCode.DATA, "")
-    assert "hint: trials do not count it" in unknown.stderr
-
-
 @pytest.mark.parametrize("fmt", ["json", "jsonl"])
 def test_a_share_of_nothing_is_no_success(fmt: str) -> None:
     ran = run(*BASE, "--fail", "broker-*", "--messages", "3", "--fail-on", "share[broker-a]>60%", "-q", "-o", fmt)
     assert (ran.code, len(ran.stdout.splitlines())) == (ExitCode.DATA, 9 if fmt == "jsonl" else 0)
     assert "figure-not-seen" in ran.stderr
     assert "no message is stored" in ran.stderr
-
-
-HOSTILE = "b\x1b[2J\u202e\x9b31m"
-
-
-@every_case("fmt", ["plain", "table", "json", "jsonl", "yaml", "csv", "markdown"])
-def test_hostile_broker_names_and_keys_reach_nobody_raw(fmt: str, tmp_path: Path) -> None:
-    topic = json.dumps(
-        {
-            "queueDatas": [{"brokerName": HOSTILE, "readQueueNums": 2, "writeQueueNums": 2, "perm": 6}],
-            "brokerDatas": [{"brokerName": HOSTILE, "cluster": "c", "brokerAddrs": {"0": "10.0.0.1:1"}}],
-        }
-    )
-    (tmp_path / "keys").write_text(f"{HOSTILE}\n=1+1\n")
-    args = ("--selector", "hash", "--keys", str(tmp_path / "keys"), "--fail", "*", "-o", fmt)
-    section = () if fmt in ("csv", "jsonl") else ("--section", "keys", "--section", "brokers", "--section", "failures")
-    ran = run("simulate-send", "-s", "-", "--topic", "T", *args, *section, stdin=topic)
-    assert ran.code == 0
-    assert ran.stdout
-    assert not set("\x1b\x9b\u202e") & set(ran.stdout + ran.stderr)
-    if fmt == "jsonl":
-        assert json.loads(ran.stdout.splitlines()[0])["brokerName"] == HOSTILE
 
 
 @every_case("fmt", ["plain", "markdown", "table"])

@@ -36,16 +36,6 @@ def test_the_answer_says_why_one_fewer_does_not() -> None:
     )
 
 
-def test_the_keys_are_those_that_autoscalers_read() -> None:
-    data = size("--max-imbalance", "1.1", "--consumers", "2..16")
-    assert (data["consumers"], data["strategy"]) == (2, "AVG")
-    assert data["replicaCounts"] == {"min": 2, "max": 9, "allowed": [2, 3, 9]}
-    assert [point["consumers"] for point in data["curve"]] == list(range(2, 17))
-    eighth = data["curve"][6]
-    assert (eighth["consumers"], eighth["imbalance"], eighth["idle"]) == (8, 1.28, 0)
-    assert (eighth["satisfied"], eighth["fails"]) == (False, ["max-imbalance"])
-
-
 def test_nothing_satisfies_the_nearest_is_shown_with_what_blocks_it_and_the_exit_code_is_3() -> None:
     ran = run(*ASKED, "--max-imbalance", "1", "--consumers", "2..9", "--fail-on", "unsatisfied", "-o", "json")
     data = json.loads(ran.stdout)["data"]
@@ -194,15 +184,6 @@ def test_all_strategies_are_those_that_the_library_has() -> None:
     assert "AVG of go consumers, 25 queues" in run(*ASKED, "--sdk", "go").stdout
 
 
-def test_strategies_and_queues_are_compared() -> None:
-    data = size("--strategy", "all", "--queues-per-broker", "4..5", "--consumers", "8..10", "--max-imbalance", "1")
-    assert [(each["strategy"], each["queuesPerBroker"]) for each in data["candidates"]] == [
-        (strategy, number) for strategy in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH") for number in (4, 5)
-    ]
-    assert (data["consumers"], data["strategy"], data["queuesPerBroker"]) == (8, "AVG", 4)
-    assert [each["queues"] for each in data["topics"]] == [8, 8]
-
-
 def test_the_chart_is_as_wide_as_the_terminal() -> None:
     ran = run(*ASKED, "--consumers", "1..200", "-o", "table", env={"COLUMNS": "60"})
     chart = [line for line in ran.stdout.splitlines() if "|" in line]
@@ -241,11 +222,6 @@ def test_a_topic_that_gets_no_queue_brings_no_work(tmp_path: Path) -> None:
     assert (ran.code, "hint: say it: --consume-time 40ms" in ran.stderr) == (4, True)
     ran = run(*unread_topic(tmp_path, "order-svc"), "--rate", "OrderEvents=50", "--consume-time", "1s")
     assert (ran.code, "--rate Skewed=R" in ran.stderr) == (4, True)
-
-
-def test_a_limit_may_have_as_many_digits_as_a_quotient() -> None:
-    assert size("--max-imbalance", "1.3333333333")["limits"]["maxImbalance"] == 1.3333333333
-    assert size("--max-imbalance", repr(4 / 3))["limits"]["maxImbalance"] == 4 / 3
 
 
 def test_differing_subscriptions_are_those_of_the_plan(tmp_path: Path) -> None:

@@ -204,23 +204,3 @@ def test_plan_topic_asks_about_queues_that_are_written_and_not_read_yet(brokers:
     assert asked(brokers, OFFSETS[0]) == {("broker-b", number) for number in (5, 6, 7)}, "queue 8 is empty"
     assert effect["starts"] == [{"rule": "end", "queues": 5}]
     assert (effect["skipped"], effect["firstLost"]) == (3 * (40 - 7), 3)
-
-
-def test_plan_topic_finds_a_cluster_and_a_new_broker_by_the_topics_that_have_their_names(
-    brokers: tuple[Replay, ...],
-) -> None:
-    a, b = brokers
-    for name, cluster_of_it in (("west", "west"), ("broker-w", "west")):
-        route = {
-            "brokerDatas": [
-                {"cluster": cluster_of_it, "brokerName": "broker-w", "brokerAddrs": {"0": "192.0.2.9:10911"}}
-            ],
-            "queueDatas": [{"brokerName": "broker-w", "readQueueNums": 1, "writeQueueNums": 1, "perm": 7}],
-        }
-        a.answers[RequestCode.GET_ROUTEINFO_BY_TOPIC, f"topic={name}"] = success(json.dumps(route).encode())
-    at = ["-s", f"rocketmq://{a.address}", "--map-address", a.mapped, "--map-address", b.mapped]
-    for change in (("--move-to-cluster", "west"), ("--add-broker", "broker-w")):
-        ran = run("plan-topic", *at, "-t", "OrderEvents", "-g", "order-svc", *change, "-o", "json")
-        assert ran.code == 0, ran.stderr
-        commands = json.loads(ran.stdout)["data"]["steps"][0]["commands"]
-        assert [(each["brokerName"], each["address"]) for each in commands] == [("broker-w", "192.0.2.9:10911")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rmqlb.verbs.strategy_options import KEYS
+from rmqlb.verbs.strategies import KEYS
 from tests.support.mismatches import every_case
 
 from .run import error_of, run

@@ -182,12 +182,6 @@ def test_a_file_of_zones_is_read_strictly(tmp_path: Path, text: str, problem: st
     assert (error.code, problem in error.message) == ("zones-invalid", True), error
 
 
-def test_names_and_patterns_that_match_nothing_are_told() -> None:
-    for option, code in (("-g", "group-not-found"), ("-t", "topic-not-found")):
-        ran = run(*BASE, option, "none-*")
-        assert (ran.code, error_of(ran.stderr).code) == (ExitCode.DATA, code)
-
-
 def test_a_cluster_in_which_nothing_can_be_judged_is_no_good_news() -> None:
     empty = replace(consumers("g", (), ["T"]), reports={})
     text = snapshot_text(cluster([empty], []), (), "fetch-routes")
@@ -195,11 +189,3 @@ def test_a_cluster_in_which_nothing_can_be_judged_is_no_good_news() -> None:
     assert ran.code == ExitCode.DATA
     assert ran.stdout.startswith("nothing could be judged: ")
     assert "group g (the route of topic T is not known)" in ran.stdout
-
-
-def test_without_a_counterexample_that_is_the_verdict() -> None:
-    brokers = broker("a", "10.0.0.1"), broker("b", "10.0.0.2"), broker("c", "10.0.0.3")
-    group = consumers("g", [f"10.1.0.{n}@a" for n in range(1, 6)], ["T"])
-    text = snapshot_text(cluster([group], [route("T", brokers, [4, 4, 4])]), (), "fetch-routes")
-    ran = run("sweep-failures", "-s", "-", "-o", "table", stdin=text)
-    assert ran.stdout.splitlines()[0] == "none of 190 cases breaks a limit"

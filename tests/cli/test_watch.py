@@ -111,13 +111,6 @@ def test_what_is_stale_at_the_end_is_an_error() -> None:
         watched(seen(("a", 1)), GONE)
 
 
-def test_a_mistake_of_the_user_is_not_tried_again() -> None:
-    from rmqlb.errors import UsageError
-
-    with pytest.raises(UsageError):
-        watched(seen(("a", 1)), UsageError("which group?"), seen(("a", 1)))
-
-
 def test_a_condition_that_is_met_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
     last = watched(seen(("a", 1)), seen(("a", 2), met=True), seen(("a", 3)))
     assert last.tried[0].met
@@ -133,13 +126,6 @@ def test_a_warning_is_said_when_it_is_new(capsys: pytest.CaptureFixture[str]) ->
     one, two = Finding("one", "1"), Finding("two", "2")
     watched(seen(findings=(one,)), seen(findings=(one, two)), seen(findings=(two,)), seen(findings=(one,)))
     assert [line[9:10] for line in capsys.readouterr().err.splitlines()] == ["1", "2", "1"]
-
-
-def test_hostile_names_are_escaped_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    watched(seen(("\x1b]0;x\x07\u202e", 1)), GONE, seen())
-    out = capsys.readouterr().out
-    assert "\x1b" not in out
-    assert "\u202e" not in out
 
 
 @every_case(
@@ -288,28 +274,11 @@ def test_it_ends_with_its_terminal(source: Path) -> None:
         assert terminal.close() == 128 + signal.SIGHUP
 
 
-def test_a_frame_is_cut_to_the_screen_and_says_so() -> None:
-    with OnTerminal("show-owners", "-s", EXAMPLE, "-g", "order-svc", *QUICK, lines=12, columns=60) as terminal:
-        terminal.until(shows(terminal, "more lines"))
-        assert len(terminal.lines) == 12
-        assert "every 0.1s" in terminal.lines[0]
-        assert terminal.lines[-1].startswith("and ")
-        terminal.press(CTRL_C)
-        assert terminal.end() == 130
-
-
 def test_a_dumb_terminal_gets_no_escapes() -> None:
     with OnTerminal("show-route", "-s", EXAMPLE, *QUICK, "--rounds", "2", env={"TERM": "dumb"}) as terminal:
         assert terminal.end() == 0
     assert b"\x1b" not in terminal.raw
     assert terminal.raw.count(b"Ctrl-C ends") == 2
-
-
-def test_lines_of_json_may_be_read_on_a_terminal_too() -> None:
-    with OnTerminal("show-route", "-s", EXAMPLE, *QUICK, "--rounds", "1", "-o", "jsonl", columns=2000) as terminal:
-        assert terminal.end() == 0
-    assert json.loads(terminal.lines[0])["change"] == "first"
-    assert b"\x1b" not in terminal.raw
 
 
 def test_a_password_is_asked_for_once() -> None:

@@ -121,36 +121,6 @@ DIFFERENCES = DiffSummary(50, 5, 2, 3, 40, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 1
 """Figures of which no two are alike, in the order of their fields; they are of no two snapshots."""
 
 
-@every_case(
-    ("name", "value", "share"),
-    [
-        ("groups-changed", 5, 10),
-        ("groups-added", 2, None),
-        ("groups-removed", 3, None),
-        ("topics-changed", 6, 15),
-        ("consumers-joined", 7, None),
-        ("consumers-left", 8, None),
-        ("strategies-changed", 9, None),
-        ("moved", 10, None),
-        ("newly-assigned", 11, None),
-        ("newly-unassigned", 12, None),
-        ("newly-duplicate-owners", 13, None),
-        ("queues-added", 14, None),
-        ("queues-removed", 15, None),
-        ("pending", 16, None),
-        ("unexplained", 17, None),
-        ("lag-growth", 18, None),
-        ("offsets-back", 19, None),
-    ],
-)
-def test_each_figure_of_a_comparison_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:
-    tried = parse_condition(f"{name}>={value}", DIFF_FIGURES).judge(DIFFERENCES)
-    assert (tried.value, tried.met) == (value, True)
-    if share is not None:
-        assert parse_condition(f"{name}>0%", DIFF_FIGURES).judge(DIFFERENCES).value == share
-    assert (name in DIFF_FIGURES.shares) is (share is not None)
-
-
 def test_figures_of_a_group_without_consumers_are_unknown() -> None:
     summary = plan_rebalance("g", side("a b", route(x=4)), side("", route(x=4))).summary
     for name in ("min-queues-per-consumer", "max-queues-per-consumer", "imbalance", "excess-moves", "mismatches"):

@@ -14,8 +14,7 @@ from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.machine_room import room
 from rmqlb.engine.allocate.pin import host
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.redact.redact import DROPPED, KEYS, NAMED, NOTE, TEXTS, redact
-from rmqlb.engine.redact.renaming import Renaming
+from rmqlb.engine.redact import DROPPED, KEYS, NAMED, NOTE, TEXTS, Renaming, redact
 from rmqlb.errors import AllocationError, DataError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen, is_grpc
 from rmqlb.model.java import sort_key

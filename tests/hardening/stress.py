@@ -1,24 +1,17 @@
-"""Many processes of rmqlb at once that read live sources: none may end by a signal, or with a traceback.
-
-`python -m tests.hardening.stress RUNS` has that many read loopback servers that answer as recorded ones did, in eight
-loops side by side; `tests/live/test_stress.py` has them read a real RocketMQ.
-"""
+"""Many processes of rmqlb at once that read a live source: `tests/live/test_stress.py` has them read a real RocketMQ."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from itertools import cycle, islice
 
 from msgspec import Struct
 
 from tests.cli.run import ROOT, environment
 from tests.hardening import walk
-from tests.support import replay_dashboard, replay_remoting
 
 LOOPS = 8
 _PROGRAM = "import sys; sys.setswitchinterval({interval}); from rmqlb.__main__ import run; run()"
@@ -87,34 +80,3 @@ def _failed(line: Line, interval: float) -> Failed | None:
 def is_bad(stderr: str, code: int, expected: int) -> bool:
     """A process ended as none may: with another exit code, which a signal's is, or with a traceback."""
     return code != expected or "Traceback" in stderr or "Fatal Python error" in stderr
-
-
-def replayed(stack: ExitStack) -> list[Line]:
-    """Every command that reads a source, on a cluster of 5.5.0 as far as it was recorded, and on its Dashboard."""
-    replays = stack.enter_context(replay_remoting.cluster())
-    native = ["-s", f"rocketmq://{replays[0].address}"]
-    native += [word for replay in replays for word in ("--map-address", replay.mapped)]
-    dashboard = stack.enter_context(replay_dashboard.dashboard())
-    group, topic = "order-svc", "OrderEvents"
-    codes = {name: walk.CODES[name] for name in ("fetch-routes", "check")}
-    return [
-        *reading(native, group, topic, codes),  # some of what fetch-routes asks for was not recorded
-        *reading(["-s", dashboard.url], group, topic, {"check": codes["check"]}),
-    ]
-
-
-def main(runs: str, interval: str = str(USUAL)) -> int:
-    """Run the processes and tell which failed; their number, at most 100."""
-    with ExitStack() as stack:
-        lines = replayed(stack)
-        failed = stress(lines, int(runs), interval=float(interval))
-    for (code, words), count in Counter((each.code, each.line.words) for each in failed).items():
-        sys.stdout.write(f"{count} × exit code {code}: rmqlb {' '.join(words)}\n")
-    for each in failed[:10]:
-        sys.stdout.write(f"\n{each.stderr}\n")
-    sys.stdout.write(f"{len(failed)} of {runs} processes failed\n")
-    return min(len(failed), 100)
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

@@ -27,7 +27,6 @@ from msgspec import Struct
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = str(ROOT / "examples" / "cluster.json")
-RECORDING = str(ROOT / "examples" / "recording.json")
 OLD = "# what was there before\n"
 _PIECE = 16_384
 """A disk takes no more at once, so that a file has several writes."""
@@ -40,15 +39,10 @@ MARK = 77
 REBALANCE = ("simulate-rebalance", "-s", EXAMPLE, "-g", "bill-svc", "--event", "leave #0@5s")
 WRITING: dict[str, tuple[str, ...]] = {
     "fetch-routes --to": ("fetch-routes", "-s", EXAMPLE, "--to", "FILE"),
-    "fetch-routes --redact-map": ("fetch-routes", "-s", EXAMPLE, "--redact", "--redact-map", "FILE"),
     "simulate-rebalance --svg": (*REBALANCE, "--svg", "FILE"),
-    "simulate-rebalance --html": (*REBALANCE, "--html", "FILE"),
-    "record --svg": ("record", "--replay", RECORDING, "--svg", "FILE"),
-    "record --html": ("record", "--replay", RECORDING, "--html", "FILE"),
-    "sweep-failures --html": ("sweep-failures", "-s", EXAMPLE, "--html", "FILE"),
     "context add": ("context", "add", "here", "-s", "rocketmq://127.0.0.1:9876"),
 }
-"""Every command and option that writes a file; `context` writes the one file there is."""
+"""A command for each function that writes a file; `context` writes the one file there is."""
 CALLING = {"fetch-routes --to": 67, "simulate-rebalance --svg": 1511}
 """Those that are also interrupted at calls → at each how-manieth."""
 TARGET = "config.yaml"

@@ -47,7 +47,7 @@ ON_A_SNAPSHOT = {
 """Commands that take a snapshot as it is."""
 ON_TWO_SNAPSHOTS = {"diff": ("-", str(Path(__file__).parent.parent.parent / "examples" / "cluster.json"))}
 """Commands that take no `-s` but two snapshots, the hostile one from stdin."""
-WITHOUT_A_SNAPSHOT = frozenset({"record", "pipeline", "context", "config", "schema", "explain"})
+WITHOUT_A_SNAPSHOT = frozenset({"record", "pipeline", "context", "config", "schema", "explain", "completion"})
 """Commands that read no snapshot, or have their own tests: `tests/cli/test_record.py`, `tests/pipeline`, which starts Spark."""
 OWN_FORMATS = {
     "fetch-routes": ("json", "yaml", "jsonl"),

@@ -10,10 +10,9 @@ from fractions import Fraction
 import pytest
 
 from rmqlb import MessageQueue
-from rmqlb.engine.receive.comeback import again_after_us
-from rmqlb.engine.receive.rules import broker_rules
-from rmqlb.engine.receive.simulate import simulate_receive
-from rmqlb.model.receive_scenario import SECOND_US, QueueRate, ReceiveScenario
+from rmqlb.engine.simulate_receive.rules import again_after_us, broker_rules
+from rmqlb.engine.simulate_receive.simulate_receive import simulate_receive
+from rmqlb.model.simulate_receive import SECOND_US, QueueRate, ReceiveScenario
 from tests.support.builders import route
 
 from .broker_requests import pop, send

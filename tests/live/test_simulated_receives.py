@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.receive.comeback import again_after_us
-from rmqlb.engine.receive.simulate import readable_queues, simulate_receive
+from rmqlb.engine.simulate_receive.rules import again_after_us
+from rmqlb.engine.simulate_receive.simulate_receive import readable_queues, simulate_receive
 from rmqlb.errors import UsageError
-from rmqlb.model.receive_scenario import SECOND_US, QueueRate, ReceiveClient, ReceiveScenario
+from rmqlb.model.simulate_receive import SECOND_US, QueueRate, ReceiveClient, ReceiveScenario
 from tests.support.builders import route
 
 from .cluster import RocketMQCluster, TopicOnBroker

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.randomness import Draws
+from rmqlb.engine.kernel import Draws
 from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.engine.record.follow import Follower, look_of
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, QueueState

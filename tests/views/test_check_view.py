@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rmqlb.engine.check.check import check_policy
-from rmqlb.model.check_result import check_result
 from rmqlb.model.finding import SEVERITIES, Severity
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
 from rmqlb.views.check import check_report
@@ -25,7 +24,7 @@ def rule(name: str, severity: Severity = "error", **limits: float) -> Rule:
 
 def shown(*rules: Rule, waivers: Sequence[Waiver] = (), fail_from: Severity = "error", unknown: bool = False) -> Report:
     policy = Policy("p.yaml", rules, tuple(waivers))
-    return check_report(check_result(check_policy(UNKNOWN if unknown else UNEVEN, policy, DAY, fail_from=fail_from)))
+    return check_report(check_policy(UNKNOWN if unknown else UNEVEN, policy, DAY, fail_from=fail_from).result)
 
 
 WAIVED = Waiver("known", DAY, group="g")

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from rmqlb.engine.diagnose.diagnose import RULES, diagnosis_of_groups
 from rmqlb.model.diagnosis import (
     WORDS,
-    Consequence,
     ConsumerStacks,
     Diagnosis,
     Evidence,
@@ -27,7 +26,6 @@ from rmqlb.model.diagnosis import (
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.diagnose import diagnoses_report, diagnosis_report, sentence
-from rmqlb.views.formats.lead import LONGEST_FACT
 from rmqlb.views.formats.machine import as_csv, as_json, as_json_lines, as_yaml, envelope
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.formats.text import width as columns
@@ -146,15 +144,6 @@ def test_a_finding_is_a_block_from_its_evidence_to_what_is_then_the_case() -> No
     assert "unknown  nothing" in shown
 
 
-def test_where_and_when_stand_beside_evidence_that_differs_in_them() -> None:
-    found = diagnosis(finding(evidence=(evidence(), evidence("b", source="there", at="2026-11-21T02:00:20Z"))))
-    shown = lines(found, 80)
-    assert "  evidence     connections of x: 2 (threshold 2)" + "here, 02:00:10 UTC".rjust(80 - 48) in shown
-    assert any(line.endswith("there, 02:00:20 UTC") for line in shown)
-    narrow = " ".join(" ".join(lines(found, 60)).split())
-    assert "connections of x: 2 (threshold 2) (here, 02:00:10 UTC)" in narrow
-
-
 def test_what_a_cause_leaves_over_is_predicted_too() -> None:
     def after(explains: Explains) -> list[str]:
         return [
@@ -219,11 +208,6 @@ def test_long_lists_are_bounded_and_all_shows_them() -> None:
     assert "more: --" not in whole.replace("; --all lists", "")
 
 
-def test_what_comes_of_a_cause_is_a_line_and_no_finding() -> None:
-    found = diagnosis(finding(), consequences=tuple(Consequence(c, ("duplicate-client-id",)) for c in ("a", "b")))
-    assert "consequences  a, b (because of duplicate-client-id)" in lines(found)
-
-
 def test_the_worst_group_stands_first_and_its_findings_below() -> None:
     groups = [
         replace(diagnosis(outcome="inOrder"), group="fine"),
@@ -284,12 +268,6 @@ def test_any_diagnosis_is_shown_in_every_format_at_any_width(found: list[Diagnos
         for section in report.sections:
             rows = list(csv.reader(io.StringIO(as_csv(section))))
             assert len(rows) == len(section.rows) + 1
-
-
-def test_a_sentence_of_any_length_is_cut_for_people_only() -> None:
-    found = diagnosis(finding(consequence="x " * LONGEST_FACT))
-    assert len(max(lines(found, 100_000), key=len)) <= LONGEST_FACT + 20
-    assert ("x " * LONGEST_FACT).strip() in as_plain(diagnosis_report(found))
 
 
 def test_looks_are_said_with_their_number_span_and_places() -> None:

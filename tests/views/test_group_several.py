@@ -92,26 +92,6 @@ def test_lost_messages_are_red_although_the_groups_are_well() -> None:
     assert "producers" not in "".join(shown(CALM).facts)
 
 
-def test_each_groups_own_tables_are_there_for_those_who_ask() -> None:
-    sections = shown(CALM, GAP).only(("timeline", "consumers"), screen=True).sections
-    assert [section.title.partition(" ")[0] + section.name for section in sections] == [
-        *("calm:timeline", "calm:consumers", "gap:timeline", "gap:consumers")
-    ]
-
-
-def test_one_group_that_does_not_converge_has_no_time_for_all() -> None:
-    data = json.loads(as_json(shown(GAP, STAYS).data))
-    assert data["summary"]["convergenceMs"] is None
-    assert "not all groups converge" in shown(GAP, STAYS).facts[1]
-    assert json.loads(as_json(shown(GAP, OUTAGE).data))["summary"]["convergenceMs"] == 1000
-
-
-def test_an_unknown_rate_makes_the_sum_unknown() -> None:
-    unknown = replace(GAP, figures=replace(GAP.figures, redelivered=None))
-    assert json.loads(as_json(shown(OUTAGE, unknown).data))["summary"]["redelivered"] is None
-    assert "how many messages are redelivered is unknown without --rate" in shown(OUTAGE, unknown).facts[1]
-
-
 @every_case("width", [20, 40, 60, 80, 100, 200])
 def test_tables_fit_their_terminal(width: int) -> None:
     report = shown(CALM, GAP, OUTAGE, STAYS, sends=producers()).only((), screen=True)
@@ -125,13 +105,3 @@ def test_hostile_names_reach_no_format_raw() -> None:
     for text in texts:
         assert visible(text.replace("\n", "")) == text.replace("\n", "")
     assert json.loads(as_json(report.data)) == yaml.safe_load(as_yaml(report.data))
-
-
-def test_of_many_groups_a_screen_has_the_worst_and_says_where_the_others_are() -> None:
-    many = [replace(GAP, group=f"g{number:02}") for number in range(20)]
-    assert "--section groups" not in on_a_terminal(shown(*many), 80)
-    text = on_a_terminal(shown(*many, CALM, STAYS), 80)
-    assert "and 2 more: --section groups shows all" in text
-    assert "stays" in text
-    assert "calm" not in text
-    assert all(each in on_a_terminal(shown(*many, CALM, STAYS), 80, "groups") for each in ("calm", "g19"))

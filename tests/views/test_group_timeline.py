@@ -10,18 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_rebalance import RebalanceResult
-from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.report import Section
 from rmqlb.views.simulate_rebalance import group_report
 from rmqlb.views.timeline import (
     AnyInterval,
     begin_of,
-    even_edges,
     round_edges,
     strips,
-    symbols,
     ticks,
     timeline_section,
 )
@@ -53,19 +49,6 @@ def test_a_letter_a_member_blank_for_none_and_marks_for_several_and_gone() -> No
     assert strip_of(drawn(report, 13)) == "aa  b!!b..a"
 
 
-def test_letters_follow_the_order_of_the_ids() -> None:
-    report = simulated({"broker-a 0": "xxxyyy"}, events=[EARLY], ids={"x": "2@1", "y": "10@1"})
-    assert strip_of(drawn(report, 8)) == "bbbaaa"
-    assert symbols(report.client_ids) == {"10@1": "a", "2@1": "b"}
-
-
-def test_blanks_at_the_ends_survive_every_table() -> None:
-    report = group_report(simulated({"broker-a 0": "  aaaa  "}, events=[EARLY])).only(("timeline",))
-    for text in (as_plain(report), on_a_terminal(report, 100), on_a_terminal(report, 30)):
-        assert re.search(r"\|( +)aa+( +)\|", text)
-    assert re.search(r"`\\\|( +)aa+( +)\\\|`", as_markdown(report))
-
-
 @every_case(
     ("strip", "shown"),
     [("a!aa", "!"), ("a aa", " "), ("a! a", "!"), (" .aa", " "), ("a.aa", "."), ("aaab", "b"), ("aa  ", " ")],
@@ -80,38 +63,6 @@ def test_the_picture_begins_shortly_before_the_first_event() -> None:
     report = simulated({"broker-a 0": "a" * 30 + "  bbb"}, events=[Event("leave", 30 * SECOND_US, "a")])
     assert 29 * SECOND_US < begin_of(report) < 30 * SECOND_US
     assert drawn(report).title.startswith("timeline from 29.")
-
-
-def test_what_changes_before_the_first_event_is_in_the_picture() -> None:
-    report = simulated({"broker-a 0": "  " + "a" * 30 + "b"}, events=[Event("leave", 31 * SECOND_US, "a")])
-    assert strip_of(drawn(report)).startswith(" ")
-
-
-def test_times_above_the_picture_do_not_run_into_one_another() -> None:
-    begin, end = 50_500 * SECOND_US, 50_502 * SECOND_US
-    queue = MessageQueue("T", "broker-a", 0)
-    line = measured(queue, [spell(0, begin, "one", ("a",)), spell(begin, end, "unassigned", ())])
-    ruler = strip_of(drawn(simulated([line], events=[Event("leave", begin, "a")]), 120), 0)
-    times = ruler.split()
-    assert len(times) > 2
-    assert all(re.fullmatch(r"14h1m(40(\.\d+)?|41(\.\d+)?|42)s", time) for time in times)
-
-
-def test_events_are_marked_where_they_are() -> None:
-    events = [Event("leave", SECOND_US, "a"), Event("join", 4 * SECOND_US, "b"), Event("join", 4 * SECOND_US, "c")]
-    section = drawn(simulated({"broker-a 0": "aaaaaaaa", "broker-a 1": "b       "}, events=events), 10)
-    assert section.rows[1][1] == "events"
-    assert strip_of(section, 1) == " 1  +   "
-
-
-def test_many_events_have_no_number() -> None:
-    events = [Event("pull-stall", second * SECOND_US, "a") for second in range(10)]
-    assert strip_of(drawn(simulated({"broker-a 0": "a" * 10}, events=events), 12), 1) == "v" * 10
-
-
-def test_the_ruler_names_slices_by_the_time_at_which_they_begin() -> None:
-    section = drawn(simulated({"broker-a 0": "a" * 40}, events=[EARLY]), 42)
-    assert strip_of(section, 0) == "0s" + " " * 18 + "20s" + " " * 17
 
 
 @given(st.integers(0, 10**10), st.integers(1, 10**10), st.integers(1, 40))
@@ -134,14 +85,6 @@ def test_round_slices_cover_the_time_and_are_not_too_many(begin: int, length: in
     if len(edges) > 2:
         assert edges[-1] - edges[-2] <= edges[1] - edges[0]
         assert len(edges) - 1 >= min(most, length) * 0.4
-
-
-@given(st.integers(0, 1000), st.integers(1, 1000), st.integers(1, 50))
-def test_even_slices_cover_the_time(begin: int, length: int, number: int) -> None:
-    edges = even_edges(begin, begin + length, number)
-    assert (edges[0], edges[-1]) == (begin, begin + length)
-    assert len(edges) == min(number, length) + 1
-    assert list(edges) == sorted(set(edges))
 
 
 STRIPS = st.text("ab !.", min_size=1, max_size=60)
@@ -175,25 +118,6 @@ def sign(interval: AnyInterval, members: tuple[str, ...] = ("a", "b")) -> str:
     return {"duplicate-owners": "!", "unassigned": " ", "gone": "."}.get(interval.state) or letters[interval.owners[0]]
 
 
-def test_neighbours_that_look_the_same_share_a_row_when_there_are_many() -> None:
-    lines = [timeline("aa  bb" if 3 <= place < 20 else "aaaaaa", queue) for place, queue in enumerate(queues(30))]
-    section = drawn(simulated(lines))
-    assert [row[2] for row in section.rows[2:]] == ["0-2", "3-19", "20-29"]
-
-
-def test_few_queues_have_a_row_each() -> None:
-    section = drawn(simulated([timeline("aaaaaa", queue) for queue in queues(24)]))
-    assert [row[2] for row in section.rows[2:]] == [str(number) for number in range(24)]
-
-
-def test_queues_that_are_no_neighbours_never_share_a_row() -> None:
-    names = [MessageQueue(topic, broker, i) for topic in "TU" for broker in "ab" for i in (*range(6), 8)]
-    section = drawn(simulated([timeline("aaaaaa", queue) for queue in names]))
-    assert [row[:3] for row in section.rows[2:]] == [
-        (topic, broker, ids) for topic in "TU" for broker in "ab" for ids in ("0-5", "8")
-    ]
-
-
 def test_of_many_rows_the_worst_are_shown_and_the_others_on_demand() -> None:
     lines = [
         timeline("a" * 9 + "b" * (place % 2) + " " * (place == 90), queue) for place, queue in enumerate(queues(100))
@@ -208,13 +132,6 @@ def test_of_many_rows_the_worst_are_shown_and_the_others_on_demand() -> None:
     assert not re.search(r"broker-a +89 +\|", text)
     assert "and 99 more: --section timeline shows all" in text
     assert len(re.findall(r"broker-a +\d+ +\|", on_a_terminal(report, 80, "timeline"))) == 100
-
-
-def test_more_members_than_letters_share_them_and_the_title_says_so() -> None:
-    lines = [timeline("x", queue, ids={"x": f"{place:03}"}) for place, queue in enumerate(queues(63))]
-    section = drawn(simulated(lines, events=[EARLY]))
-    assert "63 consumers share 62 letters and digits" in section.title
-    assert section.rows[2][3] == section.rows[-1][3]
 
 
 def test_broadcasting_counts_its_readers_and_shows_the_fewest_of_a_slice() -> None:
@@ -235,25 +152,3 @@ def test_the_picture_fits_its_terminal_and_uses_it(width: int, broker: str) -> N
     assert max(map(cell_len, text.splitlines()[1:])) <= width
     longest = max(len(strip) for strip in re.findall(r"\|[^|\n]*\|", text))
     assert longest >= min(width - 4, 162) * (0.3 if cell_len(broker) > 10 else 0.5)
-
-
-def test_a_simulation_of_nothing_is_no_picture() -> None:
-    assert drawn(simulated({}, events=())).rows == ()
-    on_a_terminal(group_report(simulated({}, events=())), 80)
-
-
-def test_an_outage_has_a_mark_of_its_own() -> None:
-    text = as_plain(
-        group_report(simulated({"broker-a 0": "aaa######bbb", "broker-a 1": "aaaa.....bbb"})).only(("timeline",))
-    )
-    assert "# = outage" in text
-    row = next(line for line in text.splitlines() if line.startswith("broker-a        0"))
-    assert "#" in row
-    assert "." not in row
-    assert "#" not in as_plain(group_report(simulated({"broker-a 0": "aa  bb"})).only(("timeline",)))
-
-
-@every_case(("strip", "shown"), [("a#a", "#"), ("#.a", "#"), ("# a", " "), ("#!a", "!")])
-def test_an_outage_is_worse_than_gone_and_less_bad_than_a_gap(strip: str, shown: str) -> None:
-    report = simulated({"broker-a 0": f"{strip}{'a' * 60}"})
-    assert strip_of(drawn(report, 25))[0] == shown

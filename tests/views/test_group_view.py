@@ -7,9 +7,6 @@ import io
 import json
 from typing import Any
 
-from msgspec.structs import replace
-
-from rmqlb.model.condition import TriedCondition
 from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario, Timers
 from rmqlb.model.simulate_rebalance import Step
 from rmqlb.views.formats.machine import as_csv, as_json
@@ -63,10 +60,6 @@ def test_what_comes_last_is_what_it_converges_after() -> None:
     )
 
 
-def test_an_event_without_the_users_words_says_its_time() -> None:
-    assert facts(events=[Event("crash", 3 * SECOND_US, "a", "crash a")]).startswith("g, crash a at 3s: ")
-
-
 def test_events_with_the_same_words_are_told_once_and_many_are_counted() -> None:
     restart = [
         Event(kind, at * SECOND_US, "a", "restart a@1s, down 2s")
@@ -76,20 +69,6 @@ def test_events_with_the_same_words_are_told_once_and_many_are_counted() -> None
     first = facts(events=[*restart, *others]).splitlines()[0]
     assert first.startswith("g, restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s, and 2 more: ")
     assert first.endswith("; converged 1.0 s after the first event")
-
-
-def test_a_group_that_does_not_settle_is_said_to_be_so() -> None:
-    assert "; not converged 5.0 s after it, where the simulation ends" in facts(settled_us=None)
-    two = [Event("join", at * SECOND_US, f"c{at}", f"join c{at}@{at}s") for at in (1, 6)]
-    assert "; not converged 2.0 s after the last event, where" in facts(settled_us=None, events=two)
-
-
-def test_nothing_that_changes_is_said_too() -> None:
-    report = simulated({"broker-a 0": "aaaa"}, settled_us=0)
-    assert group_report(report).facts == (
-        "g, join b@3s: no gap; no overlap; no queue changes its owner",
-        "  no queue is taken over, so no message is redelivered · no message waits for a new owner",
-    )
 
 
 @every_case(
@@ -114,21 +93,6 @@ def test_what_passes_is_a_warning_and_what_stays_an_error(
         assert group_report(simulated(strips, scenario=everybody)).grave == "inOrder"
 
 
-def test_queues_that_stay_without_owner_are_counted() -> None:
-    report = simulated({"broker-a 0": "aaa   ", "broker-a 1": "aaaaaa"})
-    assert (
-        group_report(report).facts[0].startswith("g, join b@3s: 1 of 2 queues unassigned at the end; longest gap 3.0 s")
-    )
-
-
-def test_a_group_that_all_leave_is_not_told_that_nothing_changes() -> None:
-    report = simulated({"broker-a 0": "aaa   "}, settled_us=0)
-    assert ": 1 of 1 queue unassigned at the end; " in group_report(report).facts[0]
-    assert group_report(report).facts[0].endswith("; no queue gets a new owner")
-    unchanged = simulated({"broker-a 0": "aaaaaa"}, settled_us=0)
-    assert group_report(unchanged).facts[0].endswith("; no queue changes its owner")
-
-
 def test_queues_that_stay_with_several_owners_are_in_the_first_line() -> None:
     report = simulated({"broker-a 0": "aaa!!!", "broker-a 1": "aaa   ", "broker-a 2": "aaaaaa"})
     first = group_report(report).facts[0]
@@ -151,10 +115,6 @@ def test_the_bound_of_messages_delivered_again_is_called_one(again: int | None, 
     assert told in "\n".join(group_report(simulated([line])).facts)
 
 
-def test_without_a_takeover_nothing_is_delivered_again() -> None:
-    assert "no queue is taken over, so no message is redelivered · no message waits for a new owner" in facts()
-
-
 def test_rules_and_what_was_configured_otherwise_are_told() -> None:
     scenario = GroupScenario(
         client_version="4.9.7",
@@ -173,12 +133,6 @@ def test_rules_and_what_was_configured_otherwise_are_told() -> None:
         in text
     )
     assert "timers: heartbeat 10s instead of 30s, pull-delay 0s instead of what the client version does" in text
-
-
-def test_default_timers_are_not_told() -> None:
-    assert "timers" not in "\n".join(group_report(simulated(TWO)).closing)
-    assert "start at 0s" not in "\n".join(group_report(simulated(TWO)).closing)
-    assert "start at 0s" in "\n".join(group_report(simulated(TWO, scenario=GroupScenario(all_new=True))).closing)
 
 
 def test_several_owners_are_no_news_with_broadcasting() -> None:
@@ -206,11 +160,6 @@ def test_windows_come_by_time_and_adjoining_ones_are_one() -> None:
     ]
 
 
-def test_a_gone_queue_before_a_window_is_nobodys() -> None:
-    (found,) = rows(group_report(simulated({"broker-a 0": "aa.. bb"})), "windows")
-    assert (found["ownersBefore"], found["ownersAfter"]) == ("'-", "b")
-
-
 def test_the_longest_windows_are_shown_in_the_order_of_time_and_the_others_on_demand() -> None:
     lines = [timeline("a" * (40 - n) + " " * (n + 1) + "b" * 5, queue) for n, queue in enumerate(queues(40))]
     report = group_report(simulated(lines))
@@ -229,68 +178,6 @@ def test_the_longest_windows_are_shown_in_the_order_of_time_and_the_others_on_de
     assert "30 longest" not in whole
     assert len(rows(report, "windows")) == 40
     assert len(as_csv(report.only(()).table).splitlines()) == 41
-
-
-def test_takeovers_say_where_the_new_owner_starts() -> None:
-    taken = [takeover(Q0, "b", 5, again=7, again_s=0.25)]
-    report = group_report(simulated([timeline("aaa  bbb", Q0, taken)]))
-    assert rows(report, "takeovers") == [
-        {
-            "topic": "T",
-            "brokerName": "broker-a",
-            "queueId": "0",
-            "clientId": "b",
-            "atMs": "5000",
-            "readsFromMs": "5500",
-            "unreadMs": "500",
-            "startRule": "stored",
-            "startOffset": "42",
-            "redeliveredMs": "250",
-            "redelivered": "7",
-            "startReason": "the group's offset",
-        }
-    ]
-
-
-def test_queues_have_their_owners_at_both_ends_and_their_bad_times() -> None:
-    first, second = rows(group_report(simulated(TWO)), "queues")
-    assert (first["ownersAtStart"], first["ownersAtEnd"], first["totalGapMs"], first["totalOverlapMs"]) == (
-        "a",
-        "b",
-        "2000",
-        "0",
-    )
-    assert (second["ownersAtStart"], second["ownersAtEnd"], second["longestOverlapMs"]) == ("b", "b", "3000")
-
-
-def test_intervals_are_all_there_for_machines() -> None:
-    found = rows(group_report(simulated(TWO)), "intervals")
-    assert [(row["queueId"], row["fromMs"], row["toMs"], row["state"], row["owners"]) for row in found] == [
-        ("0", "0", "3000", "one", "a"),
-        ("0", "3000", "5000", "unassigned", ""),
-        ("0", "5000", "8000", "one", "b"),
-        ("1", "0", "3000", "one", "b"),
-        ("1", "3000", "6000", "duplicate-owners", "a b"),
-        ("1", "6000", "8000", "one", "b"),
-    ]
-
-
-def test_consumers_have_their_letter_their_queues_and_their_events() -> None:
-    found = rows(group_report(simulated(TWO)), "consumers")
-    assert [list(row.values()) for row in found] == [
-        ["a", "a", "a", "1", "0", "0", ""],
-        ["b", "b", "b", "1", "2", "0", "join 3s"],
-    ]
-
-
-def test_a_narrow_table_calls_members_by_their_letters() -> None:
-    ids = {"a": "192.168.100.1@12345#987654321012340", "b": "192.168.100.2@12345#987654321012341"}
-    report = group_report(simulated(TWO, events=(), ids=ids))
-    windows = on_a_terminal(report, 80, "windows").split("gaps, overlaps")[1]
-    assert "192.168" not in windows
-    assert "a b" in windows
-    explained = on_a_terminal(report, 80, "consumers")
-    assert all(f"{letter}   {client_id}" in explained for letter, client_id in ids.items())
 
 
 def test_steps_are_there_when_asked_for() -> None:
@@ -331,10 +218,6 @@ def test_trials_have_median_p95_and_worst() -> None:
     assert "20 trials, 1 of which did not converge" in as_plain(report.only(()))
 
 
-def test_no_trial_that_settled_is_said_plainly() -> None:
-    assert "  none of 5 trials converged" in group_report(simulated(TWO, found=trials(5, 0))).facts
-
-
 def test_every_figure_is_in_the_summary_and_in_json() -> None:
     report = group_report(simulated(TWO, settled_us=None))
     names = [row["name"] for row in rows(report, "summary")]
@@ -342,20 +225,6 @@ def test_every_figure_is_in_the_summary_and_in_json() -> None:
     assert len(names) == len(FIGURES) == len(simulated(TWO).figures.__struct_fields__)
     assert data_of(report)["figures"]["convergenceMs"] is None
     assert rows(report, "summary")[0]["shown"] == "not converged"
-
-
-def test_json_has_fixed_keys_and_whole_milliseconds_as_integers() -> None:
-    conditions = (TriedCondition("total-gap-ms>1", 2000.0, True),)
-    data = json.loads(as_json(replace(simulated(TWO), conditions=conditions)))
-    assert list(data) == [
-        "group", "strategy", "scenario", "events", "trial", "endMs", "figures", "queues", "consumers", "steps", "trials",
-        "conditions", "sdks",
-    ]  # fmt: skip
-    assert data["queues"][0]["intervals"][1] == {"fromMs": 3000, "toMs": 5000, "state": "unassigned", "owners": []}
-    assert isinstance(data["endMs"], int)
-    assert data["conditions"] == [{"condition": "total-gap-ms>1", "value": 2000.0, "met": True}]
-    assert data["scenario"]["timers"]["heartbeatMs"] == 30_000
-    assert data["events"][0]["kind"] == "join"
 
 
 @every_case("width", [20, 40, 60, 80, 100, 200])
@@ -366,14 +235,6 @@ def test_tables_fit_their_terminal(width: int) -> None:
     report = group_report(simulated(lines, steps=[Step(1, "a", "wake", "wakes up")], found=spread))
     for section in report.sections:
         assert max(map(len, on_a_terminal(report, width, section.name).splitlines())) <= width
-
-
-def test_a_group_of_nothing_is_shown_too() -> None:
-    report = group_report(simulated({}, events=(), group=None))
-    assert report.facts[0] == "the group, no event: no gap; no overlap; converged 1.0 s after the start"
-    for section in report.sections:
-        as_csv(section)
-    as_plain(report)
 
 
 def test_an_outage_is_in_the_first_line_and_told_apart_from_gaps() -> None:
@@ -390,22 +251,3 @@ def test_an_outage_is_in_the_first_line_and_told_apart_from_gaps() -> None:
         "  longest in a trial: outage p95 2.0 s, max 3.0 s; gap p95 0 ms, max 0 ms; overlap p95 0 ms, max 0 ms"
         in group_report(simulated(TWO, found=over)).facts
     )
-
-
-def test_an_outage_that_is_not_over_has_no_length() -> None:
-    text = "\n".join(group_report(simulated({"broker-a 0": "aa####", "broker-a 1": "bbbb##"})).facts)
-    assert ": 2 of 2 queues cannot be read for up to 4.0 s and more: 2 still cannot at the end; " in text
-    assert "no consumer reads 2 of 2 queues at the end: messages there wait on" in text
-
-
-def test_outages_are_windows_with_columns_of_their_own() -> None:
-    report = group_report(simulated({"broker-a 0": "aa####  bb"}))
-    found = [(row["state"], row["lengthMs"], row["owners"]) for row in rows(report, "windows")]
-    assert found == [("outage", "4000", "a"), ("unassigned", "2000", "")]
-    (queue,) = rows(report, "queues")
-    assert (queue["totalOutageMs"], queue["longestOutageMs"], queue["unreadMs"]) == ("4000", "4000", "4000")
-    shown = as_plain(report.only(("windows",)))
-    assert "gaps, overlaps, outages" in shown
-    assert "outage" not in as_plain(group_report(simulated(TWO)).only(("windows", "queues")))
-    (line,) = json.loads(as_json(report.data))["queues"]
-    assert (line["totalOutageMs"], line["longestOutageMs"], line["intervals"][1]["state"]) == (4000, 4000, "outage")

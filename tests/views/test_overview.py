@@ -40,17 +40,6 @@ def head(report: Report, width: int) -> str:
     return " ".join(lines[lines.index("groups".ljust(len(lines[2]))) + 1].split())
 
 
-def test_columns_leave_the_least_important_first() -> None:
-    report = shown(FINE, BAD)
-    assert head(report, 200) == (
-        "group topics consumers processes queues lag unassigned duplicate IDs strategy imbalance worst finding"
-    )
-    assert head(report, 120) == "group consumers processes queues lag unassigned strategy imbalance worst finding"
-    assert head(report, 100) == "group consumers processes queues lag strategy worst finding"
-    assert head(report, 80) == "group consumers queues lag strategy worst finding"
-    assert head(report, 60) == "group consumers queues lag worst finding"
-
-
 @every_case("width", [30, 60, 80, 120])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     long = members("x x", name="g" * 70, owners="x x - -")

@@ -137,13 +137,6 @@ def test_queues_that_were_not_looked_at_are_no_ones_fault() -> None:
     assert "✗" not in shown
 
 
-def test_who_reports_a_strategy_is_in_the_lead_and_in_the_data() -> None:
-    line = ("show-owners", "-s", EXAMPLE, "-g", "order-svc")
-    ran = run(*line, "-o", "table").stdout
-    assert "  strategy AVG, reported by 1 of 3 consumers · AVG_BY_CIRCLE differs in 16 queues · " in ran
-    assert json.loads(run(*line, "-o", "json").stdout)["data"]["strategiesReported"] == {"AVG": 1}
-
-
 @given(st.lists(st.sampled_from(["", "a", "b", "a b", "c"]), min_size=1, max_size=4))
 @settings(max_examples=40, deadline=None)
 def test_the_lines_add_up_to_the_queues(owners: list[str]) -> None:

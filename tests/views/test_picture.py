@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.model.finding import Finding
-from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
+from rmqlb.model.group_scenario import SECOND_US, Event
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_rebalance import RebalanceResult, Step
 from rmqlb.views import pictures
@@ -77,14 +77,6 @@ def texts(root: ET.Element, tag: str = "text") -> list[str]:
     return [element.text or "" for element in root.iter(f"{SVG}{tag}")]
 
 
-def test_a_row_a_queue_with_bars_that_carry_their_owners_letter() -> None:
-    found = texts(svg(simulated(TWO)))
-    assert found.count("broker-a 0") == found.count("broker-a 1") == 1
-    assert found.count("a") == 1
-    assert found.count("b") == 2
-    assert found[0].startswith("g, join b@3s: longest gap 2.0 s (1 of 2 queues); ")
-
-
 def test_tooltips_say_exactly_what_was_from_when_to_when() -> None:
     lines = [measured(queues(1)[0], [
         interval(0, 3_000_500, "one", ("a",)), interval(3_000_500, 3_102_000, "unassigned", ()),
@@ -130,42 +122,12 @@ def test_events_have_lines_with_labels_and_tooltips() -> None:
     assert {"3s: join b", "6s: crash a"} <= set(texts(root, "title"))
 
 
-def test_labels_of_events_never_lie_on_each_other() -> None:
-    events = [Event("pull-stall", 3 * SECOND_US + place, "a") for place in range(9)]
-    shown = [text for text in texts(svg(simulated(TWO, events=events))) if "pull-stall" in text and ": " not in text]
-    assert shown == ["1 pull-stall"]
-
-
-def test_letters_are_explained_while_there_are_enough() -> None:
-    assert "a = a; b = b" in texts(svg(simulated(TWO)))
-    lines = [timeline("x", queue, ids={"x": f"{place:03}"}) for place, queue in enumerate(queues(63))]
-    found = texts(svg(simulated(lines)))
-    assert any("64 consumers share the letters" in text for text in found)
-    assert not any("a = 000" in text for text in found)
-
-
-def test_broadcasting_shows_numbers_and_nothing_hatched() -> None:
-    report = simulated({"broker-a 0": "22222333"}, scenario=GroupScenario(broadcasting=True))
-    root = svg(report)
-    assert {"2", "3"} <= set(texts(root))
-    assert not [bar for bar in root.iter(f"{SVG}rect") if "several" in (bar.get("fill") or "")]
-
-
 def test_a_thousand_queues_that_look_alike_stay_small() -> None:
     names = [MessageQueue("T", f"broker-{broker}", i) for broker in range(10) for i in range(100)]
     lines = [timeline("aaa  bbb" if queue.queue_id > 90 else "aaaaaaaa", queue) for queue in names]
     text = svg_picture(simulated(lines))
     assert len(text) < 20_000
     assert "broker-3 91-99" in texts(ET.fromstring(text))
-
-
-def test_of_too_many_rows_the_worst_are_drawn_and_the_number_of_the_others_told() -> None:
-    lines = [
-        timeline("a" * 5 + "b" * (place % 2) + " " * 3 + "b" * (2 - place % 2), queue)
-        for place, queue in enumerate(queues(400))
-    ]
-    found = texts(svg(simulated(lines)))
-    assert any(text.startswith("100 rows") for text in found)
 
 
 @given(st.lists(st.text("ab !.", min_size=8, max_size=8), min_size=1, max_size=70), st.integers(1, 12))
@@ -254,39 +216,3 @@ def test_the_page_has_the_picture_the_facts_and_the_tables() -> None:
     assert "svg" in page.tags
     assert "takes one" in page.texts["td"]
     assert any("20 trials converged" in fact for fact in page.texts["li"])
-
-
-def test_a_page_without_steps_does_not_speak_of_them() -> None:
-    assert "what happens and why" not in html_page(simulated(TWO))
-
-
-def test_a_table_that_is_too_long_shows_its_worst_and_says_where_the_rest_is() -> None:
-    lines = [timeline("a b" * 6, queue) for queue in queues(400)]
-    page = Page(html_page(simulated(lines)))
-    assert "and 2370 more: rmqlb shows all with --section windows -o csv" in page.texts["p"]
-
-
-def test_equal_reports_give_equal_bytes() -> None:
-    assert svg_picture(simulated(TWO)) == svg_picture(simulated(TWO))
-    assert html_page(simulated(TWO)) == html_page(simulated(TWO))
-
-
-def test_a_simulation_of_nothing_is_drawn_too() -> None:
-    found = texts(svg(simulated({}, events=())))
-    assert found[:2] == [
-        "g, no event: no gap; no overlap; converged 1.0 s after the start",
-        "no queue is taken over, so no message is redelivered",
-    ]
-    page = Page(html_page(simulated({}, events=())))
-    assert page.texts["h1"] == found[:1]
-    empty = [title.removesuffix(": none") for title in page.texts["h2"] if title.endswith(": none")]
-    assert len(empty) == len(page.texts["h2"]) - 1
-    assert page.tags.count("table") == 1, "the summary, which is never empty"
-
-
-def test_an_outage_is_crossed_and_its_tooltip_says_so() -> None:
-    picture = svg_picture(simulated({"broker-a 0": "aa####  bb"}))
-    assert 'fill="url(#outage)"' in picture
-    assert "T broker-a 0: outage, owned by a from 2s to 6s, 4s" in picture
-    assert "1 of 1 queue cannot be read" in picture
-    assert 'fill="url(#outage)"' not in svg_picture(simulated({"broker-a 0": "aa..  bb"}))

@@ -12,7 +12,6 @@ from rmqlb.model.condition import TriedCondition
 from rmqlb.model.plan_rollout import MixedStage, Rollout, RolloutChoice
 from rmqlb.model.simulate_rebalance import GroupTrials
 from rmqlb.views.formats.machine import as_csv, as_json
-from rmqlb.views.formats.people import as_plain
 from rmqlb.views.plan_rollout import rollout_report
 from rmqlb.views.report import Report
 from tests.support.group_builders import choice as built
@@ -78,50 +77,12 @@ def test_the_first_line_says_what_is_done_and_what_even_the_best_way_costs() -> 
     assert (shown.grave, shown.closing) == ("warning", ("2 ways tried, 20 trials each",))
 
 
-def test_a_screen_has_the_order_and_the_rest_on_request() -> None:
-    shown = rollout_report(rollout(after="AVG_BY_CIRCLE", overlap=4, stages=2))
-    assert [section.name for section in shown.only((), screen=True).sections] == ["order"]
-    assert [section.name for section in shown.only(()).sections] == ["order", "stages", "choices"]
-    assert shown.sections[0].title == "recommended restart order (T+0: the first consumer stops)"
-
-
 def test_a_choice_that_does_not_settle_says_so() -> None:
     unsettled = choice(best=True, takes_ms=None, spread=trials(20, 18))
     facts = rollout_report(rollout(unsettled)).facts
     assert facts[0].startswith("g, restart of 3 consumers: does not always converge")
     assert facts[1].endswith(" · 18 of 20 trials converged")
     assert rollout_report(rollout(unsettled)).grave == "error"
-
-
-def test_the_best_is_the_one_that_is_marked() -> None:
-    shown = rollout_report(rollout(choice(), choice("c b a", name="reversed", at_once=2, best=True)))
-    assert shown.facts[1].startswith("  recommended: order reversed, 2 at a time, every 30s")
-    found = [(row["place"], row["clientId"], row["downAtMs"], row["upAtMs"]) for row in rows(shown, "order")]
-    assert found == [("1", "c", "0", "15000"), ("2", "b", "0", "15000"), ("3", "a", "30000", "45000")]
-
-
-def test_what_mixed_strategies_do_is_in_the_first_line() -> None:
-    shown = rollout_report(rollout(after="AVG_BY_CIRCLE", overlap=4, stages=2))
-    assert shown.facts[0].startswith(
-        "g, AVG → AVG_BY_CIRCLE, 3 consumers: "
-        "mixed strategies leave 4 queues unassigned or with duplicate owners (summed over 2 stages); "
-    )
-    assert [
-        (row["changed"], row["nextId"], row["duplicateOwners"], row["unassigned"]) for row in rows(shown, "stages")
-    ] == [
-        ("1", "b", "4", "0"),
-        ("2", "b", "0", "0"),
-    ]
-
-
-def test_all_at_once_as_the_best_has_no_pause_and_no_order() -> None:
-    shown = rollout_report(rollout(choice(at_once=3, best=True), after="AVG_BY_CIRCLE"))
-    assert shown.facts[1].startswith("  recommended: all at once, each away 15s · ")
-
-
-def test_a_change_without_overlap_says_so() -> None:
-    shown = rollout_report(rollout(after="AVG_BY_CIRCLE", stages=2))
-    assert "  in no mixed stage is a queue unassigned or with duplicate owners" in shown.facts
 
 
 def test_choices_have_their_figures_and_unknown_ones_are_empty() -> None:
@@ -154,25 +115,7 @@ def test_json_has_fixed_keys_and_nulls_for_what_is_unknown() -> None:
     assert data["conditions"] == [{"condition": "total-gap-ms>1", "value": None, "met": None}]
 
 
-def test_many_choices_are_brief_for_people_and_whole_for_machines() -> None:
-    shown = rollout_report(rollout(*(choice(name=f"way {number}") for number in range(50))))
-    assert "and 30 more: --section choices shows all" in as_plain(shown)
-    assert len(rows(shown, "choices")) == 50
-
-
 @every_case("width", [20, 40, 60, 80, 100, 200])
 def test_tables_fit_their_terminal(width: int) -> None:
     shown = rollout_report(rollout(after="AVG_BY_CIRCLE", overlap=4, stages=2))
     assert max(map(len, on_a_terminal(shown, width).splitlines())) <= width
-
-
-def test_numbers_below_the_name_of_a_way_say_what_they_are() -> None:
-    """A bare "sorted  1  30s" told nobody which of them is the pause."""
-    shown = on_a_terminal(rollout_report(rollout(choice())), 40, "choices")
-    assert "at once 1, every " in " ".join(shown.split())
-
-
-def test_a_rollout_of_nobody_is_shown_too() -> None:
-    shown = rollout_report(Rollout(None, "AVG", "AVG", (), (), (), 0, misassigned_is_minimum=True))
-    assert shown.facts == ("the group, restart of 0 consumers: no way was tried",)
-    as_plain(shown)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from tools.manual.bash import bash_script
+from rmqlb.cli.completion import script
 from tools.manual.command_page import command_page
 from tools.manual.config_page import config_page
-from tools.manual.fish import fish_script
 from tools.manual.reference import reference
 from tools.manual.roff import Page
 from tools.manual.snapshot_page import snapshot_page
 from tools.manual.strategies_page import strategies_page
 from tools.manual.tree import CommandPage, command_tree
-from tools.manual.zsh import zsh_script
 
 
 def all_files() -> dict[str, str]:
     """The files that are kept: path below the root of the repository → text."""
     program = command_tree()
-    scripts = {
-        "completions/rmqlb.bash": bash_script(program),
-        "completions/_rmqlb": zsh_script(program),
-        "completions/rmqlb.fish": fish_script(program),
-    }
+    names = {"bash": "rmqlb.bash", "zsh": "_rmqlb", "fish": "rmqlb.fish"}
+    scripts = {f"completions/{name}": f"{script(shell)}\n" for shell, name in names.items()}
     return {f"man/{page.path}": page.text() for page in _manual(program)} | scripts
 
 

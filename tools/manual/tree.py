@@ -58,11 +58,6 @@ class CommandPage(Struct, frozen=True):
         """Its last word."""
         return (PROGRAM, *self.path)[-1]
 
-    @property
-    def function(self) -> str:
-        """The name of its function in a script for bash or zsh."""
-        return "_" + "_".join((PROGRAM, "at", *self.path)).replace("-", "_")
-
     def all(self) -> Iterator[CommandPage]:
         """This command and all below it, in the order of the help."""
         yield self

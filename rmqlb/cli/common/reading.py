@@ -1,7 +1,9 @@
-"""The snapshot that a command works on: its source, opened and asked."""
+"""The snapshot that a command works on, its source, and the secrets that open it."""
 
 from __future__ import annotations
 
+import os
+import sys
 from contextlib import AbstractContextManager
 from copy import copy
 from functools import cache
@@ -9,9 +11,9 @@ from functools import cache
 from msgspec.structs import replace
 
 from rmqlb.cli.common.options import GroupOptions, SourceOptions
-from rmqlb.cli.common.secret_prompts import password, secret_key, security_token
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
+from rmqlb.model.configuration import secret_place
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources.opening import Access
@@ -19,6 +21,7 @@ from rmqlb.sources.source_text import is_live
 from rmqlb.verbs import amounts
 from rmqlb.verbs import parse as values
 from rmqlb.verbs.source import Earlier, TextReader, earlier
+from rmqlb.views.formats.text import visible
 
 
 class Reader(TextReader):
@@ -113,3 +116,37 @@ def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
         raise UsageError("-s - and --consumers @- both read stdin")
     topics = tuple(dict.fromkeys(which.topic)) if which.topic else None
     return Wanted(topics, which.group, retry=which.include_retry)
+
+
+def password(user: str, options: SourceOptions) -> str:
+    """The user's password."""
+    return _secret(f"password for {user}", options, options.password_file, "--password-file", "RMQLB_PASSWORD")
+
+
+def secret_key(options: SourceOptions) -> str:
+    """The secret key of the account."""
+    return _secret("secret key", options, options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY")
+
+
+def security_token() -> str | None:
+    """The token of a temporary account, or None."""
+    return os.environ.get("RMQLB_SECURITY_TOKEN") or None
+
+
+def _secret(what: str, options: SourceOptions, path: str | None, option: str, variable: str) -> str:
+    """From a file, the environment, the context, or a prompt on the terminal; never from an option's value."""
+    from rmqlb.sources.user_files.secrets import read_secret, secret_in_file
+
+    if path is not None:
+        return secret_in_file(path, f"{option} {path}")
+    if os.environ.get(variable):
+        return os.environ[variable]
+    context = options.active_context
+    if context is not None and context.secret is not None:
+        where = str(context.secret.place)
+        return read_secret(secret_place(str(context.secret.value), where), where, os.environ)
+    if sys.stdin is not None and sys.stdin.isatty():
+        from getpass import getpass
+
+        return getpass(visible(f"{what[:1].upper()}{what[1:]}: "), stream=sys.stderr)
+    raise UsageError(f"no {what}", hint=f"set {variable} or name a {option}", code="no-secret")

@@ -29,19 +29,12 @@ FIRST_REST_S, MOST_REST_S = 2.0, 16.0
 
 
 class Schedule(Struct, frozen=True):
-    """The times of looks.
+    """The times of looks."""
 
-    Attributes:
-        every_s: seconds from the begin of a look to that of the next one; at least one from its end.
-        until_converged: a group that has changed and is converged ends the recording.
-        for_s: the most seconds.
-        at_ms: the moment at which it ends, in milliseconds since 1970; None is none.
-    """
-
-    every_s: float
-    until_converged: bool
-    for_s: float
-    at_ms: int | None
+    every_s: float  # seconds from the begin of a look to that of the next one; at least one from its end
+    until_converged: bool  # a group that has changed and is converged ends the recording
+    for_s: float  # the most seconds
+    at_ms: int | None  # the moment at which it ends, in milliseconds since 1970; None is none
 
     def left_s(self, began: float) -> float:
         """The seconds that are left to a recording that began then by the monotonic clock."""
@@ -54,19 +47,12 @@ class Schedule(Struct, frozen=True):
 
 
 class Recorded(Struct, frozen=True):
-    """The group to record.
+    """The group to record."""
 
-    Attributes:
-        read: requests snapshots; after the first look for at most twice the time between two looks.
-        group: its name.
-        topics: only these; () is all that it subscribes to.
-        settings: the settings of its consumers' strategies.
-    """
-
-    read: Reader
+    read: Reader  # requests snapshots; after the first look for at most twice the time between two looks
     group: str
-    topics: tuple[str, ...]
-    settings: Settings
+    topics: tuple[str, ...]  # only these; () is all that it subscribes to
+    settings: Settings  # the settings of its consumers' strategies
 
 
 class _Rest(Struct, frozen=True):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from rmqlb.cli.common.colour import has_colour
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.settings import check_value
@@ -175,7 +174,7 @@ class Terminal:
         from rich.console import Console
 
         stream = sys.stdout
-        colour = has_colour(self._options.color)
+        colour = _has_colour(self._options.color)
         arguments: dict[str, Any] = {"force_terminal": True} if colour else {"color_system": None}
         if colour and (os.environ.get("TERM", "dumb") in ("dumb", "unknown") or not stream.isatty()):
             arguments["color_system"] = "standard"
@@ -193,3 +192,13 @@ def _columns_wanted() -> bool:
     """Whether the environment's COLUMNS names a width: 0, or what is no number, counts as not set."""
     text = os.environ.get("COLUMNS", "")
     return text.isdecimal() and int(text) > 0
+
+
+def _has_colour(choice: str) -> bool:
+    """What `--color` means for stdout: auto is as NO_COLOR and FORCE_COLOR say, otherwise on a terminal."""
+    forced = os.environ.get("FORCE_COLOR", "")
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR") or forced == "0":
+        return False
+    return bool(forced) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")

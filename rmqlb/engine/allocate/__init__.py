@@ -83,7 +83,6 @@ def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
 
 
 def is_pinned(strategy: str, settings: Settings) -> bool:
-    """The strategy, or one inside it, looks at a consumer's machine."""
     return any(name in PINNED for name in names_inside(strategy, settings))
 
 
@@ -210,7 +209,6 @@ class PreparedStrategies:
         return self._strategies[key]
 
     def lists(self, sdk: Sdk) -> tuple[Sequence[MessageQueue], Sequence[str]]:
-        """The queues and the client ids as a library passes them to its strategy."""
         if self._presorted:
             return self._given
         if sdk.order not in self._sorted:

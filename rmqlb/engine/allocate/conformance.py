@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import custom_inside, full_name, is_pinned, prepare
@@ -22,16 +21,6 @@ _MOST_WORK = 2_000_000
 """Members × queues of a topic up to which every consumer is asked again with the lists in other orders."""
 _SAMPLE = 20
 Answers = dict[str, tuple[MessageQueue, ...] | None]  # client id → its queues, sorted; None where the strategy throws
-
-
-class Checked(Struct, frozen=True):
-    """What a strategy does with one topic."""
-
-    unassigned: tuple[MessageQueue, ...]
-    several: tuple[MessageQueue, ...]
-    throws: dict[str, str]  # client id → what it throws
-    order: tuple[str, ...]  # the lists whose order changes the answer: queues, client ids
-    varies: bool
 
 
 def check_strategy(
@@ -62,14 +51,45 @@ def check_strategy(
     """
     name, own = with_function(strategy, replace(settings or Settings(), group=group))
     ids = sort_client_ids(set(client_ids))
-    checked = {topic: _check(name, its_queues, ids, own) for topic, its_queues in _by_topic(queues).items() if ids}
-    return tuple(_findings(name, checked, len(ids)))
+    found = _Observed()
+    for topic_queues in _by_topic(queues).values() if ids else ():
+        found.ask(name, topic_queues, ids, own)
+    return tuple(_findings(name, found, len(ids)))
+
+
+class _Observed:
+    """The answers of a strategy over several topics."""
+
+    def __init__(self) -> None:
+        self.unassigned: list[MessageQueue] = []
+        self.several: list[MessageQueue] = []
+        self.throws: dict[str, str] = {}  # client ID → what it throws
+        self.orders: dict[str, None] = {}  # the lists whose order changes the answer: queues, client ids
+        self.varies = False
+
+    def ask(self, strategy: str, queues: list[MessageQueue], ids: list[str], settings: Settings) -> None:
+        answers = _answers(strategy, queues, ids, ids, settings, self.throws)
+        owners = Counter(queue for answer in answers.values() for queue in answer or ())
+        self.unassigned += [queue for queue in queues if not owners[queue]]
+        self.several += [queue for queue in queues if owners[queue] > 1]
+        asked = ids if len(ids) * len(queues) <= _MOST_WORK else ids[:: -(-len(ids) // _SAMPLE)]
+        expected = {client_id: answers[client_id] for client_id in asked}
+
+        def differs(queues_: list[MessageQueue], ids_: list[str]) -> bool:
+            return _answers(strategy, queues_, ids_, asked, settings, {}) != expected
+
+        if differs(queues, ids):
+            self.varies = True
+            return
+        if any(differs(other, ids) for other in _orders(queues)):
+            self.orders["queues"] = None
+        if any(differs(queues, other) for other in _orders(ids)):
+            self.orders["client ids"] = None
 
 
 def own_findings(
     strategies: Sequence[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    """The findings on strategies that users wrote, or that pin topics to machines (raises DataError)."""
     asked = strategies, queues, client_ids, settings
     return *custom_findings(*asked), *pin_findings(*asked)
 
@@ -116,7 +136,7 @@ def _pinned(
     if left:
         yield Finding(
             "pin-over-all",
-            f"strategy {full} leaves {_told(left)} unassigned: they fall to consumers that are not on the chosen "
+            f"strategy {full} leaves {_listed(left)} unassigned: they fall to consumers that are not on the chosen "
             f"machines and take nothing; PIN shares {_them(left)} among those that are",
         )
 
@@ -126,32 +146,6 @@ def _by_topic(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
     for queue in sort_queues(queues):
         topics.setdefault(queue.topic, []).append(queue)
     return topics
-
-
-def _check(strategy: str, queues: list[MessageQueue], ids: list[str], settings: Settings) -> Checked:
-    throws: dict[str, str] = {}
-    answers = _answers(strategy, queues, ids, ids, settings, throws)
-    owners = Counter(queue for answer in answers.values() for queue in answer or ())
-    asked = ids if len(ids) * len(queues) <= _MOST_WORK else ids[:: -(-len(ids) // _SAMPLE)]
-    told = {client_id: answers[client_id] for client_id in asked}
-
-    def differs(queues_: list[MessageQueue], ids_: list[str]) -> bool:
-        return _answers(strategy, queues_, ids_, asked, settings, {}) != told
-
-    varies = differs(queues, ids)
-    order = []
-    if not varies:
-        if any(differs(other, ids) for other in _orders(queues)):
-            order.append("queues")
-        if any(differs(queues, other) for other in _orders(ids)):
-            order.append("client ids")
-    return Checked(
-        unassigned=tuple(queue for queue in queues if not owners[queue]),
-        several=tuple(queue for queue in queues if owners[queue] > 1),
-        throws=throws,
-        order=tuple(order),
-        varies=varies,
-    )
 
 
 def _answers(
@@ -184,44 +178,33 @@ def _orders(items: list[_Item]) -> Iterator[list[_Item]]:
         yield other
 
 
-def _findings(name: str, checked: Mapping[str, Checked], members: int) -> Iterator[Finding]:
-    results = checked.values()
-    throws = {client_id: text for each in results for client_id, text in each.throws.items()}
-    if throws:
-        client_id, text = next(iter(throws.items()))
-        yield Finding(
-            "custom-throws",
-            f"strategy {name} throws for {len(throws)} of {members} consumers, which keep what they hold; "
-            f"first {client_id}: {text}",
-        )
-    unassigned = [queue for each in results for queue in each.unassigned]
-    if unassigned and not throws:
-        yield Finding(
-            "custom-unassigned",
-            f"strategy {name} leaves {_told(unassigned)} unassigned: no consumer reads {_them(unassigned)}",
-        )
-    several = [queue for each in results for queue in each.several]
-    if several:
-        yield Finding(
-            "custom-duplicate-owners",
-            f"strategy {name} gives {_told(several)} to several consumers, which all read {_them(several)}",
-        )
-    if any(each.varies for each in results):
+def _findings(name: str, found: _Observed, consumers: int) -> Iterator[Finding]:
+    if found.throws:
+        client_id, text = next(iter(found.throws.items()))
+        number = f"{len(found.throws)} of {consumers} consumers"
+        text = f"strategy {name} throws for {number}, which keep what they hold; first {client_id}: {text}"
+        yield Finding("custom-throws", text)
+    elif found.unassigned:
+        text = f"leaves {_listed(found.unassigned)} unassigned: no consumer reads {_them(found.unassigned)}"
+        yield Finding("custom-unassigned", f"strategy {name} {text}")
+    if found.several:
+        text = f"gives {_listed(found.several)} to several consumers, which all read {_them(found.several)}"
+        yield Finding("custom-duplicate-owners", f"strategy {name} {text}")
+    if found.varies:
         yield Finding(
             "custom-varies",
             f"strategy {name} answers differently when it is asked the same again: such consumers drop and take queues "
             "with every rebalance, and what is shown here is one of its answers",
         )
-    order = dict.fromkeys(kind for each in results for kind in each.order)
-    if order:
+    if found.orders:
         yield Finding(
             "custom-order",
-            f"strategy {name} depends on the order of the {' and of the '.join(order)}: clients sort both lists by "
-            "character before they call it, as is done here",
+            f"strategy {name} depends on the order of the {' and of the '.join(found.orders)}: clients sort both lists "
+            "by character before they call it, as is done here",
         )
 
 
-def _told(queues: Sequence[MessageQueue]) -> str:
+def _listed(queues: Sequence[MessageQueue]) -> str:
     first = f"{queues[0].broker_name}:{queues[0].queue_id} of {queues[0].topic}"
     return f"1 queue ({first})" if len(queues) == 1 else f"{len(queues)} queues (first {first})"
 

@@ -11,8 +11,6 @@ from rmqlb.model.words import counted
 
 
 class Pinned(Prepared):
-    """What a strategy inside gives the consumers on chosen machines."""
-
     asks_all = False
 
     def __init__(

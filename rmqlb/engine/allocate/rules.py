@@ -20,8 +20,6 @@ class Needs(Struct, frozen=True):
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """A strategy."""
-
     # what of a consumer decides what it gets: its place in the sorted list (a plan with placeholders is then made for
     # each place that they can have), its id or zone by name, its machine, or a hash of its id (which redacted names
     # change)
@@ -90,13 +88,11 @@ JAVA_CLASSES = {rule.java_class: name for name, rule in RULES.items() if rule.ja
 
 
 def class_of(name: str) -> Callable[..., Strategy]:
-    """The class of a strategy, or what makes a wrapper's object."""
     return class_at(RULES[name].alone or RULES[name].around or "")
 
 
 @cache
 def class_at(place: str) -> Callable[..., Strategy]:
-    """The class at `MODULE.NAME` of this folder."""
     module, _, found = place.partition(".")
     made: Callable[..., Strategy] = getattr(import_module(f"rmqlb.engine.allocate.{module}"), found)
     return made

@@ -20,8 +20,6 @@ SdkName = Literal["java", "go", "cpp"]
 
 
 class Sdk(Struct, frozen=True, kw_only=True, eq=False):
-    """A library's consumers."""
-
     name: SdkName  # as users name it
     library: str  # the repository of the library
     oldest: str  # the first version of those that were read, and have these rules

@@ -1,1 +1,0 @@
-"""Arrays that the vectorized rules share: lanes of trials, ragged lists, random numbers."""

@@ -49,7 +49,6 @@ class Members(Struct, frozen=True):
     by_broker_of: Mapping[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Functions become names (raises UsageError)."""
         require(self.settings, Settings, "Members.settings")
         given_sdks(self.sdk, self.sdk_of)
         require(self.strategy_of, Mapping[str, str | StrategyFunction], "Members.strategy_of")
@@ -73,11 +72,9 @@ class Members(Struct, frozen=True):
         return str(self.strategy)
 
     def strategy_for(self, client_id: str) -> str:
-        """Name of the strategy that this member runs."""
         return str(self.strategy_of.get(client_id, self.strategy))
 
     def sdk_for(self, client_id: str) -> Sdk:
-        """The library that this member runs."""
         return sdk_named(self.sdk_of.get(client_id, self.sdk)).sdk
 
     def is_answered(self, client_id: str, strategy: str) -> bool:
@@ -85,7 +82,6 @@ class Members(Struct, frozen=True):
         return strategy in BROKER_STRATEGIES or not self.by_broker_of.get(client_id, self.by_broker)
 
     def runs(self, client_id: str) -> tuple[str, Sdk]:
-        """The strategy that this member runs, in which library."""
         sdk = self.sdk_for(client_id)
         return sdk.strategy(self.strategy_for(client_id)), sdk
 
@@ -104,7 +100,6 @@ def runnable(strategies: Iterable[str], members: Members) -> list[str]:
 
 
 def under(members: Members, strategy: str) -> Members:
-    """The same members when every one of them runs this strategy."""
     return replace(members, strategy=strategy, strategy_of={})
 
 
@@ -114,7 +109,6 @@ def owners_at_rest(routes: Iterable[TopicRouteData], members: Members) -> Owners
 
 
 def merged(assignments: Iterable[Assignment]) -> Owners:
-    """Queue → its owners, over several topics."""
     return {queue: owners for assignment in assignments for queue, owners in assignment.owners.items()}
 
 

@@ -216,7 +216,6 @@ def _of_masters(route: TopicRouteData) -> list[MessageQueue]:
 
 
 def pop_findings(topics: Iterable[PopTopic], group: str | None) -> Iterator[Finding]:
-    """Findings on assumed settings, and on strategies that brokers lack."""
     given = list(topics)
     if assumed := [each.topic for each in given if each.assumed]:
         text = f"popShareQueueNum of {', '.join(assumed)} is not known; the default {DEFAULT_SHARE} is assumed"
@@ -300,7 +299,6 @@ def compare_assignments(
 
 
 def assignment_findings(asked: Sequence[BrokerAssignments], questions: int) -> Iterator[Finding]:
-    """Findings on answers that differ from the prediction, and on questions without an answer."""
     differ = [(each, mismatch) for each in asked for mismatch in each.mismatches]
     number = sum(each.consumers for each in asked)
     if differ:

@@ -98,7 +98,6 @@ def must_be_listed(group: ConsumerGroup, *, assumed: bool = False) -> None:
 
 
 def proxy_findings(group: ConsumerGroup) -> list[Finding]:
-    """The finding where other consumers than those behind a Proxy are predicted."""
     evidence = behind_proxy(group)
     return [] if evidence is None else [Finding("behind-proxy", _proxy_text(group, evidence), group.group, INFO)]
 
@@ -264,7 +263,6 @@ def assigned_by_broker(group: ConsumerGroup | None, client_ids: Iterable[str]) -
 
 
 def shared_id_findings(client_ids: Iterable[str]) -> Iterator[Finding]:
-    """A finding for each client ID of several processes."""
     for client_id, processes in Counter(client_ids).items():
         if processes > 1:
             yield Finding(
@@ -390,8 +388,6 @@ def without_lock(
 
 
 class GroupSdks(Struct, frozen=True):
-    """A group's client libraries, by name."""
-
     usual: str = JAVA.name  # of most consumers, and so of those to come
     sdk_of: Mapping[str, str] = field(default_factory=dict)  # client id → its own, where it is another one
     # the client ids whose library is not known, or of which no rules are: these are the nearest ones
@@ -399,7 +395,6 @@ class GroupSdks(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()  # which libraries that are named have the rules of another one
 
     def numbers(self, client_ids: Iterable[str]) -> Counter[str]:
-        """Library → how many of these consumers run it."""
         return Counter(self.sdk_of.get(client_id, self.usual) for client_id in client_ids)
 
     def uses(self, client_ids: Iterable[str]) -> tuple[SdkUse, ...]:

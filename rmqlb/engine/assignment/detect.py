@@ -20,7 +20,7 @@ from rmqlb.model.finding import ERROR, INFO, Finding
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.words import counted, messages, of_all
+from rmqlb.model.words import are, counted, have, messages, of_all
 
 if TYPE_CHECKING:
     from rmqlb.model.assignment import Basis
@@ -28,12 +28,9 @@ if TYPE_CHECKING:
 
 
 DEFAULT = "AVG"
-_OVERLAP = "queues can be unassigned or have duplicate owners"
 
 
 class Detected(Struct, frozen=True):
-    """A group's strategy, and how it is known."""
-
     strategy: str
     origin: Origin
     # client id → its own strategy, when the members do not agree
@@ -51,14 +48,21 @@ class Detected(Struct, frozen=True):
 def detect_strategy(
     given: str | None, group: ConsumerGroup | None, routes: Sequence[TopicRouteData], members: Members
 ) -> Detected:
-    """The strategy to predict with (raises DataError)."""
+    """The strategy to predict with: given, reported, fitting the observed owners, or the default (raises DataError)."""
     reported = reported_strategies(group) if group else {}
     names = Counter(reported.values())
     if given is not None:
         is_custom = custom_inside(given, members.settings) is not None
         return Detected(given, "given", findings=tuple(_contradiction(given, names, is_custom=is_custom)))
     if not names:
-        return _from_owners(group, routes, members)
+        fits = fitting_strategies(routes, members, group.queues) if group else ()
+        if fits:
+            return Detected(fits[0], "observed")
+        why = "its consumers do not report their strategy"
+        if group is None or not group.client_ids:
+            why = "the consumers are not real ones"
+        text = f"{DEFAULT}, the client's default, is assumed: {why}"
+        return Detected(DEFAULT, "assumed", findings=(Finding("assumed-strategy", text, severity=INFO),))
     unknown = sorted(name for name in names if name not in NAMES)
     if unknown:
         raise DataError(
@@ -66,29 +70,20 @@ def detect_strategy(
             hint="say what to predict with: --strategy NAME, or its rule in Python: --strategy FILE.py:FUNCTION",
             code="unknown-strategy-class",
         )
-    usual = names.most_common(1)[0][0]
-    numbers = dict(names.most_common())
+    usual, numbers = names.most_common(1)[0][0], dict(names.most_common())
     if len(names) == 1:
         return Detected(usual, "reported", reported=numbers)
-    text = f"consumers run different strategies: {_told(names)}; {_OVERLAP}"
-    finding = Finding("mixed-strategies", text, severity=ERROR, consumers=_others(reported))
-    return Detected(usual, "reported", reported, (finding,), numbers)
+    return Detected(usual, "reported", reported, (_mixed(reported, names, ""),), numbers)
 
 
 def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Finding]:
-    """A finding when what the members say they run is none of the strategies that are shown, each as if all ran it."""
+    """A finding when consumers report none of the strategies that are shown, each as if all consumers ran it."""
     reported = reported_strategies(group)
     names = Counter(reported.values())
-    shown = {_outer(name) for name in strategies}
     if len(names) > 1:
-        yield Finding(
-            "mixed-strategies",
-            f"consumers run different strategies: {_told(names)}; {_OVERLAP}, which plan-rebalance shows: "
-            "here each strategy is shown as if all of them ran it",
-            severity=ERROR,
-            consumers=_others(reported),
-        )
-    elif names and not shown.intersection(names):
+        more = ", which plan-rebalance shows: here each strategy is shown as if all of them ran it"
+        yield _mixed(reported, names, more)
+    elif names and not {_outer(name) for name in strategies}.intersection(names):
         yield Finding("strategy-differs", f"consumers report {next(iter(names))}, which is not among those shown")
 
 
@@ -108,7 +103,6 @@ def must_be_set(strategies: Iterable[str], settings: Settings) -> None:
 
 
 def mismatches(predicted: Owners, states: States) -> list[MessageQueue]:
-    """The queues whose observed owners are not the predicted ones."""
     observed = observed_owners(states)
     return [queue for queue, owners in predicted.items() if queue in observed and observed[queue] != owners]
 
@@ -136,19 +130,29 @@ def mismatch_findings(predicted: Owners, strategy: str, states: States) -> Itera
     differ = mismatches(predicted, states)
     if differ:
         first, observed = differ[0], observed_owners(states)
+        seen, expected = (", ".join(owners) or "no owner" for owners in (observed[first], predicted[first]))
         yield Finding(
             "mismatch",
             f"observed owners of {len(differ)} of {counted(sum(queue in observed for queue in predicted), 'queue')} "
             f"differ from what {strategy} predicts; first {first.broker_name}:{first.queue_id} of {first.topic}: "
-            f"observed {_text(observed[first])}, predicted {_text(predicted[first])}",
+            f"observed {seen}, predicted {expected}",
             consumers=tuple(sort_client_ids({i for q in differ for i in {*observed[q]} ^ {*predicted[q]}})),
         )
 
 
 def fitting_strategies(routes: Sequence[TopicRouteData], members: Members, states: States) -> tuple[str, ...]:
-    """The strategies without settings that deal all queues to the owners seen, the default first; () without owners."""
+    """The strategies without settings that predict every observed owner, the default first; () without owners."""
     observed = observed_owners(states)
-    return tuple(name for name in runnable(WITHOUT_SETTINGS, members) if _fits(name, routes, members, observed))
+
+    def fits(name: str) -> bool:
+        try:
+            predicted = owners_at_rest(routes, under(members, name))
+        except AllocationError:
+            return False
+        seen = [queue for queue in predicted if queue in observed]
+        return bool(seen) and all(predicted[queue] == observed[queue] for queue in seen)
+
+    return tuple(filter(fits, runnable(WITHOUT_SETTINGS, members)))
 
 
 def _contradiction(given: str, names: Counter[str], *, is_custom: bool) -> Iterator[Finding]:
@@ -165,72 +169,36 @@ def _outer(strategy: str) -> str:
     return outer if outer in WRAPPERS else strategy
 
 
-def _others(reported: Mapping[str, str]) -> tuple[str, ...]:
-    usual = Counter(reported.values()).most_common(1)[0][0]
-    return tuple(client_id for client_id, name in reported.items() if name != usual)
-
-
-def _told(names: Counter[str]) -> str:
-    return ", ".join(f"{name} ({number})" for name, number in names.most_common())
-
-
-def _from_owners(group: ConsumerGroup | None, routes: Sequence[TopicRouteData], members: Members) -> Detected:
-    fits = fitting_strategies(routes, members, group.queues) if group else ()
-    if fits:
-        return Detected(DEFAULT if DEFAULT in fits else fits[0], "observed")
-    known = (
-        "its consumers do not report their strategy"
-        if group and group.client_ids
-        else "the consumers are not real ones"
-    )
-    return Detected(
-        DEFAULT,
-        "assumed",
-        findings=(Finding("assumed-strategy", f"{DEFAULT}, the client's default, is assumed: {known}", severity=INFO),),
-    )
-
-
-def _fits(
-    name: str, routes: Sequence[TopicRouteData], members: Members, observed: Mapping[MessageQueue, tuple[str, ...]]
-) -> bool:
-    try:
-        predicted = owners_at_rest(routes, under(members, name))
-    except AllocationError:
-        return False
-    seen = [queue for queue in predicted if queue in observed]
-    return bool(seen) and all(predicted[queue] == observed[queue] for queue in seen)
-
-
 def observed_owners(states: States) -> dict[MessageQueue, tuple[str, ...]]:
     """Queue → its owners, of the queues that were looked at."""
     return {queue: owners for queue, state in states.items() if (owners := state.sorted_owners) is not None}
 
 
-def _text(owners: tuple[str, ...]) -> str:
-    return ", ".join(owners) or "no owner"
-
-
 def owner_findings(owners: Owners, title: str, group: str | None, basis: Basis, states: States) -> Iterator[Finding]:
-    """Queues without an owner, and with several; a BROADCASTING group's have several rightly and are not for here.
+    """Queues without an owner, and with several; duplicate owners are right in BROADCASTING, which is not for here.
 
     Args:
         title: the group in a sentence.
         states: of queues, as far as they are known.
     """
-    unassigned = [queue for queue, its_owners in owners.items() if not its_owners]
+    unassigned = [queue for queue, found in owners.items() if not found]
     if unassigned:
-        verb = "is" if len(unassigned) == 1 else "are"
         waiting = sum(states[queue].lag or 0 for queue in unassigned if queue in states)
         left = f", {messages(waiting)} waiting" if waiting else ""
-        text = f"{_of(unassigned, owners)} of {title} {verb} unassigned ({basis}){left}: {queue_ranges(unassigned)}"
+        which = f"{of_all(len(unassigned), len(owners))} of {title} {are(len(unassigned))}"
+        text = f"{which} unassigned ({basis}){left}: {queue_ranges(unassigned)}"
         yield Finding("unassigned-queues", text, group, ERROR)
-    several = [queue for queue, its_owners in owners.items() if len(its_owners) > 1]
+    several = [queue for queue, found in owners.items() if len(found) > 1]
     if several:
-        verb = "has" if len(several) == 1 else "have"
-        text = f"{_of(several, owners)} of {title} {verb} duplicate owners ({basis}): {queue_ranges(several)}"
+        which = f"{of_all(len(several), len(owners))} of {title} {have(len(several))}"
+        text = f"{which} duplicate owners ({basis}): {queue_ranges(several)}"
         ids = sort_client_ids({client_id for queue in several for client_id in owners[queue]})
         yield Finding("duplicate-owners", text, group, ERROR, tuple(ids))
 
 
-def _of(some: list[MessageQueue], owners: Owners) -> str:
-    return of_all(len(some), len(owners))
+def _mixed(reported: Mapping[str, str], names: Counter[str], more: str) -> Finding:
+    listed = ", ".join(f"{name} ({number})" for name, number in names.most_common())
+    text = f"consumers run different strategies: {listed}; queues can be unassigned or have duplicate owners{more}"
+    usual = names.most_common(1)[0][0]
+    others = tuple(client_id for client_id, name in reported.items() if name != usual)
+    return Finding("mixed-strategies", text, severity=ERROR, consumers=others)

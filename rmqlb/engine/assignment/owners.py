@@ -35,21 +35,21 @@ def owners_by_strategy(
     states: States | None = None,
     explain: bool = False,
 ) -> OwnersReport:
-    """Who owns each queue under each strategy, whatever strategy the members have (raises AllocationError)."""
+    """The owners of each queue under each strategy, whatever the consumers run (raises AllocationError)."""
     states = states or {}
     queues = [queue for route in routes for queue in route.subscribe_queues()]
-    observed = {
-        queue: seen for queue in queues if queue in states and (seen := states[queue].sorted_owners) is not None
-    }
-    each_under = [under(members, name) for name in strategies]
-    dealt = {its.name: [assign(route, its, explain=explain) for route in routes] for its in each_under}
-    owners = {name: merged(assignments) for name, assignments in dealt.items()}
-    reasons = {
-        name: {queue: reason for each in assignments for queue, reason in each.reasons.items()}
-        for name, assignments in dealt.items()
-    }
-    known = set(queues)
-    everything = dict.fromkeys((*queues, *(queue for its_owners in owners.values() for queue in its_owners)))
+    seen = {queue: states[queue].sorted_owners for queue in queues if queue in states}
+    observed = {queue: owners for queue, owners in seen.items() if owners is not None}
+    lags = {queue: states[queue].lag for queue in seen}
+    figures: list[StrategyOwners] = []
+    owners: dict[str, Owners] = {}
+    reasons: dict[str, dict[MessageQueue, str]] = {}
+    for one in (under(members, name) for name in strategies):
+        assignments = [assign(route, one, explain=explain) for route in routes]
+        owners[one.name] = merged(assignments)
+        reasons[one.name] = {queue: why for each in assignments for queue, why in each.reasons.items()}
+        figures.append(_strategy(one.name, assignments, owners[one.name], one, observed))
+    everything = dict.fromkeys((*queues, *(queue for own in owners.values() for queue in own)))
     return OwnersReport(
         group=group,
         topics=tuple(route.topic for route in routes),
@@ -60,15 +60,13 @@ def owners_by_strategy(
                 queue.broker_name,
                 queue.queue_id,
                 observed.get(queue),
-                states[queue].lag if queue in states and queue in known else None,
-                {name: its_owners.get(queue, ()) for name, its_owners in owners.items()},
+                lags.get(queue),
+                {name: own.get(queue, ()) for name, own in owners.items()},
                 {name: why.get(queue) for name, why in reasons.items()},
             )
             for queue in everything
         ),
-        strategies=tuple(
-            _strategy(name, assignments, owners[name], members, observed) for name, assignments in dealt.items()
-        ),
+        strategies=tuple(figures),
     )
 
 
@@ -76,19 +74,19 @@ def _strategy(
     name: str, assignments: list[Assignment], owners: Owners, members: Members, observed: Owners
 ) -> StrategyOwners:
     numbers = counts(owners, dict.fromkeys(sort_client_ids(members.client_ids)))
-    even = asdict(spread(owners, members.client_ids, broadcasting=members.broadcasting))
-    even["consumers"] = tuple(
+    figures = asdict(spread(owners, members.client_ids, broadcasting=members.broadcasting))
+    figures["consumers"] = tuple(
         ConsumerQueues(client_id, number, None if number else why_idle(client_id, assignments))
         for client_id, number in numbers.items()
     )
-    differ = sum(owners.get(queue) != its_owners for queue, its_owners in observed.items()) if observed else None
-    return StrategyOwners(**even, strategy=name, mismatches=differ)
+    differ = sum(owners.get(queue) != own for queue, own in observed.items()) if observed else None
+    return StrategyOwners(**figures, strategy=name, mismatches=differ)
 
 
 def owners_of_group(
     group: Group, strategies: Sequence[str], *, named: bool, pop_share: int | None = None, explain: bool = False
 ) -> tuple[OwnersReport, tuple[Finding, ...]]:
-    """Who owns each queue of the group under each strategy, and the findings.
+    """The owners of the group's queues under each strategy, and the findings.
 
     Args:
         group: the group.
@@ -114,14 +112,16 @@ def owners_of_group(
     report = owners_by_strategy(group.name, group.pulled_routes, members, shown, states=group.states, explain=explain)
     reported = reported_by(group)
     by_pop, of_pop = _popped(group, strategies[0] if named else None, pop_share)
+    hidden: Literal["certain", "likely"] = "certain" if group.seen and group.seen.polling_num else "likely"
+    offsets = [queue for route in group.popped_routes for queue in route.subscribe_queues()] if group.by_proxy else []
     report = replace(
         report,
         strategies_reported=dict(Counter(reported.values()).most_common()),
         mixed_mismatches=mixed_mismatches(reported, group.pulled_routes, members, group.states),
         pop_topics=by_pop,
         sdks=group.used_sdks,
-        offsets=_offsets(group),
-        hidden=_hidden(group),
+        offsets=tuple(_offsets(queue, group.states.get(queue, QueueState())) for queue in offsets),
+        hidden=hidden if group.hidden else None,
     )
     findings = _findings(group, report, shown, explain=explain)
     if named and not any(each.code == "mismatch" for each in findings):
@@ -149,22 +149,6 @@ def _popped(
     seen = None if group.assumed else group.seen
     topics = pop_topics(seen, routes, group.client_ids, strategy=strategy, share=pop_share)
     return topics, tuple(pop_findings(topics, group.name))
-
-
-def _hidden(group: Group) -> Literal["certain", "likely"] | None:
-    """How sure it is that its consumers are behind a Proxy, where they are not visible."""
-    if not group.hidden or group.seen is None:
-        return None
-    return "certain" if group.seen.polling_num else "likely"
-
-
-def _offsets(group: Group) -> tuple[QueueOffsets, ...]:
-    queues = [queue for route in group.popped_routes for queue in route.subscribe_queues()] if group.by_proxy else []
-    states = ((queue, group.states.get(queue, QueueState())) for queue in queues)
-    return tuple(
-        QueueOffsets(q.topic, q.broker_name, q.queue_id, state.broker_offset, state.consumer_offset, state.lag)
-        for q, state in states
-    )
 
 
 def _named_mismatch(group: Group, report: OwnersReport) -> Iterator[Finding]:
@@ -195,3 +179,8 @@ def _findings(group: Group, report: OwnersReport, strategies: Sequence[str], *, 
         found += sort_findings(group.client_ids, "client ids")
         found += sort_findings([queue.broker_name for queue in group.pulled_queues], "broker names")
     return found
+
+
+def _offsets(queue: MessageQueue, state: QueueState) -> QueueOffsets:
+    offsets = state.broker_offset, state.consumer_offset, state.lag
+    return QueueOffsets(queue.topic, queue.broker_name, queue.queue_id, *offsets)

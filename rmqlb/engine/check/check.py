@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
 
-from msgspec.structs import replace
+from msgspec.structs import asdict
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import behind_proxy
 from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, verdict
 from rmqlb.engine.group import Gaps, Given, Group, gaps
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, CheckReport, Judgement, WaiverState, WaiverUse
-from rmqlb.model.finding import ERROR, Finding, Severity
-from rmqlb.model.policy import FORBIDDEN, GROUP, Limit, Policy, Rule, Waiver
+from rmqlb.model.assignment import Basis
+from rmqlb.model.check_result import (
+    FAILED,
+    INCOMPLETE,
+    NOT_APPLICABLE,
+    PASSED,
+    Checked,
+    CheckResult,
+    CheckSummary,
+    JudgedLimit,
+    LimitCounts,
+    RuleCounts,
+    Verdict,
+    WaivedLimit,
+    WaiverResult,
+    WaiverState,
+)
+from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.finding import ERROR, SEVERITIES, Finding, Severity
+from rmqlb.model.policy import FORBIDDEN, GROUP, Bound, Limit, Policy, Rule, Waiver
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.system_names import is_system_group, is_system_topic
@@ -25,22 +42,77 @@ from rmqlb.model.system_names import is_system_group, is_system_topic
 def check_policy(
     snapshot: ClusterSnapshot,
     policy: Policy,
-    today: date,  # the day on which waivers are looked at
+    today: date,
     *,
-    # what the members' strategy objects were constructed with; None is RocketMQ's defaults
     settings: Settings | None = None,
-    fail_from: Severity = ERROR,  # the lowest severity that decides the report's outcome
-    cluster: str | None = None,  # its name in a fleet, by which waivers are chosen; without it those for clusters wait
+    fail_from: Severity = ERROR,
+    cluster: str | None = None,
     progress: Progress = no_progress,
-) -> CheckReport:
-    """What each limit of the policy comes to."""
+) -> Checked:
+    """Measure each limit of the policy.
+
+    Args:
+        today: the day for waivers.
+        settings: those of the consumers' strategy objects; None is RocketMQ's defaults.
+        fail_from: the lowest severity that decides the outcome.
+        cluster: the cluster's name in a fleet, which chooses waivers; without it, waivers for clusters do not apply.
+    """
     missing = gaps(snapshot)
-    judgements: list[Judgement] = []
+    found: list[JudgedLimit] = []
     for rule in policy.rules:
-        judgements += _judgements(rule, snapshot, missing, settings or Settings(), progress)
-    waivers = [each for each in policy.waivers if each.cluster is None or fnmatchcase(cluster or "", each.cluster)]
-    waived, uses = waive(judgements, waivers, today)
-    return CheckReport(policy, today, waived, uses, tuple(waiver_findings(uses)), fail_from)
+        found += _judge(rule, snapshot, missing, settings or Settings(), progress)
+    chosen = [each for each in policy.waivers if each.cluster is None or fnmatchcase(cluster or "", each.cluster)]
+    judged, waivers = waive(found, chosen, today)
+    return Checked(policy, judged, _result(policy, judged, waivers, today, fail_from), tuple(waiver_findings(waivers)))
+
+
+def _result(
+    policy: Policy,
+    judged: Sequence[JudgedLimit],
+    waivers: tuple[WaiverResult, ...],
+    today: date,
+    fail_from: Severity,
+) -> CheckResult:
+    def of(verdict: Verdict) -> tuple[JudgedLimit, ...]:
+        found = (one for one in judged if one.verdict == verdict and not isinstance(one, WaivedLimit))
+        return tuple(sorted(found, key=lambda one: SEVERITIES.index(one.severity)))
+
+    by_rule = {rule.name: [one for one in judged if one.rule == rule.name] for rule in policy.rules}
+    failed, incomplete = of(FAILED), of(INCOMPLETE)
+    decide = ((FAILED, failed), (INCOMPLETE, incomplete))  # what failed is certain, and goes first
+    outcomes = (verdict for verdict, those in decide if any(one.decides(fail_from) for one in those))
+    return CheckResult(
+        policy=policy.where,
+        today=today,
+        fail_from=fail_from,
+        outcome=next(outcomes, PASSED),
+        failed=failed,
+        waived=tuple(one for one in judged if isinstance(one, WaivedLimit)),
+        incomplete=incomplete,
+        not_applicable=of(NOT_APPLICABLE),
+        rules=tuple(
+            RuleCounts(
+                rule=rule.name,
+                severity=rule.severity,
+                about=rule.about,
+                names=len({one.name for one in by_rule[rule.name]} - {None}),
+                **_counts(by_rule[rule.name]),
+            )
+            for rule in policy.rules
+        ),
+        waivers=waivers,
+        summary=CheckSummary(rules=len(policy.rules), **_counts(judged)),
+    )
+
+
+def _counts(judged: Iterable[JudgedLimit]) -> dict[str, int]:
+    """Those of a `LimitCounts`; a rule that found nothing to check counts as incomplete, not as a limit."""
+    counts: Counter[str] = Counter()
+    for one in judged:
+        counts["limits"] += one.limit is not None
+        counts["waived" if isinstance(one, WaivedLimit) else one.verdict] += 1
+    keys = zip(LimitCounts.__struct_fields__, LimitCounts.__struct_encode_fields__, strict=True)
+    return {field: counts[key] for field, key in keys}
 
 
 def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
@@ -64,36 +136,61 @@ def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
     )
 
 
-def _judgements(
+def _judge(
     rule: Rule, snapshot: ClusterSnapshot, missing: Gaps, settings: Settings, progress: Progress
-) -> Iterator[Judgement]:
+) -> Iterator[JudgedLimit]:
     names = subjects(rule, snapshot, missing)
     found = []
     for done, name in enumerate(names):
         progress(f"rule {rule.name}", done, len(names))
         if rule.about == GROUP:
             facts = Group(snapshot, name, settings, Given(assume=rule.assume), missing)
-            found += [_judgement(rule, name, limit, _of_group(limit, facts)) for limit in rule.limits]
+            found += [_judged(rule, name, limit, _of_group(limit, facts)) for limit in rule.limits]
         else:
-            found += [_judgement(rule, name, limit, _of_topic(limit, name, snapshot, missing)) for limit in rule.limits]
+            found += [_judged(rule, name, limit, _of_topic(limit, name, snapshot, missing)) for limit in rule.limits]
     yield from found
     if rule.about == GROUP and missing.unlisted is not None:
-        yield Judgement(rule, None, None, INCOMPLETE, why=missing.unlisted)
+        yield judgement(rule, None, None, INCOMPLETE, why=missing.unlisted)
     elif not names:
-        yield Judgement(rule, None, None, INCOMPLETE, why=f"no {rule.about} matches {_patterns(rule)}")
+        yield judgement(rule, None, None, INCOMPLETE, why=f"no {rule.about} matches {_patterns(rule)}")
     elif all(one.verdict == NOT_APPLICABLE for one in found):
-        yield Judgement(rule, None, None, INCOMPLETE, why=f"its limits apply to no {rule.about} that matches")
+        yield judgement(rule, None, None, INCOMPLETE, why=f"its limits apply to no {rule.about} that matches")
 
 
-def _judgement(rule: Rule, name: str, limit: Limit, measured: Measured) -> Judgement:
-    came_to = verdict(limit, measured)
-    why = measured.why
+def _judged(rule: Rule, name: str, limit: Limit, measured: Measured) -> JudgedLimit:
+    result, why = verdict(limit, measured), measured.why
     if measured.apart is not None:
         why = measured.apart
-    elif came_to == INCOMPLETE:
+    elif result == INCOMPLETE:
         why = measured.missing or why
-    value = None if came_to == INCOMPLETE else measured.value
-    return Judgement(rule, name, limit, came_to, value, why, measured.basis, findings=measured.findings)
+    value = None if result == INCOMPLETE else measured.value
+    return judgement(rule, name, limit, result, value, why, measured.basis, measured.findings)
+
+
+def judgement(
+    rule: Rule,
+    name: str | None,
+    limit: Limit | None,
+    verdict: Verdict,
+    value: Bound | None = None,
+    why: str = "",
+    basis: Basis | None = None,
+    findings: tuple[GroupFinding, ...] = (),
+) -> JudgedLimit:
+    return JudgedLimit(
+        rule=rule.name,
+        severity=rule.severity,
+        about=rule.about,
+        name=name,
+        limit=None if limit is None else limit.name,
+        verdict=verdict,
+        value=value,
+        bound=None if limit is None else limit.bound,
+        unit=None if limit is None else limit.kind.unit,
+        basis=basis,
+        why=why or None,
+        findings=findings,
+    )
 
 
 def _of_group(limit: Limit, facts: Group) -> Measured:
@@ -122,49 +219,50 @@ def _patterns(rule: Rule) -> str:
 
 
 def waive(
-    judgements: Sequence[Judgement], waivers: Sequence[Waiver], today: date
-) -> tuple[tuple[Judgement, ...], tuple[WaiverUse, ...]]:
-    """The judgements with the first waiver in force that lets each pass, and what became of every waiver.
+    judged: Sequence[JudgedLimit], waivers: Sequence[Waiver], today: date
+) -> tuple[tuple[JudgedLimit, ...], tuple[WaiverResult, ...]]:
+    """The limits, those that a waiver in force lets pass as `WaivedLimit`, and each waiver with its state.
 
-    A waiver accepts a known failure. A limit that could not be judged stays incomplete: its value is
-    unknown, so no waiver can accept it.
+    A waiver accepts a known failure. A limit that could not be judged stays incomplete: its value is unknown, so no
+    waiver can accept it.
     """
-    waived = tuple(
-        replace(one, waiver=_first(one, waivers, today)) if one.verdict == FAILED else one for one in judgements
+    uses: Counter[int] = Counter()
+    undecided: set[int] = set()
+    found: list[JudgedLimit] = []
+    for one in judged:
+        at = _first(one, waivers, today) if one.verdict in (FAILED, INCOMPLETE) else None
+        if at is not None and one.verdict == FAILED:
+            uses[at] += 1
+            waiver = waivers[at]
+            found.append(WaivedLimit(**asdict(one), until=waiver.until, reason=waiver.reason, owner=waiver.owner))
+            continue
+        found.append(one)
+        if at is not None:
+            undecided.add(at)
+
+    def state(at: int) -> WaiverState:
+        if waivers[at].until < today:
+            return "expired"
+        return "used" if uses[at] else "undecided" if at in undecided else "unused"
+
+    return tuple(found), tuple(
+        WaiverResult(w.rule, w.group, w.topic, w.limit, w.until, w.reason, state(at), uses[at])
+        for at, w in enumerate(waivers)
     )
-    uses = Counter(waivers.index(one.waiver) for one in waived if one.waiver is not None)
-    open_for = [_first(one, waivers, today) for one in judgements if one.verdict == INCOMPLETE]
-    return waived, tuple(
-        WaiverUse(waiver, _state(waiver, uses[index], waiver in open_for, today), uses[index])
-        for index, waiver in enumerate(waivers)
+
+
+def _first(one: JudgedLimit, waivers: Sequence[Waiver], today: date) -> int | None:
+    places = (
+        at for at, w in enumerate(waivers) if w.until >= today and w.fits(one.rule, one.about, one.name, one.limit)
     )
+    return next(places, None)
 
 
-def waiver_findings(uses: Sequence[WaiverUse]) -> Iterator[Finding]:
-    """A finding for each waiver that has expired or lets nothing pass."""
-    for use in uses:
-        waiver = use.waiver
-        if use.state == "expired":
-            yield Finding("expired-waiver", f"the waiver for {target(waiver)} expired after {waiver.until}")
-        elif use.state == "unused":
-            yield Finding("unused-waiver", f"the waiver for {target(waiver)} lets nothing pass: it can go")
-
-
-def target(waiver: Waiver) -> str:
-    """What a waiver is about, in words."""
-    parts = (("rule", waiver.rule), ("limit", waiver.limit), ("group", waiver.group), ("topic", waiver.topic))
-    return ", ".join(f"{what} {name}" for what, name in parts if name is not None)
-
-
-def _first(one: Judgement, waivers: Sequence[Waiver], today: date) -> Waiver | None:
-    limit = None if one.limit is None else one.limit.name
+def waiver_findings(waivers: Sequence[WaiverResult]) -> Iterator[Finding]:
     for waiver in waivers:
-        if waiver.until >= today and waiver.fits(one.rule.name, one.rule.about, one.subject, limit):
-            return waiver
-    return None
-
-
-def _state(waiver: Waiver, uses: int, is_open: bool, today: date) -> WaiverState:
-    if waiver.until < today:
-        return "expired"
-    return "used" if uses else "undecided" if is_open else "unused"
+        parts = (("rule", waiver.rule), ("limit", waiver.limit), ("group", waiver.group), ("topic", waiver.topic))
+        target = ", ".join(f"{what} {name}" for what, name in parts if name is not None)
+        if waiver.state == "expired":
+            yield Finding("expired-waiver", f"the waiver for {target} expired after {waiver.until}")
+        elif waiver.state == "unused":
+            yield Finding("unused-waiver", f"the waiver for {target} lets nothing pass: it can go")

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.engine.assignment.balance import Owners, counts, spread
+from rmqlb.engine.assignment.balance import Owners, counts
 from rmqlb.engine.assignment.consumers import other_subscriptions, reported_strategies, subscriptions
 from rmqlb.engine.assignment.detect import fitting_strategies
 from rmqlb.engine.diagnose.diagnose import diagnose
 from rmqlb.engine.diagnose.evidence import GroupEvidence
-from rmqlb.engine.group import Group
-from rmqlb.engine.plan.changes import Changes, change_route
-from rmqlb.engine.plan.rebalance import Side
+from rmqlb.engine.group import Group, Ownership
+from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.errors import DataError
 from rmqlb.model.assignment import Basis
-from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, Verdict
+from rmqlb.model.check_result import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, Verdict
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX
 from rmqlb.model.java import sort_key
@@ -34,8 +34,6 @@ _SLACK = 1e-9
 
 
 class Measured(Struct, frozen=True):
-    """A measure."""
-
     value: Bound | None = None  # what was measured; beside `missing` it is what is certain, and the truth may be more
     missing: str | None = None  # why the value is not wholly known, or None
     apart: str | None = None  # why the limit makes no sense here, or None
@@ -77,19 +75,20 @@ def _is_broken(limit: Limit, measured: Measured) -> bool | None:
 
 
 def moved_on_consumer_loss(facts: Group) -> Measured:
-    """The largest share of the queues that goes to another owner when one process ends (raises RmqlbError)."""
+    """The largest share of the queues that moves when one process ends (raises RmqlbError)."""
     members = _members(facts)
     ids = sort_client_ids(members.client_ids)
-    left = ((i, [*ids[: ids.index(i)], *ids[ids.index(i) + 1 :]]) for i in dict.fromkeys(ids))
-    sides = ((f"consumer {i}", Side(replace(members, client_ids=tuple(rest)), facts.routes)) for i, rest in left)
-    return _worst(facts, sides)
+    places = ((i, ids.index(i)) for i in dict.fromkeys(ids))
+    left = ((f"consumer {i}", (*ids[:at], *ids[at + 1 :])) for i, at in places)
+    return _worst(facts, ((lost, replace(members, client_ids=rest), facts.routes) for lost, rest in left))
 
 
 def moved_on_broker_loss(facts: Group) -> Measured:
-    """The largest share of the queues left that goes to another owner when one broker is lost (raises RmqlbError)."""
-    members = _members(facts)
-    names = sorted({data.broker_name for route in facts.routes for data in route.queue_datas})
-    return _worst(facts, ((f"broker {name}", _without_broker(Side(members, facts.routes), name)) for name in names))
+    """The largest share of the remaining queues that moves when one broker is lost (raises RmqlbError)."""
+    members, routes = _members(facts), facts.routes
+    names = sorted({data.broker_name for route in routes for data in route.queue_datas})
+    losses = ((f"broker {name}", change_routes(routes, Changes(remove_brokers=(name,)))) for name in names)
+    return _worst(facts, ((lost, members, rest) for lost, rest in losses))
 
 
 def moved(before: Owners, after: Owners) -> int:
@@ -97,23 +96,11 @@ def moved(before: Owners, after: Owners) -> int:
     return sum(1 for queue, owners in before.items() if owners and after.get(queue) and after[queue] != owners)
 
 
-def _without_broker(side: Side, name: str) -> Side:
-    lost = Changes(remove_brokers=(name,))
-    return replace(
-        side,
-        routes=tuple(
-            change_route(route, lost) if any(data.broker_name == name for data in route.queue_datas) else route
-            for route in side.routes
-        ),
-    )
-
-
-def _worst(facts: Group, losses: Iterable[tuple[str, Side]]) -> Measured:
-    members = _members(facts)
-    before = owners_at_rest(facts.routes, members)
+def _worst(facts: Group, losses: Iterable[tuple[str, Members, Sequence[TopicRouteData]]]) -> Measured:
+    before = owners_at_rest(facts.routes, _members(facts))
     worst, why = 0.0, ""
-    for lost, side in losses:
-        after = owners_at_rest(side.routes, side.members)
+    for lost, members, routes in losses:
+        after = owners_at_rest(routes, members)
         number, left = moved(before, after), sum(queue in after for queue in before)
         if number > worst * left:
             worst = number / left
@@ -130,28 +117,18 @@ Measure = Callable[[Group], Measured]
 
 
 def _imbalance(facts: Group) -> Measured:
-    owners, basis = _all_owners(facts)
-    ratio = spread(owners, facts.all_client_ids).imbalance
-    if ratio is None:
-        return Measured(missing="no queue has an owner", basis=basis)
-    numbers = counts(owners, dict.fromkeys(facts.all_client_ids))
+    numbers, found = _queues_per_consumer(facts)
+    if found.spread.imbalance is None:
+        return Measured(missing="no queue has an owner", basis=found.basis)
     fullest = max(numbers, key=lambda client_id: numbers[client_id])
-    return Measured(ratio, why=f"{fullest} has {numbers[fullest]} of {len(owners)} queues", basis=basis)
+    why = f"{fullest} has {numbers[fullest]} of {len(found.owners)} queues"
+    return Measured(found.spread.imbalance, why=why, basis=found.basis)
 
 
 def _idle(facts: Group) -> Measured:
-    owners, basis = _all_owners(facts)
-    idle = [
-        client_id for client_id, number in counts(owners, dict.fromkeys(facts.all_client_ids)).items() if not number
-    ]
-    return Measured(len(idle), why=named(idle), basis=basis)
-
-
-def _all_owners(facts: Group) -> tuple[Owners, Basis]:
-    found = facts.ownership
-    if found.unknown:
-        raise DataError(f"the owners of {counted(found.unknown, 'queue')} are unknown")
-    return found.owners, found.basis
+    numbers, found = _queues_per_consumer(facts)
+    idle = [client_id for client_id, number in numbers.items() if not number]
+    return Measured(len(idle), why=named(idle), basis=found.basis)
 
 
 def _queues_owned(facts: Group, which: Literal["unassigned", "duplicate_owners"]) -> Measured:
@@ -292,12 +269,6 @@ GROUP_MEASURES: Mapping[str, Measure] = {
 }
 
 
-def _min_brokers(route: TopicRouteData) -> Measured:
-    names = {data.broker_name for data in route.queue_datas if data.readable and data.read_queue_nums > 0}
-    names |= {data.broker_name for data in route.queue_datas if data.writable and data.write_queue_nums > 0}
-    return Measured(len(names), why=named(sorted(names)))
-
-
 def writable_brokers(route: TopicRouteData) -> set[str]:
     """Those with a master and a queue in the producers' list (raises DataError)."""
     brokers = route.brokers_by_name()
@@ -307,18 +278,24 @@ def writable_brokers(route: TopicRouteData) -> set[str]:
     return {name for name in queues if name in brokers and brokers[name].has_master}
 
 
-def _writable_brokers(route: TopicRouteData) -> Measured:
-    names = writable_brokers(route)
+def _brokers(route: TopicRouteData) -> set[str]:
+    return {
+        data.broker_name
+        for data in route.queue_datas
+        if (data.readable and data.read_queue_nums > 0) or (data.writable and data.write_queue_nums > 0)
+    }
+
+
+def _without_master(route: TopicRouteData) -> set[str]:
+    """Brokers with queues and no master, or no address at all: producers skip them."""
+    brokers = route.brokers_by_name()
+    names = {data.broker_name for data in route.queue_datas}
+    return {name for name in names if name not in brokers or not brokers[name].has_master}
+
+
+def _counted(names_of: Callable[[TopicRouteData], set[str]], route: TopicRouteData) -> Measured:
+    names = names_of(route)
     return Measured(len(names), why=named(sorted(names)))
-
-
-def _missing_masters(route: TopicRouteData) -> Measured:
-    names, brokers = [], route.brokers_by_name()
-    for name in sorted({data.broker_name for data in route.queue_datas}):
-        broker = brokers.get(name)
-        if broker is None or not broker.has_master:
-            names.append(name)
-    return Measured(len(names), why=named(names))
 
 
 def measure_topic(limit: str, sighting: RouteSighting) -> Measured:
@@ -330,9 +307,9 @@ def measure_topic(limit: str, sighting: RouteSighting) -> Measured:
 
 
 TOPIC_MEASURES: Mapping[str, Callable[[TopicRouteData], Measured]] = {
-    "minBrokers": _min_brokers,
-    "writableBrokers": _writable_brokers,
-    "missingMasters": _missing_masters,
+    "minBrokers": partial(_counted, _brokers),
+    "writableBrokers": partial(_counted, writable_brokers),
+    "missingMasters": partial(_counted, _without_master),
 }
 
 
@@ -355,3 +332,10 @@ def forbidden_findings(limit: Limit, facts: Group) -> Measured:
         why="; ".join(each.message for each in findings),
         findings=findings,
     )
+
+
+def _queues_per_consumer(facts: Group) -> tuple[dict[str, int], Ownership]:
+    found = facts.ownership
+    if found.unknown:
+        raise DataError(f"the owners of {counted(found.unknown, 'queue')} are unknown")
+    return counts(found.owners, dict.fromkeys(facts.all_client_ids)), found

@@ -1,1 +1,1 @@
-"""Why a group is as it is: rules over typed evidence, and hypotheses held against the observed owners."""
+"""Why a group is as it is: rules over typed evidence, and hypotheses compared with the observed owners."""

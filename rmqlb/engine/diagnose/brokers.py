@@ -228,19 +228,12 @@ def broker_unreachable(case: Case) -> Iterator[GroupFinding]:
 
 
 class _Link(Struct, frozen=True):
-    """A consumer and a broker that do not hear of each other.
-
-    Attributes:
-        client_id: the consumer.
-        broker_name: the broker.
-        reason: why the broker got no answer of the consumer; None where the broker has forgotten the consumer.
-        queues: the consumer's queues at the broker.
-    """
+    """A consumer and a broker that do not hear of each other."""
 
     client_id: str
     broker_name: str
-    reason: str | None
-    queues: tuple[MessageQueue, ...]
+    reason: str | None  # why the broker got no answer of the consumer; None where the broker has forgotten the consumer
+    queues: tuple[MessageQueue, ...]  # the consumer's queues at the broker
 
 
 def _cut_links(evidence: GroupEvidence) -> list[_Link]:

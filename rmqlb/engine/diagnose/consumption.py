@@ -332,17 +332,17 @@ def _stuck_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
 def _proven(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], waiting: int) -> Trouble:
     """Prove that the messages of these idle queues were not pulled just now (raises AnotherLookNeeded)."""
     own, seen = consumer.client_id, consumer.seen
-    held, needed = _held_ms(consumer, queues), consumer.unusual_ms(queue.topic for queue in queues)
-    if held >= needed:
+    lasted, needed = _lasted_ms(consumer, queues), consumer.unusual_ms(queue.topic for queue in queues)
+    if lasted >= needed:
         fact = f"seconds between looks in which no call of its listener ended at {own}"
-        proof = seen(fact, held // 1000, needed // 1000)
+        proof = seen(fact, lasted // 1000, needed // 1000)
     elif (old := _old_messages(consumer)) is not None:
         proof = old
     else:
         raise AnotherLookNeeded(
-            f"the listener of {own} has messages, and ended no call for {held // 1000} s or more; "
+            f"the listener of {own} has messages, and ended no call for {lasted // 1000} s or more; "
             f"more than usual is {needed // 1000} s",
-            after_ms=needed - held,
+            after_ms=needed - lasted,
             needed_ms=needed,
         )
     times = [item.last_consume for item in consumer.queues if item.queue in queues and item.last_consume is not None]
@@ -385,7 +385,7 @@ def _looks_without_consumption(
         yield read_at - before, look
 
 
-def _held_ms(consumer: ConsumerReports, queues: tuple[MessageQueue, ...]) -> int:
+def _lasted_ms(consumer: ConsumerReports, queues: tuple[MessageQueue, ...]) -> int:
     """For how long the looks show that messages of a queue wait and none of any is consumed."""
     looks = _looks_without_consumption(consumer)
     return max((ms for ms, look in looks if any(q in look and consumer.waiting(look[q]) for q in queues)), default=0)
@@ -457,23 +457,23 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Trouble | N
     since = _stands_since(consumer, item) if item.commit_offset <= first else None
     if since is None:
         return None
-    held, needed = consumer.history[-1][0] - consumer.history[since][0], consumer.unusual_ms((item.queue.topic,))
+    lasted, needed = consumer.history[-1][0] - consumer.history[since][0], consumer.unusual_ms((item.queue.topic,))
     doubt, name = None, queue_text(item.queue)
-    if held < needed or not _goes_on(consumer, item, since):
+    if lasted < needed or not _goes_on(consumer, item, since):
         doubt = AnotherLookNeeded(
             f"whether {own} finishes offset {first} of {name} shows in looks over {needed // 1000} s or more in which "
-            f"others are finished; they show {held // 1000} s",
-            after_ms=max(needed - held, 0) or None,
+            f"others are finished; they show {lasted // 1000} s",
+            after_ms=max(needed - lasted, 0) or None,
             needed_ms=needed,
         )
     facts = (
         consumer.seen(
-            f"seconds for which offset {first} of {name} is not finished at {own}", held // 1000, needed // 1000
+            f"seconds for which offset {first} of {name} is not finished at {own}", lasted // 1000, needed // 1000
         ),
         consumer.seen(f"messages of {name} after it that {own} has", waiting - 1),
     )
     stops = bool(consumer.now.orderly) or (doubt is None and consumer.limit_reached(item) is not None)
-    return Trouble(consumer, (item.queue,), held, facts, stops, doubt, f"offset {first} of {name}")
+    return Trouble(consumer, (item.queue,), lasted, facts, stops, doubt, f"offset {first} of {name}")
 
 
 def _first(item: ProcessQueue) -> int | None:

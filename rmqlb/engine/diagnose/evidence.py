@@ -64,15 +64,10 @@ class AnotherLookNeeded(DataError):
 
 
 class GroupEvidence(Struct, dict=True, eq=False):
-    """One group of a snapshot, and the same group as earlier looks saw it.
+    """One group of a snapshot, and the same group as earlier looks saw it."""
 
-    Attributes:
-        facts: the group at the last look.
-        earlier: the looks before it, the oldest first.
-    """
-
-    facts: Group
-    earlier: tuple[ConsumerGroup, ...] = ()
+    facts: Group  # the group at the last look
+    earlier: tuple[ConsumerGroup, ...] = ()  # the looks before it, the oldest first
 
     @cached_property
     def group(self) -> ConsumerGroup:

@@ -68,18 +68,12 @@ CAUSES_OF_LAG = (
 
 
 class QueueLag(Struct, frozen=True):
-    """A queue as the looks see it, the oldest first.
+    """A queue as the looks see it, the oldest first."""
 
-    Attributes:
-        at: when each look was, in milliseconds since 1970.
-        offsets: the group's offset.
-        lags: messages not yet read.
-        call_ms: the mean duration of a call of its owner's listener, during which no offset moves; None when unknown.
-    """
-
-    at: tuple[int, ...]
-    offsets: tuple[int, ...]
-    lags: tuple[int, ...]
+    at: tuple[int, ...]  # when each look was, in milliseconds since 1970
+    offsets: tuple[int, ...]  # the group's offset
+    lags: tuple[int, ...]  # messages not yet read
+    # the mean duration of a call of its owner's listener, during which no offset moves; None when unknown
     call_ms: float | None = None
 
     @property
@@ -189,17 +183,11 @@ class QueueLag(Struct, frozen=True):
 
 
 class Lags(Struct, frozen=True):
-    """The lag of queues over the looks.
-
-    Attributes:
-        evidence: the looks.
-        queues: those with offsets at all looks.
-        unknown: the number of other queues.
-    """
+    """The lag of queues over the looks."""
 
     evidence: GroupEvidence
-    queues: Mapping[MessageQueue, QueueLag]
-    unknown: int
+    queues: Mapping[MessageQueue, QueueLag]  # those with offsets at all looks
+    unknown: int  # the number of other queues
 
     def of(self, *states: LagState) -> tuple[MessageQueue, ...]:
         """The queues in one of these states, sorted."""
@@ -466,23 +454,14 @@ def _hot_finding(case: Case, growing: tuple[MessageQueue, ...], hot: list[_HotQu
 
 
 class _Slow(Struct, frozen=True):
-    """A consumer whose listener takes long for a topic.
-
-    Attributes:
-        consumer: its reports.
-        topic: the topic whose lag grows.
-        queues: its queues of the topic whose lag grows.
-        call_ms: the mean duration of a call of its listener.
-        usual_ms: the median of that of the others.
-        inflow_per_s: messages that arrive for it.
-    """
+    """A consumer whose listener takes long for a topic."""
 
     consumer: ConsumerReports
-    topic: str
-    queues: tuple[MessageQueue, ...]
-    call_ms: float
-    usual_ms: float
-    inflow_per_s: float
+    topic: str  # the topic whose lag grows
+    queues: tuple[MessageQueue, ...]  # its queues of the topic whose lag grows
+    call_ms: float  # the mean duration of a call of its listener
+    usual_ms: float  # the median of that of the others
+    inflow_per_s: float  # messages that arrive for it
 
 
 @rule("slow-consumer", one_look=False)

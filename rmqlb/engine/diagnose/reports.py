@@ -50,19 +50,12 @@ ON_THE_WAY_MS = 5_000
 
 
 class Clock(Struct, frozen=True):
-    """The bounds of a consumer's clock minus this computer's, in milliseconds.
-
-    Attributes:
-        client_id: the consumer.
-        read_at: when its last report was received, by this computer's clock.
-        least: the lower bound: what the consumer reports has already happened there.
-        most: the upper bound: a time that changed between two looks lies between them; None when none changed.
-    """
+    """The bounds of a consumer's clock minus this computer's, in milliseconds."""
 
     client_id: str
-    read_at: int
-    least: int
-    most: int | None
+    read_at: int  # when its last report was received, by this computer's clock
+    least: int  # the lower bound: what the consumer reports has already happened there
+    most: int | None  # the upper bound: a time that changed between two looks lies between them; None when none changed
 
     def age(self, time: int) -> int:
         """The age of a time: by this computer's clock, within the bounds."""
@@ -223,25 +216,15 @@ class Doubts:
 
 
 class Trouble(Struct, frozen=True):
-    """A problem of one consumer, or of one of its queues.
-
-    Attributes:
-        consumer: the consumer.
-        queues: the queues that wait.
-        gravity: larger is graver, among the problems of one kind.
-        facts: the evidence.
-        is_worst: the problem stops all consumption of the queues.
-        doubt: why the problem may pass; None when it is proven.
-        subject: the words for a remedy that name the message.
-    """
+    """A problem of one consumer, or of one of its queues."""
 
     consumer: ConsumerReports
-    queues: tuple[MessageQueue, ...]
-    gravity: float
+    queues: tuple[MessageQueue, ...]  # the queues that wait
+    gravity: float  # larger is graver, among the problems of one kind
     facts: tuple[Evidence, ...]
-    is_worst: bool = False
-    doubt: DataError | None = None
-    subject: str = ""
+    is_worst: bool = False  # the problem stops all consumption of the queues
+    doubt: DataError | None = None  # why the problem may pass; None when it is proven
+    subject: str = ""  # the words for a remedy that name the message
 
     @property
     def client_id(self) -> str:

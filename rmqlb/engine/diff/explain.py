@@ -32,27 +32,17 @@ _QueueOwners = tuple[str, ...] | None
 
 
 class GroupSide(Struct, frozen=True):
-    """A group in one snapshot.
+    """A group in one snapshot."""
 
-    Attributes:
-        group: the group without offsets of other groups.
-        client_ids: with duplicates; None when not all of them are reported, or they are behind an unknown Proxy.
-        members: the consumers and their strategy; None when `problem` says why nothing can be predicted.
-        strategy_known: it is reported, or follows from the observed owners; otherwise it is the default.
-        topics: those whose queues its consumers share; None when unknown.
-        routes: those of all topics of the snapshot.
-        observed: queue → its reported owners.
-        problem: why nothing can be predicted; None when it can.
-    """
-
-    group: ConsumerGroup
+    group: ConsumerGroup  # the group without offsets of other groups
+    # with duplicates; None when not all of them are reported, or they are behind an unknown Proxy
     client_ids: tuple[str, ...] | None
-    members: Members | None
-    strategy_known: bool
-    topics: tuple[str, ...] | None
-    routes: Mapping[str, RouteSighting]
-    observed: Owners
-    problem: str | None
+    members: Members | None  # the consumers and their strategy; None when `problem` says why nothing can be predicted
+    strategy_known: bool  # it is reported, or follows from the observed owners; otherwise it is the default
+    topics: tuple[str, ...] | None  # those whose queues its consumers share; None when unknown
+    routes: Mapping[str, RouteSighting]  # those of all topics of the snapshot
+    observed: Owners  # queue → its reported owners
+    problem: str | None  # why nothing can be predicted; None when it can
 
     @property
     def broadcasting(self) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
-from rmqlb.model.receive_report import BrokerReceives, ReceiveReport, WaitTimes
+from rmqlb.model.simulate_receive import BrokerReceives, ReceiveReport, WaitTimes
 from rmqlb.model.snapshot import suggestion
 
 _SPREAD: Mapping[str, Callable[[WaitTimes], float]] = {

@@ -1,1 +1,0 @@
-"""What a change makes of a group: owners before and after."""

@@ -18,16 +18,12 @@ PLACEHOLDER_PREFIX = "placeholder-"
 
 
 class NewBroker(Struct, frozen=True):
-    """A broker to add."""
-
     name: str
     read_queue_nums: int | None = None  # None is as many as most of the topic's other brokers have
     write_queue_nums: int | None = None  # None is as many as read queues were given, else as most other brokers have
 
 
 class QueueCount(Struct, frozen=True):
-    """A new number of queues."""
-
     number: int  # how many each broker has
     broker_name: str | None = None  # the broker; None is each of the topic's
 
@@ -72,17 +68,19 @@ def placeholders(number: int, taken: Iterable[str] = ()) -> list[str]:
 
 
 def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ...]:
-    """The members after the change: replaced, then removed, then added, then scaled (raises UsageError)."""
+    """The consumers after the change: replaced, then removed, then added, then scaled (raises UsageError)."""
     members = sort_client_ids(client_ids)
     _no_contradiction(changes)
     for old, new in changes.replace:
-        _take(members, old, "--replace")
+        _must_be_in(members, old, "--replace")
+        members.remove(old)
         if new in members:
             raise UsageError(f"--replace {old}={new}: {new} is already in the group", code="already-in-group")
         members.append(new)
     for item in changes.remove:
         if isinstance(item, str):
-            _take(members, item, "--remove")
+            _must_be_in(members, item, "--remove")
+            members.remove(item)
     for item in changes.remove:
         if isinstance(item, int):
             if item > len(members):
@@ -104,34 +102,25 @@ def _scaled(members: list[str], number: int | None) -> list[str]:
 
 
 def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[TopicRouteData, ...]:
-    """The routes after the change (raises UsageError): a broker that is lost is lost to those topics that it has."""
+    """The routes after the change (raises UsageError): only topics that have a broker lose it."""
     has = [{data.broker_name for data in route.queue_datas} for route in routes]
     present = set[str]().union(*has)
+    names = ", ".join(route.topic for route in routes[:8]) + (", …" if len(routes) > 8 else "")
+    have = f"topic {names} has" if len(routes) == 1 else f"topics {names} have"
     for option, lost in (("--remove-broker", changes.remove_brokers), ("--remove-master", changes.remove_masters)):
         for name in lost:
-            if name not in present:
-                raise UsageError(
-                    f"{option} {name}: {_have(routes)} no such broker",
-                    hint=suggestion("brokers", name, present),
-                    code="unknown-broker",
-                )
+            _must_be_among(present, name, option, have)
     return tuple(
         change_route(
             route,
             replace(
                 changes,
-                remove_brokers=tuple(name for name in changes.remove_brokers if name in names),
-                remove_masters=tuple(name for name in changes.remove_masters if name in names),
+                remove_brokers=tuple(name for name in changes.remove_brokers if name in own),
+                remove_masters=tuple(name for name in changes.remove_masters if name in own),
             ),
         )
-        for route, names in zip(routes, has, strict=True)
+        for route, own in zip(routes, has, strict=True)
     )
-
-
-def _have(routes: Sequence[TopicRouteData]) -> str:
-    if len(routes) == 1:
-        return f"topic {routes[0].topic} has"
-    return f"topics {', '.join(route.topic for route in routes[:8])}{', …' if len(routes) > 8 else ''} have"
 
 
 def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
@@ -153,83 +142,50 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
         route = _without_master(route, name)
     for broker in changes.add_brokers:
         route = _with_broker(route, broker)
-    for count in changes.read_queues:
-        route = _with_count(route, count, "--read-queues")
-    for count in changes.write_queues:
-        route = _with_count(route, count, "--write-queues")
+    counts = [(count, "--read-queues") for count in changes.read_queues]
+    for count, option in (*counts, *((count, "--write-queues") for count in changes.write_queues)):
+        route = _with_count(route, count, option)
     return route
 
 
 def describe(changes: Changes) -> tuple[str, ...]:
-    """The change in words, one line a part."""
     lines = [f"{old} is replaced by {new}" for old, new in changes.replace]
-    lines += [f"remove {item if isinstance(item, str) else _the_last(item)}" for item in changes.remove]
+    for item in changes.remove:
+        last = "the last consumer" if item == 1 else f"the last {item} consumers"
+        lines.append(f"remove {item if isinstance(item, str) else last}")
     lines += [f"add {item if isinstance(item, str) else counted(item, 'placeholder consumer')}" for item in changes.add]
     if changes.scale_to is not None:
         lines.append(f"scale to {counted(changes.scale_to, 'consumer')}")
     lines += [f"remove broker {name}" for name in changes.remove_brokers]
     lines += [f"remove the master of broker {name}" for name in changes.remove_masters]
     lines += [f"add broker {broker.name}" for broker in changes.add_brokers]
-    lines += [f"{c.number} read queues on {c.broker_name or 'every broker'}" for c in changes.read_queues]
-    lines += [f"{c.number} write queues on {c.broker_name or 'every broker'}" for c in changes.write_queues]
+    for what, counts in (("read", changes.read_queues), ("write", changes.write_queues)):
+        lines += [f"{count.number} {what} queues on {count.broker_name or 'every broker'}" for count in counts]
     if changes.to_strategy:
         lines.append(f"to strategy {changes.to_strategy}")
     return tuple(lines)
-
-
-def _the_last(number: int) -> str:
-    return f"the last {counted(number, 'consumer')}" if number != 1 else "the last consumer"
 
 
 def _no_contradiction(changes: Changes) -> None:
     named = [
         *((item, "--add") for item in changes.add if isinstance(item, str)),
         *((item, "--remove") for item in set(changes.remove) if isinstance(item, str)),
-        *((old, "--replace") for old, _ in changes.replace),
-        *((new, "--replace") for _, new in changes.replace),
+        *((client_id, "--replace") for pair in changes.replace for client_id in pair),
     ]
+    problem, hint = "", None
     for client_id, times in Counter(name for name, _ in named).items():
         if times > 1:
             options = " and ".join(dict.fromkeys(option for name, option in named if name == client_id))
-            raise UsageError(
-                f"{client_id} is named twice, in {options}: the changes contradict each other",
-                code="contradicting-changes",
-            )
+            problem = f"{client_id} is named twice, in {options}: the changes contradict each other"
     if changes.scale_to is not None and any(isinstance(item, int) for item in (*changes.add, *changes.remove)):
-        raise UsageError(
-            "--scale-to says how many consumers there are in the end, and a number in --add or --remove another",
-            hint="leave one of them out, or name the consumers to add or to remove",
-            code="contradicting-changes",
-        )
-    brokers = Counter(
-        [*(broker.name for broker in changes.add_brokers), *changes.remove_brokers, *changes.remove_masters]
-    )
-    for name, times in brokers.items():
+        problem = "--scale-to says how many consumers there are in the end, and a number in --add or --remove another"
+        hint = "leave one of them out, or name the consumers to add or to remove"
+    brokers = (*(broker.name for broker in changes.add_brokers), *changes.remove_brokers, *changes.remove_masters)
+    for name, times in Counter(brokers).items():
         if times > 1:
-            raise UsageError(
-                f"broker {name} is added or removed twice: the changes contradict each other",
-                code="contradicting-changes",
-            )
-
-
-def _take(members: list[str], client_id: str, option: str) -> None:
-    if client_id not in members:
-        raise UsageError(
-            f"{option} {client_id}: it is not in the group",
-            hint=suggestion("consumers", client_id, set(members)),
-            code="not-in-group",
-        )
-    members.remove(client_id)
-
-
-def _must_have(route: TopicRouteData, broker_name: str, option: str) -> None:
-    names = [data.broker_name for data in route.queue_datas]
-    if broker_name not in names:
-        raise UsageError(
-            f"{option} {broker_name}: topic {route.topic} has no such broker",
-            hint=suggestion("brokers", broker_name, names),
-            code="unknown-broker",
-        )
+            problem = f"broker {name} is added or removed twice: the changes contradict each other"
+    if problem:
+        raise UsageError(problem, hint=hint, code="contradicting-changes")
 
 
 def _without_broker(route: TopicRouteData, name: str) -> TopicRouteData:
@@ -279,13 +235,28 @@ def _with_broker(route: TopicRouteData, broker: NewBroker) -> TopicRouteData:
 def _with_count(route: TopicRouteData, count: QueueCount, option: str) -> TopicRouteData:
     if count.broker_name is not None:
         _must_have(route, count.broker_name, option)
-    reads = option == "--read-queues"
+    field = "read_queue_nums" if option == "--read-queues" else "write_queue_nums"
     datas = (
-        data
-        if count.broker_name not in (None, data.broker_name)
-        else replace(data, read_queue_nums=count.number)
-        if reads
-        else replace(data, write_queue_nums=count.number)
+        replace(data, **{field: count.number}) if count.broker_name in (None, data.broker_name) else data
         for data in route.queue_datas
     )
     return replace(route, queue_datas=tuple(datas))
+
+
+def _must_be_in(members: list[str], client_id: str, option: str) -> None:
+    if client_id not in members:
+        raise UsageError(
+            f"{option} {client_id}: it is not in the group",
+            hint=suggestion("consumers", client_id, set(members)),
+            code="not-in-group",
+        )
+
+
+def _must_have(route: TopicRouteData, name: str, option: str) -> None:
+    _must_be_among({data.broker_name for data in route.queue_datas}, name, option, f"topic {route.topic} has")
+
+
+def _must_be_among(names: set[str], name: str, option: str, have: str) -> None:
+    if name not in names:
+        hint = suggestion("brokers", name, names)
+        raise UsageError(f"{option} {name}: {have} no such broker", hint=hint, code="unknown-broker")

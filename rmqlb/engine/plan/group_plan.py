@@ -161,7 +161,6 @@ def _findings(
 
 
 def mixed_sdks(group: Group, plan: RebalancePlan) -> Iterator[Finding]:
-    """The finding on a group with several client libraries, with its predicted owners."""
     if plan.topics and not group.broadcasting:
         worse = max(plan.summary.before, plan.summary.after, key=lambda side: side.unassigned + side.duplicate_owners)
         yield from mixed_finding(
@@ -170,7 +169,6 @@ def mixed_sdks(group: Group, plan: RebalancePlan) -> Iterator[Finding]:
 
 
 def placeholder_finding(moved: int, over: MovedRange | None) -> Finding:
-    """The finding that new client IDs are invented."""
     if over is not None and over.fewest == over.most and over.complete:
         text = f"{counted(moved, 'queue')} move{'s' * (moved == 1)} wherever the new client IDs sort"
     else:

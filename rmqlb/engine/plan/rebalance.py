@@ -78,7 +78,6 @@ def plan_rebalance(
 
 
 def assignments(side: Side, *, explain: bool = False) -> list[Assignment]:
-    """Who owns what of each topic (raises AllocationError)."""
     return [assign(route, side.members, explain=explain) for route in side.routes]
 
 

@@ -25,23 +25,15 @@ Owners = Mapping[MessageQueue, tuple[str, ...]]
 
 
 class Expected(Struct, frozen=True):
-    """The prediction for a group.
-
-    Attributes:
-        kind: plan or simulation.
-        before: queue → its owners at the beginning.
-        after: queue → its owners at the end.
-        gained_ms: queue → when it gets its new owners, in each trial; a plan has no times.
-        first_change_ms: when the first owner changes, in each trial.
-        event: kind, subject and time of the first event; None in a plan.
-    """
+    """The prediction for a group."""
 
     kind: Literal["plan", "simulation"]
-    before: Owners
-    after: Owners
+    before: Owners  # queue → its owners at the beginning
+    after: Owners  # queue → its owners at the end
+    # queue → when it gets its new owners, in each trial; a plan has no times
     gained_ms: Mapping[MessageQueue, tuple[float, ...]] = {}
-    first_change_ms: tuple[float, ...] = ()
-    event: tuple[str, str, float] | None = None
+    first_change_ms: tuple[float, ...] = ()  # when the first owner changes, in each trial
+    event: tuple[str, str, float] | None = None  # kind, subject and time of the first event; None in a plan
 
     def placeholders(self, client_ids: Set[str]) -> dict[str, str]:
         """Placeholder → the one of these consumers that came in its place, both in the order of clients."""

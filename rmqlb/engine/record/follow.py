@@ -120,23 +120,14 @@ class _Span(Struct, frozen=True):
 
 
 class _Stretch(Struct, frozen=True):
-    """A stretch of time in which what is known of a queue does not change.
+    """A stretch of time in which what is known of a queue does not change."""
 
-    Attributes:
-        from_ms: its begin.
-        to_ms: its end.
-        certain: consumers that own the queue.
-        possible: consumers that own it or may, as far as they were seen to own it at some time next to it.
-        silent: further consumers that did not say whether they do.
-        exists: whether there is such a queue; None where it comes or goes.
-    """
-
-    from_ms: int
-    to_ms: int
-    certain: frozenset[str]
-    possible: frozenset[str]
-    silent: frozenset[str]
-    exists: bool | None
+    from_ms: int  # its begin
+    to_ms: int  # its end
+    certain: frozenset[str]  # consumers that own the queue
+    possible: frozenset[str]  # consumers that own it or may, as far as they were seen to own it at some time next to it
+    silent: frozenset[str]  # further consumers that did not say whether they do
+    exists: bool | None  # whether there is such a queue; None where it comes or goes
 
     @property
     def state(self) -> KnownState:
@@ -218,27 +209,16 @@ class _Seen(Struct, frozen=True):
 
 
 class _Consumer(Struct):
-    """The history of a consumer so far.
+    """The history of a consumer so far."""
 
-    Attributes:
-        answered: the last look in which it said what it owns, or no broker listed it.
-        queues: the queues that it owned then.
-        silent_because: why it does not answer now; None when it does.
-        listed: a broker lists it.
-        listed_ms: the request of the last look in which it was listed.
-        queues_before: the number of its queues in the first look.
-        silences: when it did not answer.
-        changes: when it joined or left.
-    """
-
-    answered: _Seen | None
-    queues: frozenset[MessageQueue] = frozenset()
-    silent_because: str | None = None
-    listed: bool = False
-    listed_ms: int = 0
-    queues_before: int | None = None
-    silences: list[Silence] = field(default_factory=list)
-    changes: list[ConsumerChange] = field(default_factory=list)
+    answered: _Seen | None  # the last look in which it said what it owns, or no broker listed it
+    queues: frozenset[MessageQueue] = frozenset()  # the queues that it owned then
+    silent_because: str | None = None  # why it does not answer now; None when it does
+    listed: bool = False  # a broker lists it
+    listed_ms: int = 0  # the request of the last look in which it was listed
+    queues_before: int | None = None  # the number of its queues in the first look
+    silences: list[Silence] = field(default_factory=list)  # when it did not answer
+    changes: list[ConsumerChange] = field(default_factory=list)  # when it joined or left
 
 
 class Follower:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from rmqlb.engine.check.policy_limits import verdict
 from rmqlb.engine.sweep_failures.failures import Failure, Thing
 from rmqlb.engine.sweep_failures.subjects import AnySubject, Effect, bits_of
-from rmqlb.model.checking import FAILED, INCOMPLETE
+from rmqlb.model.check_result import FAILED, INCOMPLETE
 from rmqlb.model.policy import Bound, Limit, Rule
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.sweep_failures import CaseCounts, Loss

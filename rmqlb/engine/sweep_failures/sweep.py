@@ -15,7 +15,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arguments import check_routes, require
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.consumers import is_orderly
-from rmqlb.engine.check.check import waive
+from rmqlb.engine.check.check import judgement, waive
 from rmqlb.engine.group import Gaps, Given, Group, assumption, gaps
 from rmqlb.engine.kernel import in_processes
 from rmqlb.engine.sweep_failures.cases import MOST_STEPS, Cases, by_thing, count_cases, judge, losses_of, touching
@@ -23,7 +23,7 @@ from rmqlb.engine.sweep_failures.commands import Commands
 from rmqlb.engine.sweep_failures.failures import Cluster, Failure, ZoneRule, cluster_of
 from rmqlb.engine.sweep_failures.subjects import LIMITS_AFTER_FAILURE, AnySubject, Effect, GroupSubject, TopicSubject
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.checking import FAILED, Judgement
+from rmqlb.model.check_result import FAILED, WaivedLimit
 from rmqlb.model.finding import INFO, SEVERITIES, Finding
 from rmqlb.model.group import BROADCASTING, ConsumerGroup, Seen
 from rmqlb.model.policy import GROUP, LIMITS, TOPIC, About, Bound, Limit, Policy, Rule
@@ -420,9 +420,9 @@ def _counterexamples(
 
 def _not_waived(found: Sequence[Counterexample], policy: Policy, today: date) -> list[Counterexample]:
     rules = {rule.name: rule for rule in policy.rules}
-    judgements = [Judgement(rules[one.rule], one.name, Limit(one.limit, one.bound), FAILED, one.value) for one in found]
-    waived, _ = waive(judgements, policy.waivers, today)
-    return [one for one, judgement in zip(found, waived, strict=True) if judgement.waiver is None]
+    failed = [judgement(rules[one.rule], one.name, Limit(one.limit, one.bound), FAILED, one.value) for one in found]
+    judged, _ = waive(failed, policy.waivers, today)
+    return [one for one, limit in zip(found, judged, strict=True) if not isinstance(limit, WaivedLimit)]
 
 
 def _badness(one: Counterexample) -> tuple[object, ...]:

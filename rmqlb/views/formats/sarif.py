@@ -1,4 +1,4 @@
-"""A `CheckReport` as SARIF 2.1.0: the policy's rules, and a result for each limit that did not simply pass.
+"""A checked policy as SARIF 2.1.0: the policy's rules, and a result for each limit that did not simply pass.
 
 Locations are logical, for a group or topic stands in no file. What could not be judged is of kind `open`, what does not
 apply of kind `notApplicable`; a waived result is suppressed. What a viewer might obey in a text is shown as escapes.
@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from rmqlb.model.checking import FAILED, INCOMPLETE, NOT_APPLICABLE, PASSED, CheckReport, Judgement, Verdict
+from rmqlb.model.check_result import (
+    FAILED,
+    INCOMPLETE,
+    NOT_APPLICABLE,
+    PASSED,
+    Checked,
+    JudgedLimit,
+    Verdict,
+    WaivedLimit,
+)
 from rmqlb.model.finding import Severity
 from rmqlb.model.policy import Rule
 from rmqlb.views.check import allowed_text, sentence, waiver_text
@@ -20,15 +29,15 @@ _LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": 
 _KINDS: dict[Verdict, str] = {FAILED: "fail", INCOMPLETE: "open", NOT_APPLICABLE: "notApplicable"}
 
 
-def as_sarif(report: CheckReport, version: str, exit_code: int) -> str:
+def as_sarif(checked: Checked, version: str, exit_code: int) -> str:
     """The check as a SARIF log, in JSON."""
-    places = {rule.name: index for index, rule in enumerate(report.policy.rules)}
+    places = {rule.name: index for index, rule in enumerate(checked.policy.rules)}
     run = {
         "tool": {
             "driver": {
                 "name": "rmqlb",
                 "semanticVersion": version,
-                "rules": [_rule(rule) for rule in report.policy.rules],
+                "rules": [_rule(rule) for rule in checked.policy.rules],
             }
         },
         "invocations": [
@@ -41,12 +50,12 @@ def as_sarif(report: CheckReport, version: str, exit_code: int) -> str:
                         "level": "warning",
                         "message": {"text": _text(finding.message)},
                     }
-                    for finding in report.findings
+                    for finding in checked.findings
                 ],
             }
         ],
         "columnKind": "utf16CodeUnits",
-        "results": [_result(one, places) for one in report.judgements if one.verdict != PASSED],
+        "results": [_result(one, places) for one in checked.judged if one.verdict != PASSED],
     }
     return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
@@ -68,23 +77,22 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(one: Judgement, places: dict[str, int]) -> dict[str, Any]:
-    limit = one.limit.name if one.limit else None
+def _result(one: JudgedLimit, places: dict[str, int]) -> dict[str, Any]:
     result: dict[str, Any] = {
-        "ruleId": visible(one.rule.name),
-        "ruleIndex": places[one.rule.name],
+        "ruleId": visible(one.rule),
+        "ruleIndex": places[one.rule],
         "kind": _KINDS[one.verdict],
-        "level": _LEVELS[one.rule.severity] if one.verdict == FAILED else "none",
+        "level": _LEVELS[one.severity] if one.verdict == FAILED else "none",
         "message": {"text": _text(sentence(one))},
-        "properties": {"limit": limit, "value": one.value, "basis": one.basis},
+        "properties": {"limit": one.limit, "value": one.value, "basis": one.basis},
     }
-    if one.subject is not None:
-        name = visible(one.subject)
-        place = {"name": name, "fullyQualifiedName": f"{one.rule.about}/{name}", "kind": one.rule.about}
+    if one.name is not None:
+        name = visible(one.name)
+        place = {"name": name, "fullyQualifiedName": f"{one.about}/{name}", "kind": one.about}
         result["locations"] = [{"logicalLocations": [place]}]
-        result["partialFingerprints"] = {"limit/v1": visible(f"{one.rule.name}/{one.rule.about}/{one.subject}/{limit}")}
-    if one.waiver is not None:
+        result["partialFingerprints"] = {"limit/v1": visible(f"{one.rule}/{one.about}/{one.name}/{one.limit}")}
+    if isinstance(one, WaivedLimit):
         result["suppressions"] = [
-            {"kind": "external", "status": "accepted", "justification": visible(waiver_text(one.waiver))}
+            {"kind": "external", "status": "accepted", "justification": visible(waiver_text(one))}
         ]
     return result

@@ -46,13 +46,6 @@ def test_only_the_second_process_of_an_id_is_called_that(strategy: str) -> None:
     assert set(seconds) == set(mqs) - owned
 
 
-@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE"])
-def test_places_beyond_the_small_integers_are_compared_as_numbers(strategy: str) -> None:
-    mqs = queues(300)
-    prepared = prepare(strategy, mqs, MANY, Settings())
-    assert not any("second process" in prepared.why(queue) for queue in mqs)
-
-
 def test_machine_room_names_the_block_or_whom_the_rest_is_for() -> None:
     mqs = queues(8, "r@a") + queues(3, "s@b") + queues(1, "plain") + queues(1, "t@c")
     place = "of the listed rooms is in block"
@@ -62,14 +55,6 @@ def test_machine_room_names_the_block_or_whom_the_rest_is_for() -> None:
         "queue 10 of the listed rooms is left over, for consumer 1",
         "the broker's name is not ROOM@NAME",
         "room t is not listed",
-    ]
-
-
-def test_machine_room_without_a_whole_block_names_whom_each_queue_is_for() -> None:
-    mqs = queues(2, "r@a")
-    assert reasons(prepare("MACHINE_ROOM", mqs, ["x", "y", "z"], ROOMS), mqs) == [
-        "queue 0 of the listed rooms is left over, for consumer 0",
-        "queue 1 of the listed rooms is left over, for consumer 1",
     ]
 
 

@@ -122,28 +122,10 @@ def test_a_cpp_consumer_runs_avg_in_any_group_and_a_group_of_them_nothing_else()
         allocate("AVGG", queues(4), ["x"], sdk="cpp")
 
 
-def test_a_function_is_what_every_library_but_cpp_runs() -> None:
-    def last(*given: Any) -> list[MessageQueue]:
-        found: list[MessageQueue] = given[2][-1:]
-        return found
-
-    shares = allocate(last, queues(3), ["x", "y", "z"], sdks={"y": "go", "z": "cpp"})
-    assert [short(share) for share in shares.values()] == [["broker-a2"], ["broker-a2"], ["broker-a2"]]
-    assert short(allocate(last, queues(3), ["x", "z"], sdks={"z": "cpp"})["z"]) == ["broker-a2"]
-
-
 def test_without_consumers_java_and_cpp_throw_and_go_does_not() -> None:
     assert outcome(lambda: allocate("AVG", queues(1), [])) == "cidAll is null or cidAll empty"
     assert outcome(lambda: allocate("AVG", queues(1), [], sdk="cpp")) == "cidAll is empty"
     assert outcome(lambda: allocate("AVG", queues(1), [], sdk="go")) == {}
-
-
-@pytest.mark.parametrize("presorted", [True, False])
-def test_presorted_lists_are_taken_by_every_library_as_they_stand(presorted: bool) -> None:
-    names = ["b", "a"]
-    shares = allocate("AVG", queues(2)[::-1], names, presorted=presorted, sdks={"a": "go"})
-    assert short(shares["b"]) == ["broker-a1"]
-    assert list(shares) == (names if presorted else sorted(names))
 
 
 @every_case(

@@ -140,13 +140,6 @@ def test_owners_by_strategy_are_told_queue_by_queue_and_strategy_by_strategy() -
     assert [queue.reasons["CONFIG"] for queue in explained.queues] == ["by configuration"] * 4 + [None]
 
 
-def test_in_a_broadcasting_group_it_is_as_it_should_be_that_each_process_owns_each_queue() -> None:
-    members = Members(("x", "y", "y"), "AVG", broadcasting=True)
-    (shown,) = owners_by_strategy("g", [route(a=2)], members, ["AVG"]).strategies
-    assert (shown.strategy, shown.duplicate_owners, shown.queues_of_duplicate_client_ids) == ("BROADCASTING", 0, 0)
-    assert shown.consumers == (ConsumerQueues("x", 2, None), ConsumerQueues("y", 2, None))
-
-
 @every_case(
     ("strategy", "settings", "reason"),
     [
@@ -209,14 +202,6 @@ def test_in_a_broadcasting_group_only_who_does_not_subscribe_is_idle() -> None:
     members = Members(("x", "y"), "AVG", subscribed={"y": {"Other"}}, broadcasting=True)
     assert assign(route(a=2), members).idle == {"y": "this consumer does not subscribe to the topic"}
     assert assign(route(perm=2, a=2), members).idle == dict.fromkeys("xy", "the topic has no readable queue")
-
-
-def test_reasons_are_given_only_when_asked_for() -> None:
-    assert assign(route(a=2), Members(("x",), "AVG")).reasons == {}
-    everybody = Members(("x",), "AVG", broadcasting=True)
-    assert assign(route(a=1), everybody).reasons == {}
-    told = assign(route(a=1), everybody, explain=True).reasons
-    assert told == {MessageQueue("T", "a", 0): "BROADCASTING: every consumer reads every queue"}
 
 
 def test_members_name_their_strategy_as_rocketmq_does() -> None:

@@ -1,18 +1,27 @@
-"""Who takes part, what is odd about them, and which strategy they run."""
+"""Consumers that take part, their strategy, and findings on them and on owners."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import DataError, MessageQueue
+from rmqlb import MessageQueue
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.consumers import (
+    behind_proxy,
     broadcasting_finding,
+    is_surely_offline,
     member_findings,
+    must_be_listed,
     must_rebalance,
+    nobody_online,
     other_subscriptions,
+    popped_topics,
+    proxy_findings,
     rebalanced_members,
     shared_id_findings,
     sort_findings,
@@ -24,11 +33,184 @@ from rmqlb.engine.assignment.detect import (
     mixed_mismatches,
     must_be_set,
     not_shown,
+    owner_findings,
 )
-from rmqlb.model.finding import INFO, Finding
+from rmqlb.errors import DataError
+from rmqlb.model.finding import ERROR, INFO, Finding
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, ProxyView, QueueState, Seen, is_grpc
 from tests.support.builders import HERE, group, queues, route
 from tests.support.mismatches import every_case
+
+
+def test_queues_without_an_owner_and_with_several_are_counted_and_named() -> None:
+    """What waits is told of unassigned queues only, as far as it is known."""
+    q = queues(6, "x")
+    owners = {q[0]: ("a",), q[1]: (), q[2]: (), q[3]: ("b", "a"), q[4]: ("c", "b"), q[5]: ()}
+    states = {
+        q[0]: QueueState(None, 7, 0),
+        q[1]: QueueState(None, 1200, 0),
+        q[2]: QueueState(),
+        q[3]: QueueState(None, 9, 0),
+    }
+    assert list(owner_findings(owners, "group g", "g", "observed", states)) == [
+        Finding(
+            "unassigned-queues",
+            "3 of 6 queues of group g are unassigned (observed), 1,200 messages waiting: T x 1-2,5",
+            "g",
+            ERROR,
+        ),
+        Finding(
+            "duplicate-owners",
+            "2 of 6 queues of group g have duplicate owners (observed): T x 3-4",
+            "g",
+            ERROR,
+            ("a", "b", "c"),
+        ),
+    ]
+
+
+def test_one_queue_is_told_as_one() -> None:
+    one, other = queues(2, "x")
+    (unassigned,) = owner_findings({one: (), other: ("a",)}, "the group", None, "predicted", {})
+    assert unassigned.message == "1 of 2 queues of the group is unassigned (predicted): T x 0"
+    (several,) = owner_findings({one: ("b", "a")}, "the group", None, "assumed", {})
+    assert several.message == "1 of 1 queue of the group has duplicate owners (assumed): T x 0"
+    assert list(owner_findings({one: ("a",), other: ("a",)}, "the group", None, "observed", {})) == []
+
+
+NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
+QUEUE = MessageQueue("T", "x", 0)
+
+
+def reports(**told: tuple[bool | None, str | None]) -> dict[str, MemberReport]:
+    """Of each member: whether it rebalances by itself, and the topics of its POP table, in one text."""
+    return {
+        name: MemberReport(name, client_rebalance=own, pop_topics=None if pop is None else frozenset(pop.split()))
+        for name, (own, pop) in told.items()
+    }
+
+
+@every_case(
+    ("told", "modes", "popped"),
+    [
+        ({"a": (True, ""), "b": (True, "")}, {"T": ("POP",)}, set()),
+        ({"a": (False, ""), "b": (True, "")}, {"T": ("POP",)}, {"T"}),
+        ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL",)}, set()),
+        ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL", "POP")}, {"T"}),
+        ({"a": (False, ""), "b": (False, "")}, None, set()),
+        ({"a": (False, "T"), "b": (False, "")}, None, {"T"}),
+        ({"a": (False, "T U")}, {"V": ("POP",)}, {"T", "U", "V"}),
+        ({"a": (True, "")}, {"T": ("POP",)}, {"T"}),
+        ({}, {"T": ("POP",)}, {"T"}),
+        ({}, None, set()),
+    ],
+)
+def test_pop_is_what_members_report_or_what_brokers_tell_those_who_do_not_rebalance(
+    told: dict[str, tuple[bool | None, str | None]], modes: dict[str, tuple[str, ...]] | None, popped: set[str]
+) -> None:
+    assert popped_topics(replace(group("a b"), reports=reports(**told), request_modes=modes)) == popped
+
+
+def test_a_topic_whose_queues_are_held_is_pulled_whatever_its_mode_is_by_now() -> None:
+    held = replace(group("a"), request_modes={"T": ("POP",)}, queues={QUEUE: QueueState(frozenset({"a"}))})
+    assert popped_topics(held) == set()
+    assert popped_topics(replace(held, queues={QUEUE: QueueState(frozenset())})) == {"T"}
+
+
+def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
+    rest = "by POP: several consumers may take messages from one queue, none owns it"
+    for popped, start in (
+        (group("a", consume_type="CONSUME_POP"), "group g consumes "),
+        (replace(group("a"), topics=("T", "%RETRY%g"), reports=reports(a=(False, "T"))), "group g consumes T "),
+        (replace(group("a"), topics=("U", "T"), reports=reports(a=(False, "T U V"))), "group g consumes T, U "),
+    ):
+        with pytest.raises(DataError) as raised:
+            must_rebalance(popped)
+        assert (raised.value.code, raised.value.message) == ("pop-consumption", start + rest)
+    must_rebalance(replace(group("a"), topics=("T", "U"), reports=reports(a=(False, "T"))))
+    must_rebalance(replace(group("a"), topics=("%RETRY%g",), reports=reports(a=(False, "%RETRY%g"))))
+
+
+ASK = "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
+
+
+def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
+    """A group without consumers, which has read a message of that age."""
+    read = None if age_s is None else round((NOW - timedelta(seconds=age_s)).timestamp() * 1000)
+    states = {QUEUE: QueueState(broker_offset=5, consumer_offset=5, last_timestamp=read)}
+    return replace(group(), views=(), seen=Seen("a test", NOW), queues=states, **known)
+
+
+@every_case(
+    ("seen", "evidence"),
+    [
+        (unlisted(polling_num=2), "2 receive requests of it wait there"),
+        (unlisted(polling_num=1, consume_tps=3.0), "1 receive request of it waits there"),
+        (unlisted(consume_tps=2.56, polling_num=0), "they gave it 2.56 messages per second over the last minute"),
+        (unlisted(3.2), "it has read a message that was stored 3 s before"),
+        (unlisted(-2), "it has read a message that was stored 0 s before"),
+        (unlisted(30.48), "it has read a message that was stored 30 s before"),
+        (unlisted(30.52), "it has read a message that was stored 31 s before"),
+        (unlisted(60), "it has read a message that was stored 60 s before"),
+        (unlisted(60.001), None),
+        (unlisted(3600, consume_tps=0.0, polling_num=0), None),
+        (unlisted(), None),
+        (replace(unlisted(3), seen=Seen("a test")), None),
+        (replace(unlisted(3), views=None), None),
+        (replace(group("a"), polling_num=2, consume_tps=9.0), None),
+    ],
+)
+def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence: str | None) -> None:
+    assert behind_proxy(seen) == evidence
+    if evidence is None:
+        must_be_listed(seen)
+        assert proxy_findings(seen) == []
+        return
+    with pytest.raises(DataError) as raised:
+        must_be_listed(seen)
+    assert raised.value.code == "behind-proxy"
+    assert raised.value.message.startswith(f"brokers list no consumer of group g, but {evidence}: its consumers are ")
+    assert ("probably" in raised.value.message) == (seen.polling_num in (0, None))
+    left = "" if seen.polling_num else "; or the consumers have left within the last minute"
+    assert raised.value.hint == ASK + left
+    must_be_listed(seen, assumed=True)
+    (finding,) = proxy_findings(seen)
+    connected, _, _ = raised.value.message.partition("; they are")
+    assert (finding.code, finding.message) == ("behind-proxy", f"{connected}; they are not visible here")
+
+
+def listing(address: str, *client_ids: str) -> ProxyView:
+    """What a Proxy lists."""
+    return ProxyView(tuple(map(Connection, client_ids)), Seen(f"Proxy {address}", NOW), address)
+
+
+def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
+    either = "it is offline, or behind a Proxy"
+    idle = nobody_online("g", unlisted(polling_num=0), "try this")
+    assert idle.message == f"no consumer of group g is visible, no receive request of it waits at a broker: {either}"
+    old = nobody_online("g", unlisted(), "try this")
+    assert (old.message, old.hint) == (f"no consumer of group g is visible: {either}", f"try this; {ASK}")
+    nobody = nobody_online(None, None, "try this", " on the broker")
+    assert (nobody.message, nobody.hint) == ("the group has no consumer online on the broker", "try this")
+    silent = nobody_online("g", unlisted(proxies=()), "try this")
+    assert silent.message == f"no consumer of group g is visible: {either}"
+    assert silent.hint == "try this; no Proxy that was given has answered"
+
+
+def test_who_is_at_no_broker_and_at_no_proxy_is_offline() -> None:
+    asked = unlisted(polling_num=0, proxies=(listing("p:8080"), listing("q:8080")))
+    told = nobody_online("g", asked, "try this")
+    assert told.message == "group g has no consumer online, at brokers or at Proxy p:8080, q:8080"
+    assert told.hint == "try this"
+    assert is_surely_offline(asked)
+    assert not is_surely_offline(unlisted())
+    assert not is_surely_offline(replace(asked, proxies=(listing("p:8080"), listing("q:8080", "a"))))
+
+
+def test_a_proxy_that_lists_nobody_of_a_group_that_is_consumed_is_not_the_one() -> None:
+    with pytest.raises(DataError) as raised:
+        must_be_listed(unlisted(polling_num=2, proxies=(listing("p:8080"),)))
+    assert raised.value.hint == "give each Proxy with --proxy; Proxy p:8080 lists no consumer of it"
 
 
 def codes(seen: ConsumerGroup) -> list[str]:
@@ -52,14 +234,6 @@ def test_members_are_sorted_and_keep_their_duplicates() -> None:
 def test_a_group_whose_clients_own_no_queues_gets_no_plan(seen: ConsumerGroup, words: str) -> None:
     with pytest.raises(DataError, match=words):
         rebalanced_members(seen)
-
-
-def test_only_where_it_is_asked_for_may_a_group_be_broadcasting() -> None:
-    everybody = group("b a", message_model="BROADCASTING")
-    assert rebalanced_members(everybody, broadcasting_too=True) == ("a", "b")
-    must_rebalance(everybody, broadcasting_too=True)
-    with pytest.raises(DataError, match="group g is BROADCASTING"):
-        must_rebalance(everybody)
 
 
 def test_a_group_known_to_be_empty_has_no_members() -> None:
@@ -101,20 +275,6 @@ def test_what_is_odd_about_members_is_said() -> None:
     (found,) = member_findings(replace(group("a b"), reports=mixed, topics=("T",)))
     unlisted = sorted({topic for report in mixed.values() for topic in report.topics or ()} - {"T", "%RETRY%g"})
     assert f"; brokers do not list {', '.join(unlisted)} now" in found.message  # they keep the last heartbeat's topics
-
-
-def test_the_first_two_members_whose_topics_differ_are_named() -> None:
-    topics = {"a": "T", "b": "T", "c": "U", "d": "V"}
-    reports = {each: MemberReport(each, frozenset({topic})) for each, topic in topics.items()}
-    seen = replace(group("a b c d"), reports=reports, topics=("T", "U", "V"))
-    (found,) = member_findings(seen)
-    assert found.message == (
-        "consumers of group g subscribe to different topics (a and c): "
-        "the share of one that does not subscribe to a topic stays unassigned"
-    )
-    assert found.consumers == ("c", "d")  # those that subscribe to others than most do
-    alike = {each: MemberReport(each, frozenset({"T", f"%RETRY%{each}"})) for each in "ab"}
-    assert codes(replace(group("a b c"), reports={**alike, "c": MemberReport("c")})) == []
 
 
 def test_findings_name_the_consumers_that_they_are_about() -> None:
@@ -272,37 +432,12 @@ def test_else_the_clients_default_is_assumed_and_labelled() -> None:
         assert finding.message == f"AVG, the client's default, is assumed: {known}"
 
 
-def test_strategies_are_told_with_how_many_members_run_them_the_most_frequent_first() -> None:
-    seen = group("a b c", reports={"a": CIRCLE, "b": AVG, "c": AVG})
-    told = (
-        "consumers run different strategies: AVG (2), AVG_BY_CIRCLE (1); "
-        "queues can be unassigned or have duplicate owners"
-    )
-    assert [each.message for each in detect_strategy(None, seen, [], Members(("a",), "AVG")).findings] == [told]
-    for found in (*detect_strategy(None, seen, [], Members(("a",), "AVG")).findings, *not_shown(seen, ["AVG"])):
-        assert found.consumers == ("a",)  # who runs another one than most
-    assert [each.message for each in not_shown(seen, ["AVG"])] == [
-        f"{told}, which plan-rebalance shows: here each strategy is shown as if all of them ran it"
-    ]
-
-
 def test_observed_owners_that_are_not_the_predicted_ones_are_a_mismatch() -> None:
     seen = group("a b", owners={MessageQueue("T", "x", 0): "b", MessageQueue("T", "x", 1): ""})
     findings = list(mismatch_findings(owners_at_rest([route(x=2)], Members(("a", "b"), "AVG")), "AVG", seen.queues))
     assert [finding.message for finding in findings] == [
         "observed owners of 2 of 2 queues differ from what AVG predicts; first x:0 of T: observed b, predicted a"
     ]
-
-
-def test_queues_owned_as_predicted_and_those_not_looked_at_are_no_mismatch() -> None:
-    """AVG deals a, a, b, b; nobody asked who owns queue 3."""
-    owners = {MessageQueue("T", "x", number): owner for number, owner in enumerate("aba")}
-    predicted = owners_at_rest([route(x=4)], Members(("a", "b"), "AVG"))
-    assert [finding.message for finding in mismatch_findings(predicted, "AVG", group("a b", owners=owners).queues)] == [
-        "observed owners of 2 of 3 queues differ from what AVG predicts; first x:1 of T: observed b, predicted a"
-    ]
-    owners = {MessageQueue("T", "x", number): owner for number, owner in enumerate("aab")}
-    assert not list(mismatch_findings(predicted, "AVG", group("a b", owners=owners).queues))
 
 
 def test_consumers_that_own_other_queues_than_predicted_are_named() -> None:
@@ -315,13 +450,6 @@ def test_consumers_that_own_other_queues_than_predicted_are_named() -> None:
     assert found.message == (
         "observed owners of 1 of 1 queue differ from what AVG predicts; first x:2 of T: observed no owner, predicted c"
     )
-
-
-def test_of_several_that_fit_without_the_default_it_is_the_first() -> None:
-    seen = group("a b", owners={MessageQueue("T", "y", 1): "b"})
-    members = Members(("a", "b"), "AVG")
-    assert fitting_strategies([route(y=4)], members, seen.queues) == ("AVG_BY_CIRCLE", "CONSISTENT_HASH")
-    assert detect_strategy(None, seen, [route(y=4)], members).strategy == "AVG_BY_CIRCLE"
 
 
 def test_different_strategies_are_held_against_the_observed_owners_together() -> None:

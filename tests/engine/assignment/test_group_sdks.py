@@ -17,7 +17,6 @@ from rmqlb.engine.assignment.owners import owners_by_strategy
 from rmqlb.engine.plan.rebalance import Side, compare, plan_rebalance
 from rmqlb.model.finding import INFO, WARNING
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState, Seen
-from rmqlb.model.sdk_use import sdks_text
 from tests.support.builders import route
 
 IDS = tuple(f"10.0.0.{number}@1" for number in range(1, 5))
@@ -154,32 +153,7 @@ def test_the_strategy_of_a_go_group_is_found_by_gos_own_ring() -> None:
     }
 
 
-def test_a_plan_of_a_mixed_group_leaves_unassigned_what_the_two_rings_leave() -> None:
-    topic = route(a=8)
-    before = Members(IDS, "CONSISTENT_HASH", sdk_of={IDS[1]: "go", IDS[3]: "go"})
-    after = Members(IDS, "AVG", sdk_of=before.sdk_of)
-    plan = plan_rebalance("g", Side(before, (topic,)), Side(after, (topic,)))
-    assert plan.summary.before.unassigned
-    assert plan.summary.before.duplicate_owners
-    assert (plan.summary.unassigned, plan.summary.duplicate_owners) == (0, 0)
-
-
 def test_a_plan_of_cpp_consumers_is_compared_with_no_other_strategy() -> None:
     side = Side(Members(IDS, "AVG", sdk="cpp"), (route(a=8),))
     plan = compare(plan_rebalance("g", side, side), side, side, WITHOUT_SETTINGS)
     assert [each.strategy for each in plan.comparison] == ["AVG"]
-
-
-def test_what_is_predicted_by_says_how_well_it_is_known() -> None:
-    seen = group({"a": ("GO", "V4_5_2"), "b": ("JAVA", "V5_5_0"), "c": ("RUST", None), "d": ("GO", "V5_0_0")})
-    found = group_sdks(seen, ("a", "b", "c", "d")).uses(("a", "b", "c", "d", "d"))
-    assert [(each.sdk, each.mirrors, each.since, each.consumers, each.assumed) for each in found] == [
-        ("java", "5.5.0", "4.7.1", 2, 1),
-        ("go", "2.1.2", "2.0.0", 2, 1),
-    ]
-    assert [(each.vectors, each.live) for each in found] == [(1500, True), (600, True)]
-    assert sdks_text(found) == "client libraries java 5.5.0 (2, 1 assumed), go 2.1.2 (2, 1 assumed)"
-    dump = group_sdks(group({"a": (None, None)}), ("a",)).uses(("a",))
-    assert [(each.sdk, each.consumers, each.assumed) for each in dump] == [("java", 1, 1)]
-    assert sdks_text(dump) == ""
-    assert sdks_text(group_sdks(None, ("a",), given="go").uses(("a",))) == "client library go 2.1.2 (1)"

@@ -7,21 +7,18 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from rmqlb.engine.diagnose.diagnose import MOST_LOOKS, wants_another
-from rmqlb.engine.diagnose.lags import QueueLag
 from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, ConsumerGroup, MemberReport
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus
 from rmqlb.model.snapshot import ClusterSnapshot
-from tests.engine.diagnose.consuming import Doing, Reporting, earlier, owned, stored, watched
-from tests.engine.diagnose.running import Process, diagnosed, evidence_of, grave, running
+from tests.engine.diagnose.consuming import Doing, Reporting, owned, stored, watched
+from tests.engine.diagnose.running import Process, running
 from tests.engine.diagnose.test_thresholds import (
     X,
     Y,
     answer,
     facts,
     finding,
-    group_with,
     of_looks,
     reason,
     seen,
@@ -35,12 +32,9 @@ from tests.engine.diagnose.watched_faults import (
     PAIR,
     PAUSED,
     SLOW,
-    UNLOCKED,
-    UNPULLED,
     Looks,
     of,
 )
-from tests.support.builders import route
 from tests.support.mismatches import every_case
 
 OF_REPORTS = (
@@ -211,17 +205,6 @@ def test_a_queue_whose_time_moved_since_the_look_before_was_consumed() -> None:
     assert answer(seen(of("x", stood), idle), "blocked-consumer") == "unknown"
 
 
-def test_what_is_said_while_a_blocked_listener_is_not_proven() -> None:
-    one = seen(of("x", since(-300)), looks=(0,))
-    assert reason(one, "blocked-consumer") == (
-        "the listener of x has messages, and ended no call for 0 s or more; more than usual is 8 s"
-    )
-    young = seen(of("x", since(-50)), {"x": Reporting(consumed_per_s=0.0)})
-    assert reason(young, "blocked-consumer") == (
-        "x has had messages for less than 60 s, and no call of its listener is known to have ended"
-    )
-
-
 def test_the_usual_duration_of_a_call_is_the_last_that_is_known_and_the_longest_of_its_topics() -> None:
     two = running(*(Process(i, topics=("T", "U")) for i in "xy"), routes=SECOND)
     queues = owned(two, "x")
@@ -250,54 +233,6 @@ SECOND = tuple(replace(each, topic=topic) for topic in "TU" for each in (PAIR.ro
 # --- heads
 
 
-def test_what_is_said_of_a_message_that_may_not_be_finished() -> None:
-    assert reason(seen({("x", X): HEAD}, looks=(-5, 0)), "head-blocked") == (
-        "whether x finishes offset 109098 of T a:0 shows in looks over 8 s or more in which others are finished; "
-        "they show 5 s"
-    )
-
-
-def test_a_call_that_began_after_the_look_before_is_not_hanging() -> None:
-    begun = replace(
-        Doing(),
-        end=lambda _: 5001,
-        done=lambda _: 5000,
-        pulled=lambda _: 5001,
-        consuming=1,
-        consumed_at=lambda _: -90,
-        locked_at=lambda t: t - 5,
-    )
-    assert answer(seen({("x", X): begun}, ORDERLY), "head-blocked") == "error"
-    looks = watched(PAIR, {("x", X): begun}, ORDERLY)
-    waiting = of_evidence(
-        looks[:-1],
-        lambda its: replace(
-            its,
-            queues=tuple(
-                replace(q, cached=1, min_offset=5000, consuming=0) if q.queue == X else q for q in its.queues or ()
-            ),
-        ),
-        "x",
-    )
-    assert answer(of_looks((*waiting, looks[-1])), "head-blocked") == "unknown"
-
-
-def test_a_queue_of_which_the_first_message_was_consumed_meanwhile_shows_that_the_listener_goes_on() -> None:
-    head = replace(HEAD, consumed_at=lambda _: -90)
-    new = replace(
-        Doing(),
-        end=lambda t: float(t > -5),
-        done=lambda t: float(t > -5),
-        pulled=lambda t: float(t > -5),
-        consumed_at=lambda _: -20,
-        locked_at=lambda _: -5000,
-    )
-    still = replace(new, end=lambda _: 0, done=lambda _: 0, pulled=lambda _: 0)
-    for does, expected in ((new, "warning"), (still, "unknown")):
-        found = seen({**of("x", still), ("x", owned(PAIR, "x")[1]): does, ("x", X): head}, looks=(-10, 0))
-        assert answer(found, "head-blocked") == expected
-
-
 # --- locks
 
 
@@ -309,20 +244,6 @@ def test_locks_of_consumers_that_are_not_orderly_mean_nothing() -> None:
     found = of_looks(watched(three, doing, some))
     assert finding(found, "lock-lost").consumers == ("x", "z")
     assert finding(found, "lock-lost").consequence.startswith("1 queue consumed by two consumers at once; ")
-
-
-def test_the_words_of_a_lost_lock() -> None:
-    its = finding(seen({("x", X): UNLOCKED}, ORDERLY), "lock-lost")
-    assert facts(its.evidence) == [("seconds since x got the lock of T a:0", 100, 30)]
-    assert its.consequence == "1 queue not consumed; 702 messages unread there."
-
-
-def test_the_words_of_a_queue_that_was_taken_away() -> None:
-    late = replace(Doing(), dropped=True, consumed_at=lambda t: t - 8)
-    its = finding(seen({("x", Y): late}), "dropped-but-consuming")
-    assert facts(its.evidence) == [("seconds since x consumed T b:0, which was taken from it", 8, None)]
-    assert its.consequence == "1 queue consumed by a former owner beside y: messages are delivered twice."
-    assert its.consumers == ("x",)
 
 
 # --- frozen-consumer
@@ -350,27 +271,6 @@ def test_brokers_that_give_other_topics_at_another_look_show_different_subscript
     looks = watched(PAIR, of("x", since(-90)), silent("x"))
     other = of_groups(looks[:1], topics=("U",))
     assert "different subscriptions" in reason(of_looks((*other, *looks[1:])), "frozen-consumer")
-
-
-def test_queues_that_others_own_are_not_those_of_a_silent_consumer() -> None:
-    looks = watched(PAIR, of("x", since(-90)), silent("x"))
-    taken = tuple(
-        replace(
-            look,
-            groups={
-                "g": replace(
-                    look.groups["g"],
-                    queues={
-                        queue: replace(state, owners=frozenset("y")) if queue == X else state
-                        for queue, state in look.groups["g"].queues.items()
-                    },
-                )
-            },
-        )
-        for look in looks
-    )
-    assert X not in finding(of_looks(taken), "frozen-consumer").queues
-    assert len(finding(of_looks(taken), "frozen-consumer").queues) == 3
 
 
 # --- lag
@@ -405,46 +305,6 @@ def test_the_evidence_of_a_slow_consumer() -> None:
     )
 
 
-def test_the_words_of_lag() -> None:
-    stalled = finding(seen({**of("x", PAUSED), **of("y", PAUSED)}), "lag-stalled")
-    assert stalled.evidence[-1].value == 0
-    assert stalled.remedy.startswith("Look at the log")
-    assert reason(seen(of("x", PAUSED), looks=(-10, 0)), "lag-stalled") == (
-        "lag trend (12,000 messages in 4 queues): needs 3 samples over at least 15 s, got 2"
-    )
-    growing = finding(seen({**of("x", SLOW), **of("y", SLOW)}), "lag-growing")
-    assert growing.remedy.startswith("Look at show-consumers")
-    unknown = of_groups(watched(PAIR), queues={})
-    assert reason(of_looks(unknown), "lag-stalled") == "how far the group is in 8 queues is unknown"
-
-
-def test_looks_are_not_wanted_for_ever() -> None:
-    says = {"x": Reporting(call_ms=7000.0, pulled_per_s=1e6)}
-    looks = watched(PAIR, of("x", since(-300)), says, tuple(range(1 - MOST_LOOKS, 1)))
-    wanted = [wants_another(evidence_of(looks[-1], earlier=earlier(looks[-n:]))) for n in range(1, MOST_LOOKS + 1)]
-    assert wanted == [True] * (MOST_LOOKS - 1) + [False]
-    assert not wants_another(evidence_of(looks[-1], earlier=(looks[0].groups["g"], *earlier(looks))))
-    assert grave(diagnosed(looks[-1], earlier=earlier(looks))) == []
-    unknown = {each.code: each.remedy for each in diagnosed(looks[-1], earlier=earlier(looks)).unknown}
-    # A minute is more than usual, of which the looks show 7 s.
-    assert (unknown["blocked-consumer"] or "").startswith("look again 53 s later (--interval 53s);")
-
-
-def test_a_single_queue_waits() -> None:
-    one = running(Process("x"), routes=(route(a=1),))
-    found = of_looks(watched(one, {("x", queue): since(-3000) for queue in owned(one, "x")}))
-    its = finding(found, "blocked-consumer")
-    assert its.consequence.startswith("1 consumer consumes nothing: 1 queue waits; ")
-    assert its.evidence[1].value == 3000
-
-
-def test_a_head_that_stands_since_the_look_before_and_one_that_went_back() -> None:
-    stands = replace(HEAD, done=lambda t: 109_000 + (t > -15))
-    assert answer(seen({("x", X): stands}, looks=(-30, -20, -10, 0)), "head-blocked") == "warning"
-    back = replace(HEAD, done=lambda t: 109_000 - (t > -5))
-    assert answer(seen({("x", X): back}), "head-blocked") == "in order"
-
-
 def test_only_a_message_that_was_pulled_later_shows_that_a_head_does_not_wait_for_a_thread() -> None:
     head = replace(HEAD, consumed_at=lambda _: -90)
     quiet = replace(
@@ -474,31 +334,6 @@ def test_two_consumers_had_the_lock_at_the_look_before() -> None:
     assert answer(found, "lock-lost") == "error"
 
 
-def test_one_offset_that_moved_once_shows_a_consumer_that_runs() -> None:
-    one_moves = {**of("x", since(-90)), ("x", X): Doing()}
-    assert answer(seen(one_moves, silent("x"), (-10, 0)), "frozen-consumer") == "in order"
-
-
-def test_a_group_is_behind_from_a_millisecond_more_than_a_minute_on() -> None:
-    """1,000 messages arrive per second, 500 of which are consumed."""
-
-    def lag(unread: int) -> QueueLag:
-        return QueueLag((0, 10_000, 20_000), (0, 5_000, 10_000), (unread - 10_000, unread - 5_000, unread))
-
-    assert (lag(60_000).is_behind, lag(60_001).is_behind) == (False, True)
-    assert lag(60_001).state == "growing"
-
-
-def test_the_inflow_of_a_topic_is_that_of_its_queues() -> None:
-    two = running(*(Process(i, topics=("T", "U")) for i in "xy"), routes=SECOND)
-    doing = {("x", queue): SLOW for queue in owned(two, "x") if queue.topic == "T"}
-    its = finding(of_looks(watched(two, doing, {"x": Reporting(call_ms=200.0)})), "slow-consumer")
-    assert (its.topic, its.evidence[-1].value) == ("T", 40)
-    assert [each.fact for each in its.evidence if "arrive" in each.fact] == [
-        "messages of T that arrive for x per second"
-    ]
-
-
 def test_a_queue_that_the_last_look_lacks_is_unknown() -> None:
     looks = watched(PAIR)
 
@@ -513,64 +348,9 @@ def test_a_queue_that_the_last_look_lacks_is_unknown() -> None:
     assert reason(of_looks(made_since), "lag-stalled").startswith("lag trend (2 messages in 1 queue): ")
 
 
-def test_what_passes_is_to_be_looked_at_again() -> None:
-    young = running(Process("x"), Process("y", age_s=20))
-    found = of_looks(watched(young, {**of("x", PAUSED), **of("y", SLOW)}))
-    for code in ("lag-stalled", "lag-growing"):
-        assert finding(found, code).severity == "info"
-        assert finding(found, code).remedy.startswith("Look again after a minute")
-    assert finding(seen({**of("x", PAUSED), **of("y", PAUSED)}), "lag-stalled").evidence[-1].value == 0
-
-
 def test_a_group_of_an_unknown_kind_is_taken_for_one_of_push_consumers() -> None:
     looks = of_reports(watched(PAIR, of("x", since(-300))), partial(replace, consumer_type=None))
     assert answer(of_looks(of_groups(looks, consume_type=None)), "blocked-consumer") == "error"
-
-
-def test_a_consumer_at_its_limit_whose_offset_stands() -> None:
-    full = replace(HEAD, pulled=lambda _: HEAD.done(0) + 1001, gaps=0)
-    looks = watched(PAIR, {("x", X): full})
-    without_calls = of_evidence(looks, lambda its: replace(its, statuses=None))
-    assert answer(of_looks(without_calls), "flow-control") == "warning"
-
-
-def test_remedies_name_the_first_consumer() -> None:
-    stopped = seen({("x", X): UNPULLED, ("y", Y): UNPULLED})
-    assert "the log of x," in finding(stopped, "pull-stopped").remedy
-    limited = seen({**of("x", LIMITED), **of("y", LIMITED)})
-    assert "the listener of x " in finding(limited, "flow-control").remedy
-    three = watched(running(*map(Process, "xyz")))
-    some = of_reports(three, partial(replace, evidence=None), "yz")
-    assert reason(of_looks(some), "blocked-consumer") == (
-        "the process queues of 2 consumers are unknown: y did not report them"
-    )
-    both = finding(seen({**of("x", since(-300)), **of("y", since(-300))}), "blocked-consumer")
-    assert both.consequence.startswith("2 consumers consume nothing: 8 queues wait; ")
-    assert "stack traces of x " in both.remedy
-
-
-def test_the_queues_of_a_silent_consumer_need_a_known_strategy() -> None:
-    looks = of_reports(watched(PAIR, of("x", since(-90)), silent("x")), partial(replace, strategy_class=None))
-    unowned = tuple(
-        replace(
-            look,
-            groups={
-                "g": replace(
-                    look.groups["g"],
-                    queues={q: replace(state, owners=None) for q, state in look.groups["g"].queues.items()},
-                )
-            },
-        )
-        for look in looks
-    )
-    assert reason(of_looks(unowned), "frozen-consumer") == "the strategy of its consumers is unknown"
-
-
-def test_a_consumer_at_its_limit_whose_offset_went_back_catches_up() -> None:
-    back = replace(LIMITED, done=lambda t: LIMITED.done(t) - (5000 if t > -7 else 0), pulled=LIMITED.pulled)
-    found = seen({**of("x", back), **of("y", back)})
-    assert answer(found, "offset-rewound") == "warning"
-    assert answer(found, "flow-control") == "info"
 
 
 def test_offsets_may_go_back_while_a_queue_changes_hands() -> None:
@@ -588,73 +368,8 @@ def test_offsets_may_go_back_while_a_queue_changes_hands() -> None:
     assert answer(of_looks(watched(young, {("x", X): ahead})), "offset-rewound") == "info"
 
 
-def test_a_time_that_moved_between_two_looks_is_a_call_that_ended() -> None:
-    moved = replace(since(-300), consumed_at=lambda t: -3 if t > -5 else -300, locked_at=lambda t: t - 5)
-    idle = {i: Reporting(orderly=True, consumed_per_s=0.0) for i in "xy"}
-    assert answer(seen(of("x", moved), idle, (-10, 0)), "blocked-consumer") == "in order"
-
-
 def test_the_age_of_a_blocked_listener_is_that_of_the_queues_that_wait() -> None:
     idle = replace(since(-70), pulled=since(-70).done)
     its = finding(seen({**of("x", since(-100)), ("x", X): idle}), "blocked-consumer")
     assert X not in its.queues
     assert its.evidence[1].value == 100
-
-
-def test_remedies_of_the_others_name_the_first_consumer() -> None:
-    three = running(*map(Process, "xyz"))
-    last = owned(three, "z")[0]
-    dropped = {(i, last): replace(Doing(), dropped=True) for i in "xy"}
-    assert "the listener of x " in finding(of_looks(watched(three, dropped)), "dropped-but-consuming").remedy
-    frozen = {(i, queue): since(-90) for i in "xy" for queue in owned(three, i)}
-    its = finding(of_looks(watched(three, frozen, silent("x", "y"))), "frozen-consumer")
-    assert its.consumers == ("x", "y")
-    assert its.remedy.startswith("Look at the process of x: ")
-    stopped = finding(seen({("x", X): UNPULLED}), "pull-stopped")
-    assert facts(stopped.evidence) == [("seconds since x pulled from T a:0", 301, 120)]
-
-
-def test_a_listener_that_stopped_after_the_first_look_is_held_to_the_later_ones() -> None:
-    assert answer(seen(of("x", since(-70)), looks=(-100, -20, 0)), "blocked-consumer") == "error"
-    says = {"x": Reporting(call_ms=0.0, pulled_per_s=0.0, consumed_per_s=0.0)}
-    # Nothing was pulled in a minute; the messages of the look before the last call may have been consumed by it.
-    assert answer(seen(of("x", since(-70)), says, (-100, -10, 0)), "blocked-consumer") == "error"
-    assert answer(seen(of("x", since(-70)), says, (-100, -9, 0)), "blocked-consumer") == "unknown"
-
-
-def test_a_consumer_that_is_not_orderly_may_report_first() -> None:
-    three = running(*map(Process, "xyz"))
-    assert next(iter(three.groups["g"].reports)) == "z"
-    mine = owned(three, "x")[0]
-    found = of_looks(watched(three, {("y", mine): Doing()}, ORDERLY))
-    assert finding(found, "lock-lost").consumers == ("x", "y")
-
-
-def test_growth_counts_beyond_7_s_of_what_is_consumed() -> None:
-    """10.5 messages per second: 73.5 are committed late."""
-
-    def state(grown: int) -> str:
-        return QueueLag((0, 10_000, 20_000), (0, 105, 210), (1000, 1000, 1000 + grown)).state
-
-    assert (state(73), state(74)) == ("undecided", "growing")
-
-
-def test_ages_are_whole_seconds() -> None:
-    unlocked = replace(UNLOCKED, locked_at=lambda _: -3000)
-    assert finding(seen({("x", X): unlocked}, ORDERLY), "lock-lost").evidence[0].value == 3000
-
-
-def test_several_slow_consumers_have_their_own_queues() -> None:
-    three = running(*map(Process, "xyz"))
-    slow = {(i, queue): SLOW for i in "xy" for queue in owned(three, i)}
-    its = finding(of_looks(watched(three, slow, {i: Reporting(call_ms=200.0) for i in "xy"})), "slow-consumer")
-    assert its.consumers == ("x", "y")
-    assert len(its.queues) == len(set(its.queues)) == len(slow)
-
-
-def test_offsets_that_begin_at_0_move_too() -> None:
-    begins = of_looks(group_with([(1200, 0), (1200, 0), (1200, 1)]))
-    assert answer(begins, "lag-stalled") == "in order"
-    far = finding(of_looks(group_with([(151_200, 0), (151_350, 100), (151_500, 200)])), "lag-growing")
-    # 151,300 messages at 15 per second.
-    assert far.evidence[-1].value == 10_087

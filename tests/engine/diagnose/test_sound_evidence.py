@@ -8,12 +8,9 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose.diagnose import with_stacks
-from rmqlb.engine.diagnose.evidence import ASK_BROKERS
 from rmqlb.engine.group import Group, assumption
 from rmqlb.engine.group_findings import group_findings
 from rmqlb.model.diagnosis import Diagnosis
-from rmqlb.model.snapshot import Unread
-from rmqlb.model.system_names import is_system_group, is_system_topic
 from tests.engine.diagnose.consuming import Doing, Reporting, earlier, stored, watched
 from tests.engine.diagnose.running import AT, Process, diagnosed, running
 from tests.engine.diagnose.watched_faults import (
@@ -22,7 +19,6 @@ from tests.engine.diagnose.watched_faults import (
     HEAD,
     ORDERLY,
     PAIR,
-    PAUSED,
     SLOW,
     UNPULLED,
     WATCHED_FAULTS,
@@ -110,20 +106,6 @@ def test_no_message_after_the_first_is_consumed_in_order() -> None:
     assert "consumed after it" not in its.consequence
 
 
-def test_brokers_that_answered_need_not_answer_again() -> None:
-    def advice(looks: Looks) -> set[str]:
-        return {each.remedy or "" for each in of_looks(looks).unknown}
-
-    looks = watched(PAIR, of("x", PAUSED))
-    group = looks[-1].groups["g"]
-    unlisted = replace(looks[-1], groups={"g": replace(group, views=(group.views or ())[:1])})
-    assert ASK_BROKERS not in advice((*looks[:-1], unlisted))
-    without = replace(looks[-1], groups={"g": replace(group, queues={})})
-    assert ASK_BROKERS not in advice((*looks[:-1], without))
-    silent = replace(without, unread=(Unread("offsets", "g", "timed out", "b:10911"),))
-    assert ASK_BROKERS in advice((*looks[:-1], silent))
-
-
 def test_a_start_in_the_future_is_remarked() -> None:
     late = running(Process("x", age_s=-3600), Process("y"))
     group = Group(late, "g", Settings(), assumption(late, "g"))
@@ -133,8 +115,3 @@ def test_a_start_in_the_future_is_remarked() -> None:
     soon = replace(late, taken_at=AT + timedelta(hours=2))
     moved = replace(soon, groups={"g": replace(late.groups["g"], seen=replace(late.groups["g"].seen, at=None))})
     assert "clock-ahead" not in {each.code for each in group_findings(Group(moved, "g"), ())}
-
-
-def test_the_topic_and_the_group_by_which_proxies_tell_each_other_of_clients_are_rocketmqs_own() -> None:
-    assert is_system_topic("DefaultHeartBeatSyncerTopic")
-    assert is_system_group("CID_DefaultHeartBeatSyncerTopic")

@@ -78,24 +78,6 @@ def codes(diff: SnapshotDiff) -> list[str]:
     return [finding.code for finding in diff_findings(diff)]
 
 
-def test_a_consumer_that_joined_explains_the_queues_that_moved() -> None:
-    found = only(diff := compare_snapshots(ABC, cluster(group("abcd", [T]), routes=[T])))
-    assert (found.joined, found.left, found.change) == (("d",), (), "changed")
-    assert explained(found) == {("predicted", ("consumers",)): diff.summary.moved}
-    assert diff.summary.moved == len(found.queues) > 0
-    assert (diff.summary.unexplained, codes(diff)) == (0, [])
-
-
-def test_another_strategy_explains_the_queues_that_moved() -> None:
-    found = only(compare_snapshots(ABC, cluster(group("abc", [T], "AVG_BY_CIRCLE"), routes=[T])))
-    assert found.strategy_changed
-    assert (found.before and found.before.strategies, found.after and found.after.strategies) == (
-        ("AVG",),
-        ("AVG_BY_CIRCLE",),
-    )
-    assert set(explained(found)) == {("predicted", ("strategy",))}
-
-
 def test_a_strategy_that_nobody_reports_is_the_one_that_the_owners_show() -> None:
     before = cluster(group("abc", [T], reported=False), routes=[T])
     after = cluster(group("abc", [T], "AVG_BY_CIRCLE", reported=False), routes=[T])

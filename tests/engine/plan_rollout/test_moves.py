@@ -56,23 +56,3 @@ def test_members_whose_new_ids_stand_elsewhere_make_the_order_matter() -> None:
     found = fewest_moves(rollout, routes, 1)
     assert found is not None
     assert found[1] == min(moves.values())
-
-
-def test_a_hundred_queues_of_four_members_are_not_too_many() -> None:
-    """With two away at a time nineteen lists of members are assigned at most: 1,900 queues."""
-    rollout = rollout_model(Members(("a", "b", "c", "d"), "AVG"), None, None, None)
-    found = fewest_moves(rollout, [route(a=100)], 2)
-    assert found is not None
-    assert sorted(found[0]) == ["a", "b", "c", "d"]
-
-
-def test_too_many_orders_are_not_searched() -> None:
-    rollout = rollout_model(Members(tuple(f"c{i:02}" for i in range(12)), "AVG"), None, None, {"c00": "z"})
-    assert fewest_moves(rollout, [route(a=16)], 1) is None
-
-
-def test_without_a_queue_nothing_is_searched() -> None:
-    """Each order would be looked at: two to the power of forty sets of consumers."""
-    ids = tuple(f"c{number:02d}" for number in range(40))
-    rollout = rollout_model(Members(ids, "AVG"), None, None, {ids[0]: "x"})
-    assert fewest_moves(rollout, [route(a=0)], 1) == (ids, 0)

@@ -8,13 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb import AllocationError, DataError, MessageQueue
+from rmqlb import DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.plan_rollout.stages import (
-    Counts,
-    Overlaps,
-    PairCosts,
     RolloutModel,
     added_overlap,
     cost_of_each,
@@ -27,7 +24,6 @@ from rmqlb.engine.plan_rollout.stages import (
 )
 from rmqlb.model.route import TopicRouteData
 from tests.support.builders import route
-from tests.support.mismatches import every_case
 
 AT_REST = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "CONFIG", "PIN")
 
@@ -122,44 +118,6 @@ def test_two_members_that_swap_one_queue_have_one_stage_with_two_owners_and_none
     assert (known.anyway, known.bound) == (0, 2)
 
 
-@pytest.mark.parametrize(("orderly", "several"), [(False, 1), (True, 0)])
-def test_two_members_that_swap_one_queue_do_so_under_a_new_id_too(orderly: bool, several: int) -> None:
-    """With x changed, x has 0 and 2 and y has 2 and 3; with y changed, its new id has 1 and 3 and x 0 and 1."""
-    rollout = rollout_model(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", {"y": "z"})
-    known = overlaps(rollout, [route(a=4)], orderly=orderly)
-    assert [known.counts(changed) for changed in range(4)] == [
-        Counts(0, 0),
-        Counts(several, 1),
-        Counts(several, 1),
-        Counts(0, 0),
-    ]
-
-
-def test_a_queue_that_goes_over_has_two_owners_when_its_new_owner_comes_first_and_none_when_its_old_one_does() -> None:
-    config = {"x": [], "y": [MessageQueue("T", "a", 0)]}
-    rollout = rollout_model(Members(("x", "y"), "AVG", Settings(config=config)), None, "CONFIG", None)
-    known = overlaps(rollout, [route(a=1)], orderly=False)
-    assert [(s.duplicate_owners, s.unassigned) for s in mixed_stages(known, ("y", "x"), 1)] == [(1, 0)]
-    assert [(s.duplicate_owners, s.unassigned) for s in mixed_stages(known, ("x", "y"), 1)] == [(0, 1)]
-
-
-def test_locks_let_an_orderly_group_change_without_overlap_when_new_owners_come_first() -> None:
-    config = {"x": [], "y": [MessageQueue("T", "a", 0)], "z": [MessageQueue("T", "a", 1), MessageQueue("T", "a", 2)]}
-    rollout = rollout_model(Members(("x", "y", "z"), "AVG", Settings(config=config)), None, "CONFIG", None)
-    known = overlaps(rollout, [route(a=3)], orderly=True)
-    least = least_overlap(known, 1)
-    assert least is not None
-    assert (least.order, least.total, known.bound) == (("z", "y", "x"), 0, 0)
-
-
-def test_members_that_change_together_have_no_stage_between_them() -> None:
-    rollout, routes = circle("a b c d", a=8)
-    known = overlaps(rollout, routes, orderly=False)
-    assert mixed_stages(known, ("a", "b", "c", "d"), 4) == ()
-    (stage,) = mixed_stages(known, ("a", "b", "c", "d"), 2)
-    assert (stage.changed, stage.next_id) == (2, "c")
-
-
 def test_queues_that_nobody_restarted_gains_or_loses_count_in_each_stage_but_are_not_added() -> None:
     members = Members(("a", "a", "b", "c"), "AVG", strategy_of={"b": "AVG_BY_CIRCLE"})
     rollout = rollout_model(members, ["b"], "AVG", None)
@@ -185,27 +143,6 @@ def test_the_bound_counts_what_is_so_anyway_in_each_stage_and_each_handover_once
     assert (unknown.anyway, unknown.bound) == (0, 0)
 
 
-def test_a_queue_with_an_owner_that_stays_need_not_overlap() -> None:
-    """Queue 0 goes from a to b while c owns it too: b last leaves it to c alone. Nobody ever owns queue 2."""
-    first = [MessageQueue("T", "a", 0)]
-    members = Members(("a", "b", "c"), "AVG", Settings(config={"b": first, "c": first}), strategy_of={"c": "CONFIG"})
-    known = overlaps(rollout_model(members, ["a", "b"], "CONFIG", None), [route(a=3)], orderly=False)
-    assert (known.anyway, known.bound) == (1, 1)
-    least = least_overlap(known, 1)
-    assert least is not None
-    assert (least.order, least.total) == (("a", "b"), 1)
-
-
-@every_case(("at_once", "bound", "is_least"), [(1, 18, True), (1, 17, False), (2, 9, False)])
-def test_a_bound_proves_the_least_of_one_member_at_a_time_only(at_once: int, bound: int, is_least: bool) -> None:
-    """Nineteen members, more than all orders are searched for; one queue is badly owned in each stage."""
-    nothing = PairCosts(1, [0] * 19, [[0] * 19] * 19)
-    known = Overlaps(tuple(f"c{i:02}" for i in range(19)), lambda _: Counts(1, 0), nothing, 1, 1, bound)
-    least = least_overlap(known, at_once)
-    assert least is not None
-    assert (least.order, least.total, least.is_least) == (known.client_ids, 18 // at_once, is_least)
-
-
 def test_a_group_too_large_for_all_orders_is_put_in_a_good_one_and_says_so() -> None:
     ids = " ".join(f"c{i:02}" for i in range(30))
     known = overlaps(*circle(ids, a=90), orderly=False)
@@ -216,45 +153,8 @@ def test_a_group_too_large_for_all_orders_is_put_in_a_good_one_and_says_so() -> 
     assert known.bound <= least.total < plain
 
 
-def test_the_least_is_known_without_a_search_when_it_meets_its_bound() -> None:
-    """Thirty members, of which two swap one queue."""
-    ids = [f"c{i:02}" for i in range(30)]
-    queues = [MessageQueue("T", "a", i) for i in range(30)]
-    config = {name: [queue] for name, queue in zip(ids, queues, strict=True)}
-    config["c03"], config["c20"] = config["c20"], config["c03"]
-    rollout = rollout_model(Members(tuple(ids), "AVG", Settings(config=config)), None, "CONFIG", None)
-    least = least_overlap(overlaps(rollout, [route(a=30)], orderly=False), 1)
-    assert least is not None
-    assert (least.total, least.is_least) == (2, True)
-
-
-def test_too_many_orders_with_nothing_to_search_them_by_give_none() -> None:
-    """Ids that change make each stage an assignment of its own."""
-    small, large = (Members(tuple(f"c{i:02}" for i in range(number)), "AVG") for number in (3, 15))
-    for members, found in ((small, True), (large, False)):
-        rollout = rollout_model(members, None, "AVG_BY_CIRCLE", {"c01": "z"})
-        assert (least_overlap(overlaps(rollout, [route(a=40)], orderly=False), 1) is not None) is found
-
-
 def test_a_strategy_that_throws_for_one_member_cannot_be_planned() -> None:
     settings = Settings(inner="CONFIG", broker_zones={"a": "z"}, client_zones={"near": "z", "far": "y"})
     rollout = rollout_model(Members(("near", "far"), "AVG", settings), None, "MACHINE_ROOM_NEARBY", None)
     with pytest.raises(DataError, match="topic T: under MACHINE_ROOM_NEARBY the client of near throws"):
         overlaps(rollout, [route(a=1)], orderly=False)
-
-
-def test_a_strategy_that_throws_for_all_cannot_be_planned() -> None:
-    rollout = rollout_model(Members(("x", "y"), "AVG", Settings(broker_zones={})), None, "MACHINE_ROOM_NEARBY", None)
-    with pytest.raises(AllocationError, match="Machine room is null"):
-        overlaps(rollout, [route(a=1)], orderly=False)
-
-
-def test_a_queue_that_one_strategy_alone_gives_out_costs_no_order_anything() -> None:
-    """Nobody takes the queue that b gives up: b last leaves no mixed stage without an owner."""
-    topic = route(a=2)
-    config = {"a": topic.subscribe_queues()[:1]}
-    rollout = rollout_model(Members(("a", "b"), "AVG", Settings(config=config)), ["a", "b"], "CONFIG", {})
-    known = overlaps(rollout, [topic], orderly=False)
-    least = least_overlap(known, 1)
-    assert least is not None
-    assert (known.anyway, known.bound, least.order, least.total) == (0, 0, ("a", "b"), 0)

@@ -16,9 +16,7 @@ from rmqlb.engine.plan_rollout.plan import (
     MOST_REBALANCES,
     Candidate,
     all_candidates,
-    check_candidates,
     hurt_ms,
-    least_overlaps,
     plan_rollout,
     ranked,
     rollout_findings,
@@ -28,9 +26,7 @@ from rmqlb.engine.plan_rollout.stages import (
     LeastOverlap,
     Overlaps,
     RolloutRequest,
-    badly_owned,
     events_of,
-    mixed_stages,
     overlaps,
     rollout_model,
 )
@@ -109,85 +105,11 @@ def test_a_mere_restart_tries_both_directions_with_each_pause() -> None:
     assert codes(plan) == []
 
 
-def test_the_first_choice_and_only_it_is_the_best() -> None:
-    plan = rolled("a b c", pauses=[60, 20])
-    assert [choice.best for choice in plan.choices] == [True, False, False, False]
-
-
 def test_a_restart_takes_until_the_last_member_is_back_and_has_its_queues() -> None:
     for choice in rolled("a b c", pauses=[20, 60]).choices:
         assert us(choice.takes_ms) is not None
         back = 2 * us(choice.pause_ms) + us(choice.down_ms)
         assert back < us(choice.takes_ms) < back + 3 * SECOND_US
-
-
-def test_a_restart_takes_until_the_last_member_is_back_also_when_that_has_no_queue() -> None:
-    """Only a owns one; when it is the last, it takes it back some time after it is there again."""
-    fixed = Settings(config={"a": [MessageQueue("T", "a", 0)]})
-    members = Members(("a", "b", "c", "d"), "CONFIG", fixed)
-    takes = {c.order_name: c.takes_ms or 0 for c in rolled("", route(a=1), members=members, trials=1).choices}
-    assert takes["sorted"] == 3 * 60_000 + 15_000 < takes["reversed"]
-
-
-def test_equal_input_gives_an_equal_plan() -> None:
-    assert rolled("a b c", to="AVG_BY_CIRCLE") == rolled("c b a", to="AVG_BY_CIRCLE")
-
-
-def test_orders_that_are_the_same_are_tried_once_under_both_names() -> None:
-    plan = rolled("a b", order=["b", "a"])
-    assert names(plan) == {"sorted", "reversed, given"}
-
-
-def test_members_together_take_fewer_pauses() -> None:
-    plan = rolled("a b c", at_once=[1, 2, 9, 3])
-    takes = {choice.at_once: us(choice.takes_ms) for choice in plan.choices}
-    assert takes.keys() == {1, 2, 3}
-    assert [round((takes[together] or 0) / SECOND_US) for together in (1, 2, 3)] == [136, 76, 16]
-    assert {c.order_name: us(c.pause_ms) for c in plan.choices if c.at_once == 3} == {"all at once": 0}
-
-
-def test_members_that_are_away_together_are_tried_in_the_order_with_fewest_moves() -> None:
-    """Under AVG it is better when the two that are away are not neighbours."""
-    plan = rolled("a b c d", at_once=[2])
-    assert next(choice.order for choice in plan.choices if choice.order_name == "fewest moves") == ("a", "c", "b", "d")
-    assert "fewest moves" not in names(rolled("a b c d"))
-
-
-def test_ids_that_change_are_joined_under_their_new_names_and_an_order_with_fewest_moves_is_tried() -> None:
-    plan = rolled("a b c", becomes={"a": "x", "b": "b", "c": "c1"})
-    assert any("fewest moves" in name for name in names(plan))
-    assert plan.members == ("a", "b", "c")
-
-
-def test_a_restarted_member_keeps_its_own_strategy_and_topics_under_its_new_id() -> None:
-    members = Members(("a", "b"), "AVG", strategy_of={"a": "AVG_BY_CIRCLE"}, subscribed={"a": {"T"}})
-    rollout = rollout_model(members, None, None, {"a": "x"})
-    assert rollout.members.strategy_of["x"] == "AVG_BY_CIRCLE"
-    assert rollout.members.subscribed["x"] == {"T"}
-    assert rollout.members.client_ids == ("a", "b")
-
-
-@pytest.mark.parametrize(("orderly", "badly"), [(False, 2), (True, 1)])
-def test_what_a_new_id_does_to_a_queue_is_not_so_anyway(orderly: bool, badly: int) -> None:
-    """Queue 0 loses its owner with the id, 1 gets one, 2 has two of them, 3 has none, as before."""
-    a0, a1, a2 = (MessageQueue("T", "a", number) for number in range(3))
-    config = {"a": [a0, a2], "x": [a1, a2], "b": [a2]}
-    rollout = rollout_model(Members(("a", "b"), "CONFIG", Settings(config=config)), None, None, {"a": "x"})
-    assert badly_owned(rollout, [route(a=4)], orderly=orderly) == badly
-
-
-def test_a_new_id_of_who_does_not_restart_changes_nothing() -> None:
-    members = Members(("a", "b", "c"), "AVG", strategy_of={"b": "PIN"})
-    rollout = rollout_model(members, ["b", "a"], None, {"a": "x", "b": "b", "c": "y"})
-    assert (rollout.client_ids, rollout.becomes, rollout.members) == (("a", "b"), {"a": "x"}, members)
-
-
-def test_twelve_combinations_are_tried_and_no_time_away_is_a_time() -> None:
-    rollout = rollout_model(Members(("a", "b", "c"), "AVG"), None, None, None)
-    for pauses_us, at_once in (([*range(1, 13), 12], [1, 1]), ([1, 2, 3, 4], [1, 2, 3])):
-        check_candidates(
-            rollout, RolloutRequest(down_us=0, pauses_us=pauses_us, at_once=at_once, order=["c", "a", "b"])
-        )
 
 
 def test_members_come_back_with_the_new_strategy_and_id_in_the_order_asked_for() -> None:
@@ -229,11 +151,6 @@ def test_with_long_pauses_the_simulation_has_the_overlap_of_the_stages(orderly: 
     assert (several == 0) is orderly
 
 
-@pytest.mark.parametrize(("client_ids", "at_once", "name"), [("a", 1, "sorted"), ("a b", 2, "all at once")])
-def test_all_members_at_once_have_no_order_and_one_alone_has(client_ids: str, at_once: int, name: str) -> None:
-    assert [choice.order_name for choice in rolled(client_ids, at_once=[at_once]).choices] == [name]
-
-
 def test_where_strategies_must_overlap_the_plan_says_so_and_what_all_at_once_would_do() -> None:
     plan = rolled("a b c d", to="AVG_BY_CIRCLE")
     assert message(plan, "mixed-strategies") == (
@@ -251,39 +168,12 @@ def test_where_strategies_must_overlap_the_plan_says_so_and_what_all_at_once_wou
     assert re.search(rf", against {best}(\.\d+)?s of the best choice$", said)
 
 
-def test_an_order_that_is_best_although_another_overlaps_less_says_how_much_less() -> None:
-    """Pauses so short that the stages hardly come about."""
-    plan = rolled("a b c d e f", route(a=9), to="AVG_BY_CIRCLE", pauses=[10], down=40, trials=1)
-    assert (plan.choices[0].order_name, plan.misassigned, plan.misassigned_is_minimum) == ("sorted", 18, False)
-    assert message(plan, "mixed-strategies") == (
-        "no order with 1 consumer at a time, each back before the next goes down, prevents it: "
-        "while some consumers run AVG and others AVG_BY_CIRCLE, queues are unassigned or have duplicate owners; "
-        "the best choice has 18 over its 5 mixed stages at rest, the least is 10"
-    )
-
-
 def test_a_group_whose_last_member_is_down_before_the_first_is_back_is_never_mixed() -> None:
     plan = rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[10], down=31, trials=1)
     assert (plan.stages, plan.misassigned, plan.misassigned_is_minimum) == ((), 0, True)
     assert plan.choices[0].figures.total_overlap_ms.max * 1000 < 10 * SECOND_US  # one queue over one stage
     assert codes(plan) == ["several-away"]
     assert rolled("a b c d", to="AVG_BY_CIRCLE", pauses=[10], down=30, trials=1).stages
-
-
-@pytest.mark.parametrize(("down", "mixed"), [(11, False), (10, True)])
-def test_of_two_pairs_the_second_is_down_before_the_first_is_back_after_one_pause(down: int, mixed: bool) -> None:
-    plan = rolled("a b c d", to="AVG_BY_CIRCLE", at_once=[2], pauses=[10], down=down, trials=1)
-    assert [stage.changed for stage in plan.stages] == ([2] if mixed else [])
-
-
-def test_queues_that_nobody_restarted_changes_are_told_apart() -> None:
-    members = Members(("a", "a", "b", "c"), "AVG", Settings(hosts=frozenset("abc")))
-    plan = rolled("", route(a=4), members=members, to="PIN", restart=["b", "c"], trials=1)
-    assert (plan.misassigned, plan.misassigned_is_minimum) == (1, True)
-    assert message(plan, "badly-owned-anyway") == (
-        "1 queue is unassigned or with duplicate owners before, during and after the change; each stage counts them"
-    )
-    assert codes(plan) == ["badly-owned-anyway", "duplicate-client-id"]
 
 
 def test_a_restart_is_not_blamed_for_queues_that_are_badly_owned_anyway() -> None:
@@ -305,55 +195,11 @@ def test_a_restart_is_not_blamed_for_queues_that_are_badly_owned_anyway() -> Non
     assert message(three, "badly-owned-anyway").startswith("1 queue is unassigned or with duplicate owners")
 
 
-def test_the_rollout_sets_when_the_simulation_begins_and_ends() -> None:
-    assert rolled("a b", scenario=GroupScenario(until_us=SECOND_US, all_new=True)) == rolled("a b")
-
-
-def test_a_restart_of_all_at_once_that_was_asked_for_may_be_the_best() -> None:
-    plan = rolled("a b c d", to="AVG_BY_CIRCLE", at_once=[1, 4])
-    assert plan.choices[0].order_name == "all at once"
-    assert (plan.stages, plan.misassigned, plan.misassigned_is_minimum) == ((), 0, True)
-    assert codes(plan) == []
-
-
-def test_locks_let_an_orderly_group_change_in_an_order_without_overlap() -> None:
-    """New owners go first, and the old ones read on until they restart."""
-    config = {"a": [], "b": [MessageQueue("T", "a", 0), MessageQueue("T", "a", 1)]}
-    members = Members(("a", "b"), "AVG", Settings(config=config))
-    plan = rolled("", route(a=2), members=members, to="CONFIG", orderly=True)
-    best = plan.choices[0]
-    assert (best.order, plan.misassigned, plan.misassigned_is_minimum) == (("b", "a"), 0, True)
-    assert best.figures.longest_gap_ms.max * 1000 < 30 * SECOND_US
-    assert plan.choices[1].figures.longest_gap_ms.max * 1000 > 40 * SECOND_US
-    assert codes(plan) == ["orderly-group"]
-    assert names(plan) == {"sorted", "reversed, least overlap"}  # its reverse has more
-
-
-def test_strategies_that_give_the_same_need_not_overlap() -> None:
-    plan = rolled("a b", route(a=2), to="AVG_BY_CIRCLE")
-    assert (plan.misassigned, plan.misassigned_is_minimum) == (0, True)
-    assert [(s.duplicate_owners, s.unassigned) for s in plan.stages] == [(0, 0)]
-    assert names(plan) == {"sorted, least overlap", "reversed, least overlap reversed"}
-    assert codes(plan) == []
-
-
-def test_members_that_run_the_new_strategy_already_are_left_alone() -> None:
-    members = Members(("a", "b", "c"), "AVG", strategy_of={"b": "AVG_BY_CIRCLE"})
-    plan = rolled("", members=members, to="AVG_BY_CIRCLE")
-    assert plan.members == ("a", "c")
-
-
 def test_a_change_of_some_members_leaves_the_group_mixed() -> None:
     plan = rolled("a b c", to="AVG_BY_CIRCLE", restart=["c"])
     assert plan.members == ("c",)
     assert plan.stages == ()
     assert message(plan, "stays-mixed").startswith("consumers that keep their strategy: 2; the group stays mixed, ")
-
-
-def test_a_wrapper_is_named_as_rocketmq_does() -> None:
-    settings = Settings(broker_zones="(.)", client_zones="(.)")
-    plan = rolled("", members=Members(("a", "b"), "AVG", settings), to="MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", trials=1)
-    assert plan.strategy_after == "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE"
 
 
 def test_each_order_is_tried_with_each_pause_and_all_members_at_once_without_one() -> None:
@@ -371,19 +217,6 @@ def test_each_order_is_tried_with_each_pause_and_all_members_at_once_without_one
     ]
 
 
-@pytest.mark.parametrize(("down_us", "compared"), [(20, True), (21, False)])
-def test_all_at_once_is_tried_beside_a_change_whose_stages_must_overlap(down_us: int, compared: bool) -> None:
-    rollout, routes = rollout_model(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", None), [route(a=4)]
-    known = overlaps(rollout, routes, orderly=False)
-    request = RolloutRequest(down_us=down_us, pauses_us=[20], at_once=[1])
-    tried = all_candidates(rollout, routes, known, least_overlaps(rollout, known, [1]), request)
-    assert tried[:2] == [
-        Candidate(("x", "y"), "sorted, least overlap", 1, 20),
-        Candidate(("y", "x"), "reversed, least overlap reversed", 1, 20),
-    ]
-    assert tried[2:] == [Candidate(("x", "y"), "all at once", 2, 0, asked=False)] * compared
-
-
 @every_case(("total", "back"), [(2, "reversed, little overlap reversed"), (3, "reversed"), (1, "reversed")])
 def test_the_reverse_of_an_order_is_named_for_it_when_it_has_as_much_overlap(total: int, back: str) -> None:
     """Each order of x and y has two queues badly owned in its only stage."""
@@ -394,30 +227,6 @@ def test_the_reverse_of_an_order_is_named_for_it_when_it_has_as_much_overlap(tot
     assert [each.name for each in tried] == ["sorted, little overlap", back, "all at once"]
 
 
-def test_of_too_many_orders_none_with_fewest_moves_is_looked_for() -> None:
-    rollout = rollout_model(Members(tuple(f"c{i:02}" for i in range(12)), "AVG"), None, None, {"c00": "z"})
-    tried = all_candidates(rollout, [route(a=16)], None, {}, RolloutRequest(down_us=1, pauses_us=[2]))
-    assert [each.name for each in tried] == ["sorted", "reversed"]
-
-
-def test_where_no_order_can_be_looked_for_those_of_the_ids_are_tried() -> None:
-    members = Members(tuple(f"c{i:02}" for i in range(15)), "AVG")
-    rollout, routes = rollout_model(members, None, "AVG_BY_CIRCLE", {"c01": "z"}), [route(a=40)]
-    known = overlaps(rollout, routes, orderly=False)
-    request = RolloutRequest(down_us=1, pauses_us=[2])
-    assert least_overlaps(rollout, known, [1]) == {}
-    tried = [(each.name, each.asked) for each in all_candidates(rollout, routes, known, {}, request)]
-    assert tried == [("sorted", True), ("reversed", True), ("all at once", False)]
-
-
-def test_a_group_too_large_to_search_says_that_there_may_be_less() -> None:
-    ids = " ".join(f"c{i:02}" for i in range(20))
-    plan = rolled(ids, route(a=60), to="AVG_BY_CIRCLE", pauses=[20], trials=1)
-    assert not plan.misassigned_is_minimum
-    assert any("little overlap" in name for name in names(plan))
-    assert message(plan, "mixed-strategies").endswith(" or more")
-
-
 # --- findings ------------------------------------------------------------------------------------
 
 
@@ -426,27 +235,6 @@ def test_a_pause_shorter_than_the_restart_is_warned_of() -> None:
     assert message(plan, "several-away") == (
         "consumers are down for 15s: with a pause of 5s and 10s the next goes before the last is back"
     )
-
-
-def test_the_shortest_pause_is_warned_of() -> None:
-    assert "several-away" in codes(rolled("a b", pauses=[1 / SECOND_US], trials=1))
-
-
-def test_times_are_told_in_seconds_to_three_digits_or_whole() -> None:
-    plan = rolled("a b", pauses=[1.5, 123.4, 1000], down=1234, trials=1)
-    assert message(plan, "several-away") == (
-        "consumers are down for 1234s: with a pause of 1.5s and 123s and 1000s the next goes before the last is back"
-    )
-
-
-def test_processes_that_share_an_id_are_warned_of_when_others_restart() -> None:
-    assert codes(rolled("a a b", restart=["b"])) == ["badly-owned-anyway", "duplicate-client-id"]
-
-
-def test_progress_counts_the_simulations_of_all_choices() -> None:
-    told: list[tuple[int, int]] = []
-    rolled("a b", pauses=[20, 60], trials=2, progress=lambda done, total: told.append((done, total)))
-    assert told == [(done, 8) for done in range(1, 9)]
 
 
 # --- which is best -------------------------------------------------------------------------------
@@ -498,11 +286,6 @@ def test_the_best_settles_then_hurts_least_and_is_quickest_among_the_like(
     ordered = ranked(choices)
     assert " ".join(each.order_name for each in ordered) == order
     assert [each.best for each in ordered] == [True] + [False] * (len(choices) - 1)
-
-
-def test_what_a_choice_hurts_is_told_to_the_microsecond() -> None:
-    assert hurt_ms(choice("a", none=0.1, several=0.2)) == 0.3
-    assert hurt_ms(choice("a", none=1.001, several=2.005)) == 3.006
 
 
 @every_case(("settled", "unsettled"), [(7, 3), (1, 9), (0, 10)])
@@ -567,29 +350,6 @@ def test_of_the_least_overlap_only_what_is_proven_is_said(
     assert said(best, known=known, least=least, orderly=True)["mixed-strategies"] == f"{proven}{mixed}{rest}"
     assert found["badly-owned-anyway"] == (
         "1 queue is unassigned or with duplicate owners before, during and after the change; each stage counts them"
-    )
-
-
-def test_stages_in_which_all_is_badly_owned_anyway_are_not_blamed() -> None:
-    known = overlapping(anyway=3, bound=6, end=(2, 1))
-    assert said(choice("a"), known=known).keys() == {"badly-owned-anyway", "duplicate-client-id"}
-    assert "3 queues are" in said(choice("a"), known=known)["badly-owned-anyway"]
-
-
-def test_what_a_group_that_stays_mixed_ends_with_is_counted() -> None:
-    known = overlapping(anyway=0, bound=0, end=(2, 1))
-    assert said(choice("a"), known=known)["stays-mixed"] == (
-        "consumers that keep their strategy: 1; the group stays mixed, 2 queues with duplicate owners, 1 queue unassigned"
-    )
-    assert "stays-mixed" not in said(choice("a"), known=overlapping(anyway=0, bound=0))
-
-
-def test_all_at_once_is_compared_with_the_best_in_seconds() -> None:
-    best = choice("a", none=60_000, several=39_900, longest=9000)
-    together = replace(choice("b", none=199_400, several=200, longest=24_560), at_once=3)
-    assert said(best, together, known=overlapping(anyway=0, bound=0))["all-at-once"] == (
-        "a restart of all 3 at once has no mixed stage: queues then have a gap of 24.6s; "
-        "gaps and overlaps summed over the queues: 200s, against 99.9s of the best choice"
     )
 
 
@@ -662,21 +422,3 @@ def test_a_large_group_is_searched_in_part_and_the_plan_says_so() -> None:
         assert (len(first.order), first.takes_ms is not None) == (12, True)
         shown = rollout_report(plan)
         assert (f"(in {restarts} of 12 restarts)" in shown.facts[0]) is (restarts < 12)
-
-
-def test_progress_of_a_part_ends_with_the_part() -> None:
-    told: list[tuple[int, int]] = []
-    rolled(IDS, most_rebalances=1, progress=lambda *each: told.append(each))
-    assert told == [(1, 2), (2, 2)]
-
-
-def test_stages_of_a_large_group_are_counted_in_part() -> None:
-    """IDs that change put consumers in another order at each stage, so that each stage is assigned by itself."""
-    ids = [f"10.0.{number // 100}.{number % 100}@1#7" for number in range(150)]
-    topics = tuple(route(f"T{number}", a=4) for number in range(60))
-    becomes = {each: f"{each}9" for each in ids}
-    model = rollout_model(Members(tuple(ids), "AVG"), None, "AVG_BY_CIRCLE", becomes)
-    known = overlaps(model, topics, orderly=False)
-    steps = 60 * 4 + 60 * 150
-    assert known.most_stages == 2_000_000 // (4 * steps)
-    assert len(mixed_stages(known, ids, 1)) == known.most_stages < 149

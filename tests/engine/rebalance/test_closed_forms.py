@@ -8,10 +8,9 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from msgspec.structs import replace
 
-from rmqlb.model.group_scenario import SECOND_US, Event, Timers
-from tests.engine.rebalance.groups import START_US, at, line, seconds, simulate
+from rmqlb.model.group_scenario import SECOND_US, Timers
+from tests.engine.rebalance.groups import at, line, seconds, simulate
 from tests.support.builders import route
 from tests.support.group_builders import us
 from tests.support.mismatches import every_case
@@ -59,52 +58,6 @@ def test_a_survivor_that_asks_a_broker_which_has_not_yet_found_the_connection_cl
     assert sum(each > 0.9 for each in at_once) < sum(each > 0.9 for each in apart)
     assert {each > 0.9 for each in apart} == {False, True}
     assert max(apart) < 1.1
-
-
-def test_a_broker_finds_a_closed_connection_after_close_us_at_the_most() -> None:
-    """A microsecond at the most is at once or a microsecond later, and both happen."""
-    found = set()
-    for trial in range(40):
-        report = simulate(
-            "c1 c2", at("crash", "c2"), timers=Timers(close_us=1), latency_us=0, trial=trial, explain=True
-        )
-        found |= {us(step.at_ms) - START_US for step in report.steps if "connection of c2 closed" in step.text}
-    assert found == {0, 1}
-
-
-@every_case(("start_us", "unread"), [(0, 1.0), (700_000, 0.3), (1_500_000, 0.0)])
-def test_the_longer_a_process_takes_to_start_the_shorter_its_queues_are_without_owner(
-    start_us: int, unread: float
-) -> None:
-    """It takes its queues a second after it was made, but the others only learn of it by its first heartbeat."""
-    timers = replace(AT_ONCE, start_us=start_us)
-    reports = [simulate("c1 c2 c3", at("join", "c4"), latency_us=0, timers=timers, trial=trial) for trial in TRIALS]
-    assert max(
-        seconds(us(each.longest_gap_ms))
-        for report in reports
-        for each in report.queues
-        if each.intervals[-1].owners == ("c4",)
-    ) == pytest.approx(unread)
-
-
-@pytest.mark.parametrize("kind", ["leave", "crash"])
-def test_a_loop_that_ran_just_before_waits_until_its_second_is_over(kind: str) -> None:
-    """c1 and c3 are woken at 10 s by the first to go, and again 0.4 s later: they run at 11 s.
-
-    One that ran in the second before 10 s runs a second after that, which is 11.4 s at the latest.
-    """
-    ends = []
-    for trial in range(40):
-        events = (at("leave", "c0"), Event(kind, START_US + 400_000, "c2"))  # type: ignore[arg-type]
-        report = simulate("c0 c1 c2 c3", *events, latency_us=0, trial=trial)
-        ends += [
-            seconds(interval.to_us)
-            for each in report.queues
-            for interval in each.intervals
-            if interval.state == "unassigned" and interval.from_us == START_US + 400_000
-        ]
-    assert all(10.4 < end <= 11.4 for end in ends)
-    assert ends.count(11.0) > len(ends) / 2
 
 
 @every_case(("version", "settled"), [(NEW, 1.0), (MIDDLE, 0.0), (OLD, 0.0)])
@@ -155,15 +108,6 @@ def test_a_lost_host_whose_socket_is_found_idle_first_is_told_to_the_group() -> 
     for trial in TRIALS:
         report = simulate("c1 c2 c3", at("host-loss", "c2"), latency_us=0, timers=early, trial=trial)
         assert 30 <= seconds(us(report.figures.longest_gap_ms)) <= 62
-
-
-def test_each_part_of_a_lost_host_follows_its_timer() -> None:
-    slow = replace(
-        NO_IDLE, channel_expiry_us=300 * SECOND_US, broker_scan_us=SECOND_US, rebalance_wait_us=2 * SECOND_US
-    )
-    for trial in TRIALS:
-        report = simulate("c1 c2 c3", at("host-loss", "c2"), latency_us=0, timers=slow, trial=trial)
-        assert 270 <= seconds(us(report.figures.longest_gap_ms)) <= 303
 
 
 @every_case(("version", "retry"), [(NEW, 1.0), (MIDDLE, 0.5), (OLD, 20.0)])

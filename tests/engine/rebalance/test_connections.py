@@ -107,68 +107,11 @@ def test_a_push_consumer_whose_queues_have_changed_sends_a_heartbeat(kind: Consu
     assert 5 * SECOND_US * beats <= broker.last_beat_us(client) <= 6 * SECOND_US * beats
 
 
-def test_a_broker_tells_all_of_the_group_and_names_them() -> None:
-    report = simulate("c1 c2", at("join", "c3"), at("crash", "c1", 20), at("leave", "c2", 30), explain=True)
-    notices = {step.text for step in report.steps if step.what == "notice" and step.who == "broker a"}
-    assert notices == {
-        "hears c3 for the first time: tells c1, c2, c3",
-        "finds the connection of c1 closed: tells c2, c3",
-        "is told that c2 goes: tells c3",
-    }
-    alone = simulate("c1", at("leave", "c1"), explain=True, until_us=20 * SECOND_US)
-    assert {step.text for step in alone.steps if step.what == "notice"} == {"is told that c1 goes: tells no consumer"}
-
-
 def test_a_greeting_is_a_heartbeat_and_one_rebalance_when_it_has_been_answered() -> None:
     env, client = lone_client()
     (moment,) = greeted(env, client)
     assert 0 < moment < LATER_US
     assert names(next(iter(client.connections.addresses))) == ("c1",)
-
-
-def test_a_greeting_that_does_not_arrive_leads_to_no_rebalance() -> None:
-    env, client = lone_client()
-    broker = next(iter(client.connections.addresses))
-    assert greeted(env, client, broker.stop) == []
-    assert names(broker) is None
-
-
-@pytest.mark.parametrize("arrives", [True, False])
-def test_the_heartbeat_after_a_greeting_is_sent(arrives: bool) -> None:
-    """`lockHeartbeat` is free again, whatever came of the greeting."""
-    env, client = lone_client()
-    broker = next(iter(client.connections.addresses))
-    greeted(env, client, (lambda: None) if arrives else broker.stop)
-    broker.stop()
-    broker.back()
-    tried: list[bool] = []
-
-    def heartbeats() -> Steps:
-        tried.append((yield from client.connections.heartbeats()))
-
-    env.clock.start(heartbeats())
-    run_until(env, 2 * LATER_US)
-    assert tried == [True]
-    assert names(broker) == ("c1",)
-
-
-def test_no_greeting_for_a_broker_that_is_not_in_the_routes() -> None:
-    env, client = lone_client()
-    broker = next(iter(client.connections.addresses))
-    client.connections.learn(client.views["T"])
-    client.views.clear()
-    env.clock.start(client.connections.greet(broker, client.rebalance_immediately))
-    run_until(env, LATER_US)
-    assert names(broker) is None
-
-
-def test_a_consumer_that_has_been_killed_is_not_woken() -> None:
-    """Both are killed at once; each broker finds one connection closed first, and tells the other, too."""
-    woken = set()
-    for trial in range(20):
-        report = simulate("c1 c2 c3", at("crash", "c2"), at("crash", "c3"), trial=trial, explain=True)
-        woken |= {step.who for step in report.steps if step.what == "wake"}
-    assert woken == {"c1"}
 
 
 # -- a lost host: the broker closes a connection that nothing has gone over for too long --------------------------------
@@ -206,26 +149,6 @@ def test_a_master_hears_the_pulls_of_an_owner_and_a_slave_its_heartbeats_only() 
     assert set(heard["broker a"]) == {0.0}
     assert 0 <= min(heard["broker a:1"]) < 3
     assert 27 < max(heard["broker a:1"]) <= 30
-
-
-def test_a_master_hears_a_consumer_without_queues_by_its_heartbeats_only() -> None:
-    heard = last_traffic("c1 c2 c3", "c3")
-    assert heard["broker a"] == heard["broker a:1"]
-    assert 0 <= min(heard["broker a"]) < 3
-    assert 27 < max(heard["broker a"]) <= 30
-
-
-def test_a_pull_that_the_master_holds_is_answered_after_the_loss() -> None:
-    heard = last_traffic("c1 c2", "c2", pull_hold_us=15 * SECOND_US)
-    assert -15 < min(heard["broker a"]) < -13
-    assert max(heard["broker a"]) < 1
-
-
-def test_a_connection_that_has_been_idle_for_too_long_already_is_closed_at_the_loss() -> None:
-    """A broker that closes connections after no time at all, between two heartbeats: at 10 s, and not before."""
-    closing = replace(QUIET, socket_idle_us=0)
-    report = simulate("c1 c2 c3", at("host-loss", "c3"), timers=closing, latency_us=0, explain=True)
-    assert {us(step.at_ms) for step in report.steps if "connection of c3 closed" in step.text} == {10 * SECOND_US}
 
 
 def test_a_late_unlock_frees_the_lock_of_nobody_else() -> None:

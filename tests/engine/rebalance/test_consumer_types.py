@@ -13,12 +13,9 @@ from rmqlb.errors import UsageError
 from rmqlb.model.group import Connection, ConsumerGroup, ConsumerType, MemberReport, MemberView, Seen
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.sources.formats.documents import RunningInfoDocument, SubscriptionItem
-from rmqlb.sources.formats.from_documents import member_report
 from tests.support.group_builders import us
-from tests.support.mismatches import every_case
 
-from .groups import at, line, owners_at_the_end, seconds, simulate
+from .groups import at, owners_at_the_end, seconds, simulate
 
 PULLS: tuple[ConsumerType, ...] = ("pull", "lite-pull")
 
@@ -75,18 +72,6 @@ def test_one_that_assigns_itself_queues_takes_no_part_and_is_counted_by_all_othe
     assert report.figures.queues_unread_at_end == 4
 
 
-def test_each_member_follows_its_own_rules() -> None:
-    report = simulate("c1 c2", at("join", "c3"), consumer_types={"c1": "lite-pull"})
-    pulls = {
-        each.client_id: seconds((us(each.reads_from_ms) or 0) - us(each.at_ms))
-        for queue in report.queues
-        for each in queue.takeovers
-    }
-    assert pulls["c3"] >= 0.5
-    assert pulls.get("c1", 0) < 0.1
-    assert line(report, "a", 0).intervals[0].owners == ("c1",)
-
-
 def test_a_lite_pull_consumer_stores_what_it_has_committed() -> None:
     """It reads until 220, stored at 200 what was committed at 180, and gives up what was committed at 210."""
     queue = MessageQueue("T", "a", 0)
@@ -104,14 +89,6 @@ def test_a_lite_pull_consumer_stores_what_it_has_committed() -> None:
     assert again(180, 220, persisted=False) == [40]
     assert again(210, 220, persisted=True) == [10]
     assert again(220, 220, persisted=True) == [0]
-
-
-@every_case(("kind", "again_us"), [("push", 0), ("pull", 0), ("lite-pull", 3 * SECOND_US)])
-def test_a_lite_pull_consumer_commits_every_five_seconds_of_its_life(kind: ConsumerType, again_us: int) -> None:
-    """c2 starts at 0, commits at 5 and at 10 s, and leaves at 13 s: what came since 10 s comes again."""
-    report = simulate("c1 c2", at("leave", "c2", 13), consumer_type=kind, all_new=True)
-    late = [each for queue in report.queues for each in queue.takeovers if us(each.at_ms) > 13 * SECOND_US]
-    assert [(each.client_id, us(each.redelivered_ms)) for each in late] == [("c1", again_us)] * 4
 
 
 @pytest.mark.parametrize("scenario", [{"consumer_type": "pull"}, {"consumer_types": {"c1": "lite-pull"}}])
@@ -137,41 +114,3 @@ def test_a_member_says_which_consumer_it_is_and_brokers_only_that_it_pulls() -> 
     usual, types, findings = consumer_types(group("CONSUME_ACTIVELY", c1="pull", c2="assign"))
     assert [each.code for each in findings] == ["assigns-itself"]
     assert types == {"c1": "pull", "c2": "assign"}
-
-
-def test_what_the_user_says_counts() -> None:
-    usual, types, findings = consumer_types(group("CONSUME_ACTIVELY", c1="pull"), "push", {"c2": "assign"})
-    assert (usual, types, [each.code for each in findings]) == ("push", {"c2": "assign"}, ["assigns-itself"])
-
-    assert consumer_types(group("CONSUME_ACTIVELY"), "push") == ("push", {}, ())
-    assert consumer_types(group(None, c1="pull"), None, {"c1": "push"}) == ("push", {"c1": "push"}, ())
-    assert consumer_types(None, "pull", {"c1": "assign"}) == ("pull", {"c1": "assign"}, ())
-
-
-def test_the_warnings_name_the_first_consumer_and_count_the_others() -> None:
-    def texts(*given: object) -> list[str]:
-        return [each.message for each in consumer_types(*given)[2]]  # type: ignore[arg-type]
-
-    assert texts(group("CONSUME_ACTIVELY"))[0].startswith("c1 and 1 more pulls, and does not say whether")
-    assert texts(group("CONSUME_ACTIVELY", c1="pull"))[0].startswith("c2 pulls, and does not say whether")
-    assert texts(group(None), "assign")[0].startswith("c1 and 1 more assigns itself queues")
-    seen = Seen("here")
-    twice = ConsumerGroup("g", seen, views=(MemberView((Connection("c1"), Connection("c1")), seen),))
-    assert texts(twice, "assign")[0].startswith("c1 assigns itself queues")
-
-
-@every_case(
-    ("properties", "subscribed", "kind"),
-    [
-        ({"PROP_CONSUME_TYPE": "CONSUME_PASSIVELY"}, ["T"], "push"),
-        ({"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY", "autoCommit": "true"}, ["T"], "lite-pull"),
-        ({"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY", "autoCommit": "true"}, [], "assign"),
-        ({"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY", "registerTopics": "[T]"}, ["T"], "pull"),
-        ({"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"}, ["T"], None),
-        ({"PROP_CONSUME_TYPE": "CONSUME_POP"}, ["T"], None),
-        ({}, ["T"], None),
-    ],
-)
-def test_running_info_tells_the_consumer(properties: dict[str, str | None], subscribed: list[str], kind: str) -> None:
-    document = RunningInfoDocument(properties, subscription_set=[SubscriptionItem(topic) for topic in subscribed])
-    assert member_report(document, "c1").consumer_type == kind

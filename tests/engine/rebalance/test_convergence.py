@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from msgspec.structs import replace
-
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.reported_clients import client_version
 from rmqlb.engine.rebalance.simulate import change_events, convergence
-from rmqlb.engine.rebalance.start_offsets import with_starts
-from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState
-from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import Convergence, RebalancePlan
-from rmqlb.model.route import BrokerData
+from rmqlb.model.group import Connection, ConsumerGroup, MemberView
+from rmqlb.model.plan import Convergence
 from tests.support.builders import HERE, route, side
 from tests.support.mismatches import every_case
 
@@ -25,10 +19,6 @@ def after(before: Side, changes: Changes) -> Side:
     members = change_members(before.members.client_ids, changes)
     routes = tuple(change_route(each, changes) for each in before.routes)
     return side(" ".join(members), *routes)
-
-
-def planned(before: Side, changes: Changes) -> RebalancePlan:
-    return plan_rebalance("g", before, after(before, changes))
 
 
 def takes(before: Side, changes: Changes, version: str = "5.5.0") -> Convergence | None:
@@ -64,17 +54,6 @@ def test_a_change_is_events_of_one_moment_those_who_go_first() -> None:
     ]
 
 
-def test_a_lost_master_is_gone_for_good_where_it_has_no_slave() -> None:
-    (gone,) = events(Changes(remove_masters=("y",)))
-    assert (gone.kind, gone.subject, gone.for_good) == ("broker-down", "y", True)
-    with_slave = replace(
-        route(x=8, y=8), broker_datas=(BrokerData("c", "x", {0: "x:1"}), BrokerData("c", "y", {0: "y:1", 1: "s:1"}))
-    )
-    before = Side(GROUP.members, (with_slave,))
-    (down,) = change_events(before, after(before, Changes(remove_masters=("y",))), Changes(remove_masters=("y",)))
-    assert (down.kind, down.subject, down.for_good) == ("broker-down", "y", False)
-
-
 def events(changes: Changes):  # type: ignore[no-untyped-def]
     found = list(change_events(GROUP, after(GROUP, changes), changes))
     assert {event.at_us for event in found} == {0}
@@ -91,31 +70,6 @@ def test_a_join_is_over_within_the_second_pass_of_newer_clients_and_at_once_in_o
     assert 0 < (new.longest_gap_ms or 0) <= (new.max_convergence_ms or 0)
 
 
-@every_case(
-    "changes",
-    [
-        Changes(),
-        Changes(remove=(3,)),
-        Changes(to_strategy="AVG_BY_CIRCLE"),
-        Changes(add=("d",), to_strategy="AVG_BY_CIRCLE"),
-        Changes(write_queues=(QueueCount(3),)),
-        Changes(add=(300,)),
-    ],
-)
-def test_nothing_is_said_where_nothing_follows_or_it_would_take_long(changes: Changes) -> None:
-    assert takes(GROUP, changes) is None
-
-
-@pytest.mark.parametrize(("queues", "is_told"), [(100, True), (101, False)])
-def test_time_is_told_of_a_thousand_members_times_queues_at_either_end(queues: int, is_told: bool) -> None:
-    """10 members before or after."""
-    nine, ten = (side(" ".join("abcdefghij"[:number]), route(x=queues)) for number in (9, 10))
-    assert (takes(nine, Changes(add=("j",))) is not None) is is_told
-    assert (takes(ten, Changes(remove=("j",))) is not None) is is_told
-    fewer = Changes(read_queues=(QueueCount(queues - 50, "x"),))
-    assert (takes(ten, fewer) is not None) is is_told
-
-
 def test_a_window_without_end_is_not_called_a_window() -> None:
     idle = side("a b", route(x=0))
     found = takes(side("a a b", route(x=6)), Changes(add=("d",)))
@@ -124,27 +78,6 @@ def test_a_window_without_end_is_not_called_a_window() -> None:
     none = takes(idle, Changes(add=("d",)))
     assert none is not None
     assert (none.longest_gap_ms, none.longest_overlap_ms) == (0, 0)
-
-
-def test_a_plan_of_more_than_a_simulation_is_a_plan_without_time() -> None:
-    lonely = GROUP.routes[0]
-    bare = side("a b", type(lonely)(lonely.topic, lonely.queue_datas, lonely.broker_datas[:1]))
-    assert takes(bare, Changes(remove_brokers=("y",))) is None
-
-
-def test_new_owners_start_where_the_group_has_stored() -> None:
-    plan = planned(side("a", route(x=3)), Changes(add=("b",)))
-    queues = [MessageQueue("T", "x", i) for i in range(3)]
-    states = {queues[0]: QueueState(broker_offset=9, consumer_offset=5), queues[2]: QueueState(None, 9, 5)}
-    moves = with_starts(plan, states, LAST).moves
-    assert [(move.change, move.start_offset, move.start_rule) for move in moves] == [
-        ("same", None, None),
-        ("same", None, None),
-        ("moved", 5, "stored"),
-    ]
-    states[queues[2]] = QueueState(broker_offset=9, consumer_offset=-1)
-    (move,) = [each for each in with_starts(plan, states, LAST).moves if each.change == "moved"]
-    assert (move.start_offset, move.start_rule) == (9, "end")
 
 
 def reporting(*versions: str | None, language: str | None = "JAVA") -> ConsumerGroup:

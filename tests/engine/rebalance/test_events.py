@@ -6,7 +6,7 @@ import pytest
 
 from rmqlb.engine.rebalance.events import in_order, renamed, restarts
 from rmqlb.errors import UsageError
-from rmqlb.model.group_scenario import SECOND_US, Event
+from rmqlb.model.group_scenario import Event
 from tests.engine.rebalance.groups import at
 from tests.support.builders import route
 from tests.support.mismatches import every_case
@@ -36,25 +36,6 @@ def test_what_cannot_happen_is_refused(events: list[Event], complaint: str) -> N
     with pytest.raises(UsageError, match=complaint) as caught:
         in_order(events, ["c1", "c2"], ROUTES)
     assert "\n" not in str(caught.value)
-
-
-def test_the_users_own_words_name_the_event() -> None:
-    with pytest.raises(UsageError, match="--event 'leave c9@10s': it is not in the group then"):
-        in_order([at("leave", "c9", text="leave c9@10s")], ["c1"], ROUTES)
-
-
-def test_what_was_over_may_happen_again() -> None:
-    events = [at("join", "c1", 30), at("leave", "c1", 10), at("broker-up", "a", 40), at("broker-down", "a", 20)]
-    ordered = in_order(events, ["c1"], ROUTES)
-    assert [event.at_us // SECOND_US for event in ordered] == [10, 20, 30, 40]
-
-
-def test_one_of_two_processes_with_the_same_id_may_go() -> None:
-    assert len(in_order([at("leave", "c1"), at("leave", "c1", 20)], ["c1", "c1"], ROUTES)) == 2
-
-
-def test_a_new_broker_may_come() -> None:
-    assert in_order([at("broker-up", "c", read_queues=8)], ["c1"], ROUTES)[0].text == "broker-up c"
 
 
 def test_restarts_go_down_together_and_may_come_back_under_other_names() -> None:

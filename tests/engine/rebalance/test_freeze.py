@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.kernel import Clock, Process, Steps
 from rmqlb.engine.rebalance.event_log import EventLog, Hold
-from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.engine.rebalance.timelines import timelines
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario, Timers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_rebalance import RebalanceResult
-from tests.support.builders import route
 from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 
 from .groups import at, line, owners_at_the_end, seconds, simulate
 
 LONG = at("freeze", "c2", 10), at("unfreeze", "c2", 180)
-LONG_C1 = at("freeze", "c1", 10), at("unfreeze", "c1", 60)
 QUEUE = MessageQueue("T", "a", 0)
 
 
@@ -85,12 +81,6 @@ def test_a_connection_that_it_forgets_lets_a_broker_name_it_twice_for_two_minute
     assert least <= twice <= 3 * least
 
 
-def test_a_crash_ends_the_connection_that_it_forgot_as_well() -> None:
-    for trial in range(20):
-        report = simulate("c1 c2 c3", *LONG, at("crash", "c2", 200), trial=trial, explain=True)
-        assert seconds(us(report.figures.convergence_ms)) < 212
-
-
 def test_a_frozen_member_owns_nothing_and_nobody_reads_what_it_has() -> None:
     report = simulate("c1 c2 c3", *LONG, trial=2)
     assert states(report, "b", 0)[:3] == [("one", ("c2",)), ("unassigned", ()), ("one", ("c3",))]
@@ -99,36 +89,11 @@ def test_a_frozen_member_owns_nothing_and_nobody_reads_what_it_has() -> None:
     assert queue.intervals[1].from_us == 10 * SECOND_US
 
 
-def test_nobody_notices_a_short_one() -> None:
-    for trial in range(20):
-        report = simulate("c1 c2 c3", at("freeze", "c2", 10), at("unfreeze", "c2", 70), trial=trial)
-        assert not any(each.takeovers for each in report.queues)
-        assert states(report, "b", 0) == [("one", ("c2",)), ("unassigned", ()), ("one", ("c2",))]
-        assert us(report.figures.longest_gap_ms) == us(report.figures.unread_ms) == 60 * SECOND_US
-        assert report.figures.redelivered == 0
-
-
 def test_one_that_never_goes_on_leaves_the_group() -> None:
     report = simulate("c1 c2 c3", at("freeze", "c2"), trial=1)
     assert us(report.figures.convergence_ms) is not None
     assert 90 < seconds(us(report.figures.convergence_ms)) <= 150
     assert {owner for owners in owners_at_the_end(report).values() for owner in owners} == {"c1", "c3"}
-
-
-def test_a_frozen_process_can_be_killed_and_another_may_take_its_id() -> None:
-    events = at("freeze", "c2", 10), at("crash", "c2", 40), at("join", "c2", 60)
-    report = simulate("c1 c2 c3", *events)
-    assert us(report.figures.convergence_ms) is not None
-    assert states(report, "b", 0)[:3] == [("one", ("c2",)), ("unassigned", ()), ("one", ("c3",))]
-    assert 30 < seconds(us(report.figures.longest_gap_ms)) < 32
-    assert owners_at_the_end(report)["b0"] == ("c2",)
-
-
-def test_it_can_freeze_again_and_several_can() -> None:
-    events = at("freeze", "c2", 10), at("freeze", "c1", 15), at("unfreeze", "c2", 20), at("freeze", "c2", 30)
-    report = simulate("c1 c2 c3", *events, at("unfreeze", "c1", 50), at("unfreeze", "c2", 55))
-    gaps = [(each.from_us, each.to_us) for each in line(report, "b", 0).intervals if each.state == "unassigned"]
-    assert gaps == [(10 * SECOND_US, 20 * SECOND_US), (30 * SECOND_US, 55 * SECOND_US)]
 
 
 def test_orderly_members_take_its_queues_when_its_locks_have_run_out_and_it_gets_none_back_at_once() -> None:
@@ -145,35 +110,6 @@ def test_a_connection_that_nothing_goes_over_is_closed_and_that_is_told() -> Non
     closed = [s for s in report.steps if s.what == "notice" and "the connection of c2 closed" in s.text]
     assert len(closed) == 2
     assert all(100 < seconds(us(step.at_ms)) < 146 for step in closed)
-
-
-def test_one_that_goes_on_before_that_keeps_its_connection() -> None:
-    timers = Timers(channel_expiry_us=1000 * SECOND_US)
-    events = at("freeze", "c2", 10), at("unfreeze", "c2", 90), at("freeze", "c2", 100), at("unfreeze", "c2", 190)
-    report = simulate("c1 c2 c3", *events, timers=timers, explain=True)
-    assert not [s for s in report.steps if "closed" in s.text]
-
-
-def test_a_joiner_that_freezes_at_once_starts_when_it_goes_on() -> None:
-    report = simulate("c1", at("join", "c2", 10), at("freeze", "c2", 10.01), at("unfreeze", "c2", 60))
-    assert min(us(t.at_ms) for each in report.queues for t in each.takeovers if t.client_id == "c2") > 60 * SECOND_US
-
-
-def test_a_first_pull_that_is_due_while_it_is_frozen_comes_afterwards() -> None:
-    for trial in range(5):
-        joined = simulate("c1", at("join", "c2", 10), trial=trial)
-        took_us = max(us(t.at_ms) for each in joined.queues for t in each.takeovers)
-        freeze = at("freeze", "c2", seconds(took_us) + 0.1), at("unfreeze", "c2", 60)
-        report = simulate("c1", at("join", "c2", 10), *freeze, trial=trial)
-        reads = {us(t.reads_from_ms) for each in report.queues for t in each.takeovers if us(t.at_ms) <= took_us}
-        assert reads == {60 * SECOND_US}
-
-
-def test_a_broker_that_comes_back_meanwhile_is_read_when_it_goes_on() -> None:
-    events = at("broker-down", "b", 10), at("freeze", "c2", 10.1), at("broker-up", "b", 10.2), at("unfreeze", "c2", 30)
-    queue = line(simulate("c1 c2", *events), "b", 0)
-    assert us(queue.unread_ms) >= 20 * SECOND_US
-    assert queue.intervals[-1].state == "one"
 
 
 @every_case(
@@ -196,11 +132,6 @@ def test_what_a_frozen_process_cannot_do_is_refused(events: list[object], compla
         simulate("c1 c2", *events)  # type: ignore[arg-type]
 
 
-def test_of_two_processes_with_one_id_one_may_freeze_and_the_other_leave() -> None:
-    report = simulate("c1 c1 c2", at("freeze", "c1"), at("leave", "c1", 20), at("unfreeze", "c1", 30))
-    assert {owner for owners in owners_at_the_end(report).values() for owner in owners} == {"c1", "c2"}
-
-
 # -- what is delivered again, by hand -----------------------------------------------------------------------------------
 
 
@@ -220,20 +151,11 @@ def again(*holds: Hold) -> list[int | None]:
     return [takeover.redelivered for takeover in found.takeovers]
 
 
-def test_messages_of_both_owners_after_a_freeze_come_again() -> None:
-    """Frozen at 120, stored at 100: from there the new owner starts; the old one goes on at 400, until 410."""
-    assert again(hold("c1", -5, 410, (120, 400)), hold("c2", 300, None)) == [310]
-
-
 def test_what_it_stores_when_it_gives_the_queue_up_is_old() -> None:
     """c1 sets the offset back from 400 to 120; c2 is killed before it stores again: c3 starts at 120."""
     killed = hold("c2", 300, 420)
     killed.persisted = False
     assert again(hold("c1", -5, 410, (120, 400)), killed, hold("c3", 430, None))[1] == 420 - 120
-
-
-def test_the_next_store_of_the_owner_mends_it() -> None:
-    assert again(hold("c1", -5, 410, (120, 400)), hold("c2", 300, 470), hold("c3", 480, None))[1] == 0
 
 
 # -- processes ----------------------------------------------------------------------------------------------------------
@@ -255,40 +177,3 @@ def test_what_was_due_meanwhile_is_done_once_at_the_end(frozen: int, thawed: int
     while clock.do_next(expected[-1]):
         pass
     assert seen == expected
-
-
-def test_an_ended_process_is_not_woken_up_by_the_end_of_a_freeze() -> None:
-    clock = Clock()
-    seen: list[int] = []
-    process = clock.start(ticking(clock, seen))
-    clock.do_next(0)
-    process.freeze()
-    process.end()
-    process.unfreeze()
-    while clock.do_next(1000):
-        pass
-    assert seen == [0]
-
-
-def test_a_group_that_is_frozen_as_a_whole_is_read_by_nobody_meanwhile() -> None:
-    events = at("freeze", "c1", 10), at("freeze", "c2", 10), at("unfreeze", "c1", 40), at("unfreeze", "c2", 40)
-    scenario = GroupScenario(events)
-    report = simulate_group("g", Members(("c1", "c2"), "AVG"), [route(a=4)], scenario)
-    assert us(report.figures.total_gap_ms) == 4 * 30 * SECOND_US
-
-
-def test_one_that_pulls_from_nobody_goes_on_too() -> None:
-    """An orderly consumer whose broker has no master, as at the start of the simulation, has queues but no pulls."""
-    report = simulate("c1", *LONG_C1, routes=[route(a=4, masters=False)], orderly=True, until_us=200 * SECOND_US)
-    assert set(owners_at_the_end(report).values()) == {("c1",)}
-
-
-def test_a_pause_and_a_freeze_that_overlap_are_one_silence() -> None:
-    """Its broker is away from 200 to 420, and it does nothing from 300 to 500."""
-    held = Hold(QUEUE, "c1", 0, lambda moment: moment)
-    held.reads_from_us = 0
-    held.pause(200)
-    held.freeze(300)
-    held.resume(420)
-    held.unfreeze(500)
-    assert list(held.reads(1000)) == [(0, 200), (500, 1000)]

@@ -39,13 +39,6 @@ def test_a_lost_broker_leaves_a_route_that_names_it_in_either_list(
     assert server.views["T"].brokers == brokers
 
 
-def test_a_broker_lost_by_all_topics_is_known_to_none() -> None:
-    server = NameServer([TopicRouteData("T", QUEUES, ADDRESSES)], Shares(Settings()).view_of)
-    server.drop("a")
-    server.drop("b")
-    assert (server.views, server.broker_names) == ({}, [])
-
-
 def drops_us(events: Sequence[Event], trial: int, timers: Timers) -> list[int]:
     """When the NameServers drop a broker from their routes."""
     topic = route(a=1, b=1, c=1)

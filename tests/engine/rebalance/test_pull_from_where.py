@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from rmqlb.engine.rebalance.start_offsets import pull_from_where, start_of
 from rmqlb.model.group import QueueState
 from tests.support.mismatches import every_case
@@ -37,17 +35,6 @@ def test_without_a_stored_offset_consume_from_where_decides(
 ) -> None:
     start = pull_from_where(where, -1, topic=topic, end=70)
     assert (start.rule, start.offset) == (rule, offset)
-
-
-@pytest.mark.parametrize("stored", [-2, -3])
-def test_an_error_of_the_broker_takes_nothing(stored: int) -> None:
-    assert pull_from_where(FIRST, stored, topic=NORMAL).rule == "refused"
-
-
-def test_what_was_not_observed_is_unknown() -> None:
-    assert start_of(None, FIRST, topic=NORMAL).rule == "unknown"
-    assert start_of(QueueState(), FIRST, topic=NORMAL).rule == "unknown"
-    assert pull_from_where(LAST[0], -1, topic=NORMAL).offset is None
 
 
 def test_a_reported_zero_may_mean_that_nothing_is_stored() -> None:

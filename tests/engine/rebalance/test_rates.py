@@ -57,13 +57,6 @@ def test_what_came_between_two_snapshots_is_the_rate() -> None:
     assert observed_rates(now, then, (MINUTE, EARLIER), QUEUES[1:], "then.json") == {QUEUES[1]: 0.0}
 
 
-@pytest.mark.parametrize(("now", "then"), [((None, 60), (40, 0)), ((100, 60), (None, 0))])
-def test_queues_after_one_whose_end_is_unknown_have_rates_too(
-    now: tuple[int | None, int], then: tuple[int | None, int]
-) -> None:
-    assert observed_rates(ends(*now), ends(*then), (MINUTE, EARLIER), QUEUES, "then.json") == {QUEUES[1]: 1.0}
-
-
 @every_case(
     ("now", "then", "taken", "error"),
     [

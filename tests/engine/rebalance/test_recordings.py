@@ -9,13 +9,10 @@ from msgspec.structs import replace
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.model.group_scenario import Event, GroupScenario
-from rmqlb.model.message_queue import MessageQueue
 from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 from tests.support.rebalance_comparison import (
     TOLERANCE_US,
-    Change,
-    Comparison,
     Window,
     alone,
     compared,
@@ -153,19 +150,6 @@ def test_windows_are_cut_at_the_events_and_a_killed_member_owns_nothing() -> Non
     assert [[change.text for change in each.changes] for each in found] == [["+a"], ["+b", "-a"], ["-b", "+a"]]
 
 
-def test_an_order_contradicts_another_one_only_beyond_the_tolerance() -> None:
-    def handed_over(took_us: int) -> Window:
-        lines = ("0 a starting", "1 a gained", "2 b starting", "1000000 a lost", f"{took_us} b gained")
-        recording = made(*sorted(lines, key=lambda line: int(line.split()[0])), end_us=3_000_000)
-        return next(iter(windows(recording.intervals, recording.events, 3_000_000)[1].values()))
-
-    late, soon, early = handed_over(1_300_000), handed_over(900_000), handed_over(700_000)
-    assert late.contradicts(early)
-    assert early.contradicts(late)
-    assert not late.contradicts(soon)
-    assert not soon.contradicts(early)
-
-
 def made(*lines: str, end_us: int = 1000) -> Recording:
     """A recording of the only queue of a topic."""
     lived = Lived("5.5.0", "g", False, "T", {"x": 1}, end_us, 1000, 0, (0,))
@@ -190,19 +174,3 @@ def _owners(window: Window) -> set[str]:
     for change in window.changes:
         balance[change.text[1:]] = 1 if change.text[0] == "+" else 0
     return {client_id for client_id, owns in balance.items() if owns}
-
-
-@every_case(
-    ("simulated", "agrees"),
-    [
-        ([f"+c{number}" for number in range(100)], True),  # every order is one of a hundred
-        (["+c0", *["+c1"] * 99], False),
-        (["+c1"] * 100, False),
-        (["+c0"] * 5 + ["+c1"] * 95, True),
-    ],
-)
-def test_an_order_of_owners_may_be_as_rare_as_those_of_the_trials(simulated: list[str], agrees: bool) -> None:
-    queue = MessageQueue("T", "a", 0)
-    measured, *trials = ({queue: Window((Change(text, 1),), 0, 0, frozenset())} for text in ["+c0", *simulated])
-    comparison = Comparison(Event("join", 0, "c0"), measured, trials)
-    assert (list(comparison.impossible()) == []) is agrees

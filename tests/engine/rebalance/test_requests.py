@@ -9,7 +9,7 @@ from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.rebalance.simulate import simulate_group
 from rmqlb.model.group import QueueState
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
-from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
+from rmqlb.model.route import TopicQueueMappingInfo
 from tests.engine.rebalance.groups import at, line, owners_at_the_end, seconds, simulate
 from tests.support.builders import route
 from tests.support.group_builders import us
@@ -40,14 +40,6 @@ def test_a_lock_that_no_broker_gives_ends_the_matter_before_an_offset_is_asked_f
         assert all("c2" not in each.owners for queue in range(4) for each in line(report, "b", queue).intervals)
 
 
-def test_a_broker_name_without_a_master_gives_no_lock_and_takes_none_back() -> None:
-    """c1 gives up the half of c2, which nobody locks."""
-    report = simulate(
-        "c1", at("join", "c2"), routes=[route(a=4, masters=False)], orderly=True, until_us=100 * SECOND_US
-    )
-    assert owners_at_the_end(report) == {"a0": ("c1",), "a1": ("c1",), "a2": (), "a3": ()}
-
-
 @every_case(("version", "lag", "after"), [("4.9.7", 3, 20), ("4.9.7", 0, 0), ("5.5.0", 3, 0)])
 def test_older_clients_keep_the_lock_of_a_queue_with_cached_messages(version: str, lag: int, after: float) -> None:
     """`ProcessQueue.hasTempMessage`: `unlockDelay` gives the lock back 20 s after the queue; c2 takes a2 and a3."""
@@ -59,27 +51,6 @@ def test_older_clients_keep_the_lock_of_a_queue_with_cached_messages(version: st
         (taken,) = line(report, "a", number).takeovers
         # As often as c2 tries again: every 20 s, and 5.0.0 and newer twice a second.
         assert after <= seconds(us(taken.at_ms) - given_up) <= after + 20
-
-
-def test_only_a_lock_that_another_consumer_holds_is_told_as_one() -> None:
-    """c1 takes its queues as it starts; the locks of c2 outlive it for up to a minute."""
-    started = simulate("c1", orderly=True, all_new=True, explain=True)
-    assert started.figures.taken == 8
-    assert not [step for step in started.steps if step.what == "lock"]
-    killed = simulate("c1 c2", at("crash", "c2"), orderly=True, explain=True)
-    told = {(step.who, step.text) for step in killed.steps if step.what == "lock"}
-    assert told == {("c1", f"cannot lock b:{number}: c2 holds it") for number in range(4)}
-
-
-def test_a_queue_whose_listener_is_busy_is_told_as_not_yet_given_up() -> None:
-    """c1 gives up b:4 to b:7, one after the other, and waits half a second for the listener of each."""
-    report = simulate(
-        "c1", at("join", "c2"), routes=[route(b=8)], orderly=True, consume_us=3600 * SECOND_US, explain=True
-    )
-    told = [step for step in report.steps if step.what == "unlock" and "yet" in step.text]
-    texts = [f"cannot give up b:{number} yet: its listener holds it" for number in range(4, 8)]
-    assert [(step.who, step.text, len(step.queues)) for step in told[:4]] == [("c1", text, 1) for text in texts]
-    assert us(told[1].at_ms - told[0].at_ms) == SECOND_US // 2
 
 
 @pytest.mark.parametrize("latency_us", [0, 40_000])
@@ -94,11 +65,3 @@ def test_a_logical_queue_that_no_broker_serves_is_taken_after_a_question_to_the_
     taken = [us(each.at_ms) for queue in at_once.queues for each in queue.takeovers if each.client_id == "c2"]
     assert len(taken) == 2
     assert (taken[0] < taken[1]) == (latency_us > 0), "one after the other, each after its answer"
-
-
-@every_case("version", ["5.5.0", "5.2.0", "4.9.7"])
-def test_a_topic_without_a_route_does_not_hurry_the_loop(version: str) -> None:
-    """`RebalanceImpl.doRebalance` takes it for balanced: the next pass comes after 20 s, not after one."""
-    nowhere = TopicRouteData("U", (), ())
-    report = simulate("c1", routes=[route(a=2), nowhere], client_version=version, until_us=100 * SECOND_US)
-    assert 4 <= report.figures.rebalances <= 6

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.rebalance.profile import SDK_PROFILES, Clocks, java_clocks
-from rmqlb.engine.rebalance.reported_clients import orderly_findings
 from rmqlb.engine.rebalance.simulate import simulate_group
-from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
+from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
 from rmqlb.model.simulate_rebalance import RebalanceResult
 from tests.engine.rebalance.groups import at, line, owners_at_the_end, seconds
 from tests.support.builders import route
@@ -31,15 +28,6 @@ def simulate(
 def said(report: RebalanceResult, who: str, what: str) -> list[float]:
     """When a consumer is noted to do something, in seconds."""
     return [seconds(us(step.at_ms)) for step in report.steps if step.who == who and step.what == what]
-
-
-def test_javas_clocks_are_those_that_can_be_set() -> None:
-    assert java_clocks(Timers()) == Clocks()
-    assert java_clocks(Timers(heartbeat_us=7)).heartbeat_us == 7
-    assert {name: profile.clocks and profile.clocks.rebalance_wait_us for name, profile in SDK_PROFILES.items()} == {
-        "go": 20 * SECOND_US,
-        "cpp": 10 * SECOND_US,
-    }
 
 
 @pytest.mark.parametrize("sdk", ["go", "cpp"])
@@ -68,16 +56,6 @@ def test_a_change_that_nobody_is_told_of_is_seen_at_the_next_interval(sdk: str, 
     assert max(waits) > 0.6 * (30 + every)
 
 
-def rebalances_of(sdk: str, seconds_long: int) -> int:
-    """How often one consumer alone rebalances."""
-    members, until = Members(("a",), "AVG", sdk=sdk), seconds_long * SECOND_US
-    return simulate_group("g", members, (route(a=4),), GroupScenario(until_us=until)).figures.rebalances
-
-
-def test_each_library_rebalances_in_its_own_interval() -> None:
-    assert [rebalances_of(sdk, 200) for sdk in ("go", "cpp")] == [10, 20]
-
-
 def test_a_go_consumer_rebalances_once_for_each_notice() -> None:
     """Two brokers tell it of one that joins; Java's loop takes notices in the second after a rebalance together."""
     before = simulate("a", sdk="go", until_us=11 * SECOND_US).figures.rebalances
@@ -86,16 +64,6 @@ def test_a_go_consumer_rebalances_once_for_each_notice() -> None:
     notices = len(said(told, "a", "wake")) + len(said(told, "b", "wake"))
     assert notices == 4
     assert after == before + notices + 1  # the first rebalance of b itself
-
-
-def test_an_unbalanced_rebalance_is_not_repeated_after_a_second() -> None:
-    """The queues that y is to take are locked by a dead process until the lock expires."""
-    java = simulate("x y", at("crash", "x"), sdk="java", orderly=True)
-    go = simulate("x y", at("crash", "x"), sdk="go", orderly=True)
-    assert max(later - earlier for earlier, later in pairwise(said(java, "y", "lock"))) < 1.1
-    _, *ticks = sorted({round(each) for each in said(go, "y", "lock")})
-    assert [later - earlier for earlier, later in pairwise(ticks)] == [20] * (len(ticks) - 1)
-    assert len(ticks) > 1
 
 
 def test_a_go_consumer_that_ends_hangs_up_and_java_unregisters() -> None:
@@ -124,21 +92,6 @@ def test_an_orderly_go_consumer_first_pulls_after_its_locks_were_renewed() -> No
     (taken, *_), (pulled, *_) = said(report, "x", "take"), said(report, "x", "pull")
     assert taken < 1
     assert pulled == pytest.approx(taken + 3, abs=0.1)  # the timer renews locks 1 s after the start
-
-
-def test_a_mixed_group_has_the_clocks_of_each() -> None:
-    report = simulate("a b", at("join", "c"), sdk="java", of={"b": "go"})
-    assert report.scenario.profile == "5.5.0 and newer, Go 2.1.2"
-    alone = simulate("a b", at("join", "c"), sdk="java", of={"c": "cpp"})
-    assert alone.scenario.profile == "5.5.0 and newer, C++ 2.2.0"
-    assert said(alone, "c", "take")[0] < 10.2
-    assert simulate("a", sdk="go", until_us=SECOND_US).profile == "Go 2.1.2"
-    assert line(report, "a", 0).intervals[0].owners == ("a",)
-
-
-def test_what_of_an_orderly_group_is_simulated_as_java_is_said() -> None:
-    assert list(orderly_findings(["java", "go"])) == []
-    assert [finding.code for finding in orderly_findings(["cpp"])] == ["other-language"]
 
 
 def test_a_go_consumer_takes_a_broker_that_has_forgotten_the_group_for_an_empty_group() -> None:

@@ -15,16 +15,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.plan.changes import Changes, change_members, change_route
-from rmqlb.engine.rebalance.events import restarts
 from rmqlb.engine.rebalance.simulate import GroupSimulation, simulate_group, simulate_group_trials, summarise
 from rmqlb.errors import UsageError
 from rmqlb.model.group import QueueState
 from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
-from rmqlb.model.limits import LONGEST_US
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
-from rmqlb.model.simulate_rebalance import FigureSpread
 from tests.engine.rebalance.groups import at, line, owners_at_the_end, seconds, simulate
 from tests.support.builders import route
 from tests.support.group_builders import us
@@ -193,52 +189,6 @@ def test_trials_are_the_simulations_of_their_numbers() -> None:
     assert trials.converged == 20
 
 
-@every_case(("number", "median", "p95"), [(1, 1, 1), (2, 1, 2), (3, 2, 3), (20, 10, 19), (21, 11, 20), (500, 250, 475)])
-def test_quantiles_are_the_smallest_value_that_so_many_trials_do_not_exceed(number: int, median: int, p95: int) -> None:
-    """Trials that have taken 1, 2, 3, … queues."""
-    one = simulate("c1").figures
-    found = summarise([replace(one, taken=taken) for taken in range(1, number + 1)])
-    assert found.figures.taken == FigureSpread(median, p95, number, number - 1)
-    assert found.figures.queues_with_gap == FigureSpread(0, 0, 0, 0)
-
-
-def test_a_figure_that_some_trials_do_not_know_has_no_spread_but_the_time_to_settle() -> None:
-    one = simulate("c1").figures
-    figures = [
-        replace(one, convergence_ms=None, redelivered=None),
-        replace(one, convergence_ms=7, redelivered=3),
-        one,
-    ]
-    found = summarise(figures)
-    assert (found.trials, found.converged) == (3, 2)
-    assert found.figures.convergence_ms == FigureSpread(0, 7, 7, 1)
-    assert found.figures.redelivered is None
-
-
-def test_at_least_one_trial() -> None:
-    with pytest.raises(UsageError, match="trials is 0: a number from 1"):
-        simulate_group_trials("g", Members(("c1",), "AVG"), (route(a=4),), GroupScenario(), 0)
-
-
-def test_a_group_without_events_is_settled_from_the_beginning() -> None:
-    report = simulate("c1 c2")
-    assert (us(report.figures.convergence_ms), report.figures.taken, report.end_us) == (0, 0, SECOND_US)
-
-
-def test_members_that_all_start_at_once_take_their_first_queues_after_a_second() -> None:
-    report = simulate("c1 c2 c3", all_new=True, latency_us=0)
-    assert {us(each.at_ms) for queue in report.queues for each in queue.takeovers} == {SECOND_US}
-    assert us(report.figures.convergence_ms) == SECOND_US
-    assert owners_at_the_end(report)["a0"] == ("c1",)
-
-
-def test_the_time_may_be_given() -> None:
-    report = simulate("c1 c2", at("leave", "c1"), until_us=33 * SECOND_US)
-    assert report.end_us == 33 * SECOND_US
-    with pytest.raises(UsageError, match="until_us is 0: a number from 1"):
-        simulate("c1 c2", until_us=0)
-
-
 @every_case(
     ("scenario", "complaint"),
     [
@@ -280,34 +230,6 @@ def test_what_would_go_on_without_time_passing_is_refused(timer: str, more: dict
     assert simulate("c1 c2", at("join", "c3"), timers=shortest, until_us=20_000, **more).end_us == 20_000
 
 
-@every_case(
-    ("timers", "version"),
-    [
-        (Timers(notify_batch_us=0), "5.5.0"),
-        (Timers(rebalance_wait_us=0), "5.2.0"),
-        (Timers(rebalance_min_us=0), "5.1.4"),
-    ],
-)
-def test_nothing_may_be_where_something_else_lets_time_pass(timers: Timers, version: str) -> None:
-    report = simulate("c1 c2", at("join", "c3"), timers=timers, client_version=version, latency_us=0)
-    assert us(report.figures.convergence_ms) is not None
-
-
-def test_a_simulation_has_so_many_steps_at_the_most() -> None:
-    """Those of quiet time count as well, and are known before they are gone through."""
-    often = Timers(heartbeat_us=1000)
-    with pytest.raises(UsageError, match="the simulation takes more than 30,000,000 steps") as raised:
-        simulate("c1 c2", at("join", "c3"), timers=often, until_us=LONGEST_US)
-    assert raised.value.code == "too-many-steps"
-
-
-def test_two_processes_with_one_id_both_read_the_first_share() -> None:
-    report = simulate("c1 c1 c2", at("join", "c3"))
-    end = owners_at_the_end(report)
-    assert end["a0"] == ("c1", "c1")
-    assert () in end.values()
-
-
 def test_a_new_broker_whose_members_are_not_there_yet_misleads_the_first_that_asks_it() -> None:
     """The first member to send it a heartbeat may be told that it is alone, and takes every queue."""
     alone = 0
@@ -322,64 +244,6 @@ def test_a_new_broker_whose_members_are_not_there_yet_misleads_the_first_that_as
 
 
 TRIO = Members(("c1", "c2", "c3"), "AVG")
-
-
-def test_a_broker_that_comes_back_is_taken_up_again() -> None:
-    report = simulate("c1 c2 c3", at("broker-down", "a", 10), at("broker-up", "a", 90))
-    states = [(interval.state, interval.owners) for interval in line(report, "a", 0).intervals]
-    assert states[:4] == [("one", ("c1",)), ("outage", ("c1",)), ("outage", ()), ("unassigned", ())]
-    assert states[-1] == ("one", ("c1",))
-    assert owners_at_the_end(report) == {
-        f"{queue.broker_name}{queue.queue_id}": ids for queue, ids in assign(route(a=4, b=4), TRIO).owners.items()
-    }
-
-
-@pytest.mark.parametrize(("version", "latest"), [("5.5.0", 11.25), ("4.9.7", 40.25)])
-def test_a_broker_that_is_soon_back_is_told_of_its_members_by_new_connections_or_heartbeats(
-    version: str, latest: float
-) -> None:
-    """It has forgotten everybody. The first that it hears may be told that it is alone, and takes every queue."""
-    events = at("broker-down", "a", 10), at("broker-up", "a", 10.2)
-    alone = 0
-    for trial in range(20):
-        report = simulate("c1 c2", *events, routes=[route(a=4)], trial=trial, explain=True, client_version=version)
-        heard = [us(step.at_ms) for step in report.steps if step.what == "notice" and "for the first time" in step.text]
-        assert len(heard) == 2
-        assert all(10.2 <= moment / SECOND_US <= latest for moment in heard)
-        told_alone = any(step.what == "take" and "names 1 consumer" in step.text for step in report.steps)
-        assert (us(report.figures.total_overlap_ms) > 0) == told_alone
-        alone += told_alone
-        assert owners_at_the_end(report) == {"a0": ("c1",), "a1": ("c1",), "a2": ("c2",), "a3": ("c2",)}
-    assert alone >= 15
-
-
-def test_a_rolling_restart_is_one_leave_and_one_join_each() -> None:
-    events = restarts(["c1", "c2"], 10 * SECOND_US, every_us=60 * SECOND_US, down_us=15 * SECOND_US)
-    assert [(event.kind, event.subject, event.at_us // SECOND_US) for event in events] == [
-        ("leave", "c1", 10),
-        ("join", "c1", 25),
-        ("leave", "c2", 70),
-        ("join", "c2", 85),
-    ]
-    report = simulate("c1 c2 c3", *events)
-    start = assign(route(a=4, b=4), TRIO).owners
-    assert owners_at_the_end(report) == {f"{q.broker_name}{q.queue_id}": ids for q, ids in start.items()}
-
-
-def test_a_strategy_rolled_out_member_by_member_ends_with_everybody_on_it() -> None:
-    events = restarts(["c1", "c2", "c3"], 0, every_us=60 * SECOND_US, down_us=SECOND_US, strategy="AVG_BY_CIRCLE")
-    report = simulate("c1 c2 c3", *events)
-    planned = assign(route(a=4, b=4), replace(TRIO, strategy="AVG_BY_CIRCLE")).owners
-    assert owners_at_the_end(report) == {f"{q.broker_name}{q.queue_id}": ids for q, ids in planned.items()}
-    assert us(report.figures.total_overlap_ms) > 60 * SECOND_US, "mixed strategies overlap as long as the mixture lasts"
-
-
-def test_what_plan_rebalance_calls_after_is_where_a_change_ends() -> None:
-    changes = Changes(remove=("c2",), add=("c9",))
-    report = simulate("c1 c2 c3", at("leave", "c2"), at("join", "c9"))
-    after = Members(change_members(("c1", "c2", "c3"), changes), "AVG")
-    planned = assign(change_route(route(a=4, b=4), changes), after).owners
-    assert owners_at_the_end(report) == {f"{q.broker_name}{q.queue_id}": ids for q, ids in planned.items()}
 
 
 def test_messages_delivered_again_are_bounded_by_the_rate() -> None:
@@ -438,16 +302,6 @@ def test_a_new_broadcasting_member_starts_by_consume_from_whatever_brokers_store
     assert {each.client_id for each in fresh} == {"c1", "c2"}
 
 
-def test_broadcasting_members_give_up_the_queues_of_an_empty_route() -> None:
-    """The early end of 5.5.0 is for CLUSTERING (`RebalanceImpl.rebalanceByTopic`): there the queues are kept."""
-    for version in VERSIONS:
-        emptied = at("route-change", "T", read_queues=0)
-        report = simulate("c1 c2", emptied, broadcasting=True, client_version=version, explain=True)
-        assert {step.who for step in report.steps if step.what == "drop"} == {"c1", "c2"}, version
-        kept = simulate("c1 c2", emptied, client_version=version, explain=True)
-        assert not [step for step in kept.steps if step.what == "drop"], version
-
-
 def test_nobody_is_told_of_members_of_a_broadcasting_group() -> None:
     """`ConsumerManager.registerConsumer` of brokers from 5.3.1 on."""
     report = simulate("c1 c2", at("join", "c3"), broadcasting=True, explain=True)
@@ -467,14 +321,6 @@ def test_orderly_broadcasting_members_of_old_clients_wait_for_each_others_locks(
     assert 10 <= first < 13
     assert 60 <= second - first < 81
     assert {len(owners) for owners in owners_at_the_end(report).values()} == {3}
-
-
-@every_case("version", ["5.3.2", "5.4.0", "5.5.0"])
-def test_orderly_broadcasting_members_of_new_clients_ask_for_no_lock(version: str) -> None:
-    report = simulate(
-        "c1", at("join", "c2", 10), at("join", "c3", 12), broadcasting=True, orderly=True, client_version=version
-    )
-    assert all(seconds(us(takeover.at_ms)) < 13.5 for each in report.queues for takeover in each.takeovers)
 
 
 def test_a_static_topics_queues_are_locked_at_the_brokers_that_serve_them() -> None:
@@ -526,31 +372,3 @@ def test_notices_in_batches_come_later() -> None:
         report = simulate("c1 c2 c3", at("crash", "c2"), timers=batched, trial=trial)
         assert us(report.figures.convergence_ms) is not None
         assert us(report.figures.convergence_ms) <= 16.1 * SECOND_US
-
-
-def test_a_group_that_cannot_settle_says_so() -> None:
-    members = Members(("c1", "c2"), "MACHINE_ROOM")
-    report = simulate_group(
-        "g", members, (route(a=4),), GroupScenario((at("leave", "c1"),), patience_us=60 * SECOND_US)
-    )
-    assert report.end_us >= SECOND_US
-
-
-@every_case(("version", "least", "most"), [("5.5.0", 6, 12), ("5.2.0", 90, 200), ("4.9.7", 6, 12)])
-def test_a_topic_without_queues_leaves_members_with_what_they_have(version: str, least: int, most: int) -> None:
-    """5.5.0 stops before it asks for the members; before, AVG throws, which since 5.2.0 is tried again every second."""
-    gone = at("route-change", "T", 0, read_queues=0)
-    report = simulate("c1 c2", gone, client_version=version, until_us=100 * SECOND_US)
-    assert report.figures.taken == 0
-    assert {each.intervals[-1].owners for each in report.queues} == {("c1",), ("c2",)}
-    assert {each.intervals[-1].state for each in report.queues} == {"gone"}
-    assert least <= report.figures.rebalances <= most
-
-
-def test_a_consumer_may_freeze_as_a_broker_goes_and_not_comes_back() -> None:
-    """Of two windows that begin at the same moment one has no end in time."""
-    events = at("freeze", "c1", 30), at("broker-down", "a", 30), at("unfreeze", "c1", 40)
-    report = simulate("c1 c2", *events, until_us=300 * SECOND_US)
-    assert line(report, "a", 0).intervals[-1].state in ("gone", "outage")
-    assert owners_at_the_end(report)["b0"] == ("c1",)
-    assert seconds(us(report.figures.unread_ms)) >= 10

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.simulate import simulate_group
-from rmqlb.engine.rebalance.start_offsets import new_queues, start_of, start_questions, timestamps, with_starts
+from rmqlb.engine.rebalance.start_offsets import new_queues, start_questions, timestamps, with_starts
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue
@@ -59,21 +59,6 @@ def test_a_queue_that_producers_wrote_to_before_consumers_read_it_is_not_new() -
         (None, "unknown"),
         (0, "end"),
     ]
-
-
-def test_what_brokers_answered_goes_before_what_was_reported() -> None:
-    reported = QueueState(broker_offset=9, consumer_offset=0)
-    assert start_of(reported, LAST, topic="T").rule == "unknown"
-    asked = QueueState(broker_offset=9, consumer_offset=0, stored_offset=0)
-    assert (start_of(asked, LAST, topic="T").rule, start_of(asked, LAST, topic="T").offset) == ("stored", 0)
-    none = QueueState(broker_offset=9, consumer_offset=-1, stored_offset=-1, min_offset=4, timestamp_offset=6)
-    assert {rule: start_of(none, rule, topic="T").offset for rule in RULES} == {LAST: 9, FIRST: 4, TIMESTAMP: 6}
-
-
-def test_who_would_start_before_the_first_message_is_sent_to_it() -> None:
-    late = start_of(QueueState(broker_offset=9, stored_offset=2, min_offset=4), LAST, topic="T")
-    assert (late.rule, late.offset) == ("stored", 4)
-    assert late.reason == "the group has stored 2; the first message that is still there is 4"
 
 
 def test_brokers_are_asked_about_the_queues_that_move_and_no_others() -> None:

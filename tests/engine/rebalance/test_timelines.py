@@ -11,7 +11,6 @@ from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_rebalance import Interval, OwnerState, QueueTimeline
 from tests.support.group_builders import us
-from tests.support.mismatches import every_case
 
 QUEUE = MessageQueue("T", "a", 0)
 
@@ -80,20 +79,6 @@ def test_a_stored_offset_is_there_after_half_of_a_round_trip(taken_at: int, agai
     assert [takeover.redelivered for takeover in line.takeovers] == [again]
 
 
-@every_case(("since", "again"), [(0, [0, 30]), (-1, [0]), (-500, [0])])
-def test_where_an_owner_from_before_the_start_began_is_not_known(since: int, again: list[int]) -> None:
-    """One that came at 0 began there, and its 30 come again; of one from before only what it stored is known."""
-    first = hold("c1", since, 30, persisted=False)
-    first.persisted_before = dict[int, int]().get
-    assert [takeover.redelivered for takeover in read(first, hold("c2", 40, None)).takeovers] == again
-
-
-def test_an_owner_that_never_pulled_delivered_nothing() -> None:
-    line = read(hold("c1", -500, 205), hold("c2", 205, 240, reads=False), hold("c3", 240, None))
-    assert [(takeover.client_id, takeover.redelivered) for takeover in line.takeovers] == [("c2", 0), ("c3", 0)]
-    assert us(line.takeovers[1].unread_ms) == 35
-
-
 def test_the_first_owner_of_a_queue_delivers_nothing_again() -> None:
     line = read(hold("c1", 130, None), there=((100, True),))
     assert [(takeover.redelivered, us(takeover.unread_ms)) for takeover in line.takeovers] == [(0, 30)]
@@ -104,12 +89,6 @@ def test_the_first_owner_of_a_queue_delivers_nothing_again() -> None:
     ]
 
 
-@pytest.mark.parametrize("broadcasting", [False, True])
-def test_a_queue_that_is_taken_at_the_very_start_is_taken(broadcasting: bool) -> None:
-    line = read(hold("c1", -1, None), hold("c2", 0, None), hold("c3", 7, None), broadcasting=broadcasting)
-    assert [(takeover.client_id, us(takeover.at_ms)) for takeover in line.takeovers] == [("c2", 0), ("c3", 7)]
-
-
 def test_a_pause_is_one_of_the_time_in_which_the_owner_runs() -> None:
     """It is frozen from 30 to 60 and from 90 to 120; its broker is away before, between, behind, and over an edge."""
     held = hold("c1", 0, 150)
@@ -117,16 +96,6 @@ def test_a_pause_is_one_of_the_time_in_which_the_owner_runs() -> None:
     held.pauses = [(10, 20), (40, 50), (55, 65), (70, 80), (130, None)]
     turns = [(10, 20), (60, 65), (70, 80), (130, 150)]
     assert list(held.turns()) == [each for on, off in turns for each in ((on, True), (off, False))]
-
-
-def test_a_queue_that_is_lost_is_gone_whoever_holds_it() -> None:
-    line = read(hold("c1", -500, 400), there=((0, True), (300, False)))
-    assert [(interval.state, interval.owners) for interval in line.intervals] == [
-        ("one", ("c1",)),
-        ("gone", ("c1",)),
-        ("gone", ()),
-    ]
-    assert us(line.total_gap_ms) == 0
 
 
 def test_stretches_are_counted_over_changing_owners() -> None:
@@ -178,11 +147,3 @@ def test_the_figures_of_a_group_count_queues_and_add_up_or_take_the_longest() ->
         0,
         0,
     )
-
-
-def test_a_group_that_did_not_settle_has_no_time_for_it() -> None:
-    log = EventLog(explain=False)
-    log.last_change_us = 500
-    assert us(figures([], log, 200, settled=True).convergence_ms) == 300
-    assert us(figures([], log, 200, settled=False).convergence_ms) is None
-    assert us(figures([], log, 700, settled=True).convergence_ms) == 0

@@ -9,10 +9,9 @@ import pytest
 
 from rmqlb import Failure, Moment, MQFaultStrategy, UsageError, simulate_send
 from rmqlb.engine.send.fault import _wall_clock
-from rmqlb.engine.send.java_producer import AsyncProducer
 from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.send_scenario import SendScenario
-from tests.engine.send.scenarios import ERROR, REFUSED, TIMEOUT, TWO, played
+from tests.engine.send.scenarios import ERROR, REFUSED, TWO, played
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
@@ -22,12 +21,6 @@ def test_only_the_detector_finds_a_broker_again(detector: bool) -> None:
     failing = Failure("a", ERROR, end=Moment(us=500_000))
     run = played(TWO, failing, messages=8, rate=Fraction(1), latency_fault=True, detector=detector)
     assert run.strategy.items["a"].reachable is detector
-
-
-def test_a_broker_that_answers_again_just_before_three_seconds_is_found_then_and_not_three_seconds_later() -> None:
-    failing = Failure("a", REFUSED, end=Moment(us=2_999_500))
-    run = played(TWO, failing, messages=5, rate=Fraction(1), latency_fault=True, detector=True)
-    assert run.strategy.items["a"].reachable
 
 
 @pytest.mark.parametrize(("messages", "found"), [(12, False), (13, True)])
@@ -66,16 +59,6 @@ def test_a_measured_latency_is_a_java_long() -> None:
             strategy.update_fault_item("a", latency)
 
 
-@every_case(("reachable", "available"), [({}, True), ({"reachable": True}, True), ({"reachable": False}, False)])
-def test_an_update_that_says_no_more_than_a_latency_leaves_the_broker_available(
-    reachable: dict[str, bool], available: bool
-) -> None:
-    """In 5.1.4 a broker that waits for the detector is not available either."""
-    strategy = MQFaultStrategy(True, lambda: 0, "5.1.4")
-    strategy.update_fault_item("a", 20, **reachable)
-    assert strategy.is_available("a") is available
-
-
 def places_by_thread(version: str, seed: int) -> tuple[list[int], list[int]]:
     """Where the brokers that each of two threads picks stand among four isolated ones, the first to be free first."""
     names = "abcd"
@@ -108,29 +91,6 @@ def test_each_thread_takes_the_better_half_in_turn_by_an_index_of_its_own(versio
             assert places == [(places[0] + turn) % 2 for turn in range(10)]
         starts.add((found[0][0], found[1][0]))
     assert starts == {(0, 0), (0, 1), (1, 0), (1, 1)}
-
-
-def test_callbacks_take_the_better_half_by_indexes_of_their_own() -> None:
-    """Four attempts isolate all four brokers; from then on each pick is a step of the index of the thread that picks."""
-
-    def after(messages: int, retries: int) -> list[int]:
-        run = played(
-            route(a=1, b=1, c=1, d=1),
-            *(Failure(name, TIMEOUT) for name in "abcd"),
-            client_version="4.9.7",
-            mode="async",
-            rate=Fraction(1, 60),
-            messages=messages,
-            retries=retries,
-            latency_fault=True,
-        )
-        assert isinstance(run, AsyncProducer)
-        return [each.worst.send_which_queue for each in (*run.threads, *run._callbacks)]
-
-    thread, callback = after(1, 3)
-    assert thread != callback
-    assert after(1, 5) == [thread, callback + 2]
-    assert after(2, 3) == [thread + 1, callback + 3]
 
 
 def test_a_new_queue_list_leaves_the_index_among_isolated_brokers_as_it_is() -> None:

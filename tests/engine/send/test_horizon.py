@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.send.simulate import long_enough, simulate_send
-from rmqlb.model.limits import LONGEST_US
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
 from tests.support.builders import route
 from tests.support.mismatches import every_case
@@ -56,15 +55,6 @@ def test_an_isolation_is_waited_for() -> None:
     slow = failing(SLOW, 10, 50)
     assert lasts(slow, latency_fault=True) == 50 + 10 + 30  # 5.3.3 isolates a failed broker for 10 s
     assert lasts(slow, latency_fault=True, client_version="4.9.7") == 50 + 600 + 30
-
-
-def test_polls_at_random_are_waited_for() -> None:
-    assert lasts(failing(REFUSED, 45, notices=0), first_poll_us=None) == 45 + 30 + 30
-
-
-def test_no_time_is_longer_than_there_may_be() -> None:
-    late = Failure("b", REFUSED, Moment(LONGEST_US), None, 0)
-    assert lasts(late) == LONGEST_US / S
 
 
 def test_more_than_a_million_messages_are_for_those_who_ask() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rmqlb import Failure, MessageQueue, Moment, Reaction, SendReport, SendScenario, simulate_send, simulate_trials
+from rmqlb import Failure, MessageQueue, Moment, Reaction, SendReport, SendScenario, simulate_send
 from rmqlb.engine.send.sdks.profile import sdk, simulated
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
@@ -99,26 +99,6 @@ def test_an_isolated_broker_comes_back_with_the_first_heartbeat_that_it_answers(
     assert [b.isolated_ms for b in report.brokers] == [20_999, 0]
 
 
-def test_a_broker_that_answers_heartbeats_but_not_sends_is_tried_again_after_each() -> None:
-    # The round robin comes to a's queues with every fourth message and the one after it.
-    report = sent("java-grpc", failing(reaction=FULL), messages=30)
-    assert [attempt.at_ms for attempt in report.attempts or () if attempt.broker_name == "a"] == [
-        *(0, 1_000, 12_000, 21_000)
-    ]
-    assert report.totals.lost == 0
-
-
-def test_node_never_comes_back_to_a_broker() -> None:
-    report = sent("nodejs-grpc", failing(end=2), messages=60)
-    assert tried(report) == ["ab", *["b"] * 59]
-    assert report.failures[0].used_again_ms is None
-
-
-def test_go_isolates_what_it_never_looks_at() -> None:
-    report = sent("go-grpc", failing())
-    assert (report.failures[0].isolated_by, report.totals.lost_by) == (None, {"UNAVAILABLE": 2})
-
-
 def test_rust_never_asks_for_the_route_again() -> None:
     dropped = Failure("a", REFUSED, notices_us=0)
     fields: dict[str, Any] = {"messages": 60, "first_poll_us": 10 * SECOND, "poll_us": 10 * SECOND}
@@ -148,45 +128,7 @@ def test_in_cluster_mode_the_proxy_goes_round_whatever_the_sdk_picks(name: str) 
     assert {attempt.outcome for attempt in attempts} == {"SEND_OK", "INTERNAL_SERVER_ERROR"}
 
 
-def test_in_cluster_mode_cpp_sends_nothing_until_a_heartbeat() -> None:
-    """The Proxy is the one endpoint there is: when it is isolated there is no candidate left."""
-    report = sent("cpp-grpc", failing(end=5), messages=20, proxy_mode="cluster")
-    by_second = {lost.message: lost.reason for lost in report.lost_messages or ()}
-    first = min(by_second)
-    assert by_second == dict.fromkeys(range(first, 12), "every endpoint is isolated")
-    assert report.totals.lost_by == {"every endpoint is isolated": 12 - first}
-
-
 # -- ASYNC --------------------------------------------------------------------------------------------------------------
-
-
-@every_case(
-    ("name", "brokers"),
-    [
-        ("java-grpc", ["ab", "b", "b", "b", "b"]),
-        ("go-grpc", ["aaa", "aaa", "b", "b", "aaa"]),
-        ("python-grpc", ["aab", "b", "aab", "b", "aab"]),
-        # `sendAsync` makes one attempt.
-        ("go", ["a", "a", "b", "b", "a"]),
-    ],
-)
-def test_async_retries_as_sync_does_but_for_go(name: str, brokers: list[str]) -> None:
-    assert tried(sent(name, failing(), messages=5, mode="async")) == brokers
-
-
-def test_an_async_message_keeps_no_other_waiting() -> None:
-    """All go out at their time, before the first one's attempt has failed, and each goes round its own candidates."""
-    silent = Reaction("timeout", "timeout")
-    waiting, handed_over = (
-        sent("java-grpc", failing(reaction=silent), messages=3, threads=1, mode=mode) for mode in ("sync", "async")
-    )
-    assert [attempt.at_ms for attempt in waiting.attempts or ()] == [0, 3000, 3001, 3002]
-    assert [(a.message, a.broker_name, a.at_ms) for a in handed_over.attempts or ()] == [
-        *((1, "a", 0), (1, "b", 3000)),
-        *((2, "a", 1000), (2, "b", 4000)),
-        (3, "b", 2000),
-    ]
-    assert handed_over.totals.lost == 0
 
 
 # -- retries ------------------------------------------------------------------------------------------------------------
@@ -226,17 +168,6 @@ def test_cpp_on_one_broker_loses_each_other_round() -> None:
     assert two.totals.attempts == 1
 
 
-def test_cpp_retries_every_code_and_waits_for_none() -> None:
-    report = sent("cpp", *(failing(broker, FULL) for broker in "ab"), messages=1)
-    assert [attempt.broker_name for attempt in report.attempts or ()] == ["a", "b", "a", "b", "a"]
-    assert [attempt.at_ms for attempt in report.attempts or ()] == [0, 1, 2, 3, 4]
-
-
-def test_go_takes_a_lesser_status_for_stored() -> None:
-    report = sent("go", failing(reaction=Reaction("status", "FLUSH_DISK_TIMEOUT", 10)), messages=3)
-    assert (report.totals.stored, report.totals.not_store_ok, report.totals.retries) == (3, 2, 0)
-
-
 @every_case(
     ("name", "outcome", "attempts"),
     [("go", "ErrRequestTimeout", 4), ("cpp", "no response", 5), ("java-grpc", "DEADLINE_EXCEEDED", 3)],
@@ -246,13 +177,6 @@ def test_a_time_out_is_that_of_one_attempt(name: str, outcome: str, attempts: in
     report = sent(name, *(failing(broker, silent) for broker in "ab"), messages=1)
     assert [attempt.at_ms for attempt in report.attempts or ()] == [3000 * place for place in range(attempts)]
     assert report.totals.lost_by == {outcome: 1}
-
-
-def test_the_timeout_that_is_set_is_gos_own_in_client_go() -> None:
-    slow = Reaction("slow", "slow", cost_us=2 * SECOND)
-    both = [failing(broker, slow) for broker in "ab"]
-    assert sent("go", *both, messages=1, timeout_ms=1000).totals.stored == 1
-    assert sent("java-grpc", *both, messages=1, timeout_ms=1000).totals.lost_by == {"DEADLINE_EXCEEDED": 1}
 
 
 def sends() -> Iterator[Any]:
@@ -299,13 +223,6 @@ def test_the_attempts_of_go_are_those_of_its_own_loop() -> None:
 # -- what is refused, and what stays as it is ---------------------------------------------------------------------------
 
 
-def test_a_broker_that_is_for_reading_only_refuses_what_go_and_rust_send_to_it() -> None:
-    topic = TopicRouteData("T", (QueueData("a", 1, 1, 4), QueueData("b", 1, 1, 6)), AB.broker_datas)
-    report = sent("go-grpc", topic=topic, messages=4)
-    assert report.totals.lost_by == {"FORBIDDEN": 2}
-    assert sent("java-grpc", topic=topic, messages=4).totals.failed_attempts == 0
-
-
 def test_slaves_are_not_simulated_where_an_sdk_sends_to_them() -> None:
     slaves = tuple(BrokerData("c", name, {0: "192.0.2.1:1", 1: "192.0.2.2:1"}) for name in "ab")
     topic = TopicRouteData("T", AB.queue_datas, slaves)
@@ -335,21 +252,3 @@ def test_what_is_not_simulated_is_refused(fields: dict[str, Any], problem: str) 
     with pytest.raises(UsageError) as caught:
         simulate_send(AB, SendScenario(**fields))
     assert problem in caught.value.message
-
-
-@every_case("name", ["go", "cpp", *GRPC])
-def test_equal_scenarios_give_equal_reports_and_trials_are_run_too(name: str) -> None:
-    scenario = SendScenario(sdk=name, failures=(failing(start=1, end=4),), messages=60, rate=Fraction(10), threads=3)
-    assert simulate_send(AB, scenario) == simulate_send(AB, scenario)
-    assert simulate_trials(AB, scenario, 4).trials == 4
-
-
-def test_messages_without_failures_are_dealt_evenly_by_every_sdk() -> None:
-    for name in simulated():
-        report = sent(name, messages=400)
-        assert {broker.stored for broker in report.brokers} == {200}, name
-        assert report.totals.failed_attempts == 0
-
-
-def test_the_rules_that_were_followed_are_named() -> None:
-    assert [sent(name).profile for name in ("go", "go-grpc@master")] == ["go 2.1.2", "go-grpc master"]

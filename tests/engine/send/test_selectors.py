@@ -19,13 +19,10 @@ from rmqlb import (
     select_by_machine_room,
     select_by_random,
     simulate_send,
-    simulate_trials,
 )
-from rmqlb.engine.fail_on_figures.conditions import parse_condition
-from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send, try_on_trials
 from rmqlb.engine.send.java_hash import hash_code, long_hash_code, map_order
 from rmqlb.model.send_scenario import Selector
-from tests.engine.send.scenarios import REFUSED, TWO, UNSAFE
+from tests.engine.send.scenarios import REFUSED, TWO
 from tests.support.builders import queues, route
 from tests.support.mismatches import every_case
 
@@ -132,31 +129,6 @@ def test_a_hashed_send_is_not_retried() -> None:
     assert report.brokers[1].isolations == 0
 
 
-def test_a_changed_list_sends_keys_elsewhere() -> None:
-    topic = route(a=2, b=2)
-    gone = Failure("b", REFUSED, Moment(us=0), notices_us=0)
-    scenario = SendScenario(
-        messages=2000, selector=Selector("hash", (3,)), failures=(gone,), first_poll_us=500_000, poll_us=30_000_000
-    )
-    report = simulate_send(topic, scenario, trace=True)
-    seen = dict.fromkeys(f"{a.broker_name}{a.queue_id}" for a in report.attempts or ())
-    assert list(seen) == ["b1", "a1"]
-
-
-def test_the_machine_room_selector_loses_everything() -> None:
-    report = simulate_send(route(a=1), SendScenario(messages=5, selector=Selector("machine-room")))
-    assert (report.totals.attempts, report.totals.lost_by) == (0, {"select message queue return null": 5})
-    assert report.totals.longest_send_ms is None
-
-
-def test_trials_without_an_attempt_have_no_longest_send() -> None:
-    trials = simulate_trials(route(a=1), SendScenario(messages=5, selector=Selector("machine-room")), 3)
-    assert trials.longest_send_ms is None
-    condition = parse_condition("longest-send-ms>=0", SEND_FIGURES)
-    report = simulate_send(route(a=1), trials.scenario)
-    assert (try_on_trials(condition, trials, report).met, try_on_send(condition, report).met) == (None, None)
-
-
 GONE = Failure("b", REFUSED, Moment(us=0), notices_us=0)
 
 
@@ -178,37 +150,6 @@ def test_keys_go_elsewhere_where_the_list_can_change(failure: Failure, order_top
     scenario = SendScenario(messages=10, selector=Selector("hash", (3,)), failures=(failure,))
     codes = {finding.code for finding in simulate_send(topic, scenario).findings}
     assert ("hash-remaps" in codes, "order-topic" in codes) == (remaps, order_topic)
-
-
-def test_one_queue_takes_all() -> None:
-    report = simulate_send(
-        route(a=2, b=2), SendScenario(messages=5, selector=Selector("queue", queue=MessageQueue("T", "b", 1)))
-    )
-    assert [tally.stored for tally in report.queues] == [0, 0, 0, 5]
-
-
-def test_the_random_selector_spreads_evenly() -> None:
-    report = simulate_send(route(a=2, b=2), SendScenario(messages=4000, selector=Selector("random")))
-    assert all(900 < tally.stored < 1100 for tally in report.queues)
-
-
-def test_a_selector_send_with_a_lesser_status_is_stored_and_counted_as_such() -> None:
-    scenario = SendScenario(messages=6, selector=Selector("hash", (0, 1, 2)), failures=(Failure("a", UNSAFE),))
-    report = simulate_send(TWO, scenario)
-    assert (report.totals.stored, report.totals.not_store_ok, report.totals.lost) == (6, 4, 0)
-    assert (report.totals.retries, report.totals.retried) == (0, 0)
-    assert {attempt.attempt for attempt in report.attempts or ()} == {1}
-
-
-def test_a_hash_of_no_keys_is_the_first_queue() -> None:
-    report = simulate_send(TWO, SendScenario(messages=3, selector=Selector("hash")))
-    assert [tally.stored for tally in report.queues] == [3, 0, 0, 0]
-
-
-def test_a_message_that_no_queue_is_found_for_takes_a_question_to_a_name_server() -> None:
-    report = simulate_send(TWO, SendScenario(messages=5, selector=Selector("machine-room")))
-    assert report.totals.lasted_ms == 5.0
-    assert [lost.at_ms for lost in report.lost_messages or ()] == [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
 def test_a_selector_gets_each_key_in_turn_and_a_list_of_its_own() -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import sqrt
-from statistics import fmean, stdev
+from statistics import fmean
 
 import msgspec
 import pytest
@@ -17,7 +16,7 @@ from rmqlb.engine.send.trials import blocks
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
-from rmqlb.model.simulate_send import Estimate, TimeSpread
+from rmqlb.model.simulate_send import Estimate
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
@@ -107,43 +106,6 @@ def test_a_figure_of_many_trials_is_the_mean_of_each_trials(name: str, figure: s
     assert tried.met
 
 
-@every_case("name", SCENARIOS)
-def test_the_longest_send_of_many_trials_is_that_of_the_slowest(name: str) -> None:
-    scenario = SCENARIOS[name]
-    condition = parse_condition("longest-send-ms>=0", SEND_FIGURES)
-    trials = [simulate_send(THREE, scenario, trial=trial) for trial in range(4)]
-    singles = [value for trial in trials if (value := try_on_send(condition, trial).value) is not None]
-    tried = try_on_trials(condition, simulate_trials(THREE, scenario, 4), trials[0])
-    assert tried.value == pytest.approx(max(singles))
-
-
-def test_the_picks_of_all_brokers_are_all_picks_also_those_that_led_to_no_request() -> None:
-    """A message whose time is over when the producer picks again has two picks, and one request."""
-    scenario = SCENARIOS["late"]
-    report, trials = simulate_send(THREE, scenario), simulate_trials(THREE, scenario, 4)
-    assert sum(broker.picks for broker in report.brokers) > report.totals.attempts
-    conditions = [parse_condition(f"picks[{broker}]>=0%", SEND_FIGURES) for broker in "abc"]
-    assert sum(try_on_send(each, report).value or 0 for each in conditions) == pytest.approx(100)
-    assert sum(try_on_trials(each, trials, report).value or 0 for each in conditions) == pytest.approx(100)
-
-
-@pytest.mark.parametrize(("figure", "whole"), [("lost", "stored"), ("failed-attempts", "attempts")])
-def test_lost_messages_are_a_share_of_messages_and_failed_attempts_of_attempts(figure: str, whole: str) -> None:
-    scenario = SendScenario(messages=60, retries=1, failures=(Failure("a", REFUSED), Failure("b", REFUSED)))
-    trials = simulate_trials(THREE, scenario, 4)
-    report = simulate_send(THREE, scenario)
-
-    def figure_of(text: str) -> float:
-        value = try_on_trials(parse_condition(text, SEND_FIGURES), trials, report).value
-        assert value is not None
-        return value
-
-    counted, of = figure_of(f"{figure}>=0"), figure_of(f"{whole}>=0")
-    assert counted > 0
-    of += counted if figure == "lost" else 0
-    assert figure_of(f"{figure}>=0%") == pytest.approx(100 * counted / of)
-
-
 def test_equal_arguments_give_equal_bytes() -> None:
     scenario = SendScenario(messages=30, latency=lognormal(3000, 1.0, "lognormal"), failures=(Failure("a", REFUSED),))
 
@@ -155,12 +117,6 @@ def test_equal_arguments_give_equal_bytes() -> None:
     assert encoded(3) != encoded(4)
 
 
-def test_trials_of_a_random_selector_differ() -> None:
-    scenario = SCENARIOS["random selector"]
-    shares = {simulate_send(THREE, scenario, trial=trial).queues for trial in range(4)}
-    assert len(shares) == 4
-
-
 def test_enough_trials_are_enough() -> None:
     scenario = SCENARIOS["lost"]
     coarse, fine = (simulate_trials(THREE, scenario, 1000, precision=precision) for precision in (0.05, 0.00001))
@@ -168,14 +124,6 @@ def test_enough_trials_are_enough() -> None:
     assert coarse == msgspec.structs.replace(simulate_trials(THREE, scenario, 768), wanted=1000, stopped_early=True)
     assert (fine.trials, fine.stopped_early) == (1000, False)
     assert fine == simulate_trials(THREE, scenario, 1000)
-
-
-def test_the_precision_is_that_of_every_interval() -> None:
-    report = simulate_trials(THREE, SCENARIOS["lost"], 100_000, precision=0.004)
-    intervals = [*report.shares.values(), report.attempts, report.lost_share]
-    assert report.stopped_early
-    assert max(each.high - each.low for each in intervals) <= 0.008
-    assert report.trials > 768
 
 
 def test_blocks_grow_up_to_a_limit() -> None:
@@ -200,31 +148,6 @@ def test_a_trial_that_stores_nothing_has_no_shares() -> None:
     assert report.lost_messages == report.messages
 
 
-def test_a_broker_that_is_isolated_at_the_very_begin_is_isolated() -> None:
-    """A refusal that takes no time, of the first attempt, at the first broker."""
-    failing = Failure("a", Reaction("refused", "refused", 0, 0))
-    (taken,) = simulate_trials(
-        route(a=1), SendScenario(messages=2, latency_fault=True, failures=(failing,)), 3
-    ).failures
-    assert (taken.began, taken.isolated, taken.until_isolated) == (3, 3, TimeSpread(0, 0, 0, 0))
-
-
-@pytest.mark.parametrize("name", ["healthy", "async"])
-def test_the_spread_of_forty_trials_is_that_of_their_values_in_order(name: str) -> None:
-    """19 in 20 are at most the 38th."""
-    latency = from_samples([500, 1000, 4000, 9000, 15_000, 22_000, 40_000], "samples")
-    scenario = msgspec.structs.replace(SCENARIOS[name], messages=2, latency=latency)
-    spread = simulate_trials(THREE, scenario, 40).longest_send_ms
-    assert spread is not None
-    longest = sorted(simulate_send(THREE, scenario, trial=trial).totals.longest_send_ms or 0 for trial in range(40))
-    assert (spread.p50_ms, spread.p95_ms, spread.max_ms) == (longest[19], longest[37], longest[39])
-    mean, deviation = fmean(longest), stdev(longest)
-    assert (spread.mean_ms, spread.mean) == pytest.approx((mean, mean))
-    # Student's t of 39 degrees of freedom is 2.0227.
-    half = 2.0227 * deviation / sqrt(40)
-    assert (spread.low, spread.high) == pytest.approx((mean - half, mean + half), rel=1e-4)
-
-
 def test_lost_messages_cannot_be_more_than_are_sent() -> None:
     """The only message is lost in one trial of two: the interval of so few is all that is possible."""
     topic = route(a=1, b=1)
@@ -239,18 +162,6 @@ def test_lost_messages_cannot_be_more_than_are_sent() -> None:
     assert (report.losing_trials.mean, report.failing_ms.mean) == (0.5, 0.5)
     # Only one trial stored anything, all of it at b.
     assert report.shares == {"a": Estimate(0.0, 0.0, 1.0), "b": Estimate(1.0, 0.0, 1.0)}
-
-
-def test_progress_ends_with_the_last_trial() -> None:
-    told: list[int] = []
-    simulate_trials(THREE, SCENARIOS["healthy"], 1000, progress=told.append)
-    assert told == [*range(1, 1001)]
-    told.clear()
-    simulate_trials(THREE, SCENARIOS["healthy"], 1000, precision=1e-9, progress=told.append)
-    assert told == [*range(1, 1001)]
-    told.clear()
-    simulate_trials(THREE, SCENARIOS["async"], 3, progress=told.append)
-    assert told == [1, 2, 3]
 
 
 def test_what_cannot_be_tried_is_refused() -> None:

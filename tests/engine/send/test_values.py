@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from math import exp
 from statistics import NormalDist
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import Failure, Reaction, SendScenario, UsageError, simulate_send
+from rmqlb import Reaction, SendScenario, UsageError, simulate_send
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send
 from rmqlb.engine.randomness import draw, stream_key
@@ -22,7 +21,7 @@ from rmqlb.engine.send.recorder import Recorder
 from rmqlb.engine.send.simulation import _silent
 from rmqlb.model.client_versions import parse_version
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
-from rmqlb.model.simulate_send import BrokerSlice, BrokerTally, SendTotals
+from rmqlb.model.simulate_send import BrokerTally, SendTotals
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
@@ -91,38 +90,12 @@ def test_samples_are_equally_likely() -> None:
     assert {value: 900 < seen.count(value) < 1100 for value in (10, 20, 40)} == dict.fromkeys((10, 20, 40), True)
 
 
-def test_streams_of_trials_and_threads_differ() -> None:
-    keys = {stream_key(seed, trial, thread) for seed in range(5) for trial in range(20) for thread in range(5)}
-    assert len(keys) == 500
-    assert len({draw(stream_key(1, 0, 1), i) for i in range(1000)}) == 1000
-
-
 def test_a_new_topic_takes_at_most_four_queues_of_the_template() -> None:
     made = new_topic_route(route("TBW102", perm=7, a=8, b=2), "New")
     assert [str(q.topic) + q.broker_name + str(q.queue_id) for q in made.publish_queues()] == [
         *(f"Newa{i}" for i in range(4)),
         *(f"Newb{i}" for i in range(2)),
     ]
-
-
-@every_case(
-    ("text", "met"),
-    [
-        ("lost>0", False),
-        ("failed-attempts>=50%", False),
-        ("failedAttempts>0", True),
-        ("share[b]=100%", True),
-        ("share[b]>=100", True),
-        ("share[a]>0", False),
-        ("isolations[a]>0", False),
-        ("picks[a]>10%", True),
-        ("longest-send-ms>2", False),
-    ],
-)
-def test_conditions_look_at_their_figures(text: str, met: bool) -> None:
-    refused = Failure("a", Reaction("refused", "refused", 0, 1000))
-    report = simulate_send(route(a=2, b=2), SendScenario(messages=60, failures=(refused,)))
-    assert try_on_send(parse_condition(text, SEND_FIGURES), report).met is met
 
 
 TOTALS = SendTotals(
@@ -220,66 +193,6 @@ def test_a_time_line_has_at_most_120_slices() -> None:
     assert (line.next_slice, len(line.slices(1_210_000))) == (1_220_000, 61)
 
 
-def test_a_slice_is_what_came_between_its_two_marks() -> None:
-    line = recorder()
-    a, b = line.queues.values()
-    a.attempts, a.failed, line.lost, line.isolated["a"] = 5, 2, 1, 2500
-    line.end_slice(10_000)
-    a.attempts, b.attempts, b.failed, line.lost, line.isolated["a"] = 8, 4, 1, 3, 7500
-    line.end_slice(20_000)
-    for end in (20_000, 25_000):
-        first, second, *rest = line.slices(end)
-        assert (first.from_ms, first.to_ms, first.lost) == (0.0, 10.0, 1)
-        assert first.brokers == (BrokerSlice("a", 5, 2, 2.5), BrokerSlice("b", 0, 0, 0.0))
-        assert (second.from_ms, second.to_ms, second.lost) == (10.0, 20.0, 2)
-        assert second.brokers == (BrokerSlice("a", 3, 0, 5.0), BrokerSlice("b", 4, 1, 0.0))
-        assert [(each.from_ms, each.to_ms, each.lost) for each in rest] == [(20.0, 25.0, 0)] * (end > 20_000)
-    assert recorder().slices(0) == ()
-
-
-def test_isolated_and_unlisted_time_is_counted_once() -> None:
-    times = recorder()
-    times.isolated_until("a", 10, 30)
-    times.count_isolation(20)
-    assert times.isolated == {"a": 10, "b": 0}
-    times.count_isolation(40)
-    assert times.isolated == {"a": 20, "b": 0}
-    times.count_isolation(50)
-    times._unlisted = frozenset("b")
-    times.isolated_until("b", 55, 58)
-    times.count_isolation(60)
-    assert times.isolated == {"a": 20, "b": 10}
-    times.count_isolation(65)
-    times._unlisted = frozenset()
-    times.isolated_until("a", 65, 100)
-    times.isolated_until("a", 70, 60)  # shortened: it is over
-    times.count_isolation(90)
-    assert times.isolated == {"a": 25, "b": 15}
-
-
-@every_case(
-    ("fields", "width_ms"),
-    [
-        ({"messages": 600}, 10),
-        ({"messages": 601}, 20),
-        ({"messages": 1201}, 50),
-        ({"messages": 3001}, 100),
-        ({"messages": 1200, "threads": 2}, 10),
-        ({"messages": 60, "rate": Fraction(1)}, 1000),
-        ({"messages": 61, "rate": Fraction(1), "threads": 2}, 2000),
-        ({"messages": None, "duration_us": 600_000}, 10),
-        ({"messages": 6000, "duration_us": 600_000}, 10),
-        ({"messages": 600, "duration_us": 6_000_000}, 10),
-    ],
-    ids=str,
-)
-def test_a_simulation_has_some_sixty_slices_of_a_round_length(fields: dict[str, Any], width_ms: int) -> None:
-    """A message takes 1 ms."""
-    slices = simulate_send(route(a=1), SendScenario(**fields)).timeline
-    assert (slices[0].from_ms, slices[0].to_ms) == (0, width_ms)
-    assert slices[1].to_ms == 2 * width_ms
-
-
 @every_case(
     ("reaction", "expected"),
     [
@@ -296,12 +209,6 @@ def test_a_simulation_has_some_sixty_slices_of_a_round_length(fields: dict[str, 
 )
 def test_the_detector_waits_200_ms_for_an_answer(reaction: Reaction | None, expected: bool) -> None:
     assert _silent(reaction) == expected
-
-
-def test_no_latency_is_longer_than_a_day() -> None:
-    hour_us = 3_600_000_000
-    assert max(lognormal(hour_us, 3.0, "lognormal").tail) == 24 * hour_us
-    assert max(lognormal(hour_us // 24, 0.1, "lognormal").tail) < hour_us
 
 
 def test_a_lognormal_latencys_table_is_refined_at_its_end() -> None:
@@ -322,9 +229,3 @@ def test_a_lognormal_latencys_table_is_refined_at_its_end() -> None:
         lognormal(5000, -0.1, "x")
     with pytest.raises(UsageError, match="latency x: no sample"):
         from_samples([], "x")
-
-
-def test_a_new_topic_takes_as_many_queues_to_write_as_the_template_has_to_read() -> None:
-    template = replace(route("TBW102", a=8), queue_datas=(QueueData("a", 3, 8, 6), QueueData("b", 5, 2, 6)))
-    made = new_topic_route(template, "New").queue_datas
-    assert [(data.read_queue_nums, data.write_queue_nums) for data in made] == [(3, 3), (4, 4)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -12,19 +13,95 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb import DataError, SizeLimits, SizeQuestion, UsageError, allocate, size_group
+from rmqlb import DataError, MessageQueue, SizeLimits, SizeQuestion, TopicRouteData, UsageError, allocate, size_group
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.size_group.sizes import GrowingRings, HashSizes, IdSizes, future_ids, layout_of
-from rmqlb.model.route import TopicRouteData
 from rmqlb.model.size_group import GroupSize
 from tests.support import builders
 from tests.support.mismatches import every_case
 
-from .brute_force import all_fails, busiest, fails, imbalance, owned, queues_of
+Topics = Sequence[Sequence[MessageQueue]]
+
+
+def owned(strategy: str, topics: Topics, client_ids: Sequence[str]) -> Counter[str]:
+    """How many queues each consumer owns over all topics, 0 included."""
+    found = Counter(dict.fromkeys(client_ids, 0))
+    for queues in topics:
+        if queues:
+            for client_id, share in allocate(strategy, queues, client_ids).items():
+                found[client_id] += len(share)
+    return found
+
+
+def imbalance(numbers: Mapping[str, int]) -> float | None:
+    held = sum(numbers.values())
+    return max(numbers.values()) * len(numbers) / held if held else None
+
+
+def busiest(strategy: str, topics: Topics, client_ids: Sequence[str], work: Mapping[MessageQueue, float]) -> float:
+    """Seconds of listening per second of the consumer that has the most."""
+    found = dict.fromkeys(client_ids, 0.0)
+    for queues in topics:
+        if queues:
+            for client_id, share in allocate(strategy, queues, client_ids).items():
+                found[client_id] += sum(work[queue] for queue in share)
+    return max(found.values())
+
+
+def fails(
+    strategy: str,
+    topics: Topics,
+    client_ids: Sequence[str],
+    limits: SizeLimits,
+    work: Mapping[MessageQueue, float] | None = None,
+    threads: int = 20,
+) -> set[str]:
+    """What does not hold without any loss."""
+    if not client_ids or not any(topics):
+        return {"nothing left"}
+    numbers = owned(strategy, topics, client_ids)
+    found = set()
+    uneven = imbalance(numbers)
+    if limits.max_imbalance is not None and (uneven is None or uneven > limits.max_imbalance):
+        found.add("max-imbalance")
+    if limits.no_idle and 0 in numbers.values():
+        found.add("no-idle")
+    if limits.max_utilisation is not None and work is not None:
+        used = busiest(strategy, topics, client_ids, work) / threads
+        if float(f"{used:.9g}") > limits.max_utilisation:
+            found.add("max-utilisation")
+    return found
+
+
+def all_fails(strategy: str, topics: Topics, client_ids: Sequence[str], limits: SizeLimits) -> set[str]:
+    """What does not hold, after losses too; of each loss of consumers and each of a broker."""
+    found = fails(strategy, topics, client_ids, limits)
+    if any(fails(strategy, topics, left, limits) for left in _after_losses(client_ids, limits.survive)):
+        found.add("survive")
+    if limits.survive_broker:
+        brokers = {queue.broker_name for queues in topics for queue in queues}
+        left = [[[q for q in queues if q.broker_name != broker] for queues in topics] for broker in brokers]
+        if any(fails(strategy, each, client_ids, limits) for each in left):
+            found.add("survive-broker")
+    return found
+
+
+def _after_losses(client_ids: Sequence[str], survive: int) -> Iterator[list[str]]:
+    for number in range(1, survive + 1):
+        if number >= len(client_ids):
+            yield []
+            return
+        for lost in combinations(client_ids, number):
+            yield [each for each in client_ids if each not in lost]
+
+
+def queues_of(routes: Sequence[TopicRouteData]) -> list[list[MessageQueue]]:
+    return [route.subscribe_queues() for route in routes]
+
 
 BY_PLACE = ("AVG", "AVG_BY_CIRCLE")
 EVEN = SizeLimits(max_imbalance=1.1, no_idle=True)
@@ -57,20 +134,6 @@ def test_a_curve_equals_brute_force_for_every_size_and_number_of_queues(strategy
             assert point.idle == list(numbers.values()).count(0)
             assert set(point.fails) == fails(strategy, queues_of(routes), list(numbers), EVEN)
             assert point.satisfied == (not point.fails)
-
-
-def test_it_is_not_monotonic_so_that_more_consumers_may_be_worse() -> None:
-    found = sized(route("T", a=9), limits=SizeLimits(max_imbalance=1.1))
-    assert [point.consumers for point in found.curve if point.satisfied] == [1, 3, 9]
-    assert found.replica_counts.allowed == (1, 3, 9)
-    assert (found.replica_counts.min, found.replica_counts.max) == (1, 9)
-
-
-def test_a_factor_of_the_total_is_no_divisor_of_each_topic() -> None:
-    """What KEDA takes for even, a factor of all partitions together: 5 of 4 + 6."""
-    found = sized(route("T", a=4), route("U", a=6), limits=SizeLimits(max_imbalance=1))
-    assert found.replica_counts.allowed == (1, 2)
-    assert [point.consumers for point in found.curve if 10 % point.consumers == 0] == [1, 2, 5, 10]
 
 
 topics = st.lists(
@@ -173,44 +236,11 @@ def test_the_only_broker_is_not_survived() -> None:
     assert (found.best.after_broker_loss.lost_broker, found.best.after_broker_loss.imbalance) == ("a", None)
 
 
-def test_surviving_two_means_surviving_one_too() -> None:
-    """Of 12 queues 6 and 4 consumers have equal shares, 5 do not."""
-    found = sized(route("T", a=12), limits=SizeLimits(max_imbalance=1, survive=2), consumers=(6, 6))
-    assert found.best.fails == ("survive",)
-    assert found.best.after_loss is not None
-    assert found.best.after_loss.lost_consumers == 1
-
-
-def test_the_last_consumers_are_not_survived() -> None:
-    found = sized(route("T", a=12), limits=SizeLimits(survive=2))
-    assert found.consumers == 3
-
-
 def test_of_equal_sizes_the_fewest_queues_and_the_first_strategy_are_the_answer() -> None:
     found = sized(route("T", a=1, b=1), consumers=(4, 9), queues_per_broker=(2, 9), strategies=("AVG_BY_CIRCLE", "AVG"))
     assert (found.consumers, found.queues_per_broker, found.strategy) == (4, 2, "AVG_BY_CIRCLE")
     assert len(found.candidates) == 16
     assert [(each.topic, each.queues, each.queues_now) for each in found.topics] == [("T", 4, 2)]
-
-
-def test_nothing_satisfies_then_the_nearest_is_told() -> None:
-    found = sized(route("T", a=5), route("U", a=7), limits=SizeLimits(max_imbalance=1), consumers=(2, 9))
-    assert (found.consumers, found.replica_counts.min, found.replica_counts.allowed) == (None, None, ())
-    assert found.best.fails == ("max-imbalance",)
-    assert found.best.imbalance == min(point.imbalance or 9 for point in found.curve)
-
-
-def test_a_share_of_id_sets_is_enough_where_it_is_said_so() -> None:
-    topic = route("T", a=8, b=8)
-    strict, lenient = (
-        sized(topic, limits=SizeLimits(max_imbalance=2, share=share), strategies=("CONSISTENT_HASH",), most=6)
-        for share in (1.0, 0.5)
-    )
-    assert not strict.every_order
-    assert strict.trials == 100
-    assert [point.share for point in strict.curve] == [point.share for point in lenient.curve]
-    assert any(0.5 <= point.share < 1 and point.satisfied for point in lenient.curve)
-    assert all(point.satisfied == (point.share == 1) for point in strict.curve)
 
 
 def test_after_a_loss_the_worst_of_all_losses_is_told() -> None:
@@ -340,30 +370,6 @@ def test_a_number_of_queues_gives_what_topics_with_so_many_give(strategy: str) -
         assert each.allowed == len(alone.replica_counts.allowed)
 
 
-def test_zones_are_those_of_the_present_consumers_too() -> None:
-    topic = route("T", **{"r1-a": 4, "r2-a": 4})
-    zones = Settings(broker_zones=r"(r\d)-", client_zones=r"(r\d)")
-    question = SizeQuestion(strategies=("MACHINE_ROOM_NEARBY",), consumers=(1, 4), present=("r1h@1", "r2h@1"), trials=8)
-    found = size_group("g", [topic], question, zones)
-    for point in found.curve:
-        numbers = [
-            owned_nearby(topic, each[: point.consumers])
-            for each in future_ids("MACHINE_ROOM_NEARBY", zones, question, 4)
-        ]
-        assert point.imbalance == max(imbalance(each) or 0 for each in numbers)
-
-
-def owned_nearby(topic: TopicRouteData, client_ids: list[str]) -> dict[str, int]:
-    shares = allocate(
-        "MACHINE_ROOM_NEARBY",
-        topic.subscribe_queues(),
-        client_ids,
-        broker_zones=r"(r\d)-",
-        client_zones=r"(r\d)",
-    )
-    return {client_id: len(share) for client_id, share in shares.items()}
-
-
 def test_config_lists_are_taken_by_consumers_of_their_ids() -> None:
     queues = route("T", a=4).subscribe_queues()
     lists = {"x": queues[:2], "y": queues[2:]}
@@ -432,16 +438,6 @@ def test_a_size_that_leaves_nothing_after_a_loss_does_not_come_nearest() -> None
     limits = SizeLimits(max_imbalance=1, survive=2)
     found = sized(route("T", a=64), limits=limits, strategies=("CONSISTENT_HASH",), most=5, trials=5)
     assert (found.consumers, found.best.consumers) == (None, 3)
-
-
-def test_a_function_is_asked_with_the_ids_of_trials() -> None:
-    def by_circle(_: str, client_id: str, queues: list[Any], client_ids: list[str]) -> list[Any]:
-        return queues[client_ids.index(client_id) :: len(client_ids)]
-
-    own = Settings(custom={"OWN": by_circle})
-    question = SizeQuestion(limits=EVEN, strategies=("OWN",), consumers=(1, 8), trials=2)
-    found = size_group("g", [route("T", a=8)], question, own)
-    assert (found.every_order, found.replica_counts.allowed) == (False, (1, 2, 4, 8))
 
 
 @every_case(

@@ -14,7 +14,7 @@ from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.sweep_failures.failures import Failure
 from rmqlb.engine.sweep_failures.subjects import Effect, GroupSubject
 from rmqlb.errors import DataError
-from rmqlb.model.checking import FAILED
+from rmqlb.model.check_result import FAILED
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import Summary
 from rmqlb.model.policy import Limit

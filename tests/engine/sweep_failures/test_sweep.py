@@ -1,28 +1,51 @@
-"""What a sweep finds in clusters that a reader can count through, and where it says that something is unknown."""
+"""What a sweep finds in clusters that a reader can count through, and where something is unknown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
-from math import comb
+from itertools import combinations
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb import Members, UsageError, sweep_failures
+from rmqlb.engine.allocate.rules import NAMES
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.group import Given, Group, gaps
+from rmqlb.engine.plan.changes import Changes, change_members, change_routes
+from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.sweep_failures.commands import Commands
 from rmqlb.engine.sweep_failures.failures import ZoneRule
-from rmqlb.engine.sweep_failures.sweep import sweep_snapshot
-from rmqlb.errors import UsageError
-from rmqlb.model.group import BROADCASTING, ConsumerGroup
+from rmqlb.engine.sweep_failures.subjects import GroupSubject, bits_of
+from rmqlb.engine.sweep_failures.sweep import DEFAULT_LIMITS, sweep_snapshot
+from rmqlb.model.group import BROADCASTING, ConsumerGroup, MemberReport
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule, Waiver
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from rmqlb.model.sweep_failures import Counterexample, FailureSweep, Loss, LossParts, Worst
+from rmqlb.sources.user_files.policy_file import built_in_text, parse_policy
+from tests.support.mismatches import every_case
 
-from .clusters import DAY, broker, cluster, clusters, consumers, policy, request, route, swept
+from .clusters import (
+    CLASSES,
+    DAY,
+    GROUP_LIMITS,
+    TOPIC_LIMITS,
+    broker,
+    cluster,
+    clusters,
+    consumers,
+    policy,
+    request,
+    route,
+    swept,
+    zones,
+)
 
 IDS = tuple(f"10.1.0.{number}@app" for number in (1, 2, 3))
 
@@ -63,36 +86,6 @@ def test_everything_that_can_be_lost_is_listed_with_what_it_takes() -> None:
         LossParts("host", "10.1.0.2", (IDS[1],)),
         LossParts("zone", "z", (), ("a/0", "b/0")),
     )
-
-
-def test_consumers_at_other_places_are_alike_and_the_pair_that_moves_most_stands_for_them() -> None:
-    sweep = swept(two_brokers(), limited(minConsumers=2), kinds=("consumer",))
-    found = only(sweep)
-    assert (found.cases, found.value, len(found.losses)) == (3, 1, 2)
-    assert (sweep.cases.all, sweep.cases.broken, sweep.cases.broken_singles) == (6, 3, 0)
-    assert found.group is not None
-    assert found.group.moved == 6  # the last one has 2 of 8 queues, and gets the others
-
-
-def test_a_pair_is_no_counterexample_when_one_of_its_losses_is_enough() -> None:
-    sweep = swept(two_brokers(), policy({}, {"writableBrokers": 2}), kinds=("consumer", "broker"))
-    assert losses(sweep) == ["broker b"]
-    assert only(sweep).cases == 2
-    assert sweep.cases.broken == 2 + (3 * 2 + 1)  # either broker, alone, with each consumer, or both
-
-
-def test_a_master_is_enough_for_producers_and_none_of_its_slaves_writes() -> None:
-    sweep = swept(two_brokers(), policy({}, {"writableBrokers": 2}), zones=())
-    assert losses(sweep)[0] in ("master a", "broker b")
-    taken = {each.losses[0].kind: each.cases for each in sweep.counterexamples}
-    assert taken == {"master": 2, "broker": 3}  # a's master or its host; broker b, its master or its host
-
-
-def test_what_is_broken_while_nothing_is_lost_is_no_loss_s_fault() -> None:
-    sweep = swept(two_brokers(), limited(minConsumers=4, unassigned=0), kinds=("consumer",))
-    assert [(each.limit, each.value) for each in sweep.broken_already] == [("minConsumers", 3)]
-    assert sweep.cases.broken == 0
-    assert sweep.counterexamples == ()
 
 
 def test_single_losses_alone() -> None:
@@ -248,15 +241,6 @@ def test_groups_divided_among_processes_come_to_the_same() -> None:
     assert swept(snapshot, jobs=2) == swept(snapshot)
 
 
-def test_one_process_that_consumes_in_two_groups_is_lost_to_both() -> None:
-    brokers = broker("a", "10.0.0.1"), broker("b", "10.0.0.2")
-    groups = [consumers("g", IDS[:2], ["T"]), consumers("h", IDS[1:], ["T"])]
-    sweep = swept(cluster(groups, [route("T", brokers, [4, 4])]), limited(minConsumers=2), kinds=("consumer",))
-    assert [each.name for each in sweep.losses] == list(IDS)
-    assert sorted((each.name, each.cases) for each in sweep.counterexamples) == [("g", 2), ("h", 2)]
-    assert (sweep.cases.broken_singles, sweep.cases.broken) == (3, 3 + comb(3, 2))
-
-
 def test_too_many_pairs_are_refused_and_single_losses_are_not() -> None:
     ids = [f"10.{n // 60000}.{n // 250 % 240}.{n % 250}@a" for n in range(3300)]
     snapshot = two_brokers(ids)
@@ -310,11 +294,113 @@ def test_pairs_that_take_most_brokers_are_tried_first() -> None:
     assert "group g: searched 14 of 66 different cases: all single losses" in text
 
 
-def test_progress_counts_the_results_of_a_group() -> None:
-    ids = [f"10.0.0.{number}@1" for number in range(1, 25)]
-    snapshot = cluster([consumers("g", ids, ["T"])], [route("T", [broker("a", "10.1.0.1")], [8])])
-    told: list[tuple[str, int, int]] = []
-    sweep_snapshot(snapshot, policy(), request(snapshot), DAY, progress=lambda *each: told.append(each))
-    of_group = [(done, total) for what, done, total in told if what == "g"]
-    assert [done for done, _ in of_group] == list(range(0, of_group[0][1], 100))
-    assert len(of_group) > 2
+ROOMS = Settings(consumer_idcs=frozenset({"r1"}))
+FIVE = tuple(f"10.1.0.{number}@app" for number in range(1, 6))
+PLACED = {
+    "AVG": "AllocateMessageQueueAveragely",
+    "AVG_BY_CIRCLE": "AllocateMessageQueueAveragelyByCircle",
+    "MACHINE_ROOM": "AllocateMessageQueueByMachineRoom",
+}
+
+
+def cases(group: ConsumerGroup, *numbers: int) -> GroupSubject:
+    """The group on a topic with so many queues on brokers of rooms r1 and r2 in turn."""
+    brokers = [broker(f"r{1 + at % 2}@{at}", f"10.0.0.{at}") for at in range(len(numbers))]
+    snapshot = cluster([group], [route("T", brokers, numbers)])
+    return GroupSubject(Group(snapshot, group.group, ROOMS, Given(), gaps(snapshot)), orderly=False)
+
+
+def group(strategy: str) -> ConsumerGroup:
+    found = consumers("g", FIVE, ["T"])
+    return replace(found, reports={each: MemberReport(each, strategy_class=PLACED[strategy]) for each in FIVE})
+
+
+@every_case("strategy", PLACED)
+def test_of_consumers_whose_place_alone_counts_every_case_is_what_its_plan_says(strategy: str) -> None:
+    of = cases(group(strategy), 3, 4, 2)
+    assert of.by_place
+    every = (1 << len(of.client_ids) + 3) - 1
+    masks = {0, every, *(sum(each) for size in (1, 2, 3) for each in combinations(bits_of(every), size))}
+    for effect in map(of.effect, sorted(masks)):
+        lost = tuple(of.client_ids[place] for place in effect.places)
+        members = replace(of.members, client_ids=change_members(of.members.client_ids, Changes(remove=lost)))
+        routes = change_routes(of.routes, Changes(remove_brokers=effect.brokers))
+        plan = plan_rebalance("g", Side(of.members, of.routes), Side(members, routes)).summary
+        found = of.outcome(effect)
+        assert (found.moved, found.unassigned, found.idle) == (plan.moved, plan.unassigned, plan.idle), effect
+        assert (found.imbalance, found.queues) == (plan.imbalance, plan.after.queues), effect
+
+
+def test_consumers_that_differ_in_strategy_topics_or_number_are_run() -> None:
+    mixed = group("AVG")
+    other = MemberReport(FIVE[0], strategy_class=PLACED["AVG_BY_CIRCLE"])
+    assert not cases(replace(mixed, reports={**mixed.reports, FIVE[0]: other}), 4).by_place
+    narrow = replace(mixed.reports[FIVE[0]], topics=frozenset({"%RETRY%g"}))
+    assert not cases(replace(mixed, reports={**mixed.reports, FIVE[0]: narrow}), 4).by_place
+    assert not cases(consumers("g", (FIVE[0], *FIVE), ["T"]), 4).by_place
+
+
+STRATEGIES = {java_class: name for name, java_class in CLASSES.items()}
+ROUTE = route("T", (broker("a", "10.0.0.1"), broker("b", "10.0.0.2")), [4, 4])
+GROUPS = {"g": Members(("10.1.0.1@1", "10.1.0.2@1"), "AVG")}
+
+
+def members(snapshot: ClusterSnapshot, name: str) -> Members:
+    group = snapshot.groups[name]
+    strategy = STRATEGIES[next(iter(group.reports.values())).strategy_class or ""]
+    reads = {each: report.topics for each, report in group.reports.items() if report.topics is not None}
+    return Members(group.client_ids or (), strategy, subscribed=reads)
+
+
+def figures(sweep: FailureSweep) -> Any:
+    """All but lags, locks and the rules' names, which a caller does not say."""
+    found = [
+        replace(each, rule="", group=each.group and replace(each.group, lag_moved=None, without_lock=None))
+        for each in sweep.counterexamples
+    ]
+    groups = [replace(each, lag_moved=None, without_lock=None) for each in sweep.groups]
+    return sweep.cases, sweep.losses, found, groups, sweep.topics
+
+
+@settings(max_examples=5, deadline=None)
+@given(clusters())
+def test_given_groups_come_to_what_a_snapshot_of_them_comes_to(snapshot: ClusterSnapshot) -> None:
+    routes = [each.route for _, each in sorted(snapshot.routes.items())]
+    patterns: dict[str, list[str]] = {}
+    for rule in zones(snapshot):
+        patterns.setdefault(rule.zone, []).append(rule.pattern)
+    told = {name: members(snapshot, name) for name in sorted(snapshot.groups)}
+    shares = {name: bound for name, bound in {**GROUP_LIMITS, **TOPIC_LIMITS}.items() if name != "withoutLock"}
+    for name, each in told.items():  # which topics a group consumes, only its subscriptions say
+        topics = {topic for its in each.subscribed.values() for topic in its} or snapshot.routes.keys()
+        assume(topics == set(snapshot.groups[name].topics or ()))
+    assert figures(sweep_failures(told, routes, limits=shares, zones=patterns)) == figures(swept(snapshot))
+
+
+def test_the_limits_without_any_are_those_of_the_command() -> None:
+    rules = parse_policy(built_in_text("built_in_sweep_policy.yaml"), "built-in policy", NAMES).rules
+    assert {limit.name: limit.bound for rule in rules for limit in rule.limits} == DEFAULT_LIMITS
+
+
+def test_orderly_groups_are_those_that_are_named() -> None:
+    slaves = route("T", (broker("a", "10.0.0.1", "10.0.0.3"),), [4])
+    found = sweep_failures(GROUPS, [slaves], limits={"withoutLock": 0}, orderly=["g"])
+    assert [(each.value, each.losses[0].name, each.command) for each in found.counterexamples] == [(4, "a", None)]
+    assert sweep_failures(GROUPS, [slaves], limits={"withoutLock": 0}).counterexamples == ()
+
+
+@every_case(
+    ("wrong", "message"),
+    [
+        ({"limits": {"lag": 1}}, "limits: there is no limit lag here"),
+        ({"limits": {"idle": -1}}, "limits['idle'] is -1, not a number from 0"),
+        ({"orderly": ["h"]}, "orderly: h is not among the groups"),
+        ({"zones": {"z": ["10.0.0.0/40"]}}, "zone z: 10.0.0.0/40 is not a network"),
+        ({"zones": {"z": []}}, "zone z: it has no pattern"),
+        ({"at_once": 3}, "at_once is 3: a number from 1 to 2 is needed"),
+    ],
+)
+def test_arguments_that_cannot_be_are_named(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        sweep_failures(GROUPS, [ROUTE], **wrong)
+    assert raised.value.message == message

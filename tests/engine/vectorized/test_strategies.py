@@ -1,8 +1,9 @@
-"""Many pairs in arrays are allocated as the engine and RocketMQ's own classes allocate each."""
+"""Vectorized strategies give each queue the owner that the engine and Java give it."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,109 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rmqlb import AllocationError, MessageQueue
-from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.allocate.vectorized.pairs import Pairs, without_zone
+from rmqlb.engine.allocate.strategy import Settings, first_indexes
+from rmqlb.engine.allocate.vectorized.pairs import (
+    Pairs,
+    among,
+    by_zone,
+    counts,
+    first_processes,
+    in_pairs,
+    without_zone,
+)
 from rmqlb.engine.allocate.vectorized.strategies import avg, avg_by_circle, machine_room, machine_room_nearby, pin
+from rmqlb.engine.arrays.ragged import elements, runs
 from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from rmqlb.model.route import QueueData, TopicRouteData
 from tests.engine.vectorized.batches import Batch, Group, bools, ints
 from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
+
+SIZES = st.lists(st.integers(0, 4), max_size=8)
+
+
+@given(SIZES.filter(bool), st.data())
+def test_the_elements_of_chosen_lists_are_found(sizes: list[int], data: st.DataObject) -> None:
+    which = data.draw(st.lists(st.integers(0, len(sizes) - 1), max_size=6))
+    expected = [sum(sizes[:number]) + offset for number in which for offset in range(sizes[number])]
+    assert elements(ints(sizes), ints(which)).tolist() == expected
+
+
+@given(st.lists(st.integers(0, 3), max_size=12))
+def test_runs_are_stretches_of_equal_values(values: list[int]) -> None:
+    lengths = [len(list(equal)) for _, equal in groupby(values)]
+    assert [part.tolist() for part in runs(ints(values))] == [[sum(lengths[:i]) for i in range(len(lengths))], lengths]
+
+
+LISTS = st.lists(st.lists(st.integers(0, 4), max_size=7), max_size=5)
+
+
+@given(LISTS)
+def test_the_first_process_with_an_id_is_javas_first_index(groups: list[list[int]]) -> None:
+    owners, processes = first_processes(ints(code for ids in groups for code in ids), ints(map(len, groups)))
+    expected_owners: list[int] = []
+    expected_processes: list[int] = []
+    for ids in groups:
+        begin, first = len(expected_owners), first_indexes([str(code) for code in ids])
+        expected_owners += [begin + first[str(code)] for code in ids]
+        expected_processes += [ids[:index].count(code) for index, code in enumerate(ids)]
+    assert (owners.tolist(), processes.tolist()) == (expected_owners, expected_processes)
+
+
+def test_what_falls_to_the_empty_id_is_nobodys() -> None:
+    owners, processes = first_processes(ints([-1, -1, 3]), ints([3]))
+    assert (owners.tolist(), processes.tolist()) == ([-1, -1, 2], [0, 1, 0])
+    assert avg(Pairs.of(ints([3]), ints([3]), owners=owners)).tolist() == [-1, -1, 2]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), max_size=6),
+    st.lists(st.integers(0, 5), min_size=4, max_size=4),
+)
+def test_counts_are_those_of_each_pairs_members(topics: list[tuple[int, int]], members: list[int]) -> None:
+    pairs = Pairs.of(ints(count for count, _ in topics), ints(members), ints(group for _, group in topics))
+    places = iter(avg_by_circle(pairs).tolist())
+    expected = []
+    for count, group in topics:
+        got = Counter(next(places) for _ in range(count))
+        begin = sum(members[:group])
+        expected += [got[place] for place in range(begin, begin + members[group])]
+    assert counts(pairs, avg_by_circle(pairs)).tolist() == expected
+
+
+def test_owners_are_found_in_the_lists_of_a_part_too() -> None:
+    pairs = Pairs.of(ints([3, 2]), ints([2, 3]), ints([1, 1]))
+    part = among(pairs, bools([True, True, True, False, True]))
+    assert avg(part).tolist() == [2, 2, 4, 2, 4]
+    assert in_pairs(part, ints([2, -1, 4, 2, 4])).tolist() == [0, -1, 1, 2, 3]
+    assert counts(part, avg(part)).tolist() == [2, 1, 1, 1]
+
+
+def test_nobodys_queues_are_counted_for_nobody() -> None:
+    assert counts(Pairs.of(ints([2, 1]), ints([0, 1])), ints([-1, -1, 0])).tolist() == [1]
+
+
+def test_a_zone_with_members_keeps_its_queues_and_the_others_are_dealt_to_all() -> None:
+    pairs = Pairs.of(ints([5]), ints([3]))
+    part, at = by_zone(pairs, queue_zones=ints([7, 8, 7, 9, 8]), member_zones=ints([8, 5, 8]))
+    assert part.queues.tolist() == [2, 2, 1]
+    assert at.tolist() == part.rows.tolist() == [0, 2, 1, 4, 3]
+    lists = [part.places[sum(part.members[:g]) : sum(part.members[: g + 1])].tolist() for g in part.groups]
+    assert lists == [[0, 1, 2], [0, 2], [0, 1, 2]]
+
+
+def test_a_zone_with_members_of_another_group_only_is_dealt_to_all() -> None:
+    pairs = Pairs.of(ints([1, 1]), ints([1, 1]))
+    part, _ = by_zone(pairs, queue_zones=ints([0, 0]), member_zones=ints([1, 5]))
+    assert part.places[part.groups].tolist() == [0, 1]
+
+
+def test_a_pair_whose_zones_are_not_all_known_has_no_part() -> None:
+    pairs = Pairs.of(ints([1, 1, 1]), ints([1, 1]), ints([0, 0, 1]))
+    part, at = by_zone(pairs, queue_zones=ints([1, -1, 1]), member_zones=ints([1, -1]))
+    assert (part.queues.tolist(), at.tolist()) == ([1], [0])
+
 
 Topics = dict[str, dict[str, int]]
 """Topic → broker → how many queues."""

@@ -327,7 +327,7 @@ class GrpcProducer(SdkProducer):
             candidates = self._candidates[thread.number]
             candidate = candidates[thread.attempt % len(candidates)]
         if not self._local:
-            return self._next_of_proxy(), True
+            return (self._next_of_proxy(), True) if self._stored else (candidate, False)
         stored = self._stored_in.get(candidate.broker_name, [])
         reaction = self.reaction_of(candidate.broker_name)
         if reaction is not None and reaction.kind in _DEAD and candidate in stored:

@@ -1,0 +1,73 @@
+"""`rmqlb config show`: what the options are when nothing names them."""
+
+import os
+
+from msgspec.structs import replace
+
+from rmqlb.cli.click import get_current_context
+from rmqlb.cli.command_tree import grouped
+from rmqlb.cli.common.options import OutputOptions, SourceOptions, command
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.settings import check_value, resolve_options
+from rmqlb.model.configuration import ActiveContext, Setting
+from rmqlb.model.finding import info
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.sources.source_text import shown_source
+from rmqlb.views.config_view import config_report
+
+_SECRETS = {"password": "RMQLB_PASSWORD", "secret-key": "RMQLB_SECRET_KEY", "security-token": "RMQLB_SECURITY_TOKEN"}
+_IS_SET = "(set)"
+
+
+@command
+def show_settings(source: SourceOptions, output: OutputOptions) -> None:
+    """Show each setting as a command would use it, and what set it; of a secret only that it is set, or where it is.
+
+    Examples:
+      rmqlb config show
+
+      rmqlb config show --context prod --source-timeout 10s -o json
+
+    Exit codes: 0 done, 2 usage.
+    """
+    terminal = Terminal("config show", output)
+    settled = resolve_options(get_current_context())
+    for setting in settled.settings.values():  # refused here as elsewhere; a source is shown, not looked at
+        if setting.layer in ("flag", "environment") and setting.key != "source" and setting.value is not None:
+            check_value(setting.key, setting.value, setting.origin)
+    settings = sorted(map(_as_shown, settled.settings.values()), key=lambda setting: setting.key != "context")
+    settings += _secrets(source.active_context)
+    report = config_report(settings, settled.config)
+    active = source.active_context
+    path = settled.config.path or ""
+    snapshot = ClusterSnapshot("configuration", path, context=active.name if active else None)
+    note = settled.ignored_context_note
+    terminal.show(report, snapshot, () if note is None else (info(note),))
+
+
+def _as_shown(setting: Setting) -> Setting:
+    """The setting; a source that holds a password, which every other command refuses, without it."""
+    if setting.key != "source" or setting.value is None:
+        return setting
+    return replace(setting, value=shown_source(str(setting.value)))
+
+
+def _secrets(context: ActiveContext | None) -> list[Setting]:
+    found = []
+    if context is not None and context.secret is not None:
+        found.append(Setting("secret", context.secret.value, "context", str(context.secret.place)))
+    return found + [
+        Setting(key, _IS_SET, "environment", variable) for key, variable in _SECRETS.items() if os.environ.get(variable)
+    ]
+
+
+app = grouped("config", {"show": show_settings})
+
+
+@app.callback()
+def config() -> None:
+    """Look at the settings, and at the file and variables they come from.
+
+    A setting comes from the first that has it: flag, environment (RMQLB_…), the context in force,
+    $XDG_CONFIG_HOME/rmqlb/config.yaml (else ~/.config/rmqlb/config.yaml), default.
+    """

@@ -1,0 +1,298 @@
+"""`rmqlb context`: named endpoints, kept in the user's configuration file.
+
+Only the user's file is changed, and only here. A secret is never stored, only the place of one.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Annotated
+
+from msgspec import Struct
+from typer import Argument, Option
+
+from rmqlb.cli.command_tree import grouped
+from rmqlb.cli.common.options import OutputOptions, command, panel
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.settings import (
+    MOST_RETRIES,
+    check_file,
+    check_value,
+    chosen_context,
+    context_named,
+    read_configuration,
+    user_file_path,
+)
+from rmqlb.errors import UsageError
+from rmqlb.model.configuration import ENDPOINT, ConfigFile, Value, check_context_name
+from rmqlb.model.finding import Finding, info
+from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.sources.source_text import user_in
+from rmqlb.sources.user_files.config_file import change_user_file, require_text, with_context, with_value
+from rmqlb.views.config_view import context_report, contexts_report
+
+endpoint_option = panel("Endpoint")
+
+
+class EndpointOptions(Struct, frozen=True):
+    """What a context holds; unlike those of other commands, none of them comes from the environment."""
+
+    source: Annotated[
+        str | None,
+        endpoint_option(
+            "-s",
+            "--source",
+            metavar="URL|FILE",
+            help="rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, or a snapshot file.",
+        ),
+    ] = None
+    user: Annotated[str | None, endpoint_option(help="Who logs in to the Dashboard.")] = None
+    access_key: Annotated[str | None, endpoint_option(help="Account of a cluster with ACL.")] = None
+    secret: Annotated[
+        str | None,
+        endpoint_option(
+            metavar="file:PATH|env:NAME|keyring:SERVICE/USER",
+            help="Where the user's password or the account's secret key is; never the secret itself.",
+        ),
+    ] = None
+    ca_file: Annotated[
+        str | None, endpoint_option(metavar="FILE", help="Trust only the CA certificates in this PEM file.")
+    ] = None
+    client_cert: Annotated[str | None, endpoint_option(metavar="FILE", help="PEM certificate to show.")] = None
+    client_key: Annotated[
+        str | None, endpoint_option(metavar="FILE", help="Its PEM key, when that is another file.")
+    ] = None
+    tls_name: Annotated[
+        str | None, endpoint_option(metavar="NAME", help="The name that in every server's certificate.")
+    ] = None
+    proxy: Annotated[
+        list[str] | None,
+        endpoint_option(metavar="HOST[:8080]", help="A Proxy's remoting port, which tells its consumers; repeatable."),
+    ] = None
+    map_address: Annotated[
+        list[str] | None, endpoint_option(metavar="FROM=TO", help="Reach this address at another; repeatable.")
+    ] = None
+    source_timeout: Annotated[str | None, endpoint_option(metavar="TIME", help="Timeout of one request.")] = None
+    source_retries: Annotated[
+        int | None, endpoint_option(min=0, max=MOST_RETRIES, help="Retries of a read on transient errors.")
+    ] = None
+
+
+@command
+def add_context(
+    *,
+    name: Annotated[str, Argument(metavar="NAME", help="The context's name.", show_default=False)],
+    endpoint: EndpointOptions,
+    use: Annotated[bool, Option("--use", help="Make it the active context.")] = False,
+    replace: Annotated[bool, Option("--replace", help="Replace a context of that name.")] = False,
+    output: OutputOptions,
+) -> None:
+    """Name an endpoint: its source, who logs in, and where the secret is.
+
+    Examples:
+      rmqlb context add prod -s 'rocketmq://10.0.0.1:9876,10.0.0.2:9876' --access-key viewer --secret keyring:rmqlb/prod
+
+      rmqlb context add staging -s https://mq.example:8082 --user admin --secret file:~/.mq-staging --use
+
+    Exit codes: 0 done, 2 usage.
+    """
+    terminal = Terminal("context add", output)
+    check_context_name(name, "NAME")
+    values = values_of(endpoint)
+
+    def added(config: ConfigFile) -> ConfigFile:
+        if name in config.contexts and not replace:
+            raise UsageError(
+                f"there is a context {name} already", hint="--replace overwrites it", code="context-exists"
+            )
+        config = with_context(config, name, values)
+        return with_value(config, "context", name) if use else config
+
+    change_contexts(terminal, added, f"context {name} is in {{}}")
+
+
+@command
+def list_contexts(output: OutputOptions) -> None:
+    """List the contexts; a star marks the one that commands use here.
+
+    Examples:
+      rmqlb context list
+
+      rmqlb context list -o json
+
+    Exit codes: 0 done, 2 usage.
+    """
+    show_contexts(Terminal("context list", output))
+
+
+@command
+def use_context(
+    *,
+    name: Annotated[str | None, Argument(metavar="NAME", help="The context.", show_default=False)] = None,
+    none: Annotated[bool, Option("--none", help="No context is active any more.")] = False,
+    output: OutputOptions,
+) -> None:
+    """Make a context the active one: it is read by every command that is given no source.
+
+    --context and RMQLB_CONTEXT go before it.
+
+    Examples:
+      rmqlb context use --none
+
+      rmqlb context use staging
+
+    Exit codes: 0 done, 2 usage.
+    """
+    terminal = Terminal("context use", output)
+    if none == (name is not None):
+        raise UsageError("which context?", hint="name one, or give --none", code="which-context")
+
+    def chosen(config: ConfigFile) -> ConfigFile:
+        return with_value(config, "context", None if name is None else context_named(name, config).name)
+
+    done = "no context is active in {}" if name is None else f"context {name} is active in {{}}"
+    change_contexts(terminal, chosen, done)
+
+
+@command
+def show_context(
+    *,
+    name: Annotated[
+        str | None, Argument(metavar="NAME", help="The context; default: the active one.", show_default=False)
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Show what a context holds; of its secret, where it is.
+
+    Examples:
+      rmqlb context show
+
+      rmqlb context show prod -o yaml
+
+    Exit codes: 0 done, 2 usage.
+    """
+    terminal = Terminal("context show", output)
+    path = user_file_path()
+    config = read_configuration()
+    active, findings = active_context(config)
+    if name is None and active is None:
+        raise UsageError(
+            "no context is active", hint="name one, or choose it with rmqlb context use", code="which-context"
+        )
+    context = context_named(name or active or "", config)
+    terminal.show(context_report(context, active), ClusterSnapshot("configuration", path), findings)
+
+
+@command
+def remove_context(
+    *, name: Annotated[str, Argument(metavar="NAME", help="The context.", show_default=False)], output: OutputOptions
+) -> None:
+    """Remove a context; its secret stays where it is.
+
+    Examples:
+      rmqlb context remove staging
+
+    Exit codes: 0 done, 2 usage.
+    """
+    terminal = Terminal("context remove", output)
+
+    def removed(config: ConfigFile) -> ConfigFile:
+        context = context_named(name, config)
+        chosen = config.values.get("context")
+        if chosen is not None and chosen.value == context.name:
+            config = with_value(config, "context", None)
+        return with_context(config, context.name, None)
+
+    change_contexts(terminal, removed, f"context {name} is no longer in {{}}")
+
+
+def values_of(options: EndpointOptions) -> dict[str, Value]:
+    """The values to keep: checked, and paths that mean the same from every folder."""
+    values: dict[str, Value] = {}
+    for key in ENDPOINT:
+        value = getattr(options, key.name.replace("-", "_"))
+        if value is None or value == []:
+            continue
+        values[key.name] = _kept(
+            key.name, tuple(value) if isinstance(value, list) else value, is_path=key.kind == "path"
+        )
+        check_value(key.name, values[key.name], f"--{key.name}")
+    if "source" not in values:
+        raise UsageError(
+            "no source",
+            hint="name the NameServers, rocketmq://HOST:9876, or a Dashboard's URL with -s",
+            code="no-source",
+        )
+    named = user_in(str(values["source"]))
+    if named is not None and values.get("user", named) != named:
+        raise UsageError("--user: --source names another user", hint="name one of them only")
+    return values
+
+
+def _kept(name: str, value: Value, *, is_path: bool) -> Value:
+    for text in value if isinstance(value, tuple) else (value,):
+        if isinstance(text, str):
+            require_text(text, f"--{name}")
+    if not isinstance(value, str):
+        return value
+    if is_path or (name == "source" and os.path.exists(value)):
+        return os.path.abspath(os.path.expanduser(value))
+    kind, _, path = value.partition(":")
+    if name == "secret" and kind == "file" and path and not path.startswith("~/"):
+        return f"file:{os.path.abspath(path)}"
+    return value
+
+
+def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFile], done: str) -> None:
+    """Change the user's file, and show the contexts as they are now; `{}` in `done` is the file."""
+    path = user_file_path()
+
+    def checked(config: ConfigFile) -> ConfigFile:
+        check_file(config)
+        return change(config)
+
+    change_user_file(path, checked)
+    show_contexts(terminal, done.format(path))
+
+
+def show_contexts(terminal: Terminal, done: str | None = None) -> None:
+    """The contexts, and which one commands use here."""
+    path = user_file_path()
+    config = read_configuration()
+    active, findings = active_context(config)
+    report = contexts_report(path, config, active, done)
+    terminal.show(report, ClusterSnapshot("configuration", path), findings)
+
+
+def active_context(config: ConfigFile) -> tuple[str | None, list[Finding]]:
+    """The context that commands use here, and what is worth saying of the choice."""
+    chosen = chosen_context(config)
+    if chosen is None:
+        return None, []
+    name = str(chosen.value)
+    if name not in config.contexts:
+        return None, [Finding("no-such-context", f"{chosen.origin}: there is no context {name[:80]!r}")]
+    own = config.values.get("context")
+    if chosen.layer == "user file" or (own is not None and own.value == name):
+        return name, []
+    return name, [info(f"here {chosen.origin} chooses context {name}")]
+
+
+app = grouped(
+    "context",
+    {
+        "add": add_context,
+        "list": list_contexts,
+        "use": use_context,
+        "show": show_context,
+        "remove": remove_context,
+    },
+)
+
+
+@app.callback()
+def context() -> None:
+    """Name endpoints: a source, who logs in, and where the secret is.
+
+    The active context is read by every command that is given no source. Contexts are in
+    $XDG_CONFIG_HOME/rmqlb/config.yaml, otherwise ~/.config/rmqlb/config.yaml. A secret is never in it.
+    """

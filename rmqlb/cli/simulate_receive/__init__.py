@@ -1,1 +1,0 @@
-"""`rmqlb simulate-receive`: its options, the scenario made of them, and what is shown."""

@@ -1,0 +1,428 @@
+"""The steps that change a topic's queues, with their mqadmin commands and the routes between them.
+
+Consumers come to new queues before producers do, and producers leave queues before consumers do. So every change is the
+same three routes, some of which may be equal: opened (all queues readable), switched (the new writable ones), and the
+target.
+
+Commands mirror `UpdateTopicSubCommand` and `UpdateOrderConfCommand` (5.5.0). `updateTopic` sets what it is not given to
+its default (8 queues, RW, no flag), so every command says all of it. A broker that lacks the topic creates it with the
+attributes in the command, and keeps these in later updates (`TopicConfigManager
+.updateSingleTopicConfigWithoutPersist`), so the first command for that broker names the message type. A topic with an
+order configuration keeps its order flag: brokers take it from the NameServers' configuration (`TopicConfigManager
+.updateOrderTopicConfig`). `updateTopicPerm` is never used: it gives each broker the numbers of queues of the route's
+first one. Nor is `deleteTopic`: it takes a whole cluster.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.plan.changes import NewBroker
+from rmqlb.engine.plan_topic.effects import (
+    Keys,
+    PlannedGroup,
+    drain_ms,
+    group_effect,
+    moved_keys,
+    out_of_order,
+    uniform_share,
+)
+from rmqlb.engine.rebalance.profile import Clocks
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.java import split
+from rmqlb.model.message_queue import MessageQueue, QueueName, sort_queues
+from rmqlb.model.plan_topic import AdminCommand, BrokerQueues, Step, StepKind, TopicChangePlan, WaitFor, WaitKind
+from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
+from rmqlb.model.snapshot import suggestion
+from rmqlb.model.words import counted
+
+_NO_MASTER: Mapping[int, str] = {0: "unknown"}
+
+
+class TopicRequest(Struct, frozen=True):
+    """What is to become of the topic; all of it at once."""
+
+    queues: int | None = None  # read and write queues of each broker that keeps some
+    add_brokers: tuple[NewBroker, ...] = ()
+    drain_brokers: tuple[str, ...] = ()
+    move_to_cluster: str | None = None
+    ordered: bool = True  # producers that send by key are held while the writable queues change
+
+
+class Routes(Struct, frozen=True):
+    """The topic's route now, and after each change."""
+
+    now: TopicRouteData
+    opened: TopicRouteData
+    switched: TopicRouteData
+    target: TopicRouteData
+
+
+def routes_of(route: TopicRouteData, request: TopicRequest, known: Iterable[BrokerData] = ()) -> Routes:
+    """The routes on the way; `known` are the cluster's other brokers (raises UsageError, DataError)."""
+    if route.is_static:
+        raise UsageError(
+            f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers",
+            hint="mqadmin updateStaticTopic adds queues to it",
+            code="static-topic",
+        )
+    target = _target(route, request, {broker.broker_name: broker for broker in known})
+    old = {data.broker_name: data for data in route.queue_datas}
+    opened = _with(target, (_opened(old.get(data.broker_name), data) for data in target.queue_datas), route)
+    switched = _with(target, (_switched(old.get(data.broker_name), data) for data in target.queue_datas), target)
+    found = Routes(now=route, opened=opened, switched=switched, target=target)
+    if not target.publish_queues() or not target.subscribe_queues():
+        raise UsageError(f"topic {route.topic} would have no queue left", hint="add a broker, or drain fewer")
+    for data in target.queue_datas:
+        if data != old.get(data.broker_name):
+            _must_be_read(data, request)
+    return found
+
+
+def _must_be_read(data: QueueData, request: TopicRequest) -> None:
+    """Refuse to give a broker write queues that consumers cannot read (raises UsageError)."""
+    name, writes = data.broker_name, data.write_queue_nums
+    if not data.writable or writes <= (data.read_queue_nums if data.readable else 0):
+        return
+    added = next((broker for broker in request.add_brokers if broker.name == name), None)
+    if added is not None:
+        counts = (number for number in (added.read_queue_nums, added.write_queue_nums) if number is not None)
+        option = ":".join((f"--add-broker {name}", *map(str, counts)))
+        hint = f"write as many read queues as write queues, or more: {name}:{writes}"
+    elif request.queues is not None:
+        option = f"--queues {request.queues}"
+        hint = f"--add-broker {name} makes it readable too; --drain-broker {name} takes its queues away"
+    else:
+        option = f"--move-to-cluster {request.move_to_cluster}"
+        hint = f"say how many queues each broker gets: --queues {writes}"
+    of_broker = "" if added else f" of {name}"
+    raise UsageError(f"{option}: producers would write queues{of_broker} that consumers cannot read", hint=hint)
+
+
+def describe(request: TopicRequest) -> tuple[str, ...]:
+    """What is asked for, in words.
+
+    >>> describe(TopicRequest(queues=16, drain_brokers=("b",)))
+    ('16 queues per broker', 'drain broker b')
+    """
+    lines = [] if request.move_to_cluster is None else [f"move to cluster {request.move_to_cluster}"]
+    lines += [f"add broker {broker.name}" for broker in request.add_brokers]
+    lines += [] if request.queues is None else [f"{counted(request.queues, 'queue')} per broker"]
+    return (*lines, *(f"drain broker {name}" for name in request.drain_brokers))
+
+
+def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, BrokerData]) -> TopicRouteData:
+    brokers = route.brokers_by_name()
+    drained = _drained(route, request, brokers)
+    reads, writes = _usual(route)
+    datas = {data.broker_name: data for data in route.queue_datas}
+    for broker in (*request.add_brokers, *_of_cluster(request, {**known, **brokers})):
+        if broker.name in drained:
+            raise UsageError(f"broker {broker.name} is added and drained: the changes contradict each other")
+        here = datas.get(broker.name)
+        first = here if here is not None and here.read_queue_nums > 0 else QueueData(broker.name, reads, writes)
+        read = first.read_queue_nums if broker.read_queue_nums is None else broker.read_queue_nums
+        write = (
+            (broker.read_queue_nums or first.write_queue_nums)
+            if broker.write_queue_nums is None
+            else broker.write_queue_nums
+        )
+        datas[broker.name] = replace(
+            first, read_queue_nums=read, write_queue_nums=write, perm=first.perm | PERM_READ | PERM_WRITE
+        )
+        brokers.setdefault(broker.name, known.get(broker.name) or BrokerData("", broker.name, _NO_MASTER))
+    datas = {name: _becomes(data, request.queues, name in drained) for name, data in datas.items()}
+    return replace(
+        route,
+        queue_datas=tuple(datas.values()),
+        broker_datas=tuple(brokers.values()),
+        order_topic_conf=_order_conf(route, datas),
+    )
+
+
+def _drained(route: TopicRouteData, request: TopicRequest, brokers: Mapping[str, BrokerData]) -> set[str]:
+    """The brokers that lose their queues (raises UsageError)."""
+    names = [data.broker_name for data in route.queue_datas]
+    for name in request.drain_brokers:
+        if name not in names:
+            raise UsageError(
+                f"--drain-broker {name}: topic {route.topic} has no such broker",
+                hint=suggestion("brokers", name, names),
+                code="unknown-broker",
+            )
+    if request.move_to_cluster is None:
+        return set(request.drain_brokers)
+    there = {name for name, broker in brokers.items() if broker.cluster == request.move_to_cluster}
+    return {*request.drain_brokers, *(name for name in names if name not in there)}
+
+
+def _of_cluster(request: TopicRequest, brokers: Mapping[str, BrokerData]) -> list[NewBroker]:
+    """The brokers of the cluster to which the topic moves (raises DataError)."""
+    if request.move_to_cluster is None:
+        return []
+    there = [name for name, broker in brokers.items() if broker.cluster == request.move_to_cluster]
+    if not there:
+        raise DataError(
+            f"--move-to-cluster {request.move_to_cluster}: no broker of that cluster is in the source",
+            hint=suggestion("clusters", request.move_to_cluster, {broker.cluster for broker in brokers.values()}),
+            code="unknown-cluster",
+        )
+    return [NewBroker(name) for name in there if name not in request.drain_brokers]
+
+
+def _usual(route: TopicRouteData) -> tuple[int, int]:
+    """As many read and write queues as most of the topic's brokers have."""
+    counts = Counter(
+        (data.read_queue_nums, data.write_queue_nums) for data in route.queue_datas if data.read_queue_nums > 0
+    )
+    return counts.most_common(1)[0][0] if counts else (0, 0)
+
+
+def _becomes(data: QueueData, queues: int | None, drained: bool) -> QueueData:
+    if drained:
+        return replace(data, read_queue_nums=0, write_queue_nums=0, perm=data.perm & ~PERM_WRITE)
+    if queues is None or max(data.read_queue_nums, data.write_queue_nums) <= 0:
+        return data
+    return replace(data, read_queue_nums=queues, write_queue_nums=queues)
+
+
+def _opened(old: QueueData | None, new: QueueData) -> QueueData:
+    """What will be readable is so; what producers write is as before."""
+    if old is None:
+        return replace(new, perm=new.perm & ~PERM_WRITE)
+    if not new.readable or new.read_queue_nums <= 0:
+        return old
+    return replace(old, read_queue_nums=_most_read(old, new), perm=old.perm | PERM_READ)
+
+
+def _switched(old: QueueData | None, new: QueueData) -> QueueData:
+    """Producers have their final queues; what was readable still is."""
+    if old is None:
+        return new
+    if not new.writable:
+        opened = _opened(old, new)
+        return replace(opened, perm=opened.perm & ~PERM_WRITE)
+    return replace(new, read_queue_nums=_most_read(old, new), perm=new.perm | (old.perm & PERM_READ))
+
+
+def _most_read(old: QueueData, new: QueueData) -> int:
+    return max(old.read_queue_nums if old.readable else 0, new.read_queue_nums)
+
+
+def _with(target: TopicRouteData, datas: Iterable[QueueData], conf: TopicRouteData) -> TopicRouteData:
+    return replace(target, queue_datas=tuple(datas), order_topic_conf=conf.order_topic_conf)
+
+
+def _order_conf(route: TopicRouteData, datas: Mapping[str, QueueData]) -> str | None:
+    """The order configuration in the end, brokers that stay in their places; only of a topic that has one."""
+    if not route.order_topic_conf:
+        return route.order_topic_conf
+    route.publish_queues()  # one that clients cannot read is told as such
+    listed = dict.fromkeys(split(part, ":")[0] for part in split(route.order_topic_conf, ";"))
+    names = dict.fromkeys((*listed, *datas))
+    return ";".join(
+        f"{name}:{datas[name].write_queue_nums}"
+        for name in names
+        if name in datas and datas[name].writable and datas[name].write_queue_nums > 0
+    )
+
+
+NORMAL = "NORMAL"
+"""The type of a topic that has no `message.type`."""
+_UNIT, _UNIT_SUB = 1, 2
+
+
+def commands_between(
+    before: TopicRouteData, after: TopicRouteData, name_servers: str | None, message_type: str | None = None
+) -> list[AdminCommand]:
+    """What leads from one route to the other; brokers that producers gain first, so that there always is a queue.
+
+    Args:
+        before: the route until then.
+        after: the route afterwards.
+        name_servers: for `-n`, `HOST:PORT;HOST:PORT`; None leaves it out, and mqadmin takes NAMESRV_ADDR.
+        message_type: of the topic, for brokers that have not got it; None leaves it out.
+    """
+    old = {data.broker_name: data for data in before.queue_datas}
+    changed = [data for data in after.queue_datas if data != old.get(data.broker_name)]
+    changed.sort(key=lambda data: not data.perm & PERM_WRITE)
+    found = [
+        _update_topic(after, data, name_servers, None if data.broker_name in old else message_type) for data in changed
+    ]
+    if before.order_topic_conf != after.order_topic_conf and after.order_topic_conf is not None:
+        words = ["mqadmin", "updateOrderConf", *_n(name_servers), "-t", after.topic, "-m", "put"]
+        found.append(AdminCommand(None, None, shlex.join([*words, "-v", after.order_topic_conf])))
+    return found
+
+
+def _update_topic(
+    route: TopicRouteData, data: QueueData, name_servers: str | None, message_type: str | None
+) -> AdminCommand:
+    broker = route.broker(data.broker_name)
+    address = None if broker is None else broker.broker_addrs.get(MASTER_ID)
+    if address == "unknown":
+        address = None
+    words = ["mqadmin", "updateTopic", *_n(name_servers), "-b", address or f"ADDRESS-OF-{data.broker_name}"]
+    words += ["-t", route.topic, "-r", str(max(data.read_queue_nums, 0)), "-w", str(max(data.write_queue_nums, 0))]
+    words += ["-p", str(data.perm), *_flags(data.topic_sys_flag)]
+    words += [] if message_type in (None, NORMAL) else ["-a", f"+message.type={message_type}"]
+    return AdminCommand(data.broker_name, address, shlex.join(words))
+
+
+def _flags(flag: int) -> Iterator[str]:
+    """`TopicSysFlag`: a unit topic, and one with subscriptions of units."""
+    if flag & _UNIT:
+        yield from ("-u", "true")
+    if flag & _UNIT_SUB:
+        yield from ("-s", "true")
+
+
+def _n(name_servers: str | None) -> list[str]:
+    return [] if name_servers is None else ["-n", name_servers]
+
+
+_POLL_MS = Clocks().route_poll_us / 1000
+_NOTICED_MS = _POLL_MS + Clocks().rebalance_wait_us / 1000
+"""Until consumers own what is new: the longest wait for a route poll, and then for a rebalance."""
+
+
+def plan_topic(
+    routes: Routes,
+    request: TopicRequest,
+    groups: Sequence[PlannedGroup] | None,
+    keys: Keys | None = None,
+    *,
+    name_servers: str | None = None,
+    message_type: str | None = None,
+) -> TopicChangePlan:
+    """The steps and what each of them does (raises DataError, AllocationError).
+
+    Args:
+        routes: the topic's route now and after each change.
+        request: what is asked for.
+        groups: the groups that read the topic; None when they are not known.
+        keys: of the producers; None when they are not known.
+        name_servers: for the commands' `-n`; None leaves it out.
+        message_type: the topic's, for brokers that have not got it; None leaves it out.
+    """
+
+    def commands(before: TopicRouteData, after: TopicRouteData) -> tuple[AdminCommand, ...]:
+        return tuple(commands_between(before, after, name_servers, message_type))
+
+    steps = _numbered(_steps(routes, groups, keys or Keys(), commands, request.ordered))
+    times = [step.estimated_ms for step in steps]
+    return TopicChangePlan(
+        topic=routes.now.topic,
+        changes=describe(request),
+        ordered=request.ordered,
+        readable_queues_before=len(routes.now.subscribe_queues()),
+        readable_queues_after=len(routes.target.subscribe_queues()),
+        writable_queues_before=len(routes.now.publish_queues()),
+        writable_queues_after=len(routes.target.publish_queues()),
+        next_step=next((step.number for step in steps if not step.done), None),
+        estimated_ms=None if None in times else sum(time for time in times if time is not None),
+        steps=steps,
+    )
+
+
+def _numbered(steps: Iterator[Step]) -> tuple[Step, ...]:
+    return tuple(replace(step, number=number) for number, step in enumerate(steps, start=1))
+
+
+def _steps(
+    routes: Routes,
+    groups: Sequence[PlannedGroup] | None,
+    keys: Keys,
+    commands: Callable[[TopicRouteData, TopicRouteData], tuple[AdminCommand, ...]],
+    ordered: bool,
+) -> Iterator[Step]:
+    now, opened, switched, target = routes.now, routes.opened, routes.switched, routes.target
+    readable, writable = opened.subscribe_queues(), target.publish_queues()
+    final = target.subscribe_queues()
+    leaving = _without(switched.subscribe_queues(), final)
+    wait_readable = _wait("readable", final)
+    wait_writable = WaitFor("writable", _names(writable))
+    opens = not set(final) <= set(now.subscribe_queues())
+    switches = now.publish_queues() != writable
+    held_ms = drain_ms(groups, now.subscribe_queues()) if switches else 0.0
+    broken_ms = _broken_ms(routes, groups) if switches else 0.0
+
+    def step(
+        kind: StepKind, before: TopicRouteData, after: TopicRouteData, todo: bool, ms: float | None, *waits: WaitFor
+    ) -> Step:
+        return Step(
+            number=0,
+            kind=kind,
+            done=not todo,
+            commands=commands(before, after) if todo else (),
+            wait_for=waits,
+            estimated_ms=ms if todo else 0.0,
+            brokers=_brokers(after),
+            readable_queues=len(after.subscribe_queues()),
+            writable_queues=len(after.publish_queues()),
+            groups=tuple(group_effect(group, before, after) for group in groups or ()) if before is not after else (),
+        )
+
+    yield step("add-read-queues", now, opened, opens, _NOTICED_MS, wait_readable, _wait("owned", final))
+    if ordered:
+        yield step("hold-producers", opened, opened, switches, held_ms, _wait("drained", readable))
+    change = step("change-write-queues", opened, switched, switches, _POLL_MS, wait_writable)
+    moved = moved_keys(now, target, keys)
+    yield replace(
+        change,
+        groups=tuple(
+            replace(effect, out_of_order_unheld=out_of_order(group, moved.leaving))
+            for group, effect in zip(groups or (), change.groups, strict=False)
+        ),
+        keys=moved.sdks,
+        uniform_share=uniform_share(now.publish_queues(), writable),
+        order_broken_ms=0.0 if ordered else broken_ms,
+        order_broken_unheld_ms=broken_ms,
+    )
+    if ordered:
+        yield step("release-producers", switched, switched, switches, 0.0, wait_writable)
+    drained_ms = 0.0 if ordered and switches else drain_ms(groups, leaving)
+    yield step("drain-queues", switched, switched, bool(leaving), drained_ms, wait_writable, _wait("drained", leaving))
+    closing = _wait("not-readable", leaving), _wait("owned", final)
+    yield step("remove-read-queues", switched, target, bool(leaving), _NOTICED_MS, *closing)
+
+
+def _broken_ms(routes: Routes, groups: Sequence[PlannedGroup] | None) -> float | None:
+    """How long a moved key's older messages can be read after newer ones, if producers go on; at most.
+
+    Producers poll the route at different moments; then the old queues have to be read to their ends.
+    """
+    losing = [queue for queue in routes.now.publish_queues() if _loses(routes, queue)]
+    drained = drain_ms(groups, losing)
+    return None if drained is None else _POLL_MS + drained
+
+
+def _loses(routes: Routes, queue: MessageQueue) -> bool:
+    """Whether keys leave the queue: it is not at the same places of a list of the same length."""
+    before, after = routes.now.publish_queues(), routes.target.publish_queues()
+    return len(before) != len(after) or after[before.index(queue)] != queue
+
+
+def _without(queues: Sequence[MessageQueue], others: Sequence[MessageQueue]) -> list[MessageQueue]:
+    left = set(others)
+    return [queue for queue in queues if queue not in left]
+
+
+def _wait(kind: WaitKind, queues: Sequence[MessageQueue]) -> WaitFor:
+    return WaitFor(kind, _names(sort_queues(queues)))
+
+
+def _names(queues: Sequence[MessageQueue]) -> tuple[QueueName, ...]:
+    return tuple(QueueName(queue.broker_name, queue.queue_id) for queue in queues)
+
+
+def _brokers(route: TopicRouteData) -> tuple[BrokerQueues, ...]:
+    return tuple(
+        BrokerQueues(data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm)
+        for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
+    )

@@ -1,1 +1,0 @@
-"""Consumers that receive instead of owning queues: gRPC through a Proxy, and POP."""

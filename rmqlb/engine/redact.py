@@ -1,0 +1,314 @@
+"""Give a snapshot new names, and keep what decides about queues, above all the order in which names sort.
+
+Rules of this file:
+- Consumers allocate queues by the positions of sorted client IDs and sorted queues, so the order has to stay. Numbers
+  are counted in Java's string order and padded to one width.
+- What strategies read in a name stays readable: two consumers of one machine keep one text before the `@` (PIN, zones
+  by host), two brokers of one room keep one before theirs (MACHINE_ROOM), and a gRPC client's ID keeps its form.
+- RocketMQ's own names stay, with the group, broker or cluster inside them renamed.
+- CONSISTENT_HASH hashes the names themselves. No renaming keeps its owners.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Set
+from typing import Any, Literal, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.allocate.machine_room import room
+from rmqlb.engine.allocate.rules import HASHING, JAVA_CLASSES, NAMES
+from rmqlb.model.group import DLQ_PREFIX, RETRY_PREFIX, is_grpc
+from rmqlb.model.java import sort_key
+from rmqlb.model.route import GLOBAL_SCOPE, LOGICAL_PREFIX, logical_broker_name
+from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, through, unread_link
+from rmqlb.model.system_names import REPLY_SUFFIX, SYSTEM_PREFIXES, is_fixed_name
+
+_SAME = [name for name in NAMES if name not in HASHING]
+NOTE = (
+    f"the names are redacted and sort as the real ones do: {', '.join(_SAME[:-1])} and {_SAME[-1]} assign every "
+    f"queue to the same consumer; {' and '.join(HASHING)} hashes names and does not"
+)
+_WORD = re.compile(r"[A-Z][A-Z0-9_]*")
+_DIGITS = re.compile(r"[0-9]{1,14}")
+_COUNT = re.compile(r"[-+0-9:]{0,24}")
+_GLOBAL = logical_broker_name(GLOBAL_SCOPE)
+
+Kind = Literal[
+    "topics",
+    "groups",
+    "client_ids",
+    "broker_names",
+    "scopes",
+    "clusters",
+    "zones",
+    "addresses",
+    "strategy_classes",
+    "filters",
+]
+"""The kinds of names: broker names are those of queues and routes, with the logical ones of static topics; addresses
+are those of brokers, consumers and sources, and files; strategy classes are those that are not RocketMQ's; filters are
+the tags that consumers take, without `*`. The renaming finds the groups inside `%RETRY%` and `%DLQ%` topics."""
+
+
+class Renaming(Struct, frozen=True, rename="camel"):
+    """Old name → new name, by `Kind`; unchanged names are included."""
+
+    topics: Mapping[str, str]
+    groups: Mapping[str, str]
+    client_ids: Mapping[str, str]
+    hosts: Mapping[str, str]  # what stands before the first `@` of client ids
+    broker_names: Mapping[str, str]
+    rooms: Mapping[str, str]  # what stands before the `@` of broker names
+    scopes: Mapping[str, str]
+    clusters: Mapping[str, str]
+    zones: Mapping[str, str]
+    addresses: Mapping[str, str]
+    strategy_classes: Mapping[str, str]
+    filters: Mapping[str, str]
+
+    def of(self, kind: Kind) -> Mapping[str, str]:
+        return getattr(self, kind)  # type: ignore[no-any-return]
+
+
+def _rename(found: Mapping[Kind, Set[str]]) -> Renaming:
+    """New names for all that were found."""
+    inner = [_inner(topic) for topic in found["topics"]]
+    groups = _groups(found["groups"] | {name for kind, name in inner if kind in (RETRY_PREFIX, DLQ_PREFIX)})
+    clusters = _numbered(
+        (found["clusters"] | {name for kind, name in inner if kind == REPLY_SUFFIX}) - {""}, "cluster"
+    ) | {"": ""}
+    named = {name for name in found["broker_names"] if name.startswith(LOGICAL_PREFIX)}
+    logical = _logical(named | {logical_broker_name(scope) for scope in found["scopes"]})
+    client_ids = _client_ids(found["client_ids"])
+    brokers = _broker_names(found["broker_names"] - logical.keys())
+    return Renaming(
+        topics=_topics(found["topics"], groups, clusters),
+        groups=groups,
+        client_ids=client_ids,
+        hosts={_head(old): _head(new) for old, new in client_ids.items()},
+        broker_names={**brokers, **logical},
+        rooms={_head(old): _head(new) for old, new in brokers.items() if room(old) is not None},
+        scopes={
+            scope: scope if scope == GLOBAL_SCOPE else logical[logical_broker_name(scope)].removeprefix(LOGICAL_PREFIX)
+            for scope in sorted(found["scopes"])
+        },
+        clusters={old: new for old, new in clusters.items() if old},
+        zones=_numbered(found["zones"], "zone"),
+        addresses=_numbered(found["addresses"], "address"),
+        strategy_classes=_numbered(found["strategy_classes"], "Strategy"),
+        filters=_numbered(found["filters"], "filter"),
+    )
+
+
+def _numbered(names: Iterable[str], word: str) -> dict[str, str]:
+    ordered = sorted(set(names), key=sort_key)
+    width = len(str(len(ordered)))
+    return {name: f"{word}-{place:0{width}d}" for place, name in enumerate(ordered, 1)}
+
+
+def _inner(topic: str) -> tuple[str, str]:
+    """The kind of one of RocketMQ's own topics and the name inside it; two empty texts for others."""
+    for prefix in (RETRY_PREFIX, DLQ_PREFIX):
+        if topic.startswith(prefix):
+            return prefix, topic.removeprefix(prefix)
+    return (REPLY_SUFFIX, topic.removesuffix(REPLY_SUFFIX)) if topic.endswith(REPLY_SUFFIX) else ("", "")
+
+
+def _system_prefix(name: str) -> str:
+    return next((prefix for prefix in SYSTEM_PREFIXES if name.startswith(prefix)), "")
+
+
+def _groups(names: Iterable[str]) -> dict[str, str]:
+    numbered = _numbered(names, "group")
+    return {old: old if is_fixed_name(old) else _system_prefix(old) + new for old, new in numbered.items()}
+
+
+def _topics(names: Iterable[str], groups: Mapping[str, str], clusters: Mapping[str, str]) -> dict[str, str]:
+    numbered = _numbered(names, "topic")
+    return {old: _topic(old, new, groups, clusters) for old, new in numbered.items()}
+
+
+def _topic(old: str, new: str, groups: Mapping[str, str], clusters: Mapping[str, str]) -> str:
+    kind, name = _inner(old)
+    if is_fixed_name(old):
+        return old
+    if kind == REPLY_SUFFIX:
+        return clusters[name] + REPLY_SUFFIX
+    return kind + groups[name] if kind else _system_prefix(old) + new
+
+
+def _client_ids(names: Iterable[str]) -> dict[str, str]:
+    def tail(old: str, number: str) -> str:
+        return f"@{number}@0@0" if is_grpc(old) else f"@{number}" if "@" in old else f"-{number}"
+
+    return _in_blocks(names, "host", tail)
+
+
+def _broker_names(names: Iterable[str]) -> dict[str, str]:
+    def tail(old: str, number: str) -> str:
+        if room(old) is not None:
+            return f"@broker-{number}"
+        return f"@broker-{number}@0" if "@" in old else f"-broker-{number}"
+
+    names = set(names)
+    if all(room(name) is None for name in names):
+        return _numbered(names, "broker")
+    return _in_blocks(names, "room", tail)
+
+
+def _in_blocks(names: Iterable[str], word: str, tail: Callable[[str, str], str]) -> dict[str, str]:
+    """Names with one head before the `@` stand together in the order, so that a head (`word` and a number) is one too.
+
+    Whatever sorts between two of them begins as they do. A name without `@` has a number of its own. The tail is made
+    from the old name and the number of the new one.
+    """
+    ordered = sorted(set(names), key=sort_key)
+    width = len(str(len(ordered)))
+    renamed: dict[str, str] = {}
+    block, before = 0, None
+    for place, name in enumerate(ordered, 1):
+        head = _head(name) if "@" in name else None
+        if head is None or head != before:
+            block += 1
+        before = head
+        renamed[name] = f"{word}-{block:0{width}d}" + tail(name, f"{place:0{width}d}")
+    return renamed
+
+
+def _head(name: str) -> str:
+    return name.partition("@")[0]
+
+
+def _logical(names: set[str]) -> dict[str, str]:
+    """The one of the global scope stays, so those before it must stay before it."""
+    before = {name for name in names if sort_key(name) < sort_key(_GLOBAL)}
+    renamed = _numbered(before, f"{LOGICAL_PREFIX}a-scope") | _numbered(
+        names - before - {_GLOBAL}, f"{LOGICAL_PREFIX}scope"
+    )
+    return renamed | ({_GLOBAL: _GLOBAL} if _GLOBAL in names else {})
+
+
+# -- a snapshot under them ---------------------------------------------------------------------------------------------
+
+Name = Callable[[Kind, str], str]  # what stands for a name of a kind
+
+
+def redact(snapshot: ClusterSnapshot) -> tuple[ClusterSnapshot, Renaming]:
+    """The snapshot under new names, and the names.
+
+    Two equal passes guarantee that every renamed name was found: the first one only notes the names.
+    """
+    found: dict[Kind, set[str]] = {kind: set() for kind in get_args(Kind)}
+
+    def noted(kind: Kind, name: str) -> str:
+        found[kind].add(name)
+        return name
+
+    _renamed(snapshot, noted)
+    names = _rename(found)
+    return _renamed(snapshot, lambda kind, name: names.of(kind)[name]), names
+
+
+def _renamed(snapshot: ClusterSnapshot, name: Name) -> ClusterSnapshot:
+    return replace(
+        snapshot,
+        endpoint="redacted",
+        context=None,
+        routes=_under("routes", snapshot.routes, name),
+        groups=_under("groups", snapshot.groups, name),
+        unread=tuple(_unread(part, number, name) for number, part in enumerate(snapshot.unread, 1)),
+        notes=(NOTE,),
+    )
+
+
+def _unread(part: Unread, number: int, name: Name) -> Unread:
+    """The unread part; which consumer or broker did not answer stays known, as it decides what is unknown."""
+    if part.kind == "proxy":
+        return Unread(part.kind, name("addresses", part.name), "redacted", no_answer=part.no_answer)
+    if part.kind == "link":
+        client_id, address = through(part)
+        ids = name("client_ids", client_id), name("addresses", address)
+        return replace(unread_link(name("groups", part.name), "redacted", *ids), no_answer=part.no_answer)
+    if part.kind not in UNREAD_OF or part.detail is None:
+        return Unread("part", str(number), "redacted", no_answer=part.no_answer)
+    detail = name(UNREAD_OF[part.kind], part.detail)
+    return Unread(part.kind, name("groups", part.name), "redacted", detail, part.no_answer)
+
+
+def _under(field: str, value: Any, name: Name) -> Any:
+    """The value of a field under new names; a text that is in no table below is an error."""
+    if isinstance(value, str):
+        return name(NAMED[field], value) if field in NAMED else TEXTS[field](value, name)
+    if field in DROPPED:
+        return None
+    if isinstance(value, Struct):
+        return replace(value, **{each: _under(each, getattr(value, each), name) for each in value.__struct_fields__})
+    if isinstance(value, Mapping):
+        return {
+            name(KEYS[field], key) if isinstance(key, str) else _under(field, key, name): _under(field, each, name)
+            for key, each in value.items()
+        }
+    if isinstance(value, tuple | frozenset):
+        return type(value)(new for each in value if (new := _under(field, each, name)) is not None)
+    return value
+
+
+def _order(conf: str, name: Name) -> str:
+    """`broker:count;broker:count` under new names; malformed parts stay malformed."""
+    return ";".join(_order_part(part, name) if part else "" for part in conf.split(";"))
+
+
+def _order_part(part: str, name: Name) -> str:
+    broker_name, colon, count = part.partition(":")
+    return name("broker_names", broker_name) + colon + (count if _COUNT.fullmatch(count) else "?")
+
+
+def _time(text: str, _: Name) -> str | None:
+    """Digits, as yyyyMMddHHmmss is; any other text is not known afterwards."""
+    return text if _DIGITS.fullmatch(text) else None
+
+
+def _word(text: str, _: Name) -> str | None:
+    """One of RocketMQ's constants, which are words in capitals; any other text is not known afterwards."""
+    return text if _WORD.fullmatch(text) else None
+
+
+NAMED: Mapping[str, Kind] = {
+    **dict.fromkeys(("topic", "topics", "pop_topics"), "topics"),
+    **dict.fromkeys(("client_id", "owners"), "client_ids"),
+    **dict.fromkeys(("broker_name", "bname"), "broker_names"),
+    **dict.fromkeys(("where", "broker_addr", "broker_addrs", "client_addr", "proxy_addr"), "addresses"),
+    "group": "groups",
+    "scope": "scopes",
+    "zone_name": "zones",
+}
+"""Field of the model → the kind of names in it, one or several."""
+KEYS: Mapping[str, Kind] = {
+    "routes": "topics",
+    "request_modes": "topics",
+    "pop_share_queue_nums": "topics",
+    "groups": "groups",
+    "reports": "client_ids",
+    "statuses": "topics",
+    "filters": "topics",
+    "topic_queue_mapping_by_broker": "broker_names",
+}
+"""Field of the model that is a mapping → the kind of names that its keys are."""
+UNREAD_OF: Mapping[UnreadKind, Kind] = {"member": "client_ids", "members": "broker_names"}
+"""Kind of what could not be read of a group → the kind of the name in its detail."""
+DROPPED = frozenset({"stacks"})
+"""Fields of the model of which nothing is left: full of names that only their own program knows."""
+TEXTS: Mapping[str, Callable[[str, Name], str | None]] = {
+    **dict.fromkeys(("consume_type", "message_model", "consume_from_where", "request_modes"), _word),
+    **dict.fromkeys(("language", "version"), _word),
+    "consumer_type": lambda text, _: text,
+    "consume_timestamp": _time,
+    "order_topic_conf": _order,
+    "cluster": lambda text, name: text and name("clusters", text),
+    "filters": lambda text, name: text if text == "*" else name("filters", text),
+    "strategy_class": lambda text, name: text if text in JAVA_CLASSES else name("strategy_classes", text),
+}
+"""Field of the model → what is left of its other texts; None is nothing."""

@@ -1,0 +1,175 @@
+"""A change of a topic's queues, in steps: what to run, what to wait for, and what each step does."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Struct, field
+
+from rmqlb.model.message_queue import QueueName
+from rmqlb.model.result import Result
+
+StepKind = Literal[
+    "add-read-queues",
+    "hold-producers",
+    "change-write-queues",
+    "release-producers",
+    "drain-queues",
+    "remove-read-queues",
+]
+WaitKind = Literal["readable", "owned", "drained", "writable", "not-readable"]
+
+
+class WaitFor(Struct, frozen=True, rename="camel"):
+    """Something to wait for, that a snapshot can be asked.
+
+    Attributes:
+        kind: readable (NameServers show all these queues to consumers), owned (in each group with consumers every one
+            of these queues has an observed owner), drained (no group has unread messages in these queues), writable
+            (producers have exactly these queues, in this order), not-readable (consumers have none of these queues).
+    """
+
+    kind: WaitKind
+    queues: Annotated[tuple[QueueName, ...], "which queues it is about"]
+
+
+class Checked(Struct, frozen=True, rename="camel"):
+    """What came of waiting for something."""
+
+    kind: Annotated[WaitKind, "of what is waited for"]
+    holds: Annotated[bool | None, "whether it holds; null when that cannot be known"]
+    found: Annotated[str, "what there is instead, or what is missing to know; empty when it holds"]
+
+
+class AdminCommand(Struct, frozen=True, rename="camel"):
+    """A command of mqadmin; rmqlb never runs it.
+
+    Attributes:
+        broker_name: the broker that it changes; null when it changes the NameServers' order configuration.
+    """
+
+    broker_name: str | None
+    address: Annotated[str | None, "of that broker's master; null when it is unknown, and the text has a placeholder"]
+    text: Annotated[str, "the command to copy"]
+
+
+class BrokerQueues(Struct, frozen=True, rename="camel"):
+    """What a broker has of the topic after a step."""
+
+    broker_name: str
+    read_queue_nums: Annotated[int, "queues that consumers can read"]
+    write_queue_nums: Annotated[int, "queues that producers can write"]
+    perm: Annotated[int, "bits: 4 read, 2 write"]
+
+
+class StartCount(Struct, frozen=True, rename="camel"):
+    """How owners of new queues begin."""
+
+    rule: Annotated[str, "stored, beginning, end, timestamp, refused or unknown"]
+    queues: Annotated[int, "how many begin so"]
+
+
+class GroupEffect(Struct, frozen=True, rename="camel"):
+    """What a step does to a group.
+
+    Attributes:
+        strategy: by which its queues are assigned; null when none decides, as in BROADCASTING or POP.
+        moved: queues that go from one owner to another; null like the others when the group has no consumer online or
+            no strategy decides.
+        skipped: messages in new queues that their owners never read, because they begin at the end; null when that
+            cannot be known.
+        first_lost: new queues in which messages are lost that come before there is an owner: the group has no offset of
+            them and begins at the end, and their first message is gone or not in the broker's memory; null when that
+            cannot be known.
+        lag_removed: messages now unread in the queues that are no longer readable, which the group loses if it does not
+            read them first; null when it cannot be known.
+        out_of_order_unheld: of the step that changes write queues: messages now unread that the group reads after newer
+            ones of their key if producers are not held, where it reads the former queues last; those whose key moves,
+            of the keys given (each equally often) or evenly hashed; null when it cannot be known.
+    """
+
+    group: Annotated[str, "its name"]
+    strategy: str | None
+    moved: int | None
+    added: Annotated[int | None, "queues that its consumers get and that were not readable before"]
+    removed: Annotated[int | None, "queues that are no longer readable"]
+    unassigned: Annotated[int | None, "queues without an owner afterwards"]
+    idle: Annotated[int | None, "consumers without a queue afterwards"]
+    imbalance: Annotated[float | None, "of the queues per consumer afterwards"]
+    starts: Annotated[tuple[StartCount, ...], "how the owners of new queues begin"]
+    skipped: int | None
+    first_lost: int | None
+    lag_removed: int | None
+    out_of_order_unheld: int | None = None
+
+
+class MovedKey(Struct, frozen=True, rename="camel"):
+    """A key that goes to another queue."""
+
+    key: Annotated[str, "a message group or sharding key"]
+    queue: Annotated[QueueName | None, "that it is stored in before; null when no queue takes it"]
+    queue_after: Annotated[QueueName | None, "that it is stored in afterwards; null when no queue takes it"]
+
+
+class KeysMoved(Struct, frozen=True, rename="camel"):
+    """Keys that go to another queue, of one SDK's producers."""
+
+    sdk: Annotated[str, "the SDK"]
+    moved: Annotated[int | None, "keys of --keys-file that move; null when that cannot be known"]
+    moved_share: Annotated[float | None, "the same as a share (0..1)"]
+    keys: Annotated[tuple[MovedKey, ...], "those that move, as given"] = ()
+
+
+class Step(Struct, frozen=True, rename="camel"):
+    """One step.
+
+    Attributes:
+        estimated_ms: how long until then, at most where clients' timers decide; null when it is unknown.
+        keys: keys that move, SDK by SDK; empty where no key moves or no keys are given.
+        uniform_share: share of evenly hashed keys (hash % number of queues) that go to another queue.
+        order_broken_ms: for how long messages of a moved key can be consumed out of order; 0 where producers are held.
+        order_broken_unheld_ms: the same if producers are not held, at most; null when it is unknown.
+    """
+
+    number: Annotated[int, "from 1; the same in every run with the same options"]
+    kind: Annotated[StepKind, "what it does"]
+    done: Annotated[bool, "its change is in the route already, or none is needed"]
+    commands: Annotated[tuple[AdminCommand, ...], "what to run, in this order; empty where nothing is run"]
+    wait_for: Annotated[tuple[WaitFor, ...], "all of it, before the next step"]
+    estimated_ms: float | None
+    brokers: Annotated[tuple[BrokerQueues, ...], "what each broker has of the topic afterwards"]
+    readable_queues: Annotated[int, "queues that consumers can read afterwards"]
+    writable_queues: Annotated[int, "queues that producers can write afterwards"]
+    groups: Annotated[tuple[GroupEffect, ...], "what it does to each group, by name"] = ()
+    keys: tuple[KeysMoved, ...] = ()
+    uniform_share: float = 0.0
+    order_broken_ms: float | None = 0.0
+    order_broken_unheld_ms: float | None = 0.0
+
+
+class StepCheck(Struct, frozen=True, rename="camel"):
+    """Whether all that a step waits for holds.
+
+    Attributes:
+        conditions: each thing waited for, those of earlier steps that must still hold included.
+    """
+
+    number: Annotated[int, "of the step"]
+    holds: Annotated[bool | None, "whether the next step may begin; null when that cannot be known"]
+    conditions: tuple[Checked, ...]
+
+
+class TopicChangePlan(Result, frozen=True):
+    """How to change a topic's queues."""
+
+    topic: str
+    changes: Annotated[tuple[str, ...], "what is asked for, in words"]
+    ordered: Annotated[bool, "producers that send by key are held while writable queues change"]
+    readable_queues_before: Annotated[int, "queues that consumers can read now"]
+    readable_queues_after: Annotated[int, "queues that consumers can read in the end"]
+    writable_queues_before: Annotated[int, "queues that producers can write now"]
+    writable_queues_after: Annotated[int, "queues that producers can write in the end"]
+    next_step: Annotated[int | None, "number of the first step that is not done; null when all are"]
+    estimated_ms: Annotated[float | None, "how long all steps take; null when it is unknown"]
+    steps: Annotated[tuple[Step, ...], "in their order"] = field(default_factory=tuple)
+    checked: Annotated[StepCheck | None, "what --check-step found; null without it"] = None

@@ -1,0 +1,302 @@
+"""What `simulate-receive` simulates, and its result.
+
+Times of a scenario are whole microseconds (`_us`), those of the result milliseconds (`_ms`) from the start. Consumers
+and loops have numbers from 1. A message waits from when a broker stores it until a client first receives it; what comes
+back later counts as redelivered, and has times of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from rmqlb.model.condition import TriedCondition
+from rmqlb.model.limits import MOST_EVENTS, MOST_FAILURES, PositiveTime, Seed, Time
+from rmqlb.model.result import Result
+from rmqlb.model.send_scenario import NEWEST, Failure, ReactionKind
+
+ReceiveClient = Literal["simple", "push", "pop"]
+SECOND_US = 1_000_000
+AWAIT_US = 20 * SECOND_US
+INVISIBLE_US = 60 * SECOND_US
+ROUND_TRIP_US = 1000
+MOST_BATCH = 32
+"""What a POP request may ask for (`ProxyUtils.MAX_MSG_NUMS_FOR_POP_REQUEST`; `PopMessageProcessor` refuses more)."""
+MOST_LOOPS = 1000
+MOST_RECEIVERS = 1000
+MOST_RECEIVED = 1_000_000
+MOST_RECEIVE_TRIALS = 1000
+
+
+class QueueRate(Struct, frozen=True):
+    """How many messages per second arrive in a queue."""
+
+    broker_name: str
+    queue_id: Annotated[int, Meta(ge=0)]
+    per_second: Annotated[Fraction, "messages per second"]
+
+
+class Crash(Struct, frozen=True):
+    """A consumer whose process dies; its connections are closed at once.
+
+    Attributes:
+        consumer: its number, from 1.
+    """
+
+    consumer: Annotated[int, Meta(ge=1, le=MOST_RECEIVERS)]
+    at_us: Annotated[Time, "when"]
+
+
+class ReceiveScenario(Struct, frozen=True):
+    """What is simulated.
+
+    Attributes:
+        client: simple (gRPC SimpleConsumer through a Proxy), push (gRPC PushConsumer through a Proxy) or pop (a
+            remoting client in POP mode).
+        consumers: processes of the group.
+        loops: receives in parallel of each SimpleConsumer; the others have one per broker.
+        await_us: `awaitDuration` of a SimpleConsumer; the others take theirs from the Proxy or the client.
+        invisible_us: `invisibleDuration` of a receive, or `popInvisibleTime`; the Proxy renews that of a PushConsumer.
+        batch: `maxMessageNum`, how many messages a receive takes at the most.
+        rates: messages per second of queues; a queue that is not there gets none. Empty is so rare that each message
+            finds every receive idle.
+        messages: how many are measured, or None for as many as `duration_us` has room for.
+        duration_us: none is measured that arrives at or after this time; None without limit.
+        failures: which brokers fail, when, and whether they refuse or are silent.
+        crashes: which consumers die, and when.
+    """
+
+    client: ReceiveClient = "simple"
+    consumers: Annotated[int, Meta(ge=1, le=MOST_RECEIVERS)] = 1
+    loops: Annotated[int, Meta(ge=1, le=MOST_LOOPS)] = 1
+    await_us: PositiveTime = AWAIT_US
+    invisible_us: PositiveTime = INVISIBLE_US
+    batch: Annotated[int, Meta(ge=1, le=MOST_BATCH)] = MOST_BATCH
+    fifo: Annotated[bool, "the group consumes in order (`consumeMessageOrderly`)"] = False
+    consume_us: Annotated[Time, "how long the application takes for a message, after which it is acknowledged"] = 0
+    error_pause_us: Annotated[Time, "how long a SimpleConsumer's loop waits after a receive that failed"] = 0
+    round_trip_us: Annotated[Time, "how long a request and its answer are under way"] = ROUND_TRIP_US
+    rates: Annotated[tuple[QueueRate, ...], Meta(max_length=MOST_EVENTS)] = ()
+    messages: Annotated[int, Meta(ge=1, le=MOST_RECEIVED)] | None = None
+    duration_us: PositiveTime | None = None
+    failures: Annotated[tuple[Failure, ...], Meta(max_length=MOST_FAILURES)] = ()
+    crashes: Annotated[tuple[Crash, ...], Meta(max_length=MOST_RECEIVERS)] = ()
+    seed: Annotated[Seed, "of all random parts"] = 1
+    broker_version: Annotated[str, "whose rules the brokers follow"] = NEWEST
+
+    @property
+    def rare(self) -> bool:
+        """Messages are so rare that each finds every receive idle."""
+        return not self.rates
+
+
+class WaitTimes(Struct, frozen=True, rename="camel"):
+    """How a time is spread over messages, in milliseconds."""
+
+    messages: Annotated[int, "how many there are"]
+    mean_ms: Annotated[float, "over all of them"]
+    p50_ms: Annotated[float, "half of them have no more"]
+    p95_ms: Annotated[float, "95 of 100 have no more"]
+    p99_ms: Annotated[float, "99 of 100 have no more"]
+    max_ms: Annotated[float, "the most of any"]
+
+
+class Quantile(Struct, frozen=True, rename="camel"):
+    """A point of the distribution of waits, to hold a measured one against."""
+
+    percent: Annotated[int, "of the messages, from 0 to 100"]
+    wait_ms: Annotated[float, "so many of them wait no longer, in milliseconds"]
+
+
+class BrokerReceives(Struct, frozen=True, rename="camel"):
+    """What receives did at one broker."""
+
+    broker_name: str
+    queues: Annotated[int, "its queues that consumers can read"]
+    receives: Annotated[int, "requests that were sent to it"]
+    share: Annotated[float | None, "of all requests; null when there was none"]
+    empty: Annotated[int, "of these, ended without a message when their time was over"]
+    failed: Annotated[int, "of these, ended with an error"]
+    messages: Annotated[int, "messages that clients received from it for the first time"]
+    longest_unpolled_ms: Annotated[float, "the longest time in which no receive was waiting at it while it worked"]
+    wait: Annotated[WaitTimes | None, "how long its messages waited; null when none was received"]
+
+
+class QueueWaits(Struct, frozen=True, rename="camel"):
+    """How long the messages of one queue waited, in milliseconds."""
+
+    broker_name: str
+    queue_id: int
+    messages: Annotated[int, "how many of it clients received"]
+    mean_ms: Annotated[float | None, "over all of them; null without any"]
+    p95_ms: Annotated[float | None, "95 of 100 waited no longer; null without any"]
+    max_ms: Annotated[float | None, "the longest; null without any"]
+
+
+class ReceivedMessage(Struct, frozen=True, rename="camel"):
+    """One message, where messages are kept."""
+
+    message: Annotated[int, "its number, by arrival, from 1"]
+    broker_name: str
+    queue_id: int
+    stored_ms: Annotated[float, "when the broker stored it"]
+    received_ms: Annotated[float | None, "when a client had received it first; null when none had at the end"]
+    wait_ms: Annotated[float | None, "the time between the two; null when none had received it"]
+    consumer: Annotated[int | None, "number of the consumer that received it first; null without one"]
+    deliveries: Annotated[int, "how often it was delivered"]
+    done_ms: Annotated[float | None, "when it was acknowledged; null when it was not by the end"]
+
+
+class ReceiveTotals(Struct, frozen=True, rename="camel"):
+    """The simulation in numbers.
+
+    Attributes:
+        further: that were stored after these until they were received; they keep the load up and count nowhere else.
+    """
+
+    messages: Annotated[int, "that were stored, of those that are measured"]
+    further: int
+    received: Annotated[int, "of these, received by a client"]
+    acknowledged: Annotated[int, "of these, acknowledged by the end"]
+    dead_lettered: Annotated[int, "delivered so often that they went to the dead-letter queue"]
+    left: Annotated[int, "neither by the end: on a broker that stays away, or without a consumer to receive them"]
+    not_stored: Annotated[int, "messages that came while their broker failed, so that producers send them elsewhere"]
+    redelivered: Annotated[int, "messages delivered more than once"]
+    receives: Annotated[int, "requests"]
+    empty_receives: Annotated[int, "of these, ended without a message when their time was over"]
+    failed_receives: Annotated[int, "of these, ended with an error"]
+    lasted_ms: Annotated[float, "how long was simulated"]
+
+
+class FailureReceived(Struct, frozen=True, rename="camel"):
+    """A broker's failure, and what receives met.
+
+    Attributes:
+        received_again_ms: when the first message was received from it after its end; null when none was.
+        longest_wait_ms: the longest that a message waited that was on it when it failed; null when none was, or none
+            was received.
+    """
+
+    broker_name: str
+    kind: Annotated[ReactionKind, "refused or timeout"]
+    from_ms: Annotated[float, "when it began"]
+    to_ms: Annotated[float | None, "when it ended; null when it never does"]
+    failed: Annotated[int, "receives that ended with an error by it"]
+    last_failed_ms: Annotated[float | None, "when the last of them ended; null when none did"]
+    received_again_ms: float | None
+    longest_wait_ms: float | None
+    left: Annotated[int, "messages of it that no consumer had received by the end"]
+
+
+class CrashReceived(Struct, frozen=True, rename="camel"):
+    """A consumer's death, and when what it had not acknowledged was received again.
+
+    Attributes:
+        again_earliest_ms: closed form: how long after the death a message can be received again at the earliest.
+    """
+
+    consumer: Annotated[int, "its number"]
+    at_ms: Annotated[float, "when it died"]
+    unacknowledged: Annotated[int, "messages that it had received or was being sent, and did not acknowledge"]
+    again: Annotated[int, "of these, received by another consumer"]
+    after: Annotated[WaitTimes | None, "how long after the death that was; null when none was"]
+    again_earliest_ms: float
+    again_latest_ms: Annotated[float, "closed form: and from when on it only waits for a receive"]
+
+
+class ClosedForms(Struct, frozen=True, rename="camel"):
+    """What needs no simulation.
+
+    Attributes:
+        cycle_ms: how long receives take for all queues once, when no message comes; null of clients that wait at all
+            brokers at once.
+        wait_ms: the longest that a message waits when messages are rare: whole turns of the receives in the longest row
+            of queues of other brokers.
+        unpolled_ms: the longest that no receive waits at a working broker, whatever the rates; null where consumption
+            has no bound.
+        always_polled: receives in parallel from which on a receive waits at every broker at all times, when messages
+            are rare.
+    """
+
+    receive_ms: Annotated[float, "the longest that an empty receive takes, with its way there and back"]
+    cycle_ms: float | None
+    wait_ms: float
+    unpolled_ms: float | None
+    always_polled: int
+
+
+class TargetWait(Struct, frozen=True, rename="camel"):
+    """How many receives in parallel keep waits within a time.
+
+    Attributes:
+        simulated: the number was found by simulation at the rates given, otherwise it is the closed form's.
+        max_ms: the longest wait with that number, simulated or by closed form; null without number.
+    """
+
+    wait_ms: Annotated[float, "the time"]
+    receives: Annotated[int | None, "the number; null when up to a thousand do not"]
+    rare: Annotated[int | None, "closed form: the number when messages are rare"]
+    simulated: bool
+    trials: Annotated[int, "simulations per number tried; 0 without simulation"]
+    max_ms: float | None
+
+
+class TrialWaits(Struct, frozen=True, rename="camel"):
+    """Waits of many trials of the scenario with other random parts."""
+
+    trials: Annotated[int, "how many"]
+    wait: Annotated[WaitTimes | None, "over the messages of all of them"]
+    lowest_max_ms: Annotated[float | None, "the longest wait of the trial where it is shortest"]
+    lowest_p95_ms: Annotated[float | None, "the 95th percentile of the trial where it is lowest"]
+    highest_p95_ms: Annotated[float | None, "and where it is highest"]
+    left: Annotated[int, "messages that no consumer received, of all of them"]
+    redelivered: Annotated[int, "messages delivered more than once, of all of them"]
+
+
+class SimulatedReceivers(Struct, frozen=True, rename="camel"):
+    """What was simulated."""
+
+    client: Annotated[ReceiveClient, "simple, push or pop"]
+    broker_version: Annotated[str, "version of the brokers"]
+    rules: Annotated[str, "versions of broker, Proxy and client whose rules were followed"]
+    consumers: Annotated[int, "processes of the group"]
+    loops: Annotated[int, "receives in parallel of each; one per broker of push and pop"]
+    await_ms: Annotated[float, "how long a receive waits for a message, as the server takes it"]
+    invisible_ms: Annotated[float, "invisibleDuration or popInvisibleTime"]
+    batch: Annotated[int, "most messages of a receive"]
+    fifo: Annotated[bool, "in order"]
+    consume_ms: Annotated[float, "what the application takes for a message"]
+    error_pause_ms: Annotated[float, "what a SimpleConsumer's loop waits after an error"]
+    round_trip_ms: Annotated[float, "of a request and its answer"]
+    rate_per_second: Annotated[float | None, "messages per second of all queues; null when they are rare"]
+    rates: Annotated[Mapping[str, float], "broker name → messages per second of its queues"]
+    messages: Annotated[int | None, "how many were to be measured; null for as many as the time has room for"]
+    duration_ms: Annotated[float | None, "until when those arrive that are measured; null without limit"]
+    seed: Annotated[int, "of everything random"]
+
+
+class ReceiveReport(Result, frozen=True):
+    """How long messages wait for consumers that receive: gRPC SimpleConsumer and PushConsumer, and POP clients.
+
+    Attributes:
+        back: how long after their first delivery messages were redelivered; null when none was.
+    """
+
+    topic: str
+    scenario: Annotated[SimulatedReceivers, "what was simulated"]
+    wait: Annotated[WaitTimes | None, "how long messages waited until they were received first; null when none was"]
+    back: WaitTimes | None
+    quantiles: Annotated[tuple[Quantile, ...], "the distribution of waits; empty when no message was received"]
+    brokers: Annotated[tuple[BrokerReceives, ...], "broker by broker, in the route's order"]
+    queue_waits: Annotated[tuple[QueueWaits, ...], "queue by queue, in the same order"]
+    totals: Annotated[ReceiveTotals, "in numbers"]
+    closed_forms: Annotated[ClosedForms, "what needs no simulation"]
+    target: Annotated[TargetWait | None, "how many receives keep waits within --target-wait; null without it"] = None
+    failures: Annotated[tuple[FailureReceived, ...], "how each broker's failure was met"] = ()
+    crashes: Annotated[tuple[CrashReceived, ...], "what each consumer's death did"] = ()
+    trials: Annotated[TrialWaits | None, "what many trials say; null without --trials"] = None
+    messages: Annotated[tuple[ReceivedMessage, ...] | None, "every message; null without --trace"] = None
+    conditions: tuple[TriedCondition, ...] = ()

@@ -1,0 +1,274 @@
+"""A plan of a topic's queues as a report: what is next, then each step with what to run and what to wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+
+from rmqlb.model.finding import WARNING
+from rmqlb.model.message_queue import QueueName
+from rmqlb.model.plan_topic import Checked, Step, StepCheck, StepKind, TopicChangePlan, WaitFor, WaitKind
+from rmqlb.model.words import counted, messages
+from rmqlb.views.report import Block, Cell, Column, Part, Report, Section, about, percent, rows_of
+
+_KINDS: Mapping[StepKind, str] = {
+    "add-read-queues": "add read queues",
+    "hold-producers": "hold producers that send by key",
+    "change-write-queues": "change write queues",
+    "release-producers": "let producers send again",
+    "drain-queues": "drain the queues that go",
+    "remove-read-queues": "remove read queues",
+}
+_NO_COMMAND: Mapping[StepKind, str] = {
+    "hold-producers": "stop what sends by key; other producers may go on",
+    "release-producers": "let them send again 30 s after the NameServers show the queues: then every client has polled",
+    "drain-queues": "wait until 30 s after the NameServers show the new write queues: by then every producer has left",
+}
+_WAITS: Mapping[WaitKind, str] = {
+    "readable": "every NameServer shows consumers {queues}",
+    "owned": "in each group with consumers, {queues} have an observed owner",
+    "drained": "no group has unread messages in {queues}",
+    "writable": "every NameServer shows producers {queues}",
+    "not-readable": "no NameServer shows consumers {queues}",
+}
+
+
+def topic_plan_report(plan: TopicChangePlan) -> Report:
+    """The plan for people and machines."""
+    sections = (
+        *([_checked(plan.checked)] if plan.checked is not None else ()),
+        _steps_screen(plan),
+        _steps(plan),
+        _commands(plan),
+        _waits(plan),
+        _groups(plan),
+        _keys(plan),
+        _brokers(plan),
+    )
+    grave = WARNING if plan.checked is not None and not plan.checked.holds else ""
+    return Report("rmqlb/topic-plan", plan, tuple(_facts(plan)), sections, grave=grave, closing=tuple(_closing(plan)))
+
+
+# -- the verdict -------------------------------------------------------------------------------------------------------
+
+
+def _facts(plan: TopicChangePlan) -> Iterator[str]:
+    if plan.checked is not None:
+        yield _check_fact(plan.checked, len(plan.steps))
+    readable = f"{plan.readable_queues_before} → {plan.readable_queues_after} readable"
+    writable = f"{plan.writable_queues_before} → {plan.writable_queues_after} writable queues"
+    what = f"{plan.topic}, {', '.join(plan.changes)}: {readable}, {writable}"
+    following = next((step for step in plan.steps if step.number == plan.next_step), None)
+    if following is None:
+        yield f"{what}: all {counted(len(plan.steps), 'step')} are done"
+        return
+    yield f"{what}; next: step {following.number} of {len(plan.steps)}, {_KINDS[following.kind]}"
+    yield from _order_facts(plan)
+    if not any(step.groups for step in plan.steps):
+        yield "no group that reads it is in the source: owners, lag and start offsets are not planned"
+    took = "unknown" if plan.estimated_ms is None else f"about {about(plan.estimated_ms)}"
+    yield f"estimated time: {took}"
+
+
+def _check_fact(checked: StepCheck, steps: int) -> str:
+    if checked.holds:
+        after = f"; step {checked.number + 1} may begin" if checked.number < steps else ""
+        return f"step {checked.number} holds{after}"
+    found = "; ".join(each.found for each in checked.conditions if each.holds is False)
+    return f"step {checked.number} does not hold yet: {found}"
+
+
+def _order_facts(plan: TopicChangePlan) -> Iterator[str]:
+    """What happens to keys and their order when the writable queues change."""
+    for step in plan.steps:
+        if step.kind != "change-write-queues" or step.done:
+            continue
+        moved = [
+            f"{each.sdk} {each.moved} ({percent(each.moved_share or 0)})"
+            for each in step.keys
+            if each.moved is not None
+        ]
+        if moved:
+            yield f"keys that go to another queue: {', '.join(moved)}"
+        else:
+            yield f"of evenly hashed keys {percent(step.uniform_share)} go to another queue"
+        unheld = step.order_broken_unheld_ms
+        longest = "for an unknown time" if unheld is None else f"for up to {about(unheld)}"
+        longest += _late(step)
+        if plan.ordered:
+            yield f"order of keys: kept while producers are held in steps 2 to 4; otherwise broken {longest}"
+        else:
+            yield f"order of moved keys: broken {longest} (--unordered)"
+
+
+def _late(step: Step) -> str:
+    """How many messages the group that is affected most would read out of order."""
+    late, name = max(((each.out_of_order_unheld or 0, each.group) for each in step.groups), default=(0, ""))
+    return f", and group {name} reads about {messages(late)} after newer ones of their key" if late else ""
+
+
+def _closing(plan: TopicChangePlan) -> Iterator[str]:
+    if any(step.commands and not step.done for step in plan.steps):
+        yield "rmqlb runs no command; updateTopic resets what it is not given, so each command says all of it"
+        yield "to copy them: --section commands -o plain"
+    if any(one.broker_name is not None and one.address is None for step in plan.steps for one in step.commands):
+        yield "ADDRESS-OF-… stands for the address of that broker's master, which the source does not know"
+    if any("-n" not in one.text.split() for step in plan.steps for one in step.commands):
+        yield "mqadmin takes the NameServers from NAMESRV_ADDR, or from -n"
+
+
+# -- the steps ---------------------------------------------------------------------------------------------------------
+
+
+def _steps_screen(plan: TopicChangePlan) -> Section:
+    columns = (Column("step", "number", "number"), Column("what", "kind"))
+    rows = tuple((step.number, _KINDS[step.kind]) for step in plan.steps)
+    blocks = tuple(_block(step) for step in plan.steps)
+    return Section("steps", "steps", columns, rows, audience="screen", blocks=blocks)
+
+
+def _block(step: Step) -> Block:
+    heading = f"{step.number} {_KINDS[step.kind]}"
+    if step.done:
+        return Block((), heading=heading, beside="done, or not needed")
+    run = tuple((one.text, "") for one in step.commands) or ((_NO_COMMAND.get(step.kind, "nothing"), ""),)
+    took = "unknown time" if step.estimated_ms is None else f"up to {about(step.estimated_ms)}"
+    took = "at once" if step.estimated_ms == 0 else took
+    parts = [
+        Part("run" if step.commands else "do", run, is_command=bool(step.commands)),
+        Part("wait for", tuple((_wait(w), "") for w in step.wait_for)),
+    ]
+    effects = tuple((line, "") for line in _effects(step))
+    return Block((*parts, Part("then", effects)) if effects else tuple(parts), heading=heading, beside=took)
+
+
+def _wait(wait: WaitFor) -> str:
+    return _WAITS[wait.kind].format(queues=_queues(wait.queues))
+
+
+def _queues(queues: Sequence[QueueName]) -> str:
+    """Broker by broker, runs of queue numbers as one.
+
+    >>> _queues([QueueName("a", 0), QueueName("a", 1), QueueName("b", 4)])
+    'a 0-1, b 4'
+    """
+    if not queues:
+        return "no queue"
+    parts = []
+    for name, of_broker in groupby(queues, key=lambda queue: queue.broker_name):
+        numbers = [queue.queue_id for queue in of_broker]
+        whole = numbers == list(range(numbers[0], numbers[-1] + 1))
+        ids = f"{numbers[0]}-{numbers[-1]}" if whole and len(numbers) > 1 else ",".join(map(str, numbers))
+        parts.append(f"{name} {ids}")
+    return ", ".join(parts)
+
+
+def _effects(step: Step) -> Iterator[str]:
+    if step.commands:
+        yield f"{counted(step.readable_queues, 'readable queue')}, {counted(step.writable_queues, 'writable queue')}"
+    for each in step.groups:
+        if each.moved is None:
+            if step.kind != "change-write-queues":
+                yield f"group {each.group}: no consumer whose queues a strategy decides"
+        elif each.moved or each.added or each.removed or each.unassigned:
+            moves = f"{counted(each.moved, 'queue')} move{'s' * (each.moved == 1)}"
+            line = f"group {each.group}: {moves}, {each.added} added, {each.removed} removed"
+            line += f", {each.unassigned} unassigned" if each.unassigned else ""
+            line += f", {counted(each.idle or 0, 'idle consumer')}" if each.idle else ""
+            line += f", with {messages(each.lag_removed, 'unread ')} now" if each.lag_removed else ""
+            if each.starts:
+                line += f"; new queues start at: {', '.join(f'{one.rule} ({one.queues})' for one in each.starts)}"
+            line += f", which skips {messages(each.skipped)}" if each.skipped else ""
+            lost = each.first_lost or 0
+            yield line + (f"; in {counted(lost, 'queue')} what comes before there is an owner is lost" if lost else "")
+
+
+# -- the tables --------------------------------------------------------------------------------------------------------
+
+
+def _steps(plan: TopicChangePlan) -> Section:
+    columns = (
+        Column("step", "number", "number"),
+        Column("what", "kind"),
+        Column("done", "done", of=lambda step: "yes" if step.done else "no"),
+        Column("estimated", "estimatedMs", "ms"),
+        Column("readable", "readableQueues", "number"),
+        Column("writable", "writableQueues", "number"),
+    )
+    return Section("steps", "steps", columns, rows_of(columns, plan.steps), audience="scripts")
+
+
+def _commands(plan: TopicChangePlan) -> Section:
+    columns = (Column("step", "number", "number"), Column("broker", "brokerName"), Column("command", "text", "prose"))
+    rows = tuple((step.number, one.broker_name, one.text) for step in plan.steps for one in step.commands)
+    return Section("commands", "commands to copy", columns, rows, audience="scripts")
+
+
+def _waits(plan: TopicChangePlan) -> Section:
+    columns = (Column("step", "number", "number"), Column("wait for", "kind"), Column("queues", "queues", "prose"))
+    rows = tuple((step.number, wait.kind, _queues(wait.queues)) for step in plan.steps for wait in step.wait_for)
+    return Section("waits", "what to wait for", columns, rows, audience="scripts")
+
+
+def _groups(plan: TopicChangePlan) -> Section:
+    columns = (
+        Column("group", "group"),
+        Column("strategy", "strategy"),
+        Column("moved", "moved", "number"),
+        Column("added", "added", "number"),
+        Column("removed", "removed", "number"),
+        Column("unassigned", "unassigned", "number"),
+        Column("idle", "idle", "number"),
+        Column("imbalance", "imbalance", "number"),
+        Column("skipped", "skipped", "number"),
+        Column("first lost", "firstLost", "number"),
+        Column("unread, removed", "lagRemoved", "number"),
+        Column("out of order", "outOfOrderUnheld", "number"),
+    )
+    rows: list[tuple[Cell, ...]] = []
+    for step in plan.steps:
+        rows += [(step.number, *row) for row in rows_of(columns, step.groups)]
+    return Section(
+        "groups", "groups after each step", (Column("step", "number", "number"), *columns), tuple(rows), named_only=True
+    )
+
+
+def _keys(plan: TopicChangePlan) -> Section:
+    columns = (Column("SDK", "sdk"), Column("key", "key"), Column("from", "queue"), Column("to", "queueAfter"))
+    rows = tuple(
+        (each.sdk, key.key, _queue(key.queue), _queue(key.queue_after))
+        for step in plan.steps
+        for each in step.keys
+        for key in each.keys
+    )
+    return Section("keys", "keys that go to another queue", columns, rows, named_only=True)
+
+
+def _queue(queue: QueueName | None) -> Cell:
+    return None if queue is None else f"{queue.broker_name} {queue.queue_id}"
+
+
+def _brokers(plan: TopicChangePlan) -> Section:
+    columns = (
+        Column("broker", "brokerName"),
+        Column("readable", "readQueueNums", "number"),
+        Column("writable", "writeQueueNums", "number"),
+        Column("perm", "perm", "number"),
+    )
+    rows = tuple((step.number, *row) for step in plan.steps for row in rows_of(columns, step.brokers))
+    return Section(
+        "brokers", "brokers after each step", (Column("step", "number", "number"), *columns), rows, named_only=True
+    )
+
+
+def _checked(checked: StepCheck) -> Section:
+    columns = (
+        Column("wait for", "kind"),
+        Column("holds", "holds", of=_holds),
+        Column("found", "found", "prose"),
+    )
+    return Section("checked", f"step {checked.number}", columns, rows_of(columns, checked.conditions))
+
+
+def _holds(each: Checked) -> Cell:
+    return None if each.holds is None else "yes" if each.holds else "no"

@@ -1,0 +1,289 @@
+"""A `ReceiveReport` as a report: how long messages wait, what keeps that short, and how failures are met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rmqlb.model.finding import ERROR, WARNING
+from rmqlb.model.simulate_receive import CrashReceived, FailureReceived, ReceiveReport, TargetWait, WaitTimes
+from rmqlb.model.words import counted, messages
+from rmqlb.views.report import Cell, Column, Report, Section, about, duration, rows_of
+
+_MOST = 12
+_CLIENTS = {"simple": "SimpleConsumer", "push": "PushConsumer", "pop": "POP client"}
+_TOTALS: tuple[tuple[str, str], ...] = (
+    ("messages", "messages"),
+    ("further arrivals", "further"),
+    ("received", "received"),
+    ("acknowledged", "acknowledged"),
+    ("redelivered", "redelivered"),
+    ("dead letters", "dead_lettered"),
+    ("left at the end", "left"),
+    ("not stored", "not_stored"),
+    ("receives", "receives"),
+    ("empty receives", "empty_receives"),
+    ("failed receives", "failed_receives"),
+)
+_TIMES = (
+    Column("messages", "messages", "number"),
+    Column("p50", "p50Ms", "ms"),
+    Column("p95", "p95Ms", "ms"),
+    Column("p99", "p99Ms", "ms", fold=1),
+    Column("max", "maxMs", "ms"),
+    Column("mean", "meanMs", "ms", fold=1),
+)
+
+
+def receive_report(report: ReceiveReport) -> Report:
+    """The simulation for people and machines."""
+    sections = [
+        _waits(report),
+        _brokers(report),
+        *([_failures(report)] if report.failures else []),
+        *([_crashes(report)] if report.crashes else []),
+        _quantiles(report),
+        _queues(report),
+        _closed_forms(report),
+        _totals(report),
+        *([_messages(report)] if report.messages is not None else []),
+    ]
+    return Report(
+        "rmqlb/receive",
+        report,
+        _facts(report),
+        tuple(sections),
+        grave=_gravity(report),
+        closing=_settings(report),
+    )
+
+
+def _waits(report: ReceiveReport) -> Section:
+    times = [("until received", report.wait), ("until redelivered", report.back)]
+    times += [(f"at {broker.broker_name}", broker.wait) for broker in report.brokers]
+    times.append(("over all trials", None if report.trials is None else report.trials.wait))
+    known = [(what, each) for what, each in times if each is not None]
+    columns = (Column("wait", "wait"), *_TIMES)
+    rows = tuple(
+        (what, *row) for (what, _), row in zip(known, rows_of(_TIMES, [each for _, each in known]), strict=True)
+    )
+    return Section("waits", "how long messages wait", columns, rows, heads=1)
+
+
+def _brokers(report: ReceiveReport) -> Section:
+    columns = (
+        Column("broker", "brokerName"),
+        Column("queues", "queues", "number"),
+        Column("receives", "receives", "number"),
+        Column("share", "share", "share"),
+        Column("empty", "empty", "number"),
+        Column("failed", "failed", "number", shown=bool(report.failures)),
+        Column("messages", "messages", "number"),
+        Column("longest without a receive", "longestUnpolledMs", "ms"),
+    )
+    return Section("brokers", "brokers", columns, rows_of(columns, report.brokers), heads=1)
+
+
+def _failures(report: ReceiveReport) -> Section:
+    columns = (
+        Column("broker", "brokerName"),
+        Column("kind", "kind"),
+        Column("from", "fromMs", "ms"),
+        Column("to", "toMs", "ms"),
+        Column("failed receives", "failed", "number"),
+        Column("the last", "lastFailedMs", "ms"),
+        Column("received from again", "receivedAgainMs", "ms"),
+        Column("longest wait on it", "longestWaitMs", "ms"),
+        Column("left", "left", "number"),
+    )
+    return Section("failures", "brokers that fail", columns, rows_of(columns, report.failures), heads=1)
+
+
+def _crashes(report: ReceiveReport) -> Section:
+    columns = (
+        Column("consumer", "consumer", "number"),
+        Column("dies at", "atMs", "ms"),
+        Column("not acknowledged", "unacknowledged", "number"),
+        Column("received again", "again", "number"),
+        Column("p50 after", "p50Ms", "ms", of=lambda crash: crash.after and crash.after.p50_ms),
+        Column("max after", "maxMs", "ms", of=lambda crash: crash.after and crash.after.max_ms),
+        Column("ready at the earliest", "againEarliestMs", "ms"),
+        Column("at the latest", "againLatestMs", "ms"),
+    )
+    return Section("crashes", "consumers that die", columns, rows_of(columns, report.crashes), heads=1)
+
+
+def _quantiles(report: ReceiveReport) -> Section:
+    columns = (Column("messages, %", "percent", "number"), Column("wait up to", "waitMs", "ms"))
+    rows = rows_of(columns, report.quantiles)
+    return Section("quantiles", "distribution of waits", columns, rows, named_only=True)
+
+
+def _queues(report: ReceiveReport) -> Section:
+    columns = (
+        Column("broker", "brokerName"),
+        Column("queue", "queueId", "number"),
+        Column("messages", "messages", "number"),
+        Column("mean", "meanMs", "ms"),
+        Column("p95", "p95Ms", "ms"),
+        Column("max", "maxMs", "ms"),
+    )
+    rows = rows_of(columns, report.queue_waits)
+    return Section("queues", "how long messages wait in each queue", columns, rows, heads=2, named_only=True)
+
+
+def _closed_forms(report: ReceiveReport) -> Section:
+    columns = (Column("closed form", "name"), Column("value", "value", "ms"))
+    forms = report.closed_forms
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("an empty receive", forms.receive_ms),
+        ("all queues once", forms.cycle_ms),
+        ("longest wait of rare messages", forms.wait_ms),
+        ("longest without a receive, any rates", forms.unpolled_ms),
+    )
+    return Section("closed-forms", "without simulation", columns, rows, named_only=True)
+
+
+def _totals(report: ReceiveReport) -> Section:
+    columns = (Column("count", "name"), Column("number", "value", "number"))
+    rows = tuple((title, getattr(report.totals, name)) for title, name in _TOTALS)
+    return Section("totals", "totals", columns, rows, named_only=True)
+
+
+def _messages(report: ReceiveReport) -> Section:
+    columns = (
+        Column("message", "message", "number"),
+        Column("broker", "brokerName"),
+        Column("queue", "queueId", "number"),
+        Column("stored", "storedMs", "ms"),
+        Column("received", "receivedMs", "ms"),
+        Column("wait", "waitMs", "ms"),
+        Column("consumer", "consumer", "number", shown=report.scenario.consumers > 1),
+        Column("deliveries", "deliveries", "number", shown=bool(report.totals.redelivered)),
+    )
+    return Section("messages", "messages", columns, rows_of(columns, report.messages or ()), heads=1)
+
+
+def _facts(report: ReceiveReport) -> tuple[str, ...]:
+    """How long messages wait, and what keeps it short; then what fails, and what comes back."""
+    parts = [_wait(report.wait), *_left(report)]
+    if report.target is not None:
+        parts.append(_target(report.target))
+    elif report.scenario.rate_per_second is None and report.closed_forms.wait_ms > report.scenario.round_trip_ms:
+        # Only of rare messages a number is certain without simulating others.
+        parts.append(f"{report.closed_forms.always_polled} receives at once leave no broker without one")
+    return (
+        f"{report.topic}, {_who(report)}: {'; '.join(parts)}",
+        *(f"  {line}" for line in _more(report)),
+        *(f"  {_failure(failure)}" for failure in report.failures[:_MOST]),
+        *(f"  {_crash(crash)}" for crash in report.crashes[:_MOST]),
+    )
+
+
+def _gravity(report: ReceiveReport) -> str:
+    """How grave it is: error when messages are left or dead letters, warning for a missed target or a failure."""
+    totals, target = report.totals, report.target
+    if totals.left or totals.dead_lettered:
+        return ERROR
+    missed = target is not None and (target.receives is None or target.receives > report.scenario.loops)
+    return WARNING if missed or totals.failed_receives or totals.redelivered else "inOrder"
+
+
+def _settings(report: ReceiveReport) -> tuple[str, ...]:
+    """How the consumers were configured, and what arrives."""
+    s = report.scenario
+    order = ", in order" if s.fifo else ""
+    consume = f", {duration(s.consume_ms)} per message" if s.consume_ms else ""
+    if s.rate_per_second is None:
+        rate = "messages so rare that each finds all receives idle"
+    else:
+        rate = f"{s.rate_per_second:g} messages per second"
+    lasting = "" if s.duration_ms is None else f" for {duration(s.duration_ms)}"
+    queues = counted(sum(broker.queues for broker in report.brokers), "queue")
+    how = (
+        f"await {duration(s.await_ms)}, invisible {duration(s.invisible_ms)}, up to {counted(s.batch, 'message')} "
+        f"per receive, round trip {duration(s.round_trip_ms)}; {s.rules}"
+    )
+    return (
+        f"{queues} on {counted(len(report.brokers), 'broker')}; {rate}{lasting}; seed {s.seed}",
+        f"{counted(s.consumers, _CLIENTS[s.client])}{order}{consume}: {how}",
+    )
+
+
+def _who(report: ReceiveReport) -> str:
+    s, brokers = report.scenario, counted(len(report.brokers), "broker")
+    several = f"{s.consumers} × " if s.consumers > 1 else ""
+    if s.client == "simple":
+        return f"{several}{counted(s.loops, 'loop')} over {brokers}"
+    return f"{counted(s.consumers, _CLIENTS[s.client])} at {brokers}"
+
+
+def _wait(wait: WaitTimes | None) -> str:
+    if wait is None:
+        return "no message is received"
+    return f"a message waits up to {about(wait.max_ms)} (p50 {about(wait.p50_ms)}, p95 {about(wait.p95_ms)})"
+
+
+def _left(report: ReceiveReport) -> Iterator[str]:
+    totals = report.totals
+    if totals.left:
+        yield f"{messages(totals.left)} of {totals.messages:,} left at the end"
+    if totals.dead_lettered:
+        yield f"{messages(totals.dead_lettered)} to the dead-letter queue"
+
+
+def _target(target: TargetWait) -> str:
+    within = duration(target.wait_ms)
+    if target.receives is None:
+        return f"no number of receives up to 1000 keeps every wait within {within}"
+    plural = "receive at once keeps" if target.receives == 1 else "receives at once keep"
+    return f"{target.receives} {plural} it within {within}"
+
+
+def _more(report: ReceiveReport) -> Iterator[str]:
+    """What a reader would take wrongly without it."""
+    target, trials, forms = report.target, report.trials, report.closed_forms
+    if target is not None and target.simulated and target.rare is not None and target.rare != target.receives:
+        yield (
+            f"at these rates, by {target.trials} simulations per number; "
+            f"when messages are rare, {target.rare} are needed"
+        )
+    healthy = not report.failures and not report.crashes
+    if healthy and report.scenario.client == "simple" and report.scenario.rate_per_second and forms.unpolled_ms:
+        yield f"at any rates a broker is without a receive for {about(forms.unpolled_ms)} at most"
+    if trials is not None and trials.wait is not None:
+        wait = trials.wait
+        spread = f"{about(trials.lowest_p95_ms or 0)} to {about(trials.highest_p95_ms or 0)}"
+        yield (
+            f"over {trials.trials} trials: a message waits up to {about(wait.max_ms)} (p50 {about(wait.p50_ms)}, "
+            f"p95 {about(wait.p95_ms)}, of single trials {spread})"
+        )
+    if report.totals.not_stored:
+        yield f"{messages(report.totals.not_stored)} not stored while their broker fails: producers send them elsewhere"
+
+
+def _failure(failure: FailureReceived) -> str:
+    until = "on" if failure.to_ms is None else f"to {duration(failure.to_ms)}"
+    text = f"{failure.broker_name} {failure.kind} from {duration(failure.from_ms)} {until}: "
+    text += f"{counted(failure.failed, 'receive')} failed"
+    if failure.last_failed_ms is not None:
+        text += f", the last at {duration(round(failure.last_failed_ms))}"
+    if failure.longest_wait_ms is not None:
+        text += f"; messages on it wait up to {about(failure.longest_wait_ms)}"
+    if failure.left:
+        text += f"; {messages(failure.left)} on it left"
+    if failure.to_ms is not None:
+        again = failure.received_again_ms
+        after = "not by the end" if again is None else f"{about(again - failure.to_ms)} after it is back"
+        text += f"; received from again {after}"
+    return text
+
+
+def _crash(crash: CrashReceived) -> str:
+    text = f"consumer {crash.consumer} dies at {duration(crash.at_ms)}: "
+    if not crash.unacknowledged:
+        return text + "it has acknowledged every message"
+    text += f"{messages(crash.unacknowledged)} not acknowledged"
+    if crash.after is None:
+        return f"{text}; none received again by the end"
+    after = f"up to {about(crash.after.max_ms)} after (p50 {about(crash.after.p50_ms)})"
+    return f"{text}; {crash.again} received again {after}"

@@ -1,0 +1,433 @@
+"""Brokers that assign queues: recorded answers, POP, and predictions that are compared with answers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from rmqlb import AllocationError, MessageQueue, UsageError, allocate, assign_pop
+from rmqlb.engine.allocate import prepare
+from rmqlb.engine.allocate.rules import JAVA_CLASSES
+from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES, Settings
+from rmqlb.engine.assignment.assign import Members, assign
+from rmqlb.engine.assignment.brokers import (
+    AskedBroker,
+    assignment_findings,
+    assignment_questions,
+    compare_assignments,
+    pop_findings,
+    pop_queues,
+    pop_topics,
+    proxy_topics,
+    query_assignment,
+)
+from rmqlb.engine.assignment.consumers import assigned_by_broker
+from rmqlb.engine.rebalance.simulate import simulate_group
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, Seen
+from rmqlb.model.group_scenario import GroupScenario
+from rmqlb.model.message_queue import sort_queues
+from rmqlb.model.owners import PopTopic
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
+from tests.engine.rebalance.groups import owners_at_the_end
+from tests.support.builders import group, queues, route, short
+from tests.support.mismatches import every_case
+from tests.support.vectors import vectors
+
+POPS, QUERIES = list(vectors("pop-allocate")), list(vectors("query-assignment"))
+
+
+def message_queues(rows: list[list[Any]]) -> list[MessageQueue]:
+    return [MessageQueue(*row) for row in rows]
+
+
+def returned(vector: dict[str, Any], client_id: str) -> object:
+    lists = message_queues(vector["mqAll"]), vector["cidAll"]
+    try:
+        strategy = prepare(vector["strategy"], *lists, Settings())
+        found = list(pop_queues(strategy, *lists, client_id, vector["popShareQueueNum"]))
+    except AllocationError as error:
+        return {"error": str(error)}
+    return [[queue.topic, queue.broker_name, queue.queue_id] for queue in found]
+
+
+def test_allocate4pop_returns_what_the_broker_returned_doubles_included() -> None:
+    assert len(POPS) == 400
+    for vector in POPS:
+        for client_id, expected in vector["expected"].items():
+            assert returned(vector, client_id) == expected, (vector["id"], client_id)
+    lists = [given for v in POPS for given in v["expected"].values() if isinstance(given, list)]
+    assert any(len(given) > len({tuple(row) for row in given}) for given in lists)
+
+
+def test_a_group_gets_by_pop_what_its_consumers_get_each_queue_once() -> None:
+    for vector in POPS:
+        lists = message_queues(vector["mqAll"]), vector["cidAll"]
+        own = {i: answer for i, answer in vector["expected"].items() if i in vector["cidAll"]}
+        try:
+            shares = assign_pop(vector["strategy"], *lists, vector["popShareQueueNum"], presorted=True)
+        except AllocationError as error:
+            assert {"error": str(error)} in own.values(), vector["id"]
+        else:
+            assert shares.keys() == set(vector["cidAll"]), vector["id"]
+            for client_id, answer in own.items():
+                assert shares[client_id] == list(dict.fromkeys(message_queues(answer))), vector["id"]
+
+
+def test_a_broker_answers_a_request_as_the_broker_did() -> None:
+    assert len(QUERIES) == 320
+    for vector in QUERIES:
+        broker = AskedBroker(
+            vector["brokerName"],
+            tuple(vector["cidAll"]) or None,
+            vector["mode"] or "PULL",
+            vector["popShareQueueNum"],
+            vector["serverLoadBalancerEnable"],
+        )
+        answers = query_assignment(
+            broker,
+            vector["strategy"],
+            vector["topic"],
+            message_queues(vector["mqAll"]),
+            vector["ask"],
+            broadcasting=vector["messageModel"] == "BROADCASTING",
+        )
+        for client_id, expected in vector["expected"].items():
+            found = answers[client_id]
+            assert found == (None if expected is None else sort_queues(message_queues(expected))), (
+                vector["id"],
+                client_id,
+            )
+
+
+@given(st.integers(1, 8), st.integers(1, 8), st.integers(-1, 9), st.sampled_from(["AVG", "AVG_BY_CIRCLE"]))
+def test_by_pop_every_queue_has_a_reader_and_with_a_share_one_more_for_each(
+    consumers: int, number: int, share: int, strategy: str
+) -> None:
+    ids = [f"c{index}" for index in range(consumers)]
+    readers = assign_pop(strategy, queues(number), ids, share)
+    if share <= 0 or share >= consumers - 1:
+        assert list(readers.values()) == [[MessageQueue("T", "broker-a", -1)]] * consumers
+    elif consumers <= number:
+        owned = allocate(strategy, queues(number), ids)
+        for queue in queues(number):
+            assert sum(queue in its for its in readers.values()) == 1 + share
+            assert all(queue in readers[i] for i in ids if queue in owned[i])
+    else:
+        assert [short(its) for its in readers.values()] == [[f"broker-a{index % number}"] for index in range(consumers)]
+
+
+def test_a_consumer_more_by_pop_takes_no_queue_from_anybody_where_all_read_all() -> None:
+    before = assign_pop("AVG", queues(4), ["x", "y"], 0)
+    assert assign_pop("AVG", queues(4), ["x", "y", "z"], 0) == {**before, "z": before["x"]}
+
+
+def test_a_retry_topic_is_pulled_whatever_the_mode_is() -> None:
+    topic = "%RETRY%g"
+    (queue,) = queues(1, topic=topic)
+    asked = AskedBroker("broker-a", ("x", "y"), "POP", 0)
+    assert query_assignment(asked, "AVG", topic, [queue], ["x", "y"]) == {"x": [queue], "y": []}
+
+
+def test_brokers_that_list_other_consumers_answer_otherwise() -> None:
+    both, one = (AskedBroker("broker-a", ids) for ids in (("x", "y"), ("x",)))
+    assert [len(query_assignment(asked, "AVG", "T", queues(4), ["x"])["x"] or ()) for asked in (both, one)] == [2, 4]
+    assert query_assignment(one, "AVG", "T", queues(4), ["y"]) == {"y": []}
+    assert query_assignment(AskedBroker("broker-a", None), "AVG", "T", queues(4), ["y"]) == {"y": None}
+
+
+@every_case("strategy", ["CONSISTENT_HASH", "CONFIG", "avg", "PIN"])
+def test_brokers_have_two_strategies(strategy: str) -> None:
+    with pytest.raises(UsageError, match="brokers have AVG and AVG_BY_CIRCLE only"):
+        assign_pop(strategy, queues(1), ["x"], 1)
+    assert query_assignment(AskedBroker("broker-a", ("x",)), strategy, "T", queues(1), ["x"]) == {"x": None}
+
+
+@every_case(
+    "wrong",
+    [
+        lambda: assign_pop(1, queues(1), ["x"], 1),  # type: ignore[arg-type]
+        lambda: assign_pop("AVG", "queues", ["x"], 1),  # type: ignore[arg-type]
+        lambda: assign_pop("AVG", queues(1), "x", 1),
+        lambda: assign_pop("AVG", queues(1), ["x"], 1.0),  # type: ignore[arg-type]
+        lambda: assign_pop("AVG", queues(1), ["x"], True),
+        lambda: assign_pop("AVG", queues(1), ["x"], 1, presorted=1),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_of_the_wrong_type_are_refused(wrong: Any) -> None:
+    with pytest.raises(UsageError):
+        wrong()
+
+
+def test_consumers_whose_strategy_brokers_do_not_have_own_nothing() -> None:
+    """Of a group in which only `b` computes its share itself, that one keeps its place and its share."""
+    asking = Members(("a", "b", "c"), "CONSISTENT_HASH", by_broker=True, by_broker_of={"b": False})
+    themselves = Members(("a", "b", "c"), "CONSISTENT_HASH")
+    found, usual = (assign(route(x=8), members, explain=True) for members in (asking, themselves))
+    assert found.owners == {queue: tuple({"b"} & set(its)) for queue, its in usual.owners.items()}
+    assert {*found.idle} == {"a", "c"}
+    assert found.idle["a"].startswith("it lets brokers assign its queues")
+    nobody = assign(route(x=8), replace(asking, by_broker_of={}), explain=True)
+    assert set(nobody.owners.values()) == {()}
+    assert set(nobody.reasons.values()) == {nobody.idle["a"]}
+    under_avg = [assign(route(x=8), replace(members, strategy="AVG")).owners for members in (asking, themselves)]
+    assert under_avg[0] == under_avg[1]
+
+
+def test_consumers_whose_strategy_brokers_do_not_have_own_nothing_in_a_simulation_either() -> None:
+    members = Members(("a", "b"), "CONSISTENT_HASH", by_broker=True)
+    report = simulate_group("g", members, [route(x=4)], GroupScenario(all_new=True, until_us=60_000_000))
+    assert set(owners_at_the_end(report).values()) == {()}
+
+
+def test_new_consumers_do_as_most() -> None:
+    reports = {
+        name: MemberReport(name, client_rebalance=own) for name, own in {"a": False, "b": False, "c": True}.items()
+    }
+    group = ConsumerGroup("g", Seen("here"), reports=reports)
+    assert assigned_by_broker(group, ("a", "b", "c", "d")) == (True, {"c": False})
+    assert assigned_by_broker(group, ("a", "c")) == (False, {"a": True})
+    assert assigned_by_broker(None, ("a",)) == (False, {})
+
+
+IDS = ("a", "b", "c")
+
+
+def shown(topic: PopTopic) -> dict[str, str]:
+    return {f"{queue.broker_name}{queue.queue_id}": " ".join(queue.consumers or ("?",)) for queue in topic.queues or ()}
+
+
+def one(
+    seen: ConsumerGroup | None,
+    ids: tuple[str, ...] = IDS,
+    share: int | None = None,
+    *,
+    on: TopicRouteData | None = None,
+) -> PopTopic:
+    (topic,) = pop_topics(seen, [on or route(x=3)], ids, share=share)
+    return topic
+
+
+def test_with_a_share_a_consumer_reads_its_own_queues_and_those_of_the_next() -> None:
+    seen = replace(group("a b c"), pop_share_queue_nums={"T": (1,)})
+    assert shown(one(seen)) == {"x0": "a c", "x1": "a b", "x2": "b c"}
+    assert (one(seen).assumed, one(seen).pop_share_queue_nums) == (False, (1,))
+
+
+def test_a_consumer_more_changes_nothing_for_the_others_where_all_read_all() -> None:
+    assert shown(one(None, IDS, 0)) == {"x-1": "a b c"}
+    assert shown(one(None, (*IDS, "d"), 0)) == {"x-1": "a b c d"}
+
+
+def test_the_share_that_is_given_goes_before_that_of_brokers_and_without_either_theirs_is_assumed() -> None:
+    seen = replace(group("a b c"), pop_share_queue_nums={"T": (1,)})
+    assert shown(one(seen, share=2)) == {"x-1": "a b c"}
+    unknown = one(group("a b c"))
+    assert (shown(unknown), unknown.assumed, unknown.pop_share_queue_nums) == ({"x-1": "a b c"}, True, (-1,))
+    (finding,) = pop_findings([unknown], "g")
+    assert (finding.code, finding.message) == (
+        "assumed-pop-share",
+        "popShareQueueNum of T is not known; the default -1 is assumed",
+    )
+    assert list(pop_findings([one(seen)], "g")) == []
+
+
+def test_brokers_that_differ_each_answer_some_of_the_time() -> None:
+    views = [group(ids).views or () for ids in ("a b c", "a b")]
+    seen = replace(group("a b c"), views=tuple(view for its in views for view in its))
+    # with a and b alone all read all: their number less one is the share
+    assert shown(one(replace(seen, pop_share_queue_nums={"T": (1,)}))) == {
+        "x-1": "a b",
+        "x0": "a c",
+        "x1": "a b",
+        "x2": "b c",
+    }
+    both = replace(group("a b c"), pop_share_queue_nums={"T": (0, 1)})
+    assert shown(one(both)) == {"x-1": "a b c", "x0": "a c", "x1": "a b", "x2": "b c"}
+    assert one(both).pop_share_queue_nums == (0, 1)
+
+
+def test_a_grpc_consumer_reads_every_broker_with_a_master_and_others_keep_what_they_have() -> None:
+    grpc = "host@7@1@abc"
+    on = route(x=3, y=1)
+    assert shown(one(None, IDS, 1, on=on)) == {"x0": "a c", "x1": "a c", "x2": "a b", "y0": "b c"}
+    with_grpc = shown(one(None, (*IDS, grpc), 1, on=on))
+    assert (with_grpc["x-1"], with_grpc["y-1"]) == (grpc, grpc)
+    lost = shown(one(None, (*IDS, grpc), 1, on=route(masters=False, x=3)))
+    assert "x-1" not in lost
+
+
+def test_brokers_answer_nothing_to_a_strategy_that_they_do_not_have() -> None:
+    report = MemberReport("a", strategy_class="AllocateMessageQueueConsistentHash", client_rebalance=False)
+    seen = replace(group("a b c"), reports={"a": report})
+    silent = one(seen)
+    assert (silent.strategy, silent.queues) == ("CONSISTENT_HASH", None)
+    codes = [finding.code for finding in pop_findings([silent], "g")]
+    assert codes == ["assumed-pop-share", "broker-strategy"]
+    circle = replace(report, strategy_class="AllocateMessageQueueAveragelyByCircle")
+    assert one(replace(seen, reports={"a": circle})).strategy == "AVG_BY_CIRCLE"
+    (named,) = pop_topics(seen, [route(x=1)], IDS, strategy="AVG")
+    assert named.strategy == "AVG"
+
+
+def test_more_consumers_than_queues_read_one_queue_each() -> None:
+    assert shown(one(None, ("a", "b", "c", "d", "e"), 1)) == {"x0": "a d", "x1": "b e", "x2": "c"}
+
+
+def test_a_topic_without_readable_queues_has_no_line() -> None:
+    assert one(None, IDS, 1, on=route(perm=2, x=3)).queues == ()
+
+
+def test_behind_a_proxy_every_consumer_may_read_every_master() -> None:
+    ids = ("h@2@0@zz", "h@1@0@zz")
+    (topic,) = proxy_topics([route(x=3, y=2)], ids)
+    assert (topic.by_proxy, topic.strategy, topic.pop_share_queue_nums, topic.assumed) == (True, None, (), False)
+    assert [(queue.broker_name, queue.queue_id, queue.consumers) for queue in topic.queues or ()] == [
+        ("x", -1, ("h@1@0@zz", "h@2@0@zz")),
+        ("y", -1, ("h@1@0@zz", "h@2@0@zz")),
+    ]
+    slaves = route(x=3, y=2)
+    slaves = replace(
+        slaves,
+        broker_datas=tuple(
+            replace(b, broker_addrs={1: "s:1"}) if b.broker_name == "y" else b for b in slaves.broker_datas
+        ),
+    )
+    (topic,) = proxy_topics([slaves], ids)
+    assert [queue.broker_name for queue in topic.queues or ()] == ["x"]
+    (hidden,) = proxy_topics([route(x=3)], None)
+    assert [queue.consumers for queue in hidden.queues or ()] == [None]
+
+
+def test_a_grpc_client_that_a_proxy_lists_reads_what_others_read_by_pop() -> None:
+    view = ProxyView((Connection("h@1@0@zz"),), Seen("Proxy p:8080"), "p:8080")
+    assert shown(one(replace(group("a b c"), proxies=(view,)), share=1)) == {
+        "x-1": "h@1@0@zz",
+        "x0": "a c",
+        "x1": "a b",
+        "x2": "b c",
+    }
+
+
+CLASSES = {name: java for java, name in JAVA_CLASSES.items()}
+VECTORS = Path(__file__).parents[2] / "data/vectors/query-assignment.jsonl.gz"
+T = route("T", a=2, b=2)
+ADDRESSES = {data.broker_name: data.address for data in T.broker_datas}
+
+
+def asked_group(listed: dict[str, str], *, by_broker: str = "x", **more: Any) -> ConsumerGroup:
+    """A group of which each broker lists these consumers, one of which lets brokers assign its queues."""
+    views = tuple(
+        MemberView(tuple(map(Connection, ids.split())), Seen(broker), ADDRESSES[broker])
+        for broker, ids in listed.items()
+    )
+    reports = {
+        each: MemberReport(each, client_rebalance=each != by_broker) for ids in listed.values() for each in ids.split()
+    }
+    return ConsumerGroup("g", Seen("here"), views=views, reports=reports, **more)
+
+
+def answer(*places: tuple[str, int], mode: str | None = "PULL") -> AssignmentAnswer:
+    return AssignmentAnswer(mode, frozenset(MessageQueue("T", *place) for place in places))
+
+
+def test_each_broker_of_a_topic_is_asked_for_each_consumer_with_the_strategy_of_its_own() -> None:
+    seen = asked_group({"a": "x y", "b": "y z"})
+    circle = MemberReport("y", None, CLASSES["AVG_BY_CIRCLE"])
+    seen = replace(seen, reports={**seen.reports, "y": circle})
+    asked = [(each.broker_name, each.client_id, each.strategy) for each in assignment_questions(seen, [T])]
+    assert asked == [(b, i, "AVG_BY_CIRCLE" if i == "y" else "AVG") for b in ("a", "b") for i in ("x", "y", "z")]
+    assert list(assignment_questions(asked_group({"a": "x y"}, by_broker="nobody"), [T])) == []
+
+
+def test_a_broker_answers_by_its_own_list() -> None:
+    seen = asked_group({"a": "x y", "b": "x"})
+    half = {"x": (("a", 0), ("a", 1)), "y": (("b", 0), ("b", 1))}
+    answers = {
+        each: answer(*half[each.client_id]) for each in assignment_questions(seen, [T]) if each.broker_name == "a"
+    }
+    alone = AssignmentQuestion("T", "x", "AVG", "b", str(ADDRESSES["b"]))
+    answers[alone] = answer(*half["x"], *half["y"])
+    asked = compare_assignments(seen, [T], answers)
+    assert [(each.broker_name, each.consumers, each.modes, each.mismatches) for each in asked] == [
+        ("a", 2, ("PULL",), ()),
+        ("b", 1, ("PULL",), ()),
+    ]
+    assert list(assignment_findings(asked, 3)) == []
+
+
+def test_an_answer_that_is_not_the_predicted_one_is_shown_and_found() -> None:
+    seen = asked_group({"a": "x y"})
+    first, second = (AssignmentQuestion("T", i, "AVG", "a", str(ADDRESSES["a"])) for i in "xy")
+    asked = compare_assignments(seen, [T], {first: answer(("a", 0)), second: AssignmentAnswer(None, None)})
+    (one,) = asked
+    assert [(each.client_id, each.queues_answered) for each in one.mismatches][1] == ("y", None)
+    mismatch, missing = assignment_findings(asked, 4)
+    assert mismatch.message == (
+        "2 of 2 answers of brokers differ from the prediction; first a for x, topic T: answered a:0, predicted a:0, a:1"
+    )
+    assert mismatch.consumers == ("x", "y")
+    assert missing.message == "what brokers assign: 2 questions of 4 without an answer"
+
+
+def test_by_pop_any_share_that_brokers_have_may_be_the_one() -> None:
+    seen = asked_group({"a": "x y z"}, pop_share_queue_nums={"T": (0, 1)})
+    question = AssignmentQuestion("T", "x", "AVG", "a", str(ADDRESSES["a"]))
+    for share, fits in (
+        (answer(("a", -1), ("b", -1), mode="POP"), True),
+        (answer(("a", 0), ("a", 1), ("b", 0), mode="POP"), True),
+        (answer(("a", 0), ("a", 1), mode="POP"), False),
+    ):
+        (one,) = compare_assignments(seen, [T], {question: share})
+        assert (not one.mismatches) is fits
+        assert one.modes == ("POP",)
+
+
+def recorded() -> Iterator[dict[str, Any]]:
+    """Answers of a broker of 5.5.0 that balances, to consumers that do not broadcast."""
+    with gzip.open(VECTORS, "rt", encoding="utf-8") as lines:
+        for line in map(json.loads, lines):
+            if line["serverLoadBalancerEnable"] and line["messageModel"] == "CLUSTERING" and line["mode"]:
+                yield line
+
+
+def test_recorded_answers_of_a_broker_are_as_predicted() -> None:
+    number = 0
+    for line in recorded():
+        topic, ids = line["topic"], line["cidAll"]
+        queues = {MessageQueue(*queue) for queue in line["mqAll"]}
+        if line["strategy"] not in BROKER_STRATEGIES or topic.startswith("%") or not ids:
+            continue
+        names = sorted({queue.broker_name for queue in queues})
+        data = tuple(
+            QueueData(name, 1 + max(queue.queue_id for queue in queues if queue.broker_name == name), 1, 6)
+            for name in names
+        )
+        if sum(each.read_queue_nums for each in data) != len(queues):
+            continue  # no route has gaps in its numbers
+        seen = ConsumerGroup(
+            "g",
+            Seen("here"),
+            views=(MemberView(tuple(map(Connection, ids)), Seen("here"), "1:1"),),
+            pop_share_queue_nums={topic: (line["popShareQueueNum"],)},
+        )
+        answers = {}
+        for client_id, expected in line["expected"].items():
+            found = None if expected is None else frozenset(MessageQueue(*queue) for queue in expected)
+            question = AssignmentQuestion(topic, client_id, line["strategy"], "asked", "1:1")
+            answers[question] = AssignmentAnswer(line["mode"] if found else None, found)
+        asked = compare_assignments(
+            seen, [TopicRouteData(topic, data, (BrokerData("c", "asked", {0: "1:1"}),))], answers
+        )
+        # an empty answer does not say its mode
+        assert [m for each in asked for m in each.mismatches if m.queues_answered] == [], line["id"]
+        number += len(answers)
+    assert number > 0

@@ -1,0 +1,35 @@
+"""Topics and scenarios of receives, small enough to count by hand."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, Failure, Moment, Reaction
+from rmqlb.model.simulate_receive import SECOND_US, QueueRate
+from tests.support.builders import route
+
+TWO = route(a=8, b=8)
+MINUTE_US = 60 * SECOND_US
+
+
+def rates(topic: TopicRouteData, **per_second: float) -> tuple[QueueRate, ...]:
+    """So many messages per second of each broker, the same for each of its queues: `rates(TWO, a=5)`."""
+    return tuple(
+        QueueRate(data.broker_name, queue, Fraction(per_second[data.broker_name]) / data.read_queue_nums)
+        for data in topic.queue_datas
+        if data.broker_name in per_second
+        for queue in range(data.read_queue_nums)
+    )
+
+
+def refused(broker: str, begin_s: int, end_s: int | None) -> Failure:
+    """A broker whose process dies, which the NameServer notices at once."""
+    end = None if end_s is None else Moment(us=end_s * SECOND_US)
+    return Failure(broker, Reaction("refused", "refused", 0, REFUSED_US), Moment(us=begin_s * SECOND_US), end, 0)
+
+
+def silent(broker: str, begin_s: int, end_s: int | None) -> Failure:
+    """A broker whose host is lost."""
+    end = None if end_s is None else Moment(us=end_s * SECOND_US)
+    return Failure(broker, Reaction("timeout", "timeout"), Moment(us=begin_s * SECOND_US), end, HOST_LOSS_US)

@@ -1,0 +1,414 @@
+"""Receives over time: what is conserved, what is equal, and what each client, Proxy and broker does."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from msgspec.json import encode
+from msgspec.structs import replace
+
+from rmqlb.engine.simulate_receive.rules import BROKERS, broker_rules, longest_receive_us
+from rmqlb.engine.simulate_receive.simulate_receive import (
+    ended_findings,
+    readable_queues,
+    receive_findings,
+    receive_trials,
+    simulate_receive,
+)
+from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
+from rmqlb.model.send_scenario import Failure, Moment, Reaction
+from rmqlb.model.simulate_receive import SECOND_US, Crash, QueueRate, ReceiveReport, ReceiveScenario
+from tests.engine.simulate_receive.scenarios import MINUTE_US, TWO, rates, refused, silent
+from tests.support.builders import route
+from tests.support.mismatches import every_case
+
+LOADED = ReceiveScenario(rates=rates(TWO, a=3, b=3), duration_us=3 * MINUTE_US)
+
+
+@some.composite
+def scenarios(draw: some.DrawFn) -> ReceiveScenario:
+    """Any scenario on TWO that is done soon."""
+    client = draw(some.sampled_from(["simple", "push", "pop"]))
+    consumers = draw(some.integers(1, 3))
+    failures = draw(
+        some.lists(some.sampled_from([refused("b", 20, 90), silent("a", 30, 70), refused("a", 50, None)]), max_size=2)
+    )
+    crashes = draw(some.sets(some.integers(1, consumers), max_size=consumers))
+    return ReceiveScenario(
+        client,  # type: ignore[arg-type]
+        consumers=consumers,
+        loops=draw(some.integers(1, 4)) if client == "simple" else 1,
+        batch=draw(some.sampled_from([1, 2, 32])),
+        fifo=client != "pop" and draw(some.booleans()),
+        consume_us=draw(some.sampled_from([0, 10_000, 400_000, 15 * SECOND_US])),
+        invisible_us=draw(some.sampled_from([10, 30])) * SECOND_US,
+        rates=rates(TWO, a=draw(some.integers(1, 3)), b=1),
+        messages=draw(some.integers(1, 120)),
+        failures=tuple(failures),
+        crashes=tuple(Crash(consumer, 40 * SECOND_US) for consumer in sorted(crashes)),
+        seed=draw(some.integers(0, 99)),
+    )
+
+
+@settings(max_examples=80, deadline=None)
+@given(scenarios())
+def test_no_message_is_lost_or_made(scenario: ReceiveScenario) -> None:
+    report = simulate_receive(TWO, scenario, trace=True)
+    totals, messages = report.totals, report.messages or ()
+    assert totals.messages + totals.not_stored == scenario.messages
+    assert totals.acknowledged + totals.dead_lettered + totals.left == totals.messages == len(messages)
+    assert (
+        totals.received == sum(m.received_ms is not None for m in messages) == sum(b.messages for b in report.brokers)
+    )
+    assert totals.received >= totals.acknowledged
+    assert totals.receives == sum(b.receives for b in report.brokers)
+    for message in messages:
+        assert message.wait_ms is None or message.wait_ms >= 0
+        assert (message.received_ms is None) or message.deliveries >= 1
+        assert message.done_ms is None or message.received_ms is not None
+    someone_lives = len(scenario.crashes) < scenario.consumers
+    stays_away = any(failure.end is None for failure in scenario.failures)
+    if someone_lives and not stays_away:
+        assert totals.left == 0
+
+
+@settings(max_examples=5, deadline=None)
+@given(scenarios())
+def test_equal_arguments_give_equal_bytes(scenario: ReceiveScenario) -> None:
+    once, twice = (encode(simulate_receive(TWO, scenario, trace=True)) for _ in range(2))
+    assert once == twice
+
+
+def test_trials_are_simulations_put_together() -> None:
+    several = [simulate_receive(TWO, LOADED, trial=trial) for trial in range(3)]
+    trials = receive_trials(TWO, LOADED, 3)
+    assert trials.wait is not None
+    assert trials.wait.messages == sum(each.totals.received for each in several)
+    assert trials.wait.max_ms == max(each.wait.max_ms for each in several if each.wait)
+    assert trials.lowest_p95_ms == min(each.wait.p95_ms for each in several if each.wait)
+
+
+def test_a_run_that_measures_fewer_messages_gives_these_the_same_waits() -> None:
+    for scenario in (
+        LOADED,
+        replace(LOADED, client="push", batch=1, consume_us=100_000),
+        replace(LOADED, loops=9, rates=rates(TWO, a=8)),
+        replace(LOADED, consumers=2, consume_us=2 * SECOND_US, crashes=(Crash(1, 30 * SECOND_US),)),
+        replace(LOADED, loops=2, failures=(refused("b", 20, 90),)),
+    ):
+        whole = simulate_receive(TWO, scenario, trace=True)
+        assert whole.messages is not None
+        for few in (replace(scenario, messages=200), replace(scenario, duration_us=40 * SECOND_US)):
+            part = simulate_receive(TWO, few, trace=True)
+            messages = part.messages or ()
+            assert len(messages) >= 150
+            assert [each.received_ms for each in messages] == [
+                each.received_ms for each in whole.messages[: len(messages)]
+            ]
+
+
+def test_messages_that_come_after_the_measured_ones_count_nowhere() -> None:
+    report = simulate_receive(TWO, replace(LOADED, messages=301, failures=(refused("b", 10, 20),)), trace=True)
+    totals, messages = report.totals, report.messages or ()
+    assert totals.further > 0
+    assert totals.messages + totals.not_stored == 301
+    assert len(messages) == totals.messages == totals.received == sum(each.messages for each in report.queue_waits)
+    assert report.wait is not None
+    assert report.wait.messages == totals.received
+    assert [message.message for message in messages] == list(range(1, totals.messages + 1))
+
+
+def test_arrivals_end_when_nobody_lives_or_the_measured_ones_take_too_long() -> None:
+    died = replace(LOADED, crashes=(Crash(1, MINUTE_US),))
+    report = simulate_receive(TWO, died)
+    assert report.totals.left > 0
+    assert report.totals.further == 0
+    starved = ReceiveScenario(
+        "pop", batch=1, rates=rates(route(a=150), a=1000), round_trip_us=10_000, messages=300, broker_version="5.3.3"
+    )
+    late = simulate_receive(route(a=150), starved)
+    assert late.totals.further == MOST_FURTHER
+    assert late.totals.left == 0
+    assert [finding.code for finding in ended_findings(late)] == ["arrivals-ended"]
+    assert list(ended_findings(report)) == []
+
+
+TWO_OF_FOUR = (QueueRate("a", 0, Fraction(50)), QueueRate("a", 1, Fraction(50)))
+
+
+@every_case(
+    ("version", "favoured"),
+    [("5.1.4", 0), ("5.2.0", 0), ("5.3.3", 0), ("5.3.4", 0), ("5.4.0", 1), ("5.5.0", 1), ("5.5.1", 1)],
+)
+def test_brokers_count_down_their_queues_from_5_4_0_on(version: str, favoured: int) -> None:
+    """Of four queues, 0 and 1 have a backlog: three of four receives meet the same one first."""
+    scenario = ReceiveScenario("pop", batch=1, rates=TWO_OF_FOUR, round_trip_us=100_000, messages=2000)
+    report = simulate_receive(route(a=4), replace(scenario, broker_version=version), trace=True)
+    first = sorted(report.messages or (), key=lambda message: message.received_ms or 0)[:400]
+    share = sum(message.queue_id == favoured for message in first) / len(first)
+    assert 0.68 <= share <= 0.82
+    by_queue = {each.queue_id: each for each in report.queue_waits}
+    assert [by_queue[queue].messages for queue in (2, 3)] == [0, 0]
+    assert by_queue[2].mean_ms is by_queue[2].p95_ms is by_queue[2].max_ms is None
+    quick, slow = by_queue[favoured].mean_ms, by_queue[1 - favoured].mean_ms
+    assert quick is not None
+    assert slow is not None
+    assert quick * 1.5 < slow
+
+
+def test_each_broker_version_walks_its_queues_as_its_class_does() -> None:
+    for version, begin, order in (
+        ("5.3.4", 2, [2, 3, 0, 1]),
+        ("5.3.4", 99, [3, 0, 1, 2]),
+        ("5.4.0", 2, [1, 0, 3, 2]),
+        ("5.4.0", 0, [3, 2, 1, 0]),
+        ("5.5.1", 99, [2, 1, 0, 3]),
+    ):
+        assert list(broker_rules(version).walk(begin, 4)) == order
+    for rules in BROKERS:
+        since = ".".join(map(str, rules.since))
+        assert broker_rules(since) is rules
+        assert rules.name.startswith(since)
+    first = {version: [n for n in range(100) if broker_rules(version).retry_first(n)] for version in ("5.3.0", "5.3.1")}
+    assert first == {"5.3.0": list(range(0, 100, 5)), "5.3.1": list(range(20))}
+
+
+def test_a_message_that_comes_back_wakes_no_receive_from_5_2_0_to_5_3_3() -> None:
+    """Each of 16 redeliveries then waits until the time of the receive is over, up to 15 s, or for another message."""
+    slow = ReceiveScenario("pop", rates=rates(route(a=1), a=0.001), consume_us=70 * SECOND_US, messages=5)
+    latest = {}
+    for version in ("5.1.4", "5.2.0", "5.3.3", "5.3.4", "5.5.1"):
+        back = simulate_receive(route(a=1), replace(slow, broker_version=version)).back
+        assert back is not None
+        latest[version] = back.max_ms
+    assert latest["5.1.4"] == latest["5.3.4"] == latest["5.5.1"] <= 16 * 65_300
+    assert latest["5.2.0"] == latest["5.3.3"] > latest["5.5.1"] + 16 * 3000
+
+
+def test_a_receive_ends_a_little_before_its_time() -> None:
+    scenario = ReceiveScenario(messages=5, round_trip_us=0)
+    report = simulate_receive(route(a=1), scenario)
+    (broker,) = report.brokers
+    assert longest_receive_us(scenario) == 19_970_000
+    assert broker.empty * 19_950 < report.totals.lasted_ms <= (broker.empty + 5) * 19_970
+
+
+def test_the_proxy_limits_how_long_a_receive_waits() -> None:
+    for given_s, taken_ms in ((3, 5000), (7, 7000), (60, 20_000)):
+        scenario = ReceiveScenario(await_us=given_s * SECOND_US, messages=1)
+        assert simulate_receive(TWO, scenario).scenario.await_ms == taken_ms
+        assert [f.code for f in receive_findings(scenario, [8])] == ([] if given_s == 7 else ["await-limited"])
+
+
+def test_settings_that_are_not_taken_are_told() -> None:
+    pop = ReceiveScenario("pop", invisible_us=SECOND_US)
+    assert [f.code for f in receive_findings(pop, [8, 101])] == ["invisible-limited", "queues-beyond-100"]
+    slow = ReceiveScenario(consume_us=SECOND_US, invisible_us=10 * SECOND_US)
+    assert [f.code for f in receive_findings(slow, [8])] == ["longer-than-invisible"]
+
+
+@pytest.mark.parametrize(
+    ("version", "text"),
+    [
+        ("5.3.4", "receives begin at one of queues 0 to 99 and go up"),
+        ("5.4.0", "receives begin at queue 149 or one of queues 0 to 98 and go down"),
+    ],
+)
+def test_what_many_queues_mean_depends_on_the_direction(version: str, text: str) -> None:
+    (finding,) = receive_findings(ReceiveScenario(broker_version=version), [8, 150])
+    assert finding.code == "queues-beyond-100"
+    assert text in finding.message
+    begins = {next(iter(broker_rules(version).walk(number, 150))) for number in range(100)}
+    assert begins == ({*range(100)} if version == "5.3.4" else {*range(99), 149})
+
+
+def test_what_takes_longer_than_it_is_invisible_is_redelivered() -> None:
+    topic = route(a=1)
+    slow = ReceiveScenario(
+        consume_us=4 * SECOND_US, invisible_us=10 * SECOND_US, rates=rates(topic, a=5), messages=40, batch=8
+    )
+    report = simulate_receive(topic, slow)
+    assert report.totals.redelivered > 0
+    assert report.totals.acknowledged == 40
+    assert report.back is not None
+    assert report.back.max_ms > 12_000
+
+
+def test_more_than_sixteen_redeliveries_are_dead_letters() -> None:
+    topic = route(a=1)
+    never = ReceiveScenario(consume_us=11 * SECOND_US, invisible_us=10 * SECOND_US, rates=rates(topic, a=1), messages=1)
+    report = simulate_receive(topic, never, trace=True)
+    assert (report.totals.dead_lettered, report.totals.left) == (1, 0)
+    assert [message.deliveries for message in report.messages or ()] == [17]
+
+
+def in_order(report: ReceiveReport) -> bool:
+    """Each queue's messages were received in the order in which they came."""
+    received: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for message in report.messages or ():
+        assert message.received_ms is not None
+        received[message.broker_name, message.queue_id].append(message.received_ms)
+    return all(times == sorted(times) for times in received.values())
+
+
+def test_in_order_a_queue_is_with_one_consumer_until_it_is_done() -> None:
+    topic = route(a=2, b=1)
+    load = rates(topic, a=4, b=4)
+    for client in ("simple", "push"):
+        scenario = ReceiveScenario(
+            client,
+            consumers=3,
+            fifo=True,
+            rates=load,
+            batch=2,
+            consume_us=50_000,
+            duration_us=MINUTE_US,
+        )
+        report = simulate_receive(topic, scenario, trace=True)
+        assert in_order(report)
+        by_queue = defaultdict(list)
+        for message in report.messages or ():
+            by_queue[message.broker_name, message.queue_id].append(message)
+        for own in by_queue.values():
+            for one, other in itertools.pairwise(own):
+                assert one.done_ms is not None
+                assert other.received_ms is not None
+                assert other.consumer == one.consumer or other.received_ms >= one.done_ms
+
+
+def test_in_order_what_a_dead_consumer_had_blocks_its_queue_until_it_is_visible() -> None:
+    topic = route(a=1)
+    scenario = ReceiveScenario(
+        consumers=2,
+        fifo=True,
+        rates=rates(topic, a=10),
+        consume_us=100_000,
+        invisible_us=30 * SECOND_US,
+        batch=4,
+        duration_us=2 * MINUTE_US,
+        crashes=(Crash(1, 19_400_000),),  # it has messages of the queue then
+    )
+    report = simulate_receive(topic, scenario, trace=True)
+    (crash,) = report.crashes
+    assert crash.unacknowledged > 0
+    assert crash.after is not None
+    waits = [m.wait_ms for m in report.messages or () if m.stored_ms < 19_400 <= (m.received_ms or 0)]
+    assert waits
+    assert max(wait or 0 for wait in waits) > 25_000
+    assert in_order(report)
+
+
+def test_a_push_consumers_messages_come_back_when_the_proxy_knows_that_it_is_dead() -> None:
+    scenario = ReceiveScenario(
+        "push",
+        consumers=2,
+        rates=rates(TWO, a=5, b=5),
+        consume_us=5 * SECOND_US,
+        duration_us=5 * MINUTE_US,
+        crashes=(Crash(1, MINUTE_US),),
+    )
+    (crash,) = simulate_receive(TWO, scenario).crashes
+    assert crash.after is not None
+    assert crash.unacknowledged == crash.again
+    assert crash.again_earliest_ms <= crash.after.max_ms <= crash.again_latest_ms + 2
+    # What its orphaned receives were given comes back after a second and the lag of the retry topic.
+    assert crash.after.p50_ms > 100_000 or crash.after.messages > 2
+
+
+def test_a_pop_clients_connection_is_closed_so_that_its_receives_take_nothing_more() -> None:
+    scenario = ReceiveScenario(
+        "pop", consumers=2, rates=rates(TWO, a=5, b=5), duration_us=3 * MINUTE_US, crashes=(Crash(1, MINUTE_US),)
+    )
+    (crash,) = simulate_receive(TWO, scenario).crashes
+    assert crash.unacknowledged == 0
+    grpc = simulate_receive(TWO, replace(scenario, client="simple", loops=1)).crashes[0]
+    assert grpc.unacknowledged in (0, 1, 2)
+
+
+@every_case("client", ["simple", "push", "pop"])
+def test_messages_on_a_broker_that_stays_away_are_left(client: str) -> None:
+    gone = replace(
+        LOADED, client=client, failures=(refused("b", 60, None),), consume_us=0, batch=1, rates=rates(TWO, a=3, b=30)
+    )
+    report = simulate_receive(TWO, gone)
+    (failure,) = report.failures
+    assert report.totals.left == failure.left
+    assert report.totals.not_stored > 0
+    assert failure.received_again_ms is None
+    assert failure.to_ms is None
+    assert client != "simple" or failure.left > 0
+
+
+def test_a_silent_broker_costs_a_loop_its_await_and_three_seconds() -> None:
+    topic = route(a=1, b=1)
+    scenario = ReceiveScenario(rates=rates(topic, a=2), duration_us=5 * MINUTE_US, failures=(silent("b", 60, 150),))
+    report = simulate_receive(topic, scenario)
+    (failure,) = report.failures
+    assert failure.failed > 0
+    broken = next(broker for broker in report.brokers if broker.broker_name == "a")
+    assert 22_000 <= broken.longest_unpolled_ms <= 23_002
+
+
+def test_receives_for_a_broker_that_the_proxy_has_dropped_go_to_another_one() -> None:
+    topic = route(a=4, b=4)
+    scenario = ReceiveScenario(
+        rates=rates(topic, a=50, b=50), duration_us=2 * MINUTE_US, failures=(refused("b", 40, None),)
+    )
+    (failure,) = simulate_receive(topic, scenario).failures
+    assert failure.last_failed_ms is not None
+    assert failure.last_failed_ms <= 60_000 + 1000  # its view is 20 s old at the most
+
+
+def test_readable_queues_are_those_of_masters_in_the_routes_order() -> None:
+    topic = TopicRouteData(
+        "T",
+        (QueueData("b", 2, 4, 6), QueueData("w", 9, 9, 2), QueueData("s", 3, 3, 6), QueueData("a", 1, 0, 4)),
+        (
+            BrokerData("c", "a", {0: "a:1"}),
+            BrokerData("c", "b", {0: "b:1", 1: "b:2"}),
+            BrokerData("c", "s", {1: "s:1"}),
+            BrokerData("c", "w", {0: "w:1"}),
+        ),
+    )
+    assert [(queue.broker_name, queue.queue_id) for queue in readable_queues(topic)] == [("b", 0), ("b", 1), ("a", 0)]
+    with pytest.raises(DataError, match="no queue to receive from"):
+        readable_queues(route(a=0))
+
+
+BAD = {
+    "no loops": (replace(LOADED, loops=0), "loops"),
+    "loops of a PushConsumer": (replace(LOADED, client="push", loops=2), "one receive per broker"),
+    "POP in order": (replace(LOADED, client="pop", fifo=True), "do not consume in order"),
+    "a short invisible duration": (replace(LOADED, invisible_us=SECOND_US), "the Proxy refuses less than 10 s"),
+    "an await that the Proxy refuses": (replace(LOADED, await_us=2 * SECOND_US), "the Proxy refuses each receive"),
+    "negative time": (replace(LOADED, consume_us=-1), "consume_us"),
+    "an unknown broker's rate": (replace(LOADED, rates=(QueueRate("x", 0, Fraction(1)),)), "no queue x:0"),
+    "an unknown queue's rate": (replace(LOADED, rates=(QueueRate("a", 8, Fraction(1)),)), "no queue a:8"),
+    "a rate of nothing": (replace(LOADED, rates=(QueueRate("a", 0, Fraction(0)),)), "more than 0"),
+    "an unknown broker": (replace(LOADED, failures=(refused("x", 1, 2),)), "no broker x"),
+    "a slow broker": (replace(LOADED, failures=(Failure("a", Reaction("slow", "slow", 0, 5)),)), "refused or timeout"),
+    "message numbers": (
+        replace(LOADED, failures=(Failure("a", Reaction("refused", "refused"), Moment(message=3)),)),
+        "receives count by times",
+    ),
+    "a consumer that is not there": (replace(LOADED, crashes=(Crash(2, 0),)), "consumer 2 dies, of 1"),
+    "a consumer that dies twice": (replace(LOADED, crashes=(Crash(1, 0), Crash(1, 5))), "dies twice"),
+    "no end": (replace(LOADED, duration_us=None), "would not end"),
+    "no version": (replace(LOADED, broker_version="latest"), "latest: not a broker version"),
+    "a version before POP worked so": (replace(LOADED, broker_version="5.0.0"), "brokers older than 5.1.0 are not"),
+}
+
+
+@every_case("name", BAD)
+def test_a_scenario_that_cannot_be_is_refused(name: str) -> None:
+    scenario, text = BAD[name]
+    with pytest.raises(UsageError) as raised:
+        simulate_receive(TWO, scenario)
+    assert text in raised.value.message

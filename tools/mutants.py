@@ -1,0 +1,260 @@
+"""Changes a part of the product a place at a time and counts which changes the tests notice.
+
+    pip install cosmic-ray
+    python -m tools.mutants --sample 200 --seed 1 rmqlb/engine/send -- tests/engine/send tests/engine/vectorized
+
+cosmic-ray makes the mutants, at most one a place; each runs in a fork of one process that has collected the tests, where the
+changed function takes the place of the original, the quick tests first, until one fails. What changes a module's or a class's
+own statements is written into the file for a fresh process, and taken back: run it in a clone. A mutant that needs
+more than so many seconds of the processor counts as noticed, as a test run that hangs is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import gc
+import os
+import random
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from inspect import CO_NEWLOCALS
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+
+SECONDS = 180
+"""Of the processor, for one mutant; the slowest of the test selections takes a third of it."""
+LEFT_OUT = ("ReplaceBinaryOperator_BitOr_", "Eq_Is", "RemoveDecorator", "VariableReplacer", "VariableInserter")
+"""`|` joins types here, equal names and small numbers are the same object, a decorator is no answer, and the last two need
+arguments."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file: its text before and after, and the line that it is at."""
+
+    path: Path
+    before: str
+    after: str
+    line: int
+
+    def diff(self) -> str:
+        """The lines that differ, without those around them."""
+        return "\n".join(list(unified_diff(self.before.splitlines(), self.after.splitlines(), lineterm="", n=0))[2:])
+
+
+Place = tuple[Path, int, int]
+"""A file, a line and a column."""
+
+
+def changes_of(path: Path) -> Iterator[tuple[Place, str, int]]:
+    """Each change that cosmic-ray can make in a file: where, its operator, and which of the operator's changes it is."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+    from cosmic_ray.plugins import get_operator, operator_names
+
+    nodes = list(ast_nodes(get_ast(path.read_text())))
+    for name in operator_names():
+        if any(part in name for part in LEFT_OUT):
+            continue
+        operator = get_operator(name)()
+        starts = (start for node in nodes for start, _ in operator.mutation_positions(node))
+        for occurrence, (line, column) in enumerate(starts):
+            yield (path, line, column), name, occurrence
+
+
+def mutated(place: Place, operator: str, occurrence: int) -> Mutant | None:
+    """The mutant, or None when it is no Python or does the same."""
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
+
+    path, line, column = place
+    before = path.read_text()
+    if before.splitlines()[line - 1].startswith("*,", column):  # no product: the arguments after it have names
+        return None
+    after = mutate_code(before, get_operator(operator)(), occurrence)
+    try:
+        if after is None or compile(after, str(path), "exec") == compile(before, str(path), "exec"):
+            return None
+    except SyntaxError:
+        return None
+    return Mutant(path, before, after, line)
+
+
+def sampled(paths: Sequence[Path], size: int, seed: int) -> list[Mutant]:
+    """At most one mutant a place, places and mutants drawn by the seed."""
+    drawn = random.Random(seed)
+    places: dict[Place, list[tuple[Place, str, int]]] = {}
+    for path in paths:
+        for change in changes_of(path):
+            places.setdefault(change[0], []).append(change)
+    order = sorted(places)
+    drawn.shuffle(order)
+    chosen: list[Mutant] = []
+    for place in order:
+        changes = places[place]
+        drawn.shuffle(changes)
+        mutant = next((mutant for mutant in (mutated(*change) for change in changes) if mutant is not None), None)
+        if mutant is not None:
+            chosen.append(mutant)
+        if len(chosen) == size:
+            break
+    return chosen
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of each function that is defined in it, in classes and in other functions too: those may live already."""
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            if constant.co_flags & CO_NEWLOCALS:
+                yield constant
+            yield from codes(constant)
+
+
+def in_place(mutant: Mutant) -> bool:
+    """Let running functions have the mutant's code; False when it changes what is run at import."""
+    before = compile(mutant.before, str(mutant.path), "exec")
+    after = compile(mutant.after, str(mutant.path), "exec")
+    changed = {
+        (old.co_qualname, old.co_firstlineno): new
+        for old, new in zip(codes(before), codes(after), strict=True)
+        if old != new
+    }
+    if not changed or _statements(before) != _statements(after):
+        return False
+    if _called_at_import(mutant.before) & {name for name, _ in changed}:
+        return False
+    patched = 0
+    for function in [each for each in gc.get_objects() if isinstance(each, FunctionType)]:
+        code = function.__code__
+        key = (code.co_qualname, code.co_firstlineno)
+        if key in changed and Path(code.co_filename) == mutant.path:
+            function.__code__ = changed[key].replace(co_filename=code.co_filename)
+            patched += 1
+    return patched > 0
+
+
+def _called_at_import(text: str) -> set[str]:
+    """The functions that a module's own statements call: what they gave is there already."""
+    own = (node for node in ast.parse(text).body if not isinstance(node, ast.FunctionDef))
+    calls = (each.func for node in own for each in ast.walk(node) if isinstance(each, ast.Call))
+    return {func.id for func in calls if isinstance(func, ast.Name)}
+
+
+def _statements(code: CodeType) -> list[object]:
+    """What a module's and its classes' own statements do."""
+    own: list[object] = [code.co_code, code.co_names]
+    for constant in code.co_consts:
+        if not isinstance(constant, CodeType):
+            own.append((type(constant), constant))
+        elif not constant.co_flags & CO_NEWLOCALS:
+            own += _statements(constant)
+    return own
+
+
+class Forks:
+    """A plugin that runs the collected tests once for each mutant, each time in a fork."""
+
+    def __init__(self, mutants: Sequence[Mutant], arguments: Sequence[str]) -> None:
+        self._mutants = mutants
+        self._arguments = arguments
+        self._seconds: dict[str, float] = {}
+        self.alive: list[Mutant] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """How long each test takes, to have the quick ones first."""
+        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0) + report.duration
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """All tests as they are, which must pass, then all mutants."""
+        for item in session.items:
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        if session.testsfailed:
+            raise pytest.UsageError("the tests fail without any mutant")
+        session.items.sort(key=lambda item: self._seconds.get(item.nodeid, 0))
+        print(f"\n{len(session.items)} tests take {sum(self._seconds.values()):.0f} s", flush=True)
+        for number, mutant in enumerate(self._mutants, 1):
+            noticed = self._in_fork(session, mutant)
+            if noticed is None:
+                noticed = _in_file(mutant, self._arguments)
+            if not noticed:
+                self.alive.append(mutant)
+                print(f"\nalive: {os.path.relpath(mutant.path)}:{mutant.line}\n{mutant.diff()}", flush=True)
+            if number % 25 == 0:
+                print(f"{number} of {len(self._mutants)} mutants, {len(self.alive)} alive", flush=True)
+        return True
+
+    def _in_fork(self, session: pytest.Session, mutant: Mutant) -> bool | None:
+        """Whether a test failed; None when the mutant has to be in the file before anything is imported."""
+        child = os.fork()
+        if child == 0:
+            os.setpgid(0, 0)
+            silent = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(silent, 1)
+            os.dup2(silent, 2)
+            code = 3
+            try:
+                code = _run(session, mutant)
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(child, 0)
+        return None if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 2 else status != 0
+
+
+def _run(session: pytest.Session, mutant: Mutant) -> int:
+    """0 when all tests pass, 2 when the mutant cannot be put in place."""
+    if not in_place(mutant):
+        return 2
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    for item in session.items:
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        if session.testsfailed:
+            return 1
+    return 0
+
+
+def _in_file(mutant: Mutant, arguments: Sequence[str]) -> bool:
+    """Whether a test fails in a fresh process that finds the mutant in the file."""
+    mutant.path.write_text(mutant.after)
+    try:
+        command = [sys.executable, "-m", "pytest", "-q", "-x", *arguments]
+        run = subprocess.run(
+            command,
+            capture_output=True,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS)),
+        )
+        return run.returncode != 0
+    finally:
+        mutant.path.write_text(mutant.before)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The mutants that no test notices, and how many there were."""
+    parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
+    parser.add_argument("--sample", type=int, default=100, help="how many mutants (100)")
+    parser.add_argument("--seed", type=int, default=1, help="which ones (1)")
+    parser.add_argument("path", nargs="+", help="files and folders to change")
+    split = list(arguments).index("--")
+    chosen = parser.parse_args(arguments[:split])
+    tests = list(arguments[split + 1 :])
+    paths = [Path(name).resolve() for name in chosen.path]
+    files = sorted(file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path]))
+    mutants = sampled(files, chosen.sample, chosen.seed)
+    forks: Any = Forks(mutants, tests)
+    ended = pytest.main(["-p", "no:terminal", *tests], plugins=[forks])
+    if ended is not pytest.ExitCode.OK:
+        return 1
+    print(f"{len(mutants)} mutants, {len(mutants) - len(forks.alive)} noticed, {len(forks.alive)} alive")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
