@@ -17,7 +17,6 @@ VERSION = "5.5.0"
 HERE = Path(__file__).parent
 ALLOCATIONS = HERE / "Allocations.java"
 SELECTIONS = HERE / "Selections.java"
-FLEET_ALLOCATIONS = HERE / "FleetAllocations.java"
 
 
 class Program:

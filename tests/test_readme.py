@@ -37,11 +37,11 @@ HELD_BY = {
     "pipx install -q .": (".ci/installs", 'pipx" install -q .'),
     "uv tool install -q .": (".ci/installs", 'uv" tool install -q .'),
     ".venv/bin/pip install -q '.[pipeline]'": (".ci/oldest", "'.[pipeline]'"),
-    "spark-submit --master": ("tests/pipeline/test_commands.py", "def test_spark_submit_on_a_cluster"),
-    "rmqlb pipeline run -w hdfs://": (
-        "tests/pipeline/test_uri_warehouse.py",
-        "def test_killed_in_the_middle_of_a_write_and_run_again",
+    "rmqlb pipeline run -w warehouse examples/fleet": (
+        "tests/pipeline/test_commands.py",
+        "def test_the_verdict_leaves_the_machine",
     ),
+    'duckdb -c "SELECT cluster': ("tests/pipeline/test_commands.py", "read_parquet("),
     "pip install -e '.[test]' cosmic-ray": ("tools/mutants.py", "cosmic_ray"),
     "python -m tools.mutants": ("tools/mutants.py", "__main__"),
     "rmqlb record -s rocketmq://10.0.0.1:9876": (
@@ -63,23 +63,6 @@ HELD_BY = {
     "rmqlb context add prod -s rocketmq://HOST:9876 --proxy": (
         "tests/cli/test_proxy.py",
         "def test_a_context_names_the_proxies_of_its_cluster",
-    ),
-    "rmqlb pipeline run -w /shared/warehouse": (
-        "tests/pipeline/test_settings.py",
-        "def test_the_lines_of_the_page_are_what_a_session_takes",
-    ),
-    **dict.fromkeys(
-        ("python3 -m venv env", "env/bin/venv-pack", "--conf spark.archives=rmqlb-env.tar.gz"),
-        ("tests/pipeline/test_session.py", "def test_executors_run_the_python_of_an_archive"),
-    ),
-    **dict.fromkeys(
-        ("export HADOOP_CONF_DIR", "kinit", "export RMQLB_SPARK_MASTER="),
-        ("rmqlb/cli/pipeline/options.py", "RMQLB_SPARK_MASTER"),
-    ),
-    "pip install 'rmqlb[connect]'": ("pyproject.toml", "connect = ["),
-    **dict.fromkeys(
-        ("cd rmqlb-report", "duckdb -init duckdb.sql", "SELECT * FROM overview AS t"),
-        ("tests/pipeline/test_report_numbers.py", "def test_views_of_the_tables_are_made_by_the_files_beside_the_page"),
     ),
     "python -m pytest -q --figures": ("tests/conftest.py", "--figures"),
 }

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, get_args
 
 from msgspec import Struct
@@ -235,20 +234,6 @@ def _diagnoses(whole: DiagnosisOfGroups, snapshot: ClusterSnapshot) -> Iterator[
     return (sample for found in whole.groups for sample in _diagnosis(found, snapshot))
 
 
-def _pipeline(result: PipelineResult, _: ClusterSnapshot) -> Iterator[Sample]:
-    """The fleet's last night."""
-    verdict = result.verdict
-    if verdict is None:
-        return
-    night = datetime(verdict.date.year, verdict.date.month, verdict.date.day, tzinfo=UTC)
-    yield Sample(FLEET_NIGHT, night.timestamp())
-    for name, number in verdict.figures.items():
-        yield Sample(FLEET, number, {"what": name})
-    for cluster in verdict.silent:
-        yield Sample(FLEET_SILENT, 1, {"cluster": cluster})
-    yield Sample(FLEET, len(result.quarantined), {"what": "quarantined"})
-
-
 _OF: Mapping[str, Callable[[Any, ClusterSnapshot], Iterator[Sample]]] = {
     "rmqlb/groups": _overview,
     "rmqlb/owners": _owners,
@@ -256,7 +241,6 @@ _OF: Mapping[str, Callable[[Any, ClusterSnapshot], Iterator[Sample]]] = {
     "rmqlb/check": _check,
     "rmqlb/diagnosis": _diagnosis,
     "rmqlb/diagnosis-of-groups": _diagnoses,
-    "rmqlb/pipeline": _pipeline,
 }
 """Schema → the samples of the result."""
 

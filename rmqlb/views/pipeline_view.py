@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 
 from rmqlb.model.finding import ERROR
 from rmqlb.model.pipeline_result import PipelineResult
@@ -12,12 +12,15 @@ from rmqlb.views.report import Cell, Column, Report, Section
 
 _NIGHT = (Column("What", "what"), Column("Number", "number", "number"))
 _QUARANTINE = (Column("File", "file"), Column("Reason", "reason", "prose"))
+_FIGURES = ("clusters", "groups", "failed", "incomplete", "waived", "errors", "new", "gone")
 
 
 def pipeline_report(result: PipelineResult) -> Report:
     """The verdict first, then what was done."""
     verdict = result.verdict
-    rows: tuple[tuple[Cell, ...], ...] = () if verdict is None else tuple(verdict.figures.items())
+    rows: tuple[tuple[Cell, ...], ...] = ()
+    if verdict is not None:
+        rows = (*((name, getattr(verdict, name)) for name in _FIGURES), ("silent", len(verdict.silent)))
     rejected = tuple((each.file, each.reason) for each in result.quarantined)
     return Report(
         schema="rmqlb/pipeline",

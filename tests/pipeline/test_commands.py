@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples"
 GROUP = {"clientIds": ["10.0.0.1@1", "10.0.0.2@1", "10.0.0.3@1"], "topics": ["T"], "messageModel": "CLUSTERING"}
-POLICY = "rules: [{name: even, groups: ['*'], limits: {idle: 0}}]"
+POLICY = "rules: [{name: even, groups: ['*'], assume: AVG, limits: {idle: 0}}]"
 
 
 @pytest.fixture
