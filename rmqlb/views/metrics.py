@@ -125,7 +125,12 @@ def metrics_of(
     if snapshot.taken_at is not None:
         yield Sample(SNAPSHOT_TIME, snapshot.taken_at.timestamp(), {"command": command})
     data = report.data
-    yield from _OF[report.schema](data, snapshot)
+    if isinstance(data, PipelineResult):
+        from rmqlb.views.pipeline_view import of_pipeline
+
+        yield from of_pipeline(data)
+    else:
+        yield from _OF[report.schema](data, snapshot)
     parts = data.groups if isinstance(data, (Overview, DiagnosisOfGroups)) else [data]
     found = [(finding.group, finding) for finding in findings]
     for part in parts:
@@ -242,7 +247,7 @@ _OF: Mapping[str, Callable[[Any, ClusterSnapshot], Iterator[Sample]]] = {
     "rmqlb/diagnosis": _diagnosis,
     "rmqlb/diagnosis-of-groups": _diagnoses,
 }
-"""Schema → the samples of the result."""
+"""Schema → the samples of the result; those of `rmqlb/pipeline` are in `pipeline_view`."""
 
 
 def _cluster_of_topics(snapshot: ClusterSnapshot, topics: Iterable[str] | None) -> str | None:
