@@ -56,7 +56,7 @@ class WaivedLimit(JudgedLimit, frozen=True):
 
     until: Annotated[date, "the last day on which the waiver counts, YYYY-MM-DD"]
     reason: Annotated[str, "why it is there"]
-    owner: Annotated[str | None, "who answers for the waiver; null when it names nobody"]
+    owner: Annotated[str | None, "who answers for the waiver; null when it names no owner"]
 
 
 class LimitCounts(Struct, frozen=True, rename="camel"):
