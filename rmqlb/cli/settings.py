@@ -190,7 +190,6 @@ def _value(line: click.Context, name: str) -> Value | None:
 
 
 def _of_file(key: str, context: Context | None, config: ConfigFile) -> Setting | None:
-    """The key as the context has it, or the user's file."""
     layer: Layer = "user file" if context is None or key not in context.values else "context"
     written = (config if context is None or layer == "user file" else context).values.get(key)
     if written is None:

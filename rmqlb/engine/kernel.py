@@ -249,5 +249,4 @@ def _run(number: int) -> Any:
 
 
 def _ignore_interrupts() -> None:
-    """The process that waits for the others ends them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -277,7 +277,6 @@ def _head(row: Any) -> Head:
 
 
 def _counting(heads: Iterable[Head]) -> set[tuple[date, str, str]]:
-    """The last snapshot of each cluster and night."""
     last: dict[tuple[date, str], Head] = {}
     early = datetime.min.replace(tzinfo=UTC)
     for head in sorted(heads, key=lambda each: (_utc(each.taken_at) or early, each.snapshot)):

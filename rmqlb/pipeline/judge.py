@@ -133,7 +133,6 @@ def verdict_of_last_night(warehouse: Warehouse, asked: Asked) -> Verdict | None:
 
 
 def _token(nights: Mapping[date, Night], ingested: Sequence[date], day: date, asked: Asked) -> str:
-    """What a night's figures are made from, then what is asked."""
     place = ingested.index(day)
     before = ingested[place - 1] if place else None
     made = short(__version__, nights[day].ingested, before, before and nights[before].ingested)

@@ -183,7 +183,6 @@ def _text(error: BaseException) -> str | None:
 
 
 def _end_of(log_file: str | None) -> str:
-    """The last words of Java, when it can be asked no more."""
     try:
         with open(log_file or os.devnull, "rb") as file:
             file.seek(-min(_LAST_WORDS, os.fstat(file.fileno()).st_size), os.SEEK_END)

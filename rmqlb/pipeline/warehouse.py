@@ -213,7 +213,6 @@ class Warehouse:
         return [state.getPath().getName() for state in self._files.listStatus(path)]
 
     def _delete(self, name: str) -> bool:
-        """Whether anything was there."""
         return bool(self._files.delete(self._path(f"{self.place}/{name}"), _RECURSIVE))
 
     @contextmanager

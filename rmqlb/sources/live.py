@@ -573,7 +573,6 @@ class SnapshotReader:
 
 
 def _has_failures(reports: Mapping[str, MemberReport]) -> bool:
-    """Some consumer reports that messages fail."""
     evidence = (report.evidence for report in reports.values())
     return any(status.failed_per_s for one in evidence if one is not None for status in (one.statuses or {}).values())
 

@@ -275,7 +275,6 @@ def _lasting(
 
 
 def _news(scenario: ReceiveScenario) -> Iterator[int]:
-    """When something fails, or works again."""
     for failure in scenario.failures:
         for moment in (failure.start, failure.end):
             if moment is not None and moment.us is not None:

@@ -127,7 +127,6 @@ def config_report(settings: Sequence[Setting], config: ConfigFile) -> Report:
 
 
 def _source_fact(settings: Sequence[Setting]) -> str:
-    """Which source a command would use here, and why."""
     source = next((setting for setting in settings if setting.key == "source" and setting.value is not None), None)
     if source is None:
         return "no source is set: name one with -s, RMQLB_SOURCE or a context"
@@ -144,7 +143,6 @@ def _entry(context: Context, active: str | None) -> ContextEntry:
 
 
 def _origin(setting: Setting) -> str | None:
-    """A lone --source-timeout would be a formula to a spreadsheet."""
     return f"option {setting.origin}" if setting.layer == "flag" else setting.origin or None
 
 

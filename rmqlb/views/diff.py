@@ -186,7 +186,6 @@ def _time_between(diff: SnapshotDiff) -> str:
 
 
 def _by_weight(groups: Sequence[GroupDiff]) -> list[GroupDiff]:
-    """Those that differ in more than offsets, the worst first."""
 
     def weight(group: GroupDiff) -> tuple[int, int, int]:
         bad = sum(queue.how in ("pending", "unexplained") for queue in group.queues)
@@ -354,7 +353,6 @@ def _strategies_text(group: GroupDiff, which: str) -> str:
 
 
 def _route_text(topic: TopicDiff) -> str:
-    """What changed of a topic's route."""
     if topic.change != "changed":
         return f"topic {topic.change}"
     settings = [f"{each.name} {each.before or 'not set'} → {each.after or 'not set'}" for each in topic.settings]
@@ -362,7 +360,6 @@ def _route_text(topic: TopicDiff) -> str:
 
 
 def _broker_text(broker: BrokerDiff) -> str:
-    """What changed of a topic on a broker."""
     if broker.before is None or broker.after is None:
         there = broker.after or broker.before
         queues = "" if there is None else f" ({there.read_queue_nums} read, {there.write_queue_nums} write queues)"
@@ -371,7 +368,6 @@ def _broker_text(broker: BrokerDiff) -> str:
 
 
 def _queues_of(explained: Explained, group: GroupDiff) -> list[QueueDiff]:
-    """The queues that have this explanation."""
     return [queue for queue in group.queues if (queue.how, queue.causes) == (explained.how, explained.causes)]
 
 

@@ -118,7 +118,6 @@ def recording_report(recording: Recording) -> Report:
 
 
 def _facts(recording: Recording) -> tuple[str, ...]:
-    """The verdict, then what it rests on."""
     compared = recording.comparison
     return (
         f"{recording.group}: {'; '.join(_verdict(recording))}",

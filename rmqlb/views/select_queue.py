@@ -44,7 +44,6 @@ def key_queues_report(found: KeyQueues) -> Report:
 
 
 def _shown(found: KeyQueues) -> list[_Shown]:
-    """In cluster mode no gRPC SDK can differ from another one."""
     grpc = [each for each in found.sdks if each.grpc]
     if found.proxy_mode == "local" or len(grpc) < 2:
         return [_Shown(each.sdk, each) for each in found.sdks]

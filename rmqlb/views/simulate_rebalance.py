@@ -335,7 +335,6 @@ def _windows(found: RebalanceResult) -> Section:
 
 
 def _length(span: Interval | Window) -> float:
-    """Whole milliseconds as an integer, as everywhere."""
     length = round((span.to_ms - span.from_ms) * 1000)
     return length // 1000 if length % 1000 == 0 else length / 1000
 

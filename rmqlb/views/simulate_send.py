@@ -320,12 +320,10 @@ def _exceptions(report: SendReport) -> Section:
 
 
 def _code(exception: MessageException | ExceptionKind) -> str:
-    """Exceptions of the transport have none."""
     return "" if exception.response_code is None else str(exception.response_code)
 
 
 def _first_line(exception: MessageException | ExceptionKind) -> str | None:
-    """The second line is a link."""
     return None if exception.text is None else exception.text.partition("\n")[0]
 
 
@@ -543,7 +541,6 @@ def _clients(clients: Sequence[tuple[ClientVersions, int]], report: SendReport) 
 
 
 def _of_first(name: str) -> Callable[[OtherProducer], Cell]:
-    """A field of the first failure."""
     return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
 
 
@@ -659,7 +656,6 @@ def _interval(estimate: Estimate | None, text: Callable[[float], str]) -> tuple[
 
 
 def _percent(share: float) -> str:
-    """With as many digits as an interval may need to be seen."""
     return f"{100 * share:.4g}%"
 
 

@@ -237,7 +237,6 @@ class _Link(Struct, frozen=True):
 
 
 def _cut_links(evidence: GroupEvidence) -> list[_Link]:
-    """The cut links, sorted by consumer and broker."""
     found = {(link.client_id, link.broker_name): link for link in (*_forgotten(evidence), *_silent(evidence))}
     order = {client_id: place for place, client_id in enumerate(sort_client_ids({each for each, _ in found}))}
     return [found[key] for key in sorted(found, key=lambda key: (order[key[0]], key[1]))]

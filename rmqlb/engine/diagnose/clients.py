@@ -249,7 +249,6 @@ def _consequence(
 
 
 def _by_value(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The first few consumers with each value, and the value."""
     for value in dict.fromkeys(values.values()):
         yield named(client_id for client_id, own in values.items() if own == value), value
 

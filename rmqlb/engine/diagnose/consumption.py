@@ -357,7 +357,6 @@ def _proven(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], waiting
 
 
 def _first_frames(consumer: ConsumerReports) -> Iterator[Evidence]:
-    """The first frames of most consume threads."""
     stacks = consumer.now.stacks or ()
     tops = Counter(" < ".join(stack.splitlines()[1:4]) for stack in stacks)
     for top, number in tops.most_common(2):

@@ -253,7 +253,6 @@ def _brokers(look: ClusterSnapshot) -> set[str]:
 
 
 def _taken_at(look: ClusterSnapshot, names: Iterable[str]) -> datetime | None:
-    """The time of the snapshot, or of its first group with a time."""
     seen = [look.groups[name].seen.at for name in names if name in look.groups]
     return look.taken_at or next((at for at in seen if at is not None), None)
 

@@ -171,7 +171,6 @@ class QueueLag(Struct, frozen=True):
 
     @property
     def _caught_up_ms(self) -> float:
-        """How long ago a look showed no unread message."""
         return self.at[-1] - max((at for at, lag in zip(self.at, self.lags, strict=True) if not lag), default=-inf)
 
     @property
@@ -298,7 +297,6 @@ def _must_commit(evidence: GroupEvidence, queues: Collection[MessageQueue]) -> N
 
 
 def _passes(evidence: GroupEvidence, queue: MessageQueue) -> bool:
-    """A rebalance is running, which stops reading for a while."""
     return evidence.changes_hands(queue) or evidence.is_rebalancing
 
 

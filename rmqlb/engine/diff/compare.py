@@ -204,7 +204,6 @@ def _stored(state: QueueState) -> int | None:
 
 
 def _steps(pairs: Iterable[tuple[int | None, int | None]]) -> list[int]:
-    """The differences of the pairs of which both are known."""
     return [then - first for first, then in pairs if first is not None and then is not None]
 
 
@@ -270,7 +269,6 @@ def _topic_diff(
 
 
 def _presence(before: object | None, after: object | None) -> Presence:
-    """Whether something is new, gone, or in both."""
     return "added" if before is None else "removed" if after is None else "changed"
 
 
@@ -315,7 +313,6 @@ def _settings(before: TopicRouteData, after: TopicRouteData) -> Iterator[Setting
 
 
 def _mapping(route: TopicRouteData) -> str | None:
-    """Which queues of a static topic each broker has, in a text."""
     if not route.is_static:
         return None
     found: dict[str, list[int]] = {}

@@ -58,7 +58,6 @@ def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence
 
 
 def _of_routes(wait: WaitFor, sighting: RouteSighting) -> Checked:
-    """Every NameServer has to say so."""
     faults = [fault for each in (sighting, *sighting.others) if (fault := _fault_of_route(wait, each)) is not None]
     return Checked(wait.kind, not faults, "; ".join(faults))
 

@@ -399,7 +399,6 @@ class NameServer:
         )
 
     def _left(self, route: TopicRouteData, name: str) -> dict[int, str]:
-        """The addresses that are left of a broker that lost processes."""
         broker, gone = route.broker(name), self._gone[name]
         if broker is None or gone is None:
             return {}

@@ -455,7 +455,6 @@ class Follower:
     # -- all looks -------------------------------------------------------------------------------------------------
 
     def _silences(self, each: _Consumer) -> tuple[Silence, ...]:
-        """Those that are over, and the one that is not."""
         if each.answered is not None and each.answered.look == self.looks:
             return tuple(each.silences)
         from_ms = SINCE_EVER if each.answered is None else each.answered.asked_ms

@@ -313,7 +313,6 @@ def _known_us(failure: Failure, scenario: SendScenario, profile: ClientProfile) 
 
 
 def _us(moment: Moment, scenario: SendScenario) -> int:
-    """When a moment comes, at the earliest."""
     if moment.us is not None or scenario.rate is None:
         return moment.us or 0
     return int(((moment.message or 1) - 1) * 1_000_000 / scenario.rate)

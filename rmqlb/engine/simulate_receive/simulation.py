@@ -211,7 +211,6 @@ class ReceiveSimulation:
             broker.come_back(alive, visible_at)
 
     def _cleared_at(self, client: Consumer) -> int:
-        """When the Proxy knows that a PushConsumer is dead."""
         heartbeats = draws(self.scenario.seed, self.environment.trial, CONSUMER, client.number + (1 << 20)).below(
             HEARTBEAT_US
         )
@@ -277,7 +276,6 @@ class ReceiveSimulation:
             broker.orphaned()
 
     def _over(self) -> bool:
-        """Nothing is to come that would still be counted."""
         if not self._all_measured:
             return False
         return not any(counts.open for place, counts in enumerate(self.recorder.brokers) if place not in self._gone)

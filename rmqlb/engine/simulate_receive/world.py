@@ -335,7 +335,6 @@ def _at_rates(queues: list[MessageQueue], scenario: ReceiveScenario, trial: int)
 
 
 def _gap(numbers: Draws, mean_us: float) -> int:
-    """Until the next of independent arrivals."""
     return round(-log((numbers.below(_FINE) + 1) / _FINE) * mean_us)
 
 

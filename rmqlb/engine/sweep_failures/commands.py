@@ -85,7 +85,6 @@ def _has_gaps(subject: GroupSubject, effect: Effect) -> bool:
 
 
 def _silent(case: Iterable[Failure]) -> set[str]:
-    """Client IDs and brokers on lost machines."""
     return {name for each in case if each.loss.kind in SILENT for name, _ in (*each.processes, *each.addresses)}
 
 

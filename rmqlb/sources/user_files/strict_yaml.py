@@ -96,7 +96,6 @@ def shown(value: object) -> str:
 
 
 def _path_text(path: Path) -> str:
-    """The path in one line, whatever its keys hold."""
     parts = (f"[{step}]" if isinstance(step, int) else f".{_in_a_line(step)[:80]}" for step in path)
     return "".join(parts).removeprefix(".")
 

@@ -125,7 +125,6 @@ def _with(text: str, beside: str) -> str:
 
 
 def _print_command(before: tuple[str, str], text: str, console: Console) -> None:
-    """A command behind a label."""
     from rich.text import Text
 
     first, *others = command_lines(text, console.width, columns(before[0]))

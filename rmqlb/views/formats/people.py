@@ -167,7 +167,6 @@ def _without_some(section: Section, console: Console) -> RenderableType:
 
 
 def _only(section: Section, keep: Sequence[int]) -> Section:
-    """The section with the columns at these places."""
     return replace(
         section,
         columns=tuple(section.columns[index] for index in keep),

@@ -212,7 +212,6 @@ class PublishingLoadBalancer:
         return queue_of_key(self._queues, key, self._profile)
 
     def _step(self) -> int:
-        """The counter as this message sees it."""
         before = self._counter
         self._counter = _wrapped(before + 1, self._profile)
         return self._counter if self._profile.counts_first else before

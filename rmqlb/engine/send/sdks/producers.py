@@ -335,7 +335,6 @@ class GrpcProducer(SdkProducer):
         return (stored[self.below(len(stored), thread)], True) if stored else (candidate, False)
 
     def _next_of_proxy(self) -> MessageQueue:
-        """The queue that a separate Proxy picks for the next attempt."""
         if self._proxy_index is None:
             self._proxy_index = self.below(len(self._stored), self.threads[0])
         queue = self._stored[self._proxy_index % len(self._stored)]

@@ -145,7 +145,6 @@ def _blocks(data: QueueData) -> list[bool]:
 
 
 def _kept(profile: SdkProfile, queue: MessageQueue, broker_id: int, *, writable: bool) -> bool:
-    """Whether the SDK's balancer keeps the queue."""
     if profile.name in ("go-grpc", "rust-grpc"):
         return True
     if profile.name == "nodejs-grpc":
