@@ -31,10 +31,7 @@ def completion(
 
 
 def script(shell: str) -> str:
-    """Typer's script for the shell."""
-    from typer._completion_shared import get_completion_script
-
-    return get_completion_script(prog_name="rmqlb", complete_var=_VARIABLE, shell=shell)
+    return click.completion_script("rmqlb", _VARIABLE, shell)
 
 
 def values(context: click.Context, parameter: click.Parameter, begun: str) -> list[click.CompletionItem]:

@@ -31,9 +31,7 @@ class BoundedGroup(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> Any:
         if "_RMQLB_COMPLETE" in os.environ:
-            from typer._completion_classes import completion_init
-
-            completion_init()
+            click.offer_completion()
         arguments = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
         try:

@@ -17,7 +17,7 @@ from .run import ROOT, environment, error_of, run
 
 CASES = {
     "": {command.name for command in command_tree().commands},
-    "pipeline w": {"what-if"},
+    "pipeline j": {"judge"},
     "show-route --sec": {"--section", "--secret-key-file"},
     "plan-rebalance --strategy MACHINE": {name for name in NAMES if name.startswith("MACHINE")},
     "plan-rebalance --section qu": {"queues"},
