@@ -10,7 +10,7 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from statistics import median
@@ -84,9 +84,9 @@ class Window:
 Windows = Mapping[MessageQueue, Window]
 
 
-def windows(intervals: Intervals, events: Sequence[Event], end_us: int) -> list[Windows]:
-    """After each event, of each queue."""
-    times = [*(event.at_us for event in events), end_us]
+def windows(intervals: Intervals, events: Iterable[int], end_us: int) -> list[Windows]:
+    """After each event (times in microseconds), of each queue."""
+    times = [*events, end_us]
     return [
         {queue: _window(stretches, begin, end) for queue, stretches in intervals.items()}
         for begin, end in pairwise(times)
@@ -138,7 +138,7 @@ def simulated(recording: Recording, trials: int) -> list[list[Windows]]:
 
 def _foretold(report: RebalanceResult, topic: str) -> list[Windows]:
     intervals = {each.queue: each.intervals for each in report.queues if each.queue.topic == topic}
-    return windows(intervals, report.events, report.end_us)
+    return windows(intervals, [event.at_us for event in report.events], report.end_us)
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ def seconds(us: int) -> str:
 
 def compared(recording: Recording, trials: int) -> list[Comparison]:
     """Each event of a recording."""
-    measured = windows(recording.intervals, recording.events, recording.lived.end_us)
+    measured = windows(recording.intervals, [event.at_us for event in recording.events], recording.lived.end_us)
     foretold = simulated(recording, trials)
     return [
         Comparison(event, measured[number], [trial[number] for trial in foretold])

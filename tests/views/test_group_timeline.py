@@ -110,7 +110,7 @@ def test_every_character_agrees_with_the_intervals_that_it_covers(drawn_: list[s
             covered = [i for i in line.intervals if i.from_us < edges[place + 1] and i.to_us > edges[place]]
             worst = max(BADNESS[interval.state] for interval in covered)
             fits = [interval for interval in covered if BADNESS[interval.state] == worst]
-            assert character in {sign(interval, report.client_ids) for interval in fits}
+            assert character in {sign(interval, tuple(report.client_ids)) for interval in fits}
 
 
 def sign(interval: AnyInterval, members: tuple[str, ...] = ("a", "b")) -> str:

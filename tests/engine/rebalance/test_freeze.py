@@ -26,7 +26,9 @@ def states(report: RebalanceResult, broker_name: str, queue_id: int) -> list[tup
 
 def said(report: RebalanceResult, what: str, from_s: float, to_s: float) -> list[tuple[str, float]]:
     return [
-        (s.who, seconds(us(s.at_ms))) for s in report.steps if s.what == what and from_s <= seconds(us(s.at_ms)) < to_s
+        (s.who, seconds(us(s.at_ms)))
+        for s in report.steps or ()
+        if s.what == what and from_s <= seconds(us(s.at_ms)) < to_s
     ]
 
 
@@ -61,7 +63,7 @@ def test_it_drops_what_it_had_at_once_and_has_its_share_again_a_second_later() -
         assert all(180.9 < when < 182.1 for when in took)
         assert len(set(owners_at_the_end(report).values())) == 3
         assert owners_at_the_end(report)["b0"] == ("c2",)
-        if not any("of no use" in step.text for step in report.steps):
+        if not any("of no use" in step.text for step in report.steps or ()):
             assert us(report.figures.longest_overlap_ms) < 1.2 * SECOND_US
             assert seconds(us(report.figures.convergence_ms)) < 173
 
@@ -72,7 +74,7 @@ def test_a_connection_that_it_forgets_lets_a_broker_name_it_twice_for_two_minute
     twice = 0
     for trial in range(40):
         report = simulate("c1 c2 c3", *LONG, trial=trial, client_version=version, explain=True)
-        ends = [seconds(us(step.at_ms)) for step in report.steps if "of no use" in step.text]
+        ends = [seconds(us(step.at_ms)) for step in report.steps or () if "of no use" in step.text]
         assert all(300 <= end < 302 for end in ends)
         assert len(ends) <= 1
         twice += len(ends)
@@ -107,7 +109,7 @@ def test_a_connection_that_nothing_goes_over_is_closed_and_that_is_told() -> Non
     """Brokers that forget later than they close connections tell the others."""
     timers = Timers(channel_expiry_us=1000 * SECOND_US)
     report = simulate("c1 c2 c3", at("freeze", "c2", 10), at("unfreeze", "c2", 300), timers=timers, explain=True)
-    closed = [s for s in report.steps if s.what == "notice" and "the connection of c2 closed" in s.text]
+    closed = [s for s in report.steps or () if s.what == "notice" and "the connection of c2 closed" in s.text]
     assert len(closed) == 2
     assert all(100 < seconds(us(step.at_ms)) < 146 for step in closed)
 

@@ -43,7 +43,7 @@ def drops_us(events: Sequence[Event], trial: int, timers: Timers) -> list[int]:
     """When the NameServers drop a broker from their routes."""
     topic = route(a=1, b=1, c=1)
     report = simulate("c1", *events, routes=[topic], trial=trial, timers=timers, explain=True, until_us=600 * SECOND_US)
-    return [us(step.at_ms) for step in report.steps if step.who == "NameServer"]
+    return [us(step.at_ms) for step in report.steps or () if step.who == "NameServer"]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ REFUSED = [f"cannot take b:{number}: no offset from broker b" for number in rang
 def test_a_queue_whose_offset_is_not_told_is_not_taken(trial: int) -> None:
     """c2's half is what the lost broker has: it asks queue by queue, pass after pass, and owns nothing of it."""
     report = simulate("c1", *LOST, trial=trial, explain=True, until_us=60 * SECOND_US)
-    refused = [step.text for step in report.steps if step.who == "c2" and "no offset from" in step.text]
+    refused = [step.text for step in report.steps or () if step.who == "c2" and "no offset from" in step.text]
     assert refused == (REFUSED * 4)[: len(refused)]
     assert trial or len(refused) >= 8
     assert all("c2" not in each.owners for queue in range(4) for each in line(report, "b", queue).intervals)
@@ -36,7 +36,7 @@ def test_a_lock_that_no_broker_gives_ends_the_matter_before_an_offset_is_asked_f
     """`RebalanceImpl.updateProcessQueueTableInRebalance`: the queue is passed over."""
     for version in ("5.5.0", "5.1.4", "4.9.7"):
         report = simulate("c1", *LOST, orderly=True, client_version=version, explain=True, until_us=60 * SECOND_US)
-        assert not [step for step in report.steps if "no offset from" in step.text]
+        assert not [step for step in report.steps or () if "no offset from" in step.text]
         assert all("c2" not in each.owners for queue in range(4) for each in line(report, "b", queue).intervals)
 
 

@@ -27,7 +27,7 @@ def simulate(
 
 def said(report: RebalanceResult, who: str, what: str) -> list[float]:
     """When a consumer is noted to do something, in seconds."""
-    return [seconds(us(step.at_ms)) for step in report.steps if step.who == who and step.what == what]
+    return [seconds(us(step.at_ms)) for step in report.steps or () if step.who == who and step.what == what]
 
 
 @pytest.mark.parametrize("sdk", ["go", "cpp"])
@@ -69,7 +69,7 @@ def test_a_go_consumer_rebalances_once_for_each_notice() -> None:
 def test_a_go_consumer_that_ends_hangs_up_and_java_unregisters() -> None:
     def end(sdk: str) -> list[str]:
         report = simulate("x y", at("leave", "x"), sdk=sdk)
-        return [step.text for step in report.steps if step.what == "notice"]
+        return [step.text for step in report.steps or () if step.what == "notice"]
 
     assert all("finds the connection of x closed" in text for text in end("go"))
     assert all("is told that x goes" in text for text in end("cpp"))

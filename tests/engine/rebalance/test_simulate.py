@@ -235,7 +235,7 @@ def test_a_new_broker_whose_members_are_not_there_yet_misleads_the_first_that_as
     alone = 0
     for trial in range(60):
         report = simulate("c1 c2 c3", at("broker-up", "c"), trial=trial, explain=True)
-        alone += any(step.what == "take" and "broker c names 1 consumer" in step.text for step in report.steps)
+        alone += any(step.what == "take" and "broker c names 1 consumer" in step.text for step in report.steps or ())
         assert owners_at_the_end(report) == {
             f"{queue.broker_name}{queue.queue_id}": ids
             for queue, ids in assign(route(a=4, b=4, c=4), TRIO).owners.items()
@@ -305,10 +305,10 @@ def test_a_new_broadcasting_member_starts_by_consume_from_whatever_brokers_store
 def test_nobody_is_told_of_members_of_a_broadcasting_group() -> None:
     """`ConsumerManager.registerConsumer` of brokers from 5.3.1 on."""
     report = simulate("c1 c2", at("join", "c3"), broadcasting=True, explain=True)
-    assert {step.text for step in report.steps if step.what == "notice"} == {
+    assert {step.text for step in report.steps or () if step.what == "notice"} == {
         "hears c3 for the first time: tells no consumer of a BROADCASTING group"
     }
-    assert not [step for step in report.steps if step.what == "wake"]
+    assert not [step for step in report.steps or () if step.what == "wake"]
 
 
 @every_case("version", ["4.9.7", "5.1.4", "5.3.1"])
