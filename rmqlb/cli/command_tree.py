@@ -84,6 +84,6 @@ def _load(name: str, place: str | Callable[..., None]) -> click.Command:
 
 
 def _values(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[click.CompletionItem]:
-    from rmqlb.cli.completion import values
+    from rmqlb.cli.offered_values import values
 
     return values(ctx, param, incomplete)

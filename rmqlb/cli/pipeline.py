@@ -125,7 +125,7 @@ def judge(
 
       rmqlb pipeline judge -w warehouse --policy examples/policy.yaml --strategy CONSISTENT_HASH
 
-    Exit codes: 0 done, 2 usage, 3 the policy is violated or an expected cluster is silent, 4 data is missing,
+    Exit codes: 0 done, 2 usage, 3 a limit of the policy failed or an expected cluster is silent, 4 data is missing,
     5 master or storage cannot be reached.
     """
     _run("judge", where, output, fleet=fleet, strategy_options=strategy_options, judged=True)
@@ -138,7 +138,7 @@ def report(*, to: To = "rmqlb-report", fleet: FleetOptions, where: WhereOptions,
     Examples:
       rmqlb pipeline report -w warehouse --to report
 
-    Exit codes: 0 done, 2 usage, 3 the policy is violated or an expected cluster is silent, 4 data is missing,
+    Exit codes: 0 done, 2 usage, 3 a limit of the policy failed or an expected cluster is silent, 4 data is missing,
     5 master or storage cannot be reached.
     """
     _run("report", where, output, fleet=fleet, to=to)
@@ -163,7 +163,7 @@ def run(
     Examples:
       rmqlb pipeline run -w warehouse snapshots/ --policy examples/policy.yaml --keep 90d
 
-    Exit codes: 0 done, 2 usage, 3 the policy is violated or an expected cluster is silent, 4 data is missing,
+    Exit codes: 0 done, 2 usage, 3 a limit of the policy failed or an expected cluster is silent, 4 data is missing,
     5 master or storage cannot be reached.
     """
     more: dict[str, Any] = {"fleet": fleet, "strategy_options": strategy_options, "judged": True}
@@ -271,7 +271,7 @@ class _Steps(Struct):
 
 
 def show(result: PipelineResult, terminal: Terminal, *, interrupted: bool) -> None:
-    """Show what a run did; it ends with exit code 3 where the policy is violated."""
+    """Show what a run did; it ends with exit code 3 where a limit of the policy failed."""
     from rmqlb.views.pipeline_view import pipeline_report
 
     findings = [*_findings(result, interrupted=interrupted)]

@@ -177,7 +177,7 @@ class Warehouse:
                     self._path(f"{staged}/{part}"), self._path(f"{self.place}/{name(table)}/{part}")
                 )
                 if not moved:
-                    raise DataError(f"{self.place}/{name(table)}/{part}: cannot be written", code="cannot-write")
+                    raise UsageError(f"{self.place}/{name(table)}/{part}: cannot be written", code="cannot-write")
 
     def unmark(self, day: date, *, ingested: bool) -> None:
         """Say that a night is not whole; `ingested`: not even its snapshots."""

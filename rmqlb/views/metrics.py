@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, get_args
 
 from msgspec import Struct
@@ -103,6 +104,8 @@ FINDINGS = Metric(
 
 FLEET_NIGHT = Metric("fleet_night_timestamp_seconds", "The fleet's last night, since 1970", (), "seconds")
 FLEET = Metric("fleet", "Figures of the fleet's last night, by name", ("what",))
+FLEET_FIGURES = ("clusters", "groups", "failed", "incomplete", "waived", "errors", "new", "gone")
+"""Fields of a night's verdict."""
 FLEET_SILENT = Metric("fleet_silent_cluster", "1 for an expected cluster that did not report", ("cluster",))
 
 METRICS = (
@@ -125,12 +128,7 @@ def metrics_of(
     if snapshot.taken_at is not None:
         yield Sample(SNAPSHOT_TIME, snapshot.taken_at.timestamp(), {"command": command})
     data = report.data
-    if isinstance(data, PipelineResult):
-        from rmqlb.views.pipeline_view import of_pipeline
-
-        yield from of_pipeline(data)
-    else:
-        yield from _OF[report.schema](data, snapshot)
+    yield from _OF[report.schema](data, snapshot)
     parts = data.groups if isinstance(data, (Overview, DiagnosisOfGroups)) else [data]
     found = [(finding.group, finding) for finding in findings]
     for part in parts:
@@ -239,6 +237,21 @@ def _diagnoses(whole: DiagnosisOfGroups, snapshot: ClusterSnapshot) -> Iterator[
     return (sample for found in whole.groups for sample in _diagnosis(found, snapshot))
 
 
+def _pipeline(result: PipelineResult, _: ClusterSnapshot) -> Iterator[Sample]:
+    """The metrics of the last night."""
+    verdict = result.verdict
+    if verdict is None:
+        return
+    night = datetime(verdict.date.year, verdict.date.month, verdict.date.day, tzinfo=UTC)
+    yield Sample(FLEET_NIGHT, night.timestamp())
+    for name in FLEET_FIGURES:
+        yield Sample(FLEET, getattr(verdict, name), {"what": name})
+    yield Sample(FLEET, len(verdict.silent), {"what": "silent"})
+    for cluster in verdict.silent:
+        yield Sample(FLEET_SILENT, 1, {"cluster": cluster})
+    yield Sample(FLEET, len(result.quarantined), {"what": "quarantined"})
+
+
 _OF: Mapping[str, Callable[[Any, ClusterSnapshot], Iterator[Sample]]] = {
     "rmqlb/groups": _overview,
     "rmqlb/owners": _owners,
@@ -246,8 +259,9 @@ _OF: Mapping[str, Callable[[Any, ClusterSnapshot], Iterator[Sample]]] = {
     "rmqlb/check": _check,
     "rmqlb/diagnosis": _diagnosis,
     "rmqlb/diagnosis-of-groups": _diagnoses,
+    "rmqlb/pipeline": _pipeline,
 }
-"""Schema → the samples of the result; those of `rmqlb/pipeline` are in `pipeline_view`."""
+"""Schema → the samples of the result."""
 
 
 def _cluster_of_topics(snapshot: ClusterSnapshot, topics: Iterable[str] | None) -> str | None:

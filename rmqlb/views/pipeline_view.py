@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime
+from datetime import date
 
 from rmqlb.model.finding import ERROR
-from rmqlb.model.pipeline_result import PipelineResult, Verdict
+from rmqlb.model.pipeline_result import PipelineResult
 from rmqlb.model.words import counted
-from rmqlb.views import metrics as of
-from rmqlb.views.metrics import Sample
+from rmqlb.views.metrics import FLEET_FIGURES
 from rmqlb.views.report import Cell, Column, Report, Section
 
 _NIGHT = (Column("What", "what"), Column("Number", "number", "number"))
 _QUARANTINE = (Column("File", "file"), Column("Reason", "reason", "prose"))
-_FIGURES = ("clusters", "groups", "failed", "incomplete", "waived", "errors", "new", "gone")
 
 
 def pipeline_report(result: PipelineResult) -> Report:
@@ -22,7 +20,7 @@ def pipeline_report(result: PipelineResult) -> Report:
     verdict = result.verdict
     rows: tuple[tuple[Cell, ...], ...] = ()
     if verdict is not None:
-        rows = (*((name, getattr(verdict, name)) for name in _FIGURES), ("silent", len(verdict.silent)))
+        rows = (*((name, getattr(verdict, name)) for name in FLEET_FIGURES), ("silent", len(verdict.silent)))
     rejected = tuple((each.file, each.reason) for each in result.quarantined)
     return Report(
         schema="rmqlb/pipeline",
@@ -54,23 +52,3 @@ def _nights(days: Sequence[date]) -> str:
         return "no night"
     span = f" ({days[0]})" if len(days) == 1 else f" ({days[0]} to {days[-1]})"
     return f"{counted(len(days), 'night')}{span}"
-
-
-def of_pipeline(result: PipelineResult) -> Iterator[Sample]:
-    """The metrics of the last night."""
-    verdict = result.verdict
-    if verdict is None:
-        return
-    night = datetime(verdict.date.year, verdict.date.month, verdict.date.day, tzinfo=UTC)
-    yield Sample(of.FLEET_NIGHT, night.timestamp())
-    for name in _FIGURES:
-        yield Sample(of.FLEET, _number(verdict, name), {"what": name})
-    yield Sample(of.FLEET, len(verdict.silent), {"what": "silent"})
-    for cluster in verdict.silent:
-        yield Sample(of.FLEET_SILENT, 1, {"cluster": cluster})
-    yield Sample(of.FLEET, len(result.quarantined), {"what": "quarantined"})
-
-
-def _number(verdict: Verdict, name: str) -> int:
-    number: int = getattr(verdict, name)
-    return number

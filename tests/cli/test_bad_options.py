@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rmqlb.cli.completion import known_values
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.offered_values import known_values
 from rmqlb.errors import UsageError
 from rmqlb.pipeline.spark import parse_conf
 from rmqlb.sources.native.address_map import parse_address_map

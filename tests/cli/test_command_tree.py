@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rmqlb.cli.common.sections import SECTIONS
-from rmqlb.cli.completion import known_values
 from rmqlb.cli.exit_codes import ExitCode
+from rmqlb.cli.offered_values import known_values
 from rmqlb.views.report import FORMATS
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import cluster

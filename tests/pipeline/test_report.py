@@ -17,9 +17,10 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline import tables as t
+from rmqlb.pipeline.report.answers import WINDOW, Answers, Verdict, answers, page_name, thresholds_of, verdict_of
 from rmqlb.pipeline.report.figures import Nights, Thresholds, literal, queries
 from rmqlb.pipeline.report.page import chart, cluster_page, fleet_page, scripts
-from rmqlb.pipeline.report.report import WINDOW, Answers, Verdict, answers, page_name, thresholds_of, verdict_of, write
+from rmqlb.pipeline.report.report import write
 from rmqlb.pipeline.warehouse import Warehouse
 from rmqlb.sources.user_files.policy_file import parse_policy
 

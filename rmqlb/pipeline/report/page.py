@@ -16,8 +16,8 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 from msgspec import Struct
 
+from rmqlb.pipeline.report.answers import Answers, ClusterVerdict, Verdict, page_name, summary
 from rmqlb.pipeline.report.figures import NEWS
-from rmqlb.pipeline.report.report import Answers, ClusterVerdict, Verdict, page_name, summary
 from rmqlb.pipeline.tables import TABLES, columns, name
 from rmqlb.views.formats.text import clip, fit_for_xml
 

@@ -141,7 +141,10 @@ def test_windows_are_cut_at_the_events_and_a_killed_member_owns_nothing() -> Non
         (700, 900, ()),
         (900, 1000, ("a",)),
     ]
-    found = [next(iter(each.values())) for each in windows(recording.intervals, recording.events, 1000)]
+    found = [
+        next(iter(each.values()))
+        for each in windows(recording.intervals, [event.at_us for event in recording.events], 1000)
+    ]
     assert [(each.none_us, each.several_us, each.settled_us) for each in found] == [
         (100, 0, 100),
         (0, 50, 150),
