@@ -39,7 +39,6 @@ LIVES_IN = {
     "httpx": {"sources"},
     "httpcore": {"sources"},
     "msgspec": {"decoding", "model", "engine", "sources", "verbs", "views", "cli", "pipeline"},
-    "numpy": {"engine", "pipeline"},
     "pyspark": {"pipeline"},
     "py4j": {"pipeline"},
     "pyarrow": {"pipeline"},
@@ -85,7 +84,7 @@ def test_imports_follow_the_arrows() -> None:
     found = {path: [*imports(path)] for path in modules()}
     assert {part(path) for path in found} == set(MAY_IMPORT), "say what each part of the tree may import"
     read = {name.partition(".")[0] for names in found.values() for name in names}
-    assert {"rmqlb", "typer", "httpx", "msgspec", "yaml", "rich", "tabulate", "numpy"} <= read
+    assert {"rmqlb", "typer", "httpx", "msgspec", "yaml", "rich", "tabulate"} <= read
     assert [
         f"{path.relative_to(ROOT)} must not import {name}"
         for path, names in found.items()
@@ -186,7 +185,7 @@ def loaded_after(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
-HEAVY = {"httpx", "rich.table", "yaml", "tabulate", "importlib.metadata", "pydantic", "concurrent.futures", "numpy"}
+HEAVY = {"httpx", "rich.table", "yaml", "tabulate", "importlib.metadata", "pydantic", "concurrent.futures"}
 
 
 def test_version_loads_nothing_heavy() -> None:
@@ -196,34 +195,6 @@ def test_version_loads_nothing_heavy() -> None:
 def test_a_plan_as_json_from_a_dump_loads_only_what_it_needs() -> None:
     example = ROOT.parent / "examples" / "cluster.json"
     assert not loaded_after("plan-rebalance", "-s", str(example), "-g", "order-svc", "--add", "1", "-o", "json") & HEAVY
-
-
-def on_arrays(path: Path) -> bool:
-    """The vectorized twins of the engine's rules, and the arrays that they share."""
-    return part(path) == "engine" and bool({"arrays", "vectorized", "vectorized.py"} & set(path.parts))
-
-
-def test_in_the_engine_only_vectorized_rules_import_numpy_and_they_import_no_others() -> None:
-    for path in modules():
-        if part(path) != "engine":
-            continue
-        if not on_arrays(path):
-            assert "numpy" not in imports(path), path
-            continue
-        ours = {name for name in imports(path) if name.startswith("rmqlb.")}
-        assert all(".arrays" in name or ".vectorized" in name for name in ours), path
-
-
-def test_the_engine_imports_numpy_only_when_trials_run() -> None:
-    names = [
-        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts)
-        for path in modules()
-        if part(path) == "engine" and path.name != "__init__.py" and not on_arrays(path)
-    ]
-    code = f"import sys, {', '.join(names)}; print('\\n'.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "rmqlb.engine.send.trials" in done.stdout.split()
-    assert "numpy" not in done.stdout.split()
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:

@@ -80,12 +80,12 @@ def test_every_dependency_stands_where_it_belongs() -> None:
     found = project()
     extras = found["optional-dependencies"]
     assert isinstance(extras, dict)
-    assert extras.keys() == {"pipeline", "connect", "keyring", "test", "dev", "docs", "fuzz"}
+    assert extras.keys() == {"pipeline", "keyring", "test", "dev", "docs", "fuzz"}
     assert isinstance(found["dependencies"], list)
     direct = names(found["dependencies"])
     assert direct <= RUN_TIME.keys()
     assert names(extras["keyring"]) == ON_DEMAND.keys()
-    assert names([*extras["pipeline"], *extras["connect"]]) == PIPELINE.keys()
+    assert names(extras["pipeline"]) == PIPELINE.keys()
     assert (
         names([*extras["test"], *extras["dev"], *extras["docs"], *extras["fuzz"]]) - PIPELINE.keys() - direct
         == WORK.keys()

@@ -1,7 +1,7 @@
 """Changes a part of the product a place at a time and counts which changes the tests notice.
 
     pip install cosmic-ray
-    python -m tools.mutants --sample 200 --seed 1 rmqlb/engine/send -- tests/engine/send tests/engine/vectorized
+    python -m tools.mutants --sample 200 --seed 1 rmqlb/engine/send -- tests/engine/send
 
 cosmic-ray makes the mutants, at most one a place; each runs in a fork of one process that has collected the tests, where the
 changed function takes the place of the original, the quick tests first, until one fails. What changes a module's or a class's

@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rmqlb.engine.arrays.lanes import Ints
 from tests.support.synthetic import names
 from tests.support.synthetic.clients import Clients
 from tests.support.synthetic.shape import (
@@ -24,6 +23,8 @@ from tests.support.synthetic.shape import (
     share_pairs,
     sizes,
 )
+
+Ints = npt.NDArray[np.int64]
 
 _POPULARITY = 0.7
 _MEDIAN_QUEUES = 8.0
