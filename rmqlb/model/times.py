@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 
 def utc_text(at: datetime) -> str:
@@ -30,18 +29,11 @@ def milliseconds_if_known(us: int | None) -> float | None:
     return None if us is None else milliseconds(us)
 
 
-class Former:
-    """Of a Struct: the former name of a field, for those who use it from Python."""
+class Microseconds:
+    """A property of a Struct: a field in milliseconds as whole microseconds, which count exactly."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-
-    def __get__(self, owner: object, kind: object = None) -> Any:
-        return self if owner is None else getattr(owner, self.name)
-
-
-class Microseconds(Former):
-    """Of a field that has milliseconds: the same as whole microseconds, which count exactly."""
 
     def __get__(self, owner: object, kind: object = None) -> int:
         milliseconds: float = getattr(owner, self.name)
