@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqlb.pipeline.warehouse import Warehouse
 from tests.support.synthetic.faults import put_faults
 from tests.support.synthetic.generate import generate
 from tests.support.synthetic.shape import FleetShape
 
-from .running import ASKED, ingest_files, judge_nights
 from .spark_servers import StandaloneCluster, standalone_processes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from rmqlb.pipeline.warehouse import Warehouse
+
+# Default tests collect this file where pyspark is not installed: fixtures import what needs it.
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +52,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def judged(spark: SparkSession, fleet: Path, tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     """The fleet's warehouse, with all tables."""
+    from rmqlb.pipeline.warehouse import Warehouse
+
+    from .running import ASKED, ingest_files, judge_nights
+
     warehouse = Warehouse(spark, str(tmp_path_factory.mktemp("judged") / "warehouse"))
     ingest_files(warehouse, fleet)
     judge_nights(warehouse, ASKED)
@@ -59,4 +65,6 @@ def judged(spark: SparkSession, fleet: Path, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture
 def warehouse(spark: SparkSession, tmp_path: Path) -> Warehouse:
     """An empty one."""
+    from rmqlb.pipeline.warehouse import Warehouse
+
     return Warehouse(spark, str(tmp_path / "warehouse"))
