@@ -17,8 +17,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyspark
-
 from rmqlb.pipeline.spark import find_java
 
 START_DEADLINE = 300.0
@@ -84,7 +82,7 @@ def _server(program: list[str], folder: Path, name: str, home: Path | None) -> I
     (folder / "conf" / "log4j2.properties").write_text(_LOG4J2, encoding="utf-8")
     ours = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     environ = ours | {
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        "SPARK_HOME": _spark_home(),
         "JAVA_HOME": str(Path(find_java(ours)).resolve().parent.parent),
         "SPARK_CONF_DIR": str(folder / "conf"),
         "SPARK_LOCAL_DIRS": str(folder),
@@ -119,3 +117,9 @@ def _said(log: Path, pattern: str) -> str:
             return found[1] if found.groups() else found[0]
         time.sleep(POLL)
     raise AssertionError(f"{log.name} never said {pattern!r}:\n{log.read_text(encoding='utf-8', errors='replace')}")
+
+
+def _spark_home() -> str:
+    import pyspark
+
+    return str(Path(pyspark.__file__).parent)
