@@ -209,24 +209,30 @@ def must_be_ready(settings: SparkSettings, *uris: str) -> None:
     _spark_home()
     if _running() is None and _SUBMITTED not in os.environ:
         find_java(os.environ)
-        if settings.master.startswith("spark://"):
-            addresses = settings.master.removeprefix("spark://").split(",")
-            faults = [_fault(f"//{address}", f"--master {settings.master}") for address in addresses]
-            if all(faults):
-                hint = "is it running, and does its page show this very spark:// address?"
-                text = f"{settings.master}: cannot reach the Spark master: {faults[0]}"
-                raise EndpointError(text, hint=hint, code="unreachable")
+        master_must_answer(settings)
     for uri in uris:
-        named = settings.conf.get("spark.hadoop.fs.s3a.endpoint", "") if uri.startswith("s3a:") else uri
-        server = urlsplit(named).netloc
-        # A name without a port may be one of Hadoop's own.
-        if (
-            named.startswith(("hdfs:", "webhdfs:", "http:", "https:"))
-            and ":" in server
-            and (fault := _fault(named, uri))
-        ):
-            text = f"{server}: cannot reach the storage of {uri}: {fault}"
-            raise EndpointError(text, hint="is it running, and are its name and port right?", code="unreachable")
+        storage_must_answer(settings, uri)
+
+
+def master_must_answer(settings: SparkSettings) -> None:
+    """A master of the kind spark:// answers (raises UsageError, EndpointError)."""
+    if settings.master.startswith("spark://"):
+        addresses = settings.master.removeprefix("spark://").split(",")
+        faults = [_fault(f"//{address}", f"--master {settings.master}") for address in addresses]
+        if all(faults):
+            hint = "is it running, and does its page show this very spark:// address?"
+            text = f"{settings.master}: cannot reach the Spark master: {faults[0]}"
+            raise EndpointError(text, hint=hint, code="unreachable")
+
+
+def storage_must_answer(settings: SparkSettings, uri: str) -> None:
+    """The server that a URI names answers (raises UsageError, EndpointError)."""
+    named = settings.conf.get("spark.hadoop.fs.s3a.endpoint", "") if uri.startswith("s3a:") else uri
+    server = urlsplit(named).netloc
+    # A name without a port may be one of Hadoop's own.
+    if named.startswith(("hdfs:", "webhdfs:", "http:", "https:")) and ":" in server and (fault := _fault(named, uri)):
+        text = f"{server}: cannot reach the storage of {uri}: {fault}"
+        raise EndpointError(text, hint="is it running, and are its name and port right?", code="unreachable")
 
 
 def _fault(url: str, what: str) -> str | None:

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from rmqlb.errors import EndpointError, UsageError
-from rmqlb.pipeline.spark import SMALL, SparkSettings, find_java, must_be_ready, parse_conf, session_conf
+from rmqlb.pipeline.spark import (
+    SMALL,
+    SparkSettings,
+    find_java,
+    master_must_answer,
+    parse_conf,
+    session_conf,
+    storage_must_answer,
+)
 from tests.support.mismatches import every_case
 
 pytestmark = pytest.mark.spark
@@ -108,16 +116,16 @@ def test_settings_follow_the_size_of_the_input_and_the_user_wins() -> None:
     assert (conf["spark.sql.session.timeZone"], conf["spark.sql.ansi.enabled"]) == ("UTC", "true")
 
 
-def test_servers_that_do_not_answer_are_named_before_java_starts() -> None:
+def test_servers_that_do_not_answer_are_named() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))  # nobody listens
         port = closed.getsockname()[1]
         with pytest.raises(EndpointError, match=f"^spark://127.0.0.1:{port}: cannot reach the Spark master"):
-            must_be_ready(SparkSettings(f"spark://127.0.0.1:{port}"))
+            master_must_answer(SparkSettings(f"spark://127.0.0.1:{port}"))
         with pytest.raises(EndpointError, match=f"^127.0.0.1:{port}: cannot reach the storage of hdfs://"):
-            must_be_ready(SparkSettings(), f"hdfs://127.0.0.1:{port}/wh")
+            storage_must_answer(SparkSettings(), f"hdfs://127.0.0.1:{port}/wh")
         conf = {"spark.hadoop.fs.s3a.endpoint": f"http://127.0.0.1:{port}"}
         with pytest.raises(EndpointError, match=f"^127.0.0.1:{port}: cannot reach the storage of s3a://b/wh"):
-            must_be_ready(SparkSettings(conf=conf), "s3a://b/wh")
+            storage_must_answer(SparkSettings(conf=conf), "s3a://b/wh")
     with pytest.raises(UsageError, match="not HOST:PORT"):
-        must_be_ready(SparkSettings("spark://a:b"))
+        master_must_answer(SparkSettings("spark://a:b"))
