@@ -123,12 +123,8 @@ class DashboardReads:
         return from_documents.queue_states(docs.convert(value, list[docs.TopicConsumerDocument], self.endpoint + path))
 
     @property
-    def offset_reads(self) -> None:
-        """A Dashboard passes no such question on."""
-
-    @property
-    def pop_reads(self) -> None:
-        """A Dashboard does not tell how brokers are asked."""
+    def broker_reads(self) -> None:
+        """A Dashboard forwards no question about single queues, assignments or POP."""
 
     def running_info(
         self,
@@ -142,9 +138,6 @@ class DashboardReads:
         path = "/consumer/consumerRunningInfo.query"
         value = self._data(path, {"consumerGroup": group, "clientId": client_id, "jstack": str(stacks).lower()})
         return docs.convert(value, docs.RunningInfoDocument, self.endpoint + path)
-
-    def message_type(self, topic: str, address: str) -> None:
-        """A Dashboard is not asked."""
 
     def silent_brokers_answer(self) -> bool:
         """The Dashboard asks brokers by itself, each time anew."""

@@ -204,7 +204,7 @@ class Consumers:
 
     kind = endpoint = "memory"
     offsets_at_once = True
-    offset_reads = pop_reads = None
+    broker_reads = None
 
     def __init__(self) -> None:
         self.asleep, self.four = threading.Event(), threading.Event()

@@ -30,7 +30,7 @@ from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.live import utc_now
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
 from rmqlb.sources.pace import SilentServers
-from rmqlb.sources.questions import OffsetReads, PopReads, SetMode
+from rmqlb.sources.questions import SetMode
 from rmqlb.sources.source import Refused
 
 Answer = TypeVar("Answer")
@@ -123,8 +123,8 @@ class NameServerReads:
         return states
 
     @property
-    def offset_reads(self) -> OffsetReads:
-        """Brokers are asked about single queues as consumers ask them."""
+    def broker_reads(self) -> NameServerReads:
+        """Brokers can be asked about single queues, assignments and POP."""
         return self
 
     def stored_offset(self, group: str, queue: MessageQueue, address: str) -> int:
@@ -143,11 +143,6 @@ class NameServerReads:
 
     def offset_at(self, queue: MessageQueue, timestamp: int, address: str) -> int:
         return self._offset_of(address, requests.search_offset_by_timestamp(queue.topic, queue.queue_id, timestamp))
-
-    @property
-    def pop_reads(self) -> PopReads:
-        """Brokers are asked about receive requests."""
-        return self
 
     def consumed(self, group: str, address: str) -> tuple[States, float | None]:
         stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
