@@ -50,7 +50,7 @@ from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.consumer_evidence import consume_stacks, consumer_evidence
 from rmqlb.sources.owners import popped_topics, with_owners
-from rmqlb.sources.pace import Deadline, Pace
+from rmqlb.sources.pace import NO_DEADLINE, Deadline, Pace
 from rmqlb.sources.questions import (
     polling_num,
     reported_assignments,
@@ -90,13 +90,13 @@ class LiveSource:
         clock: Callable[[], datetime] = utc_now,
         pace: Pace | None = None,  # that other readings share; one of its own by default
         proxies: Proxies | None = None,  # that are asked for consumers too
-        deadline: Deadline | None = None,  # after which nothing is asked any more; none by default
+        deadline: Deadline = NO_DEADLINE,  # after which nothing is asked any more
     ) -> None:
         self.reads = reads
         self._proxies = proxies
         self._clock = clock
         self._pace = pace or Pace()
-        self._deadline = deadline or Deadline(self._pace, None)
+        self._deadline = deadline
         self._slots = threading.BoundedSemaphore(AT_ONCE)
         self._begin(Wanted(), no_progress)
 
