@@ -29,10 +29,9 @@ from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values
-from rmqlb.sources.live import utc_now
 from rmqlb.sources.native.wire import tls_context
 from rmqlb.sources.pace import NO_DEADLINE, Deadline, PassingFault, reason, wait_before_retry
-from rmqlb.sources.source import Refused, redact_secrets
+from rmqlb.sources.source import Refused, redact_secrets, utc_now
 
 READ_PATHS = frozenset(
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext, suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
@@ -58,7 +58,7 @@ from rmqlb.sources.questions import (
     request_modes,
     with_stored,
 )
-from rmqlb.sources.source import Refused
+from rmqlb.sources.source import Refused, utc_now
 
 if TYPE_CHECKING:
     from rmqlb.sources.dashboard import DashboardReads
@@ -70,11 +70,6 @@ AT_ONCE = 4  # how many requests are under way at most, over all brokers togethe
 
 Item = TypeVar("Item")
 Answered = TypeVar("Answered")
-
-
-def utc_now() -> datetime:
-    """This moment, in whole seconds."""
-    return datetime.now(UTC).replace(microsecond=0)
 
 
 class LiveSource:

@@ -34,13 +34,6 @@ MOST_ASKED = 256  # queues of one group per broker whose stored offset is reques
 MOST_TOPICS = 16  # topics of one group that brokers are asked about
 
 
-class SetMode(Struct, frozen=True):
-    """PULL or POP, and of how many further consumers a consumer may read the queues by POP, where the broker says."""
-
-    mode: str
-    pop_share_queue_num: int | None = None
-
-
 class RequestModes(Struct, frozen=True):
     """What brokers have for a group: topic → modes and `popShareQueueNum`, several where they differ; None: unknown."""
 

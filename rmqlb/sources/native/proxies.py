@@ -21,8 +21,8 @@ from rmqlb.remoting.command import RemotingCommand
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.limits import require_few_values
-from rmqlb.sources.live import utc_now
 from rmqlb.sources.native.wire import RemotingClient, WireSettings, parse_address
+from rmqlb.sources.source import utc_now
 
 PROXY_PORT = 8080
 """`remotingListenPort` of a Proxy that is not configured otherwise."""

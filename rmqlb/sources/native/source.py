@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -27,11 +27,9 @@ from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.limits import require_few_values
-from rmqlb.sources.live import utc_now
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
 from rmqlb.sources.pace import SilentServers
-from rmqlb.sources.questions import SetMode
-from rmqlb.sources.source import Refused
+from rmqlb.sources.source import Refused, utc_now
 
 Answer = TypeVar("Answer")
 Document = TypeVar("Document")
@@ -40,6 +38,13 @@ _PROBED_AT_ONCE = 64
 _ANY_GROUP = "TOOLS_CONSUMER"
 """A group of which each broker can say that it is not online (`MixAll.TOOLS_CONSUMER_GROUP`)."""
 _OFFSET = re.compile(r"-?[0-9]{1,19}")
+
+
+class SetMode(NamedTuple):
+    """PULL or POP, and how many further consumers may read a consumer's queues by POP, where the broker says."""
+
+    mode: str
+    pop_share_queue_num: int | None = None
 
 
 class NameServerReads:
