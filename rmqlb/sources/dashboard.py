@@ -27,7 +27,6 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import RouteSighting, Unread
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values
 from rmqlb.sources.native.wire import tls_context
 from rmqlb.sources.pace import NO_DEADLINE, Deadline, PassingFault, reason, wait_before_retry
@@ -97,13 +96,13 @@ class DashboardReads:
                 return None
             raise
         document = docs.convert(value, docs.RouteDocument, f"{self.endpoint}{path} of topic {name}")
-        return RouteSighting(from_documents.route(document, name), Seen(self.endpoint + path, self._clock()))
+        return RouteSighting(docs.route(document, name), Seen(self.endpoint + path, self._clock()))
 
     def brokers(self, group: str) -> dict[str, str]:  # noqa: ARG002 - a Dashboard answers for every broker alike
         path = "/cluster/list.query"
         document = docs.convert(self._data(path, {}), docs.ClusterListDocument, self.endpoint + path)
         table = sorted(document.cluster_info.broker_addr_table.items())
-        return {name: address for name, data in table if (address := from_documents.broker(data).address)}
+        return {name: address for name, data in table if (address := docs.broker(data).address)}
 
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
         """The members that one broker lists; older Dashboards ask one at random instead."""
@@ -120,7 +119,7 @@ class DashboardReads:
         """How far the group has read its queues, and who holds them as far as the Dashboard found out."""
         path = "/consumer/queryTopicByConsumer.query"
         value = self._data(path, {"consumerGroup": group, "address": ",".join(addresses)})
-        return from_documents.queue_states(docs.convert(value, list[docs.TopicConsumerDocument], self.endpoint + path))
+        return docs.queue_states(docs.convert(value, list[docs.TopicConsumerDocument], self.endpoint + path))
 
     @property
     def broker_reads(self) -> None:

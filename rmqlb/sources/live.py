@@ -47,9 +47,8 @@ from rmqlb.model.system_names import is_system_group, is_system_topic
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.consumer_evidence import consume_stacks, consumer_evidence
-from rmqlb.sources.owners import popped_topics, with_owners
+from rmqlb.sources.formats.documents import popped_topics, with_owners
 from rmqlb.sources.pace import NO_DEADLINE, Deadline, Pace
 from rmqlb.sources.questions import (
     polling_num,
@@ -171,7 +170,7 @@ class LiveSource:
             via = {
                 connection.client_id: brokers[broker]
                 for broker, document in self._connections(group, brokers).items()
-                for connection in (from_documents.connections(document) if document else ())
+                for connection in (docs.connections(document) if document else ())
                 if not is_grpc(connection.client_id)  # brokers wait 10 s for them, and no stack trace comes (5.5.0)
             }
             answers = self._each(
@@ -292,9 +291,7 @@ class LiveSource:
             views=()
             if not documents
             else tuple(
-                MemberView(
-                    from_documents.connections(document) if document else (), self._seen(), (serving | brokers)[broker]
-                )
+                MemberView(docs.connections(document) if document else (), self._seen(), (serving | brokers)[broker])
                 for broker, document in answers.items()
                 if document is not None or broker in serving
             ),
@@ -417,11 +414,11 @@ class LiveSource:
     ) -> tuple[MemberReport, frozenset[MessageQueue]]:
         """What a consumer says of itself, and the queues that it holds."""
         document, address = self._through_any(group, client_id, addresses)
-        where, report = f"{address}, {client_id}", from_documents.member_report(document, client_id)
+        where, report = f"{address}, {client_id}", docs.member_report(document, client_id)
         if self._evidence:
             now = int(self._clock().timestamp() * 1000)
             report = replace(report, evidence=consumer_evidence(document, where, now))
-        return report, from_documents.held_queues(document, where)
+        return report, docs.held_queues(document, where)
 
     def _through_any(
         self, group: str, client_id: str, addresses: Sequence[str]

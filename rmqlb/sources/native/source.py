@@ -25,7 +25,6 @@ from rmqlb.remoting.command import RemotingCommand
 from rmqlb.remoting.version import V5_0_0
 from rmqlb.sources.concurrent import ask_concurrently
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats import from_documents
 from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.native.wire import RemotingClient, WireSettings
 from rmqlb.sources.pace import SilentServers
@@ -124,7 +123,7 @@ class NameServerReads:
         states: dict[MessageQueue, QueueState] = {}
         for address in addresses:
             stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
-            states.update(from_documents.consume_stats(stats, address))
+            states.update(docs.consume_stats(stats, address))
         return states
 
     @property
@@ -151,7 +150,7 @@ class NameServerReads:
 
     def consumed(self, group: str, address: str) -> tuple[States, float | None]:
         stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
-        return from_documents.consume_stats(stats, address), stats.consume_tps
+        return docs.consume_stats(stats, address), stats.consume_tps
 
     def request_modes(self, group: str, address: str) -> Mapping[str, SetMode] | None:
         document = self._ask_newer(address, requests.get_all_message_request_mode(), docs.RequestModesDocument)
@@ -165,7 +164,7 @@ class NameServerReads:
             self.connections(group, question.address)  # of its version depends whether it may be asked
         request = requests.query_assignment(group, question.topic, question.client_id, question.strategy)
         document = self._ask_newer(question.address, request, docs.AssignmentDocument)
-        return None if document is None else from_documents.assignment(document)
+        return None if document is None else docs.assignment(document)
 
     def polling_num(self, group: str, topic: str, address: str) -> int | None:
         response = self._newer(address, requests.polling_info(group, topic))
@@ -201,9 +200,7 @@ class NameServerReads:
         seen = Seen(f"NameServer {server}", self._clock())
         if response.code == ResponseCode.TOPIC_NOT_EXIST:
             return RouteSighting(TopicRouteData(topic, (), ()), seen)
-        return RouteSighting(
-            from_documents.route(self._document(server, request, response, docs.RouteDocument), topic), seen
-        )
+        return RouteSighting(docs.route(self._document(server, request, response, docs.RouteDocument), topic), seen)
 
     def _from_name_server(self, request: RemotingCommand, kind: type[Document]) -> Document:
         return next(self._answers(lambda server: self._ask(server, request, kind)))
@@ -240,7 +237,7 @@ class NameServerReads:
 
     def _addresses(self) -> dict[str, str]:
         table = self._cluster_info().broker_addr_table
-        addresses = {name: from_documents.broker(data).address for name, data in sorted(table.items())}
+        addresses = {name: docs.broker(data).address for name, data in sorted(table.items())}
         return {name: address for name, address in addresses.items() if address is not None}
 
     def _cluster_info(self) -> docs.ClusterInfoDocument:
