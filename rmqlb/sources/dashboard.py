@@ -71,14 +71,12 @@ class DashboardReads:
 
     def topics(self) -> list[str]:
         """All topics; the Dashboard marks RocketMQ's own by `%SYS%` before their names."""
-        path = "/topic/list.query"
-        return docs.convert(self._data(path, {}), docs.TopicListDocument, self.endpoint + path).topic_list
+        return self._read("/topic/list.query", {}, docs.TopicListDocument).topic_list
 
     def groups(self) -> list[str]:
         """All groups that the Dashboard's cache holds; it can lag behind the cluster."""
-        path = "/consumer/groupList.query"
-        value = self._data(path, {"skipSysGroup": "false"})
-        return [item.group for item in docs.convert(value, list[docs.GroupItem], self.endpoint + path)]
+        items = self._read("/consumer/groupList.query", {"skipSysGroup": "false"}, list[docs.GroupItem])
+        return [item.group for item in items]
 
     def has_group(self, group: str) -> bool:
         try:
@@ -90,36 +88,33 @@ class DashboardReads:
         """The topic's route, from the one NameServer that the Dashboard asks."""
         path, name = "/topic/route.query", topic.removeprefix("%SYS%")
         try:
-            value = self._data(path, {"topic": name})
+            document = self._read(path, {"topic": name}, docs.RouteDocument, f" of topic {name}")
         except Refused as refused:
             if _NO_ROUTE in refused.text:
                 return None
             raise
-        document = docs.convert(value, docs.RouteDocument, f"{self.endpoint}{path} of topic {name}")
         return RouteSighting(docs.route(document, name), Seen(self.endpoint + path, self._clock()))
 
-    def brokers(self, group: str) -> dict[str, str]:  # noqa: ARG002 - a Dashboard answers for every broker alike
-        path = "/cluster/list.query"
-        document = docs.convert(self._data(path, {}), docs.ClusterListDocument, self.endpoint + path)
+    def brokers(self, group: str) -> dict[str, str]:  # noqa: ARG002 - a Dashboard answers for every broker
+        document = self._read("/cluster/list.query", {}, docs.ClusterListDocument)
         table = sorted(document.cluster_info.broker_addr_table.items())
         return {name: address for name, data in table if (address := docs.broker(data).address)}
 
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
-        """The members that one broker lists; older Dashboards ask one at random instead."""
-        path = "/consumer/consumerConnection.query"
+        """The consumers that one broker lists; older Dashboards ask one at random instead."""
+        params = {"consumerGroup": group, "address": address}
         try:
-            value = self._data(path, {"consumerGroup": group, "address": address})
+            return self._read("/consumer/consumerConnection.query", params, docs.ConnectionsDocument)
         except Refused as refused:
             if _NOT_ONLINE in refused.text:
                 return None
             raise
-        return docs.convert(value, docs.ConnectionsDocument, self.endpoint + path)
 
     def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
         """How far the group has read its queues, and who holds them as far as the Dashboard found out."""
+        params = {"consumerGroup": group, "address": ",".join(addresses)}
         path = "/consumer/queryTopicByConsumer.query"
-        value = self._data(path, {"consumerGroup": group, "address": ",".join(addresses)})
-        return docs.queue_states(docs.convert(value, list[docs.TopicConsumerDocument], self.endpoint + path))
+        return docs.queue_states(self._read(path, params, list[docs.TopicConsumerDocument]))
 
     @property
     def broker_reads(self) -> None:
@@ -129,14 +124,13 @@ class DashboardReads:
         self,
         group: str,
         client_id: str,
-        address: str,  # noqa: ARG002 - as in `brokers`
+        address: str,  # noqa: ARG002 - the Dashboard finds the way to a consumer
         *,
         stacks: bool = False,
     ) -> docs.RunningInfoDocument:
-        """What a member says of itself; the Dashboard finds the way to it."""
-        path = "/consumer/consumerRunningInfo.query"
-        value = self._data(path, {"consumerGroup": group, "clientId": client_id, "jstack": str(stacks).lower()})
-        return docs.convert(value, docs.RunningInfoDocument, self.endpoint + path)
+        """What a consumer reports about itself."""
+        params = {"consumerGroup": group, "clientId": client_id, "jstack": str(stacks).lower()}
+        return self._read("/consumer/consumerRunningInfo.query", params, docs.RunningInfoDocument)
 
     def silent_brokers_answer(self) -> bool:
         """The Dashboard asks brokers by itself, each time anew."""
@@ -147,6 +141,9 @@ class DashboardReads:
 
     def close(self) -> None:
         self._http.close()
+
+    def _read(self, path: str, params: dict[str, str], kind: type[docs.Document], detail: str = "") -> docs.Document:
+        return docs.convert(self._data(path, params), kind, self.endpoint + path + detail)
 
     def _data(self, path: str, params: dict[str, str]) -> object:
         """The data inside the envelope of a read, after logging in where that is asked for."""
@@ -183,41 +180,28 @@ def _response_code(text: str) -> int | None:
 
 
 def _open(answer: Answer) -> object:
+    """The data of the envelope (raises EndpointError, ProtocolError)."""
+    where, url_hint = answer.where, "is this the Dashboard's URL, context path included?"
     if answer.status == 401:
-        raise EndpointError(
-            f"{answer.where}: refused (HTTP 401)", hint="does a proxy in front ask for a login?", code="login-needed"
-        )
+        hint = "does a proxy in front ask for a login?"
+        raise EndpointError(f"{where}: refused (HTTP 401)", hint=hint, code="login-needed")
     if answer.status in (301, 302, 303, 307, 308):
-        target = answer.headers.get("location", "nowhere")
-        raise EndpointError(
-            f"{answer.where}: redirected to {target[:120]}",
-            hint="redirects are not followed; use that URL",
-            code="not-a-dashboard",
-        )
+        problem = f"{where}: redirected to {answer.headers.get('location', 'nowhere')[:120]}"
+        raise EndpointError(problem, hint="redirects are not followed; use that URL", code="not-a-dashboard")
     if answer.status != 200:
-        raise EndpointError(
-            f"{answer.where}: HTTP {answer.status}",
-            hint="is this the Dashboard's URL, context path included?",
-            code="not-a-dashboard",
-        )
+        raise EndpointError(f"{where}: HTTP {answer.status}", hint=url_hint, code="not-a-dashboard")
     try:
         envelope = docs.decode(answer.body, object, "not JSON")
     except DocumentError as error:
         html = answer.body[:200].lstrip().lower().startswith((b"<!doctype", b"<html"))
-        raise ProtocolError(
-            f"{answer.where}: {'an HTML page instead of JSON' if html else error.message}",
-            hint="is this the Dashboard's URL, context path included?",
-            code="not-a-dashboard",
-        ) from None
+        problem = "an HTML page instead of JSON" if html else error.message
+        raise ProtocolError(f"{where}: {problem}", hint=url_hint, code="not-a-dashboard") from None
     if not isinstance(envelope, dict) or not {"status", "data"} <= envelope.keys():
-        raise ProtocolError(
-            f"{answer.where}: not a Dashboard's answer",
-            hint="expected an object with status and data",
-            code="not-a-dashboard",
-        )
+        hint = "expected an object with status and data"
+        raise ProtocolError(f"{where}: not a Dashboard's answer", hint=hint, code="not-a-dashboard")
     if envelope["status"] != 0:
         text = str(envelope.get("errMsg") or "no reason given")
-        raise Refused(f"{answer.where}: {docs.first_line(text)}", text, response_code=_response_code(text))
+        raise Refused(f"{where}: {docs.first_line(text)}", text, response_code=_response_code(text))
     return envelope["data"]
 
 

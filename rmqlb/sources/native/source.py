@@ -81,9 +81,11 @@ class NameServerReads:
         found: dict[str, None] = {}
         errors: dict[str, EndpointError] = {}
         addresses = self._addresses()
+        request = requests.get_all_subscription_group_config()
         for name, address in addresses.items():
             try:
-                found.update(dict.fromkeys(self._groups_at(address)))
+                document = self._ask(address, request, docs.SubscriptionGroupsDocument)
+                found.update(dict.fromkeys(document.subscription_group_table))
             except EndpointError as error:
                 errors[name] = error
         if errors and len(errors) == len(addresses):
@@ -120,11 +122,7 @@ class NameServerReads:
         return self._document(address, request, response, docs.ConnectionsDocument)
 
     def offsets(self, group: str, addresses: Sequence[str]) -> dict[MessageQueue, QueueState]:
-        states: dict[MessageQueue, QueueState] = {}
-        for address in addresses:
-            stats = self._ask(address, requests.get_consume_stats(group), docs.ConsumeStatsDocument)
-            states.update(docs.consume_stats(stats, address))
-        return states
+        return {queue: state for address in addresses for queue, state in self.consumed(group, address)[0].items()}
 
     @property
     def broker_reads(self) -> NameServerReads:
@@ -192,8 +190,6 @@ class NameServerReads:
     def close(self) -> None:
         self.client.close()
 
-    # -- NameServers -------------------------------------------------------------------------------------------------
-
     def _route_at(self, server: str, topic: str) -> RouteSighting:
         request = requests.get_route_info_by_topic(topic)
         response = self._call(server, request)
@@ -221,19 +217,15 @@ class NameServerReads:
             else:
                 answered = True
                 yield answer
-        if not answered:
-            raise refused or self._nobody()
-
-    def _nobody(self) -> EndpointError:
-        """No NameServer answers: the first one's reason stands for all."""
-        error = next(iter(self._lost.values()))
+        if answered:
+            return
+        if refused is not None:
+            raise refused
+        first = next(iter(self._lost.values()))
         if len(self._lost) == 1:
-            return error
-        return EndpointError(
-            f"none of {len(self._lost)} NameServers answers: {error.message}", hint=error.hint, code=error.code
-        )
-
-    # -- brokers -----------------------------------------------------------------------------------------------------
+            raise first
+        problem = f"none of {len(self._lost)} NameServers answers: {first.message}"
+        raise EndpointError(problem, hint=first.hint, code=first.code)
 
     def _addresses(self) -> dict[str, str]:
         table = self._cluster_info().broker_addr_table
@@ -244,10 +236,6 @@ class NameServerReads:
         if self._cluster is None:
             self._cluster = self._from_name_server(requests.get_broker_cluster_info(), docs.ClusterInfoDocument)
         return self._cluster
-
-    def _groups_at(self, address: str) -> list[str]:
-        request = requests.get_all_subscription_group_config()
-        return list(self._ask(address, request, docs.SubscriptionGroupsDocument).subscription_group_table)
 
     def _offset_of(self, address: str, request: RemotingCommand) -> int:
         return self._offset(address, request, self._call(address, request))
