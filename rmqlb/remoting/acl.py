@@ -18,7 +18,7 @@ from typing import Final
 
 from rmqlb.errors import UsageError
 from rmqlb.remoting.command import RemotingCommand
-from rmqlb.remoting.text import encode_text
+from rmqlb.remoting.header import encode_text
 
 ACCESS_KEY: Final = "AccessKey"
 SECURITY_TOKEN: Final = "SecurityToken"  # noqa: S105 - the name of the field, not its value

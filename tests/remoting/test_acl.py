@@ -9,8 +9,7 @@ import pytest
 from rmqlb.errors import UsageError
 from rmqlb.remoting.acl import Credentials, sign
 from rmqlb.remoting.command import RemotingCommand
-from rmqlb.remoting.exchange import Exchange
-from rmqlb.remoting.frame import FrameDecoder
+from rmqlb.remoting.frame import Exchange, FrameDecoder
 from rmqlb.remoting.requests import get_broker_cluster_info, get_route_info_by_topic
 from tests.support.mismatches import every_case
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 
 from rmqlb.errors import ProtocolError
-from rmqlb.remoting.binary_header import decode_binary_header, encode_binary_header
 from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
+from rmqlb.remoting.header import decode_binary_header, encode_binary_header
 from tests.support.mismatches import every_case
 
 from .strategies import BINARY_COMMANDS

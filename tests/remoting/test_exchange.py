@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from rmqlb.errors import ProtocolError, UsageError
 from rmqlb.remoting.command import RemotingCommand
-from rmqlb.remoting.exchange import Exchange
-from rmqlb.remoting.frame import FrameDecoder, encode_frame
+from rmqlb.remoting.frame import Exchange, FrameDecoder, encode_frame
 from rmqlb.remoting.requests import get_broker_cluster_info, get_route_info_by_topic
 
 from .strategies import pieces

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rmqlb.errors import ProtocolError
 from rmqlb.remoting.command import LanguageCode, RemotingCommand
-from rmqlb.remoting.json_header import decode_json_header, encode_json_header
+from rmqlb.remoting.header import decode_json_header, encode_json_header
 from tests.support.mismatches import every_case
 
 LEAST = '"code":1,"flag":1,"opaque":7'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rmqlb.errors import ProtocolError
-from rmqlb.remoting.version import HIGHER_VERSION, V5_5_0, version_text
+from rmqlb.remoting.command import HIGHER_VERSION, V5_5_0, version_text
 from tests.support.mismatches import every_case
 
 # What MQVersion.getVersionDesc of 4.9.7 and 5.5.0 printed, the edges of every run of releases among them.

@@ -13,8 +13,7 @@ from hypothesis import given
 from rmqlb.remoting import requests
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import LanguageCode, RemotingCommand
-from rmqlb.remoting.exchange import Exchange, RequestNotAllowedError
-from rmqlb.remoting.frame import FrameDecoder, encode_frame
+from rmqlb.remoting.frame import Exchange, FrameDecoder, RequestNotAllowedError, encode_frame
 from tests.support.mismatches import every_case
 
 from .strategies import INT32

@@ -14,7 +14,7 @@ from rmqlb.remoting import requests
 from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.remoting.command import RemotingCommand, SerializeType
-from rmqlb.remoting.exchange import RequestNotAllowedError
+from rmqlb.remoting.frame import RequestNotAllowedError
 from rmqlb.sources.native.wire import RemotingClient, parse_address
 from tests.remoting.vectors import CAPTURES, Capture
 from tests.support.mismatches import every_case

@@ -455,7 +455,7 @@ def _simple_class(text: str | None) -> str | None:
 
 def _version_name(version: int | str | None) -> str | None:
     """`V5_5_0` for the ordinal that brokers send; only a Dashboard gives the name itself."""
-    from rmqlb.remoting.version import version_text
+    from rmqlb.remoting.command import version_text
 
     if not isinstance(version, int):
         return version
