@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Any
 
-from rmqlb.engine.fail_on_figures.conditions import Figures
+from rmqlb.engine.conditions import Figures
 from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES

@@ -15,7 +15,7 @@ from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.send_options import FailureOptions, LoadOptions, ProducerOptions, WhatOptions
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.engine.fail_on_figures.conditions import Condition
+from rmqlb.engine.conditions import Condition
 from rmqlb.engine.fail_on_figures.of_sends import try_on_send, try_on_trials
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.findings import assumed_findings
