@@ -9,10 +9,10 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from rmqlb.engine.fail_on_figures.of_simulation import ROLLOUT_FIGURES, try_on_rollout
 from rmqlb.engine.plan_rollout.plan import plan_rollout as plan_of_group
 from rmqlb.engine.plan_rollout.stages import RolloutRequest
 from rmqlb.engine.rebalance.events import renamed_apart
+from rmqlb.engine.rebalance.figures import ROLLOUT_FIGURES, try_on_rollout
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import Finding
 from rmqlb.model.limits import MOST_GROUP_TRIALS
@@ -23,7 +23,7 @@ from rmqlb.model.result import Meta, with_meta
 from rmqlb.model.snapshot import suggestion
 from rmqlb.verbs.amounts import count, duration_us
 from rmqlb.verbs.parse import conditions, names_of, texts_of
-from rmqlb.verbs.rebalance_events import NUMBER_AT_ONCE
+from rmqlb.verbs.rebalance_events import NUMBER_AT_ONCE, new_ids_finding
 from rmqlb.verbs.simulated_group import SimulationOptions, simulated_group, simulation
 from rmqlb.verbs.source import AnySource, reader
 
@@ -155,12 +155,7 @@ def ids_afterwards(
         )
     if ids is not None or not changed:
         return changed, ()
-    old, new = next(iter(changed.items()))
-    text = (
-        f"a restarted process gets a new client ID, and may sort elsewhere: {old} comes back as {new}; "
-        "--ids same keeps the IDs"
-    )
-    return changed, (Finding("new-ids", text),)
+    return changed, (new_ids_finding(changed, "--ids same keeps the IDs"),)
 
 
 def _parts(text: str, option: str, right: str) -> list[str]:

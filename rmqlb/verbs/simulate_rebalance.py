@@ -7,7 +7,7 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, try_on_group, try_on_group_trials
+from rmqlb.engine.rebalance.figures import GROUP_FIGURES, try_on_group
 from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
 from rmqlb.engine.send.latency import constant
 from rmqlb.engine.send.producers import Producers, failures_of, producers_of
@@ -100,13 +100,12 @@ def simulate_rebalance(
         used.update(_users(its.pulled_routes))
         setting = (its.name, found.members, its.pulled_routes, found.scenario)
         result = replace(simulate_group(*setting, states=its.states, trial=shown, explain=explain), sdks=found.sdks)
-        if number is None:
-            tried = tuple(try_on_group(each, result.figures) for each in wanted_conditions)
-            return replace(result, conditions=tried), found.findings
-        spreads = simulate_group_trials(
-            *setting, number, states=its.states, progress=lambda done: progress("trials", done, number)
-        )
-        tried = tuple(try_on_group_trials(each, spreads) for each in wanted_conditions)
+        spreads = None
+        if number is not None:
+            spreads = simulate_group_trials(
+                *setting, number, states=its.states, progress=lambda done: progress("trials", done, number)
+            )
+        tried = tuple(try_on_group(each, spreads or result.figures) for each in wanted_conditions)
         return replace(result, trials=spreads, conditions=tried), found.findings
 
     groups, findings = chosen.ask(snapshot, simulated)
