@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rmqlb.engine.send.trials import simulate_trials
     from rmqlb.engine.simulate_receive.simulate_receive import receives_within, simulate_receive
     from rmqlb.engine.size_group.size_group import size_group
-    from rmqlb.engine.sweep_failures.sweep import sweep_failures
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
     from rmqlb.model.message_queue import MessageQueue
@@ -48,6 +47,7 @@ if TYPE_CHECKING:
     from rmqlb.verbs.show_groups import show_consumers, show_groups
     from rmqlb.verbs.show_owners import show_owners
     from rmqlb.verbs.simulate_rebalance import simulate_rebalance
+    from rmqlb.verbs.sweep_failures import sweep_failures
 
 _HOMES = {
     name: module
@@ -75,7 +75,6 @@ _HOMES = {
         "rmqlb.engine.send.simulate": "simulate_send",
         "rmqlb.engine.send.trials": "simulate_trials",
         "rmqlb.engine.size_group.size_group": "size_group",
-        "rmqlb.engine.sweep_failures.sweep": "sweep_failures",
         "rmqlb.model.size_group": "GroupSize SizeLimits SizeQuestion",
         "rmqlb.model.sweep_failures": "FailureSweep",
         "rmqlb.verbs.check": "check",
@@ -88,6 +87,7 @@ _HOMES = {
         "rmqlb.verbs.show_groups": "show_consumers show_groups",
         "rmqlb.verbs.show_owners": "show_owners",
         "rmqlb.verbs.simulate_rebalance": "simulate_rebalance",
+        "rmqlb.verbs.sweep_failures": "sweep_failures",
     }.items()
     for name in names.split()
 }
