@@ -122,7 +122,7 @@ class CheckResult(Result, frozen=True):
     summary: Annotated[CheckSummary, "all rules together"]
 
 
-class Checked(Struct, frozen=True):
+class JudgedPolicy(Struct, frozen=True):
     """A policy checked on a snapshot, with the limits that passed, which reports for CI list."""
 
     policy: Policy

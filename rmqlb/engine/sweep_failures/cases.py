@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from rmqlb.engine.check.policy_limits import verdict
+from rmqlb.engine.check import verdict
 from rmqlb.engine.sweep_failures.failures import Failure, Thing
 from rmqlb.engine.sweep_failures.subjects import AnySubject, Effect, bits_of
 from rmqlb.model.check_result import FAILED, INCOMPLETE

@@ -15,7 +15,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arguments import check_routes, require
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.consumers import is_orderly
-from rmqlb.engine.check.check import judgement, waive
+from rmqlb.engine.check import judgement, waive
 from rmqlb.engine.group import Gaps, Given, Group, assumption, gaps
 from rmqlb.engine.kernel import in_processes
 from rmqlb.engine.sweep_failures.cases import MOST_STEPS, Cases, by_thing, count_cases, judge, losses_of, touching
