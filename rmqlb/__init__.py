@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rmqlb.model.simulate_send import Attempt, SendReport, TrialsReport
     from rmqlb.model.size_group import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.sweep_failures import FailureSweep
-    from rmqlb.sources.formats.from_documents import parse_route
+    from rmqlb.sources.formats.documents import parse_route
     from rmqlb.verbs.check import check
     from rmqlb.verbs.diagnose import diagnose
     from rmqlb.verbs.diff import diff
@@ -69,7 +69,7 @@ _HOMES = {
         "rmqlb.engine.send.sdks.publish_list": "publish_queues",
         "rmqlb.engine.allocate": "allocate allocate_for",
         "rmqlb.engine.allocate.conformance": "check_strategy",
-        "rmqlb.sources.formats.from_documents": "parse_route",
+        "rmqlb.sources.formats.documents": "parse_route",
         "rmqlb.engine.rebalance.simulate": "simulate_group simulate_group_trials",
         "rmqlb.engine.simulate_receive.simulate_receive": "receives_within simulate_receive",
         "rmqlb.engine.send.simulate": "simulate_send",
