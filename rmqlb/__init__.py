@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from rmqlb.engine.assignment.assign import Members
     from rmqlb.engine.assignment.brokers import assign_pop
     from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
-    from rmqlb.engine.send.fault import MQFaultStrategy
-    from rmqlb.engine.send.publish_info import TopicPublishInfo
+    from rmqlb.engine.send.fault import MQFaultStrategy, TopicPublishInfo
     from rmqlb.engine.send.sdks.balancers import PublishingLoadBalancer, go_round_robin
-    from rmqlb.engine.send.sdks.publish_list import publish_queues
+    from rmqlb.engine.send.sdks.queues import publish_queues
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
@@ -60,13 +59,12 @@ _HOMES = {
         "rmqlb.model.send_scenario": "Failure Latency Moment Reaction SendScenario",
         "rmqlb.model.simulate_rebalance": "GroupTrials RebalanceResult",
         "rmqlb.engine.send.selectors": "JavaRandom select_by_hash select_by_machine_room select_by_random",
-        "rmqlb.engine.send.fault": "MQFaultStrategy",
         "rmqlb.engine.assignment.assign": "Members",
         "rmqlb.engine.assignment.brokers": "assign_pop",
         "rmqlb.model.message_queue": "MessageQueue",
-        "rmqlb.engine.send.publish_info": "TopicPublishInfo",
+        "rmqlb.engine.send.fault": "MQFaultStrategy TopicPublishInfo",
         "rmqlb.engine.send.sdks.balancers": "PublishingLoadBalancer go_round_robin",
-        "rmqlb.engine.send.sdks.publish_list": "publish_queues",
+        "rmqlb.engine.send.sdks.queues": "publish_queues",
         "rmqlb.engine.allocate": "allocate allocate_for",
         "rmqlb.engine.allocate.conformance": "check_strategy",
         "rmqlb.sources.formats.documents": "parse_route",
