@@ -120,7 +120,7 @@ def _inside(kind: Any) -> tuple[type[msgspec.Struct] | None, str]:
         return kind, ""
     if get_origin(kind) is Annotated:
         return _inside(get_args(kind)[0])
-    arguments = [each for each in get_args(kind) if each not in (type(None), ...)]
+    arguments = [each for each in get_args(kind) if each is not type(None)]
     if not arguments:
         return None, ""
     found, suffix = _inside(arguments[-1])

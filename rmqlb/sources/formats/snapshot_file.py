@@ -139,7 +139,7 @@ def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
     seen = _seen(item.seen, default)
     views = item.views
     if views is None and item.client_ids is not None:
-        views = [ViewItem(tuple(map(Connection, item.client_ids)), item.seen)]
+        views = [ViewItem(list(map(Connection, item.client_ids)), item.seen)]
     return ConsumerGroup(
         group=item.group,
         seen=seen,
@@ -148,7 +148,7 @@ def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
         consume_from_where=item.consume_from_where,
         views=None
         if views is None
-        else tuple(MemberView(view.connections, _seen(view.seen, seen), view.broker_addr) for view in views),
+        else tuple(MemberView(tuple(view.connections), _seen(view.seen, seen), view.broker_addr) for view in views),
         topics=item.topics,
         queues={MessageQueue(q.topic, q.broker_name, q.queue_id): from_attributes(q, QueueState) for q in item.queues},
         reports={
@@ -161,7 +161,7 @@ def _group(item: GroupEntry, default: Seen, wanted: Wanted) -> ConsumerGroup:
         pop_share_queue_nums=item.pop_share_queue_nums,
         proxies=None
         if item.proxies is None
-        else tuple(ProxyView(p.connections, _seen(p.seen, seen), p.proxy_addr) for p in item.proxies),
+        else tuple(ProxyView(tuple(p.connections), _seen(p.seen, seen), p.proxy_addr) for p in item.proxies),
     )
 
 
@@ -255,7 +255,7 @@ class ViewItem(CamelStruct, frozen=True):
         broker_addr: the broker.
     """
 
-    connections: tuple[Connection, ...]
+    connections: list[Connection]
     seen: Seen | None = None
     broker_addr: str | None = None
 
@@ -269,7 +269,7 @@ class ProxyItem(CamelStruct, frozen=True):
         seen: where and when.
     """
 
-    connections: tuple[Connection, ...]
+    connections: list[Connection]
     proxy_addr: str
     seen: Seen | None = None
 
