@@ -12,11 +12,12 @@ from msgspec.structs import replace
 
 from rmqlb.errors import EndpointError, UsageError
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT
-from rmqlb.sources.source import Source
 from rmqlb.sources.source_text import is_login_without_scheme
 
 if TYPE_CHECKING:
     from rmqlb.sources.dashboard import DashboardReads
+    from rmqlb.sources.dump import DumpSource
+    from rmqlb.sources.live import LiveSource
     from rmqlb.sources.native.source import NameServerReads
     from rmqlb.sources.native.wire import WireSettings
     from rmqlb.sources.pace import Deadline, Pace, SilentServers
@@ -63,7 +64,7 @@ def for_another_reading(access: Access) -> Access:
     return replace(access, pace=pace, reading=(Deadline(access.deadline_s, pace.now), SilentServers()))
 
 
-def open_source(text: str, access: Access) -> Source:
+def open_source(text: str, access: Access) -> DumpSource | LiveSource:
     """The source that a URL, a path or `-` names (raises UsageError)."""
     if access.map_address:
         from rmqlb.sources.native.address_map import parse_address_map
@@ -115,13 +116,13 @@ def _name_servers(hosts: str) -> list[str]:
     return servers
 
 
-def _native(name_servers: list[str], access: Access, *, tls: bool) -> Source:
+def _native(name_servers: list[str], access: Access, *, tls: bool) -> LiveSource:
     from rmqlb.sources.native.source import NameServerReads
 
     return _live(NameServerReads(name_servers, _wire_settings(access, tls=tls)), access, tls=tls)
 
 
-def _live(reads: DashboardReads | NameServerReads, access: Access, *, tls: bool) -> Source:
+def _live(reads: DashboardReads | NameServerReads, access: Access, *, tls: bool) -> LiveSource:
     """The cluster with its Proxies, read with TLS when the source has it, or one Proxy is given as rocketmqs://."""
     from rmqlb.sources.live import LiveSource
 
@@ -164,15 +165,15 @@ def _wire_settings(access: Access, *, tls: bool) -> WireSettings:
     )
 
 
-def _named(text: str, access: Access, *, tls: bool = False) -> Source:
+def _named(text: str, access: Access, *, tls: bool = False) -> LiveSource:
     return _native(_name_servers(text.partition("://")[2]), access, tls=tls)
 
 
-def _over_http(text: str, access: Access) -> Source:
+def _over_http(text: str, access: Access) -> LiveSource:
     return _address_server(text, access) if text.endswith(_NAME_SERVER_PATH) else _dashboard(text, access)
 
 
-def _address_server(url: str, access: Access) -> Source:
+def _address_server(url: str, access: Access) -> LiveSource:
     """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`).
 
     Raises UsageError with an access key and plain HTTP: whoever answers for the address server would choose the hosts
@@ -205,7 +206,7 @@ def _address_server(url: str, access: Access) -> Source:
     return _native(servers, access, tls=False)
 
 
-def _dashboard(text: str, access: Access) -> Source:
+def _dashboard(text: str, access: Access) -> LiveSource:
     from rmqlb.sources.dashboard import Credentials, DashboardReads, HttpSettings
 
     url, named = _without_login(text)
@@ -239,7 +240,7 @@ def _without_login(text: str) -> tuple[str, str | None]:
     return urlunsplit((parts.scheme, netloc, parts.path, "", "")), user
 
 
-OPENERS: Mapping[str, Callable[[str, Access], Source]] = {
+OPENERS: Mapping[str, Callable[[str, Access], LiveSource]] = {
     "rocketmq": _named,
     "rocketmqs": partial(_named, tls=True),
     "http": _over_http,
