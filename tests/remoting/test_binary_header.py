@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from rmqlb.errors import ProtocolError
-from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
+from rmqlb.remoting.command import RemotingCommand, SerializeType
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
 from rmqlb.remoting.header import decode_binary_header, encode_binary_header
 from tests.support.mismatches import every_case
@@ -40,12 +40,6 @@ def test_frames_are_those_that_java_writes(name: str) -> None:
 @given(BINARY_COMMANDS)
 def test_a_header_survives_encoding_and_decoding(command: RemotingCommand) -> None:
     assert decode_binary_header(encode_binary_header(command), command.body) == command
-
-
-def test_an_unknown_language_is_other() -> None:
-    command = decode_binary_header(FIXED + NONE + NONE, None)
-    assert (command.code, command.version, command.opaque, command.flag) == (1, 5, 7, 1)
-    assert command.language is LanguageCode.OTHER
 
 
 def test_texts_of_length_0_are_no_remark_and_empty_fields() -> None:

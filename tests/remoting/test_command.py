@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError
 
 import pytest
 
 from rmqlb.remoting.command import LanguageCode, RemotingCommand, SerializeType
-from tests.support.mismatches import every_case
-
-
-@every_case(("flag", "is_response"), [(0, False), (1, True), (2, False), (-1, True)])
-def test_the_lowest_bit_of_flag_tells_a_response(*, flag: int, is_response: bool) -> None:
-    assert RemotingCommand(code=0, flag=flag).is_response == is_response
 
 
 def test_binary_codes_are_javas() -> None:
@@ -30,18 +24,6 @@ def test_a_command_is_not_changed_through_what_it_was_made_from() -> None:
         command.ext_fields["topic"] = "U"  # type: ignore[index]
     with pytest.raises(FrozenInstanceError):
         command.code = 17  # type: ignore[misc]
-
-
-def test_equal_commands_are_equal_and_hash_alike() -> None:
-    command = RemotingCommand(code=105, ext_fields={"topic": "T", "a": "1"})
-    other = RemotingCommand(code=105, ext_fields={"a": "1", "topic": "T"})
-    assert command == other
-    assert len({command, other}) == 1
-    assert command != replace(command, ext_fields={})
-
-
-def test_an_empty_body_is_none() -> None:
-    assert RemotingCommand(code=0, body=b"").body is None
 
 
 def test_what_is_printed_masks_signature_and_token_and_cuts_the_body() -> None:

@@ -24,15 +24,6 @@ def owned_by(*client_ids: str) -> QueueState:
     return QueueState(frozenset(client_ids))
 
 
-def test_a_queue_is_owned_by_all_who_hold_it() -> None:
-    states = with_owners({A0: QueueState()}, {"x": {A0}, "y": {A0, A1}}, {"x", "y"})
-    assert owners(states) == {A0: {"x", "y"}, A1: {"y"}}
-
-
-def test_what_members_hold_goes_before_what_the_server_says() -> None:
-    assert owners(with_owners({A0: owned_by("old")}, {"x": {A0}}, {"x"})) == {A0: {"x"}}
-
-
 def test_a_queue_that_nobody_holds_has_no_owner_once_every_member_answered() -> None:
     assert owners(with_owners({A0: owned_by("x"), A1: QueueState()}, {"x": set()}, {"x"})) == {A0: set(), A1: set()}
 
@@ -45,12 +36,6 @@ def test_while_a_member_has_not_answered_what_was_known_stands() -> None:
 def test_without_members_nothing_is_concluded() -> None:
     for members in (None, set[str]()):
         assert owners(with_owners({A0: QueueState(), A1: owned_by("x")}, {}, members)) == {A0: None, A1: {"x"}}
-
-
-def test_offsets_stay_as_they_were() -> None:
-    states = with_owners({A0: QueueState(None, 10, 4, 99)}, {"x": {A0}}, None)
-    assert states == {A0: QueueState(frozenset({"x"}), 10, 4, 99)}
-    assert states[A0].lag == 6
 
 
 @given(

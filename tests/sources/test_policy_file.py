@@ -77,11 +77,6 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert policy.where == str(tmp_path / "p.yaml")
 
 
-def test_json_says_the_same(tmp_path: Path) -> None:
-    as_json = json.dumps(read_yaml(FULL, "p"), indent="\t")
-    assert (read(as_json, tmp_path).rules, read(as_json, tmp_path).waivers) == READ
-
-
 def test_the_example_is_a_policy() -> None:
     policy = read_policy(str(ROOT / "examples" / "policy.yaml"), NAMES)
     assert {rule.about for rule in policy.rules} == {"group", "topic"}
@@ -259,17 +254,3 @@ def test_one_odd_value_in_a_good_policy_is_read_or_refused_with_its_line(
         assert len(parse_policy(json.dumps(policy), "p", NAMES).rules) == 2
     except UsageError as error:
         assert error.message.startswith("p, line 1")
-
-
-@given(st.text() | st.text(alphabet="rules: -{}[]*&!,\n'\"#%|>"))
-def test_whatever_text_a_policy_is_it_is_read_or_refused(text: str) -> None:
-    policy = read_or_refused(text)
-    assert policy is None or read_or_refused(text) == policy
-
-
-def test_a_forbidden_finding_that_is_none_is_refused() -> None:
-    text = "rules: [{name: r, groups: '*', limits: {forbiddenFindings: [%s]}}]"
-    assert parse_policy(text % "split-consumer-view", "p", NAMES).rules[0].limits[0].bound == ("split-consumer-view",)
-    with pytest.raises(UsageError, match="there is no finding blocked-consume") as raised:
-        parse_policy(text % "blocked-consume", "p", NAMES)
-    assert raised.value.hint == "did you mean blocked-consumer or slow-consumer or frozen-consumer?"

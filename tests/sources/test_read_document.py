@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +13,6 @@ from hypothesis import strategies as st
 from rmqlb.errors import DataError
 from rmqlb.sources.dump import merge, read_document, split_documents
 from tests.support.mismatches import every_case
-
-ROOT = Path(__file__).parents[2]
 
 
 def snapshot(taken_at: str | None = "2026-11-21T02:02:07Z", **data: Any) -> bytes:
@@ -59,23 +55,6 @@ def test_a_bad_line_loses_no_other(values: list[dict[str, Any]], data: st.DataOb
     found = split_documents(b"\n".join(cut), "x")
     assert [line for line in lines if line not in found] == []
     assert len(found) == len(lines) + 1
-
-
-def test_every_example_of_one_document_stays_whole() -> None:
-    files = [*(ROOT / "tests/data/mqadmin").glob("*topicRoute*"), *(ROOT / "tests/data/dashboard").glob("*.json")]
-    assert len(files) > 30
-    assert {file.name: len(split_documents(file.read_bytes(), "x")) for file in files} == dict.fromkeys(
-        (f.name for f in files), 1
-    )
-
-
-def test_gzip_is_unpacked_and_a_file_without_it_is_as_it_is() -> None:
-    assert split_documents(gzip.compress(b"{}"), "x") == split_documents(b"{}", "x") == [b"{}"]
-
-
-def test_gzip_cut_short_is_refused() -> None:
-    with pytest.raises(DataError, match="x: the compressed data is cut short"):
-        split_documents(gzip.compress(b"{}")[:-4], "x")
 
 
 @pytest.mark.parametrize(("body", "size"), [(snapshot(), 10), (b"[" + b" " * 9 + b"]", 5)])
@@ -138,8 +117,3 @@ def test_a_name_that_is_given_is_that_of_what_does_not_name_itself_alone() -> No
     with pytest.raises(DataError) as caught:
         read_document(body, "x", group="g")
     assert caught.value.code == "topic-not-named"
-
-
-def test_a_document_with_several_snapshots_says_how_many() -> None:
-    two = read_document(b"[" + snapshot() + b"," + snapshot() + b"]", "x")
-    assert (two.snapshots, two.kind) == (2, "snapshot")

@@ -9,9 +9,9 @@ from rmqlb.errors import UsageError
 from rmqlb.sources.native.address_map import parse_address_map
 from rmqlb.sources.native.wire import parse_address
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import Replay, cluster
+from tests.support.replay_remoting import cluster
 
-from .wires import MEMBERS, ROUTE, SETTINGS, answer_body, client, failure, problem, talking
+from .wires import MEMBERS, SETTINGS, answer_body, client, failure, problem
 
 
 def test_a_mapped_address_is_reached_at_the_other_one() -> None:
@@ -21,12 +21,6 @@ def test_a_mapped_address_is_reached_at_the_other_one() -> None:
             bodies = [opened.call(address, MEMBERS).body for address in ("127.0.0.1:10911", "127.0.0.1:20911")]
         assert bodies == [answer_body(first, MEMBERS), answer_body(second, MEMBERS)]
         assert bodies[0] != bodies[1]
-
-
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_names_and_ip_addresses_are_reached(host: str) -> None:
-    with talking(replay := Replay()) as opened:
-        assert opened.call(f"{host}:{parse_address(replay.address)[1]}", ROUTE).code == 0
 
 
 @every_case(
@@ -62,11 +56,6 @@ def test_what_is_no_address_is_refused_in_one_line(text: str) -> None:
         assert caught.value.message.isprintable()
         assert len(caught.value.message) < 450
         assert "HOST:PORT" in (caught.value.hint or "")
-
-
-def test_an_address_without_a_port_needs_a_default() -> None:
-    with pytest.raises(UsageError, match="'host' is not the address of a server"):
-        parse_address("host")
 
 
 @every_case("text", [*MALFORMED, "host"])

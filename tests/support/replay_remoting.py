@@ -411,12 +411,6 @@ def dripping(turn: Turn) -> None:
     turn.hang_up()
 
 
-def byte_by_byte(turn: Turn) -> None:
-    """The right answer, as fast as it goes, a byte at a time."""
-    for at in range(len(turn.frame)):
-        turn.write(turn.frame[at : at + 1])
-
-
 def with_length(change: Callable[[int], int]) -> Fault:
     """The right answer with another number in its first four bytes."""
     return lambda turn: turn.write(change(len(turn.frame) - 4).to_bytes(4, "big", signed=True) + turn.frame[4:])
@@ -442,11 +436,6 @@ def twice(turn: Turn) -> None:
 def refusing(code: int, remark: str | None = None) -> Fault:
     """An error instead of the answer."""
     return lambda turn: turn.write(turn.framed(refusal(code, remark)))
-
-
-def after_a_notification(turn: Turn) -> None:
-    """The right answer, and before it a request of the server's own, with the opaque of ours."""
-    turn.write(_notification(turn) + turn.frame)
 
 
 def chattering(turn: Turn) -> None:
