@@ -1,17 +1,21 @@
-"""RocketMQ's JSON into model values: what real servers answered, and what is wrong with a document, with its place."""
+"""RocketMQ's JSON into model values: what real servers answered, what is wrong with a document, and who owns a queue."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.group import QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.sources.formats import documents as docs
+from rmqlb.sources.formats.documents import with_owners
 from rmqlb.sources.formats.loose_json import ObjectKey
 from tests.support.mismatches import every_case
 from tests.support.vectors import vectors
@@ -114,8 +118,8 @@ def test_a_route_may_be_given_parsed_as_text_as_bytes_or_in_an_envelope() -> Non
     document = {"queueDatas": [{"brokerName": "a", "readQueueNums": 2, "writeQueueNums": 1, "perm": 6}]}
     text = json.dumps(document)
     expected = TopicRouteData("T", (QueueData("a", 2, 1, 6),), ())
-    for given in (document, text, text.encode(), {"status": 0, "data": document}, text + "\n"):
-        assert docs.parse_route(given, "T") == expected
+    for form in (document, text, text.encode(), {"status": 0, "data": document}, text + "\n"):
+        assert docs.parse_route(form, "T") == expected
 
 
 def test_missing_lists_are_empty() -> None:
@@ -296,3 +300,46 @@ def test_what_a_member_does_not_say_stays_unknown(
 ) -> None:
     report = docs.member_report(docs.RunningInfoDocument(properties), "a")
     assert (report.strategy_class, report.client_rebalance, report.topics) == (strategy, rebalance, None)
+
+
+A0, A1, A2 = (MessageQueue("T", "a", i) for i in range(3))
+QUEUES = st.sampled_from((A0, A1, A2))
+IDS = st.sampled_from("xyz")
+
+
+def owners(states: Mapping[MessageQueue, QueueState]) -> dict[MessageQueue, set[str] | None]:
+    return {queue: None if state.owners is None else set(state.owners) for queue, state in states.items()}
+
+
+def owned_by(*client_ids: str) -> QueueState:
+    return QueueState(frozenset(client_ids))
+
+
+def test_a_queue_that_nobody_holds_has_no_owner_once_every_member_answered() -> None:
+    assert owners(with_owners({A0: owned_by("x"), A1: QueueState()}, {"x": set()}, {"x"})) == {A0: set(), A1: set()}
+
+
+def test_while_a_member_has_not_answered_what_was_known_stands() -> None:
+    states = with_owners({A0: owned_by("y"), A1: QueueState()}, {"x": set()}, {"x", "y"})
+    assert owners(states) == {A0: {"y"}, A1: None}
+
+
+def test_without_members_nothing_is_concluded() -> None:
+    for members in (None, set[str]()):
+        assert owners(with_owners({A0: QueueState(), A1: owned_by("x")}, {}, members)) == {A0: None, A1: {"x"}}
+
+
+@given(
+    st.dictionaries(QUEUES, st.builds(QueueState, st.none() | st.frozensets(IDS))),
+    st.dictionaries(IDS, st.frozensets(QUEUES)),
+    st.none() | st.frozensets(IDS),
+)
+def test_no_queue_is_lost_and_no_holder_forgotten(
+    queues: dict[MessageQueue, QueueState], held: dict[str, frozenset[MessageQueue]], members: frozenset[str] | None
+) -> None:
+    states = with_owners(queues, held, members)
+    assert set(states) == {*queues, *(queue for its in held.values() for queue in its)}
+    for queue, state in states.items():
+        holders = {client_id for client_id, its in held.items() if queue in its}
+        if holders:
+            assert state.owners == holders
