@@ -38,7 +38,7 @@ READ_ONLY: Final = frozenset(RequestCode)
 
 
 class ResponseCode(IntEnum):
-    """Answers, as `org.apache.rocketmq.remoting.protocol.ResponseCode` and `RemotingSysResponseCode` (without controllers)."""
+    """Answers, as `org.apache.rocketmq.remoting.protocol.ResponseCode` and `RemotingSysResponseCode`."""
 
     RPC_TIME_OUT = -1006
     RPC_SEND_TO_CHANNEL_FAILED = -1004
