@@ -36,61 +36,6 @@ _WORDS: dict[object, str] = {
     datetime: "time, ISO 8601",
     type(None): "null",
 }
-_MEANINGS = {
-    "DataItem.topics": "topic by topic.",
-    "GroupEntry.topics": "to which it subscribes.",
-    "ProxyItem.connections": "process by process; none when no consumer of the group is online there.",
-    "QueueItem.topic": "its topic.",
-    "SourceItem.kind": "which kind of source.",
-    "TopicItem.topic": "its name.",
-    "UnreadItem.kind": "of what it is a part.",
-    "ViewItem.connections": "process by process; an id may stand there twice.",
-    "broker_addr": "the broker.",
-    "QueueItem.broker_name": "its broker.",
-    "broker_offset": "the next message to be stored.",
-    "client_ids": "the consumers, when no broker's list of them is known; an id may stand there twice.",
-    "consume_from_where": "where a queue without an offset starts.",
-    "consume_tps": "messages that brokers gave it in a second, over the last minute.",
-    "consume_type": "CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP.",
-    "consumer_offset": "the next message that the group has not finished; -1 when it has stored none.",
-    "context": "the context that named the source then; it plays no part when the snapshot is read.",
-    "data": "what was seen.",
-    "dead_letters": "messages that its dead-letter topic has had, where one of its listeners fails.",
-    "detail": "of a group: the broker (`members`), the client ID (`member`) or the addresses of brokers (offsets).",
-    "endpoint": "its URL or path.",
-    "format_version": "of the snapshot; a minor version only adds keys, which are ignored.",
-    "group": "its name.",
-    "groups": "group by group.",
-    "last_timestamp": "when the last message that was read had been stored, in milliseconds since 1970.",
-    "message_model": "CLUSTERING or BROADCASTING.",
-    "min_offset": "the first message that is still there.",
-    "name": "of the topic, group, broker (groups) or NameServer.",
-    "no_answer": "it was asked, and did not answer in time.",
-    "notes": "what its users should know; every command repeats them. Not there when there are none.",
-    "others": "what other NameServers say, where they say something else.",
-    "owners": "client ids that hold it; null when unknown.",
-    "polling_num": "its receive requests (POP) that wait at brokers.",
-    "pop_share_queue_nums": "topic to popShareQueueNum, as brokers have it for the group.",
-    "proxies": "the consumers as each Proxy lists them that was asked.",
-    "proxy_addr": "the Proxy.",
-    "queue_id": "its number there, from 0.",
-    "queues": "owners and offsets, where they are known.",
-    "reason": "why, in a line.",
-    "reports": "what consumers say of themselves.",
-    "request_modes": "topic to PULL or POP, as brokers have it for the group.",
-    "route": "its route.",
-    "schema": "rmqlb/snapshot.",
-    "seen": "where and when.",
-    "source": "where it comes from.",
-    "stored_offset": "what the broker answers a consumer that takes the queue; -1 when it has none, null when it was "
-    "not asked.",
-    "taken_at": "when, ISO-8601.",
-    "timestamp_offset": "the first message since the consumer's consumeTimestamp.",
-    "unread": "what could not be read.",
-    "views": "the consumers as each broker lists them.",
-    "what": "the part in words, instead of kind, name and detail; written by format 1.0.",
-}
-"""Field, or struct and field, of a snapshot: what it means."""
 _ROCKETMQ = {
     "queueDatas": "Broker by broker, how many queues the topic has there.",
     "brokerDatas": "The brokers that the route leads to.",
@@ -158,8 +103,6 @@ def _keys(
 ) -> Iterator[tuple[str, str, str]]:
     """Those of a struct; one that was listed before is named by where."""
     meanings = attributes(struct.__doc__ or "")
-    for name in struct.__struct_fields__:
-        meanings.setdefault(name, _MEANINGS.get(f"{struct.__name__}.{name}") or _MEANINGS.get(name, ""))
     for field in msgspec.structs.fields(struct):
         path = base + field.encode_name
         inner, suffix = _inside(field.type)

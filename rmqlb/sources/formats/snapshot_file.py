@@ -2,7 +2,7 @@
 
 A newer minor version only adds keys, which are passed over; a newer major version is refused. Everything but the
 format's name, a topic's route and a group's name may be left out: what is absent is unknown. A time without a zone is
-UTC, as all times are. `man rmqlb-snapshot` describes each key.
+UTC, as all times are. The Structs below describe each key.
 """
 
 from __future__ import annotations
@@ -218,12 +218,28 @@ def _sparse(data: dict[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in data.items() if value is not None or key not in names}
 
 
-class OtherRouteItem(CamelStruct, frozen=True):  # what another NameServer says
+class OtherRouteItem(CamelStruct, frozen=True):
+    """What another NameServer says of a topic.
+
+    Attributes:
+        route: its route.
+        seen: where and when.
+    """
+
     route: RouteDocument
     seen: Seen | None = None
 
 
 class TopicItem(CamelStruct, frozen=True):
+    """A topic.
+
+    Attributes:
+        topic: its name.
+        route: its route.
+        seen: where and when.
+        others: what other NameServers say, where they say something else.
+    """
+
     topic: str
     route: RouteDocument
     seen: Seen | None = None
@@ -231,7 +247,13 @@ class TopicItem(CamelStruct, frozen=True):
 
 
 class ViewItem(CamelStruct, frozen=True):
-    """The consumers as one broker lists them."""
+    """The consumers as one broker lists them.
+
+    Attributes:
+        connections: process by process; an id may stand there twice.
+        seen: where and when.
+        broker_addr: the broker.
+    """
 
     connections: list[Connection]
     seen: Seen | None = None
@@ -239,7 +261,13 @@ class ViewItem(CamelStruct, frozen=True):
 
 
 class ProxyItem(CamelStruct, frozen=True):
-    """The consumers as one Proxy lists them."""
+    """The consumers as one Proxy lists them.
+
+    Attributes:
+        connections: process by process; none when no consumer of the group is online there.
+        proxy_addr: the Proxy.
+        seen: where and when.
+    """
 
     connections: list[Connection]
     proxy_addr: str
@@ -247,6 +275,22 @@ class ProxyItem(CamelStruct, frozen=True):
 
 
 class QueueItem(CamelStruct, frozen=True):
+    """A queue as the group reads it.
+
+    Attributes:
+        topic: its topic.
+        broker_name: its broker.
+        queue_id: its number there, from 0.
+        owners: client ids that hold it; null when unknown.
+        broker_offset: the next message to be stored.
+        consumer_offset: the next message that the group has not finished; -1 when it has stored none.
+        last_timestamp: when the last message that was read had been stored, in milliseconds since 1970.
+        stored_offset: what the broker answers a consumer that takes the queue; -1 when it has none, null when it was
+            not asked.
+        min_offset: the first message that is still there.
+        timestamp_offset: the first message since the consumer's consumeTimestamp.
+    """
+
     topic: str
     broker_name: str
     queue_id: int
@@ -260,6 +304,27 @@ class QueueItem(CamelStruct, frozen=True):
 
 
 class GroupEntry(CamelStruct, frozen=True):
+    """A consumer group.
+
+    Attributes:
+        group: its name.
+        seen: where and when.
+        consume_type: CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP.
+        message_model: CLUSTERING or BROADCASTING.
+        consume_from_where: where a queue without an offset starts.
+        client_ids: the consumers, when no broker's list of them is known; an id may stand there twice.
+        views: the consumers as each broker lists them.
+        topics: to which it subscribes.
+        queues: owners and offsets, where they are known.
+        reports: what consumers say of themselves.
+        request_modes: topic to PULL or POP, as brokers have it for the group.
+        consume_tps: messages that brokers gave it in a second, over the last minute.
+        polling_num: its receive requests (POP) that wait at brokers.
+        dead_letters: messages that its dead-letter topic has had, where one of its listeners fails.
+        pop_share_queue_nums: topic to popShareQueueNum, as brokers have it for the group.
+        proxies: the consumers as each Proxy lists them that was asked.
+    """
+
     group: str
     seen: Seen | None = None
     consume_type: str | None = None
@@ -279,7 +344,16 @@ class GroupEntry(CamelStruct, frozen=True):
 
 
 class UnreadItem(CamelStruct, frozen=True):
-    """A part that could not be read."""
+    """A part that could not be read.
+
+    Attributes:
+        reason: why, in a line.
+        kind: of what it is a part.
+        name: of the topic, group, broker (groups) or NameServer.
+        detail: of a group: the broker (`members`), the client ID (`member`) or the addresses of brokers (offsets).
+        no_answer: it was asked, and did not answer in time.
+        what: the part in words, instead of kind, name and detail; written by format 1.0.
+    """
 
     reason: str
     kind: UnreadKind | None = None
@@ -295,6 +369,15 @@ class UnreadItem(CamelStruct, frozen=True):
 
 
 class DataItem(CamelStruct, frozen=True):
+    """The parts of a cluster that were seen.
+
+    Attributes:
+        topics: topic by topic.
+        groups: group by group.
+        unread: what could not be read.
+        notes: what its users should know; every command repeats them. Not there when there are none.
+    """
+
     topics: list[TopicItem] = []
     groups: list[GroupEntry] = []
     unread: list[UnreadItem] = []
@@ -302,6 +385,15 @@ class DataItem(CamelStruct, frozen=True):
 
 
 class SourceItem(CamelStruct, frozen=True):
+    """Where the snapshot comes from.
+
+    Attributes:
+        kind: which kind of source.
+        endpoint: its URL or path.
+        taken_at: when, ISO-8601.
+        context: the context that named the source then; it plays no part when the snapshot is read.
+    """
+
     kind: str | None = None
     endpoint: str | None = None
     taken_at: datetime | None = None
@@ -309,7 +401,14 @@ class SourceItem(CamelStruct, frozen=True):
 
 
 class SnapshotDocument(CamelStruct, frozen=True):
-    """A cluster, or parts of it, as it was at a time."""
+    """A cluster, or parts of it, as it was at a time.
+
+    Attributes:
+        schema: rmqlb/snapshot.
+        format_version: of the snapshot; a minor version only adds keys, which are ignored.
+        data: what was seen.
+        source: where it comes from.
+    """
 
     schema: str
     format_version: str
