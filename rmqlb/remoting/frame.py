@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from struct import Struct
-from typing import Final, NoReturn
+from typing import Final
 
 from rmqlb.errors import ProtocolError
 from rmqlb.remoting.codes import READ_ONLY
@@ -85,39 +85,23 @@ class FrameDecoder:
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[RemotingCommand]:
         """The commands completed by these bytes, in the order of the stream (raises ProtocolError)."""
-        self._raise_if_broken()
+        if self._error is not None:
+            raise ProtocolError(self._error)
         self._buffer += data
         commands: list[RemotingCommand] = []
+        start = 0
         try:
-            self._decode_into(commands)
+            while (end := self._frame_end(start)) is not None:
+                commands.append(_decode_frame(self._buffer, start, end))
+                start = end
+            # One cut for all frames of this piece, so that many small frames cost no more than one large one.
+            del self._buffer[:start]
         except ProtocolError as error:
             self._error = error.message
             self._buffer.clear()
             if not commands:
                 raise
         return commands
-
-    def close(self) -> None:
-        """Says that the stream has ended; ProtocolError when it ended inside a frame, or was broken before."""
-        self._raise_if_broken()
-        if self._buffer:
-            self._fail(f"the stream ended inside a frame, {len(self._buffer)} bytes into it")
-
-    def _raise_if_broken(self) -> None:
-        if self._error is not None:
-            self._fail(self._error)
-
-    def _fail(self, message: str) -> NoReturn:
-        self._error = message
-        raise ProtocolError(message)
-
-    def _decode_into(self, commands: list[RemotingCommand]) -> None:
-        start = 0
-        while (end := self._frame_end(start)) is not None:
-            commands.append(_decode_frame(self._buffer, start, end))
-            start = end
-        # One cut for all frames of this piece, so that many small frames cost no more than one large one.
-        del self._buffer[:start]
 
     def _frame_end(self, start: int) -> int | None:
         """Where the frame at `start` ends, None if it is not all there; both its lengths are checked."""
@@ -128,17 +112,14 @@ class FrameDecoder:
             raise ProtocolError(f"frame length {total} is not between {_META.size} and {self._max_frame - _TOTAL.size}")
         if len(self._buffer) - start < _PREFIX:
             return None
-        _check_meta(_META.unpack_from(self._buffer, start + _TOTAL.size)[0], total)
+        meta: int = _META.unpack_from(self._buffer, start + _TOTAL.size)[0]
+        if meta >> 24 not in _DECODERS:
+            raise ProtocolError(f"serialize type {meta >> 24} is neither 0 (JSON) nor 1 (ROCKETMQ)")
+        header_length, longest = meta & _HEADER_LENGTH, min(total - _META.size, MAX_HEADER)
+        if header_length > longest:
+            raise ProtocolError(f"header length {header_length} is more than the {longest} that can be")
         end = start + _TOTAL.size + total
         return end if end <= len(self._buffer) else None
-
-
-def _check_meta(meta: int, total: int) -> None:
-    if meta >> 24 not in _DECODERS:
-        raise ProtocolError(f"serialize type {meta >> 24} is neither 0 (JSON) nor 1 (ROCKETMQ)")
-    header_length, longest = meta & _HEADER_LENGTH, min(total - _META.size, MAX_HEADER)
-    if header_length > longest:
-        raise ProtocolError(f"header length {header_length} is more than the {longest} that can be")
 
 
 def _decode_frame(buffer: bytearray, start: int, end: int) -> RemotingCommand:
