@@ -14,7 +14,6 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.main import app
 from rmqlb.sources.dump import read_document, split_documents
 from tests.support.moving_group import GROUP, Moment, MovingGroup, moving
@@ -131,16 +130,6 @@ def test_snapshots_at_an_interval_are_read_by_commands_and_the_pipeline(tmp_path
     document = read_document(body, str(first))
     assert document.taken_at is not None
     assert (document.kind, f"date={document.taken_at.date()}") == ("snapshot", first.parent.name)
-
-
-def test_the_first_fetch_of_an_interval_and_a_folder_that_cannot_be_written_end_it(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with refusing_address() as address:
-        every = ("fetch-routes", "-s", f"rocketmq://{address}", "--every", "1s", "--source-retries", "0")
-        assert run(*every, "--to", str(tmp_path / "new")).exit_code == ExitCode.ENDPOINT
-    with moving(SHARED) as group:
-        ran = run("fetch-routes", *group.source, "-g", GROUP, "--every", "1s", "--to", str(tmp_path / "file"), "-q")
-    assert (ran.exit_code, ran.stderr) == (2, f"error: --to {tmp_path}/file: Not a directory [cannot-write]\n")
 
 
 def test_all_contexts_are_fetched_though_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

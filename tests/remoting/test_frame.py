@@ -209,7 +209,6 @@ ROUTE = get_route_info_by_topic("OrderEvents")
 
 
 def sent(frame: bytes) -> RemotingCommand:
-    """The request that a server reads from a frame."""
     (request,) = FrameDecoder().feed(frame)
     return request
 

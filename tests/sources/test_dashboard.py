@@ -166,15 +166,6 @@ def test_stack_traces_are_asked_for_by_name() -> None:
     ]
 
 
-def test_consumers_that_all_read_every_queue_are_asked_for_evidence_alone() -> None:
-    broadcasting = connections("x", messageModel="BROADCASTING")
-    for wanted in (False, True):
-        with dashboard(replay_of(a=broadcasting, b=broadcasting, of_x=running("T a 0"))) as replay:
-            group = fetch(replay, replace(G, evidence=wanted)).group("g")
-        assert list(group.reports) == ["x"] * wanted
-        assert group.queues == {}
-
-
 def test_no_broker_that_answers_is_an_error() -> None:
     replay = replay_of(a=failure("connect to A failed"), b=failure("connect to B failed"))
     with dashboard(replay):
@@ -262,13 +253,3 @@ def test_progress_is_told_as_answers_come() -> None:
     with dashboard() as replay:
         source(replay.url).fetch(Wanted(), lambda what, done, total: told.append((what, done, total)))
     assert told == [(replay.url, 0, 0), ("routes", 0, 2), ("routes", 1, 2)]
-
-
-def test_answers_stand_in_the_order_of_the_questions() -> None:
-    replay = Replay()
-    topics = [f"T{i}" for i in range(30)]
-    for topic in topics:
-        replay.answers[ROUTE, f"topic={topic}"] = envelope({"queueDatas": [{"brokerName": topic}]})
-    with dashboard(replay):
-        snapshot = fetch(replay, Wanted(topics=tuple(reversed(topics))))
-    assert [route.route.queue_datas[0].broker_name for route in snapshot.routes.values()] == topics[::-1]

@@ -41,15 +41,6 @@ def test_every_captured_answer_opens(name: str) -> None:
     assert dashboard_data(name)
 
 
-def test_two_processes_with_one_id_are_two_connections() -> None:
-    item = {"clientId": "a", "clientAddr": "x:2", "language": "GO", "version": 513}
-    document = docs.convert({"connectionSet": [item, {**item, "clientAddr": "x:1"}]}, docs.ConnectionsDocument, "x")
-    assert [(each.client_id, each.client_addr) for each in docs.connections(document)] == [
-        ("a", "x:1"),
-        ("a", "x:2"),
-    ]
-
-
 @every_case(
     ("told", "version"),
     [
@@ -275,13 +266,6 @@ def test_what_is_no_queue_is_refused_as_a_key(key: object) -> None:
 )
 def test_a_clients_id_is_put_together_as_clients_do(properties: dict[str, str | None], expected: str | None) -> None:
     assert docs.client_id(properties) == expected
-
-
-@every_case(
-    ("topics", "group"), [(["T", "%RETRY%g"], "g"), (["T"], None), ([], None), (["%RETRY%g", "%RETRY%h"], None)]
-)
-def test_a_group_is_named_by_its_one_retry_topic(topics: list[str], group: str | None) -> None:
-    assert docs.group_of(topics) == group
 
 
 @every_case(

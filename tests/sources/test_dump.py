@@ -29,8 +29,6 @@ Writer = Callable[[bytes], str]
 
 @pytest.fixture
 def written(tmp_path: Path) -> Writer:
-    """Writes a dump under a name that misleads."""
-
     def write(body: bytes) -> str:
         path = tmp_path / "topology.yaml.gz"
         path.write_bytes(body)
@@ -116,13 +114,6 @@ def test_progress_is_a_group_whose_members_were_not_observed() -> None:
     )
 
 
-def test_the_consumers_of_a_topic_are_several_groups() -> None:
-    snapshot = read(dashboard_path("consumers-of-Skewed"))
-    assert sorted(snapshot.groups) == ["bill-svc", "order-svc"]
-    assert snapshot.group("bill-svc").topics == ("Skewed",)
-    assert len(snapshot.group("bill-svc").queues) == 9
-
-
 def test_a_members_own_report_names_itself_and_what_it_holds() -> None:
     group = read(dashboard_path("running-order-svc-inst0")).group("order-svc")
     assert group.reports["192.0.2.2@inst0"].strategy_class == "AllocateMessageQueueAveragely"
@@ -166,19 +157,6 @@ def test_several_answers_in_one_file_make_one_snapshot(written: Writer) -> None:
     assert group.queues[queue("OrderEvents broker-b 5")].lag == 0
     assert list(group.reports) == ["192.0.2.2@inst0"]
     assert snapshot.notes == (f"{path}, document 5 says nothing about routes or consumers and was skipped",)
-
-
-def test_answers_of_two_brokers_are_two_views(written: Writer) -> None:
-    def answer(*ids: str, topic: str) -> bytes:
-        items = [{"clientId": client_id} for client_id in ids]
-        return json.dumps({"connectionSet": items, "subscriptionTable": {topic: {}, "%RETRY%g": {}}}).encode()
-
-    path = written(answer("a", "b", "b", topic="T") + answer("a", "c", topic="U"))
-    group = read(path).group("g")
-    assert group.client_ids == ("a", "b", "b", "c")
-    assert group.has_split_view
-    assert [view.seen.where for view in group.views or ()] == [f"{path}, document 1", f"{path}, document 2"]
-    assert group.topics == ("%RETRY%g", "T", "U")
 
 
 def test_queues_that_nobody_holds_are_unowned_once_every_member_has_answered(written: Writer) -> None:

@@ -58,13 +58,6 @@ def test_a_slave_is_in_the_table_beside_its_master() -> None:
     assert sorted(broker.broker_addrs) == [0, 1]
 
 
-@every_case("name", ["5.5.0-topicRoute-Skewed", "5.5.0-topicRoute-Skewed-list", "4.9.7-topicRoute-Skewed"])
-def test_the_noise_of_a_jvm_is_passed_over(name: str) -> None:
-    text = mqadmin_text(name)
-    assert without_noise(NOISE + text).lstrip() == text
-    assert without_noise(text) == text
-
-
 def test_line_numbers_stay_true_behind_noise() -> None:
     noisy = without_noise(NOISE + HEADER + "not a row\n")
     assert problem(noisy) == "table, line 9: not a row of the table that mqadmin topicRoute -l prints"
@@ -116,15 +109,6 @@ def test_more_queues_than_can_be_are_refused() -> None:
 
 
 def test_a_table_whose_heading_is_indented_is_read_or_refused_by_line() -> None:
-    """Found by fuzz/fuzz_documents.py."""
     text = " #ClusterName #BrokerName\nc b {0=h:1} 4 4 6\n---\n"
     route = docs.route(read_table(text, "x"), "T")
     assert [(queue.broker_name, queue.read_queue_nums) for queue in route.queue_datas] == [("b", 4)]
-
-
-def test_the_status_lines_of_an_unconfigured_5_5_0_are_passed_over() -> None:
-    status = (
-        "06:04:00,769 |-INFO in org.apache.rocketmq.logging.ch.qos.logback.classic.LoggerContext[default] - This is it\n"
-        "06:04:00,799 |-WARN in org.apache.rocketmq.logging.ch.qos.logback.classic.LoggerContext[default] - Twice\n\n"
-    )
-    assert without_noise(status + '{"queueDatas":[]}').lstrip() == '{"queueDatas":[]}'

@@ -242,13 +242,6 @@ def test_members_that_brokers_list_differently_are_kept_apart(brokers: tuple[Rep
     assert group.has_split_view
 
 
-def test_a_broker_of_the_topic_that_lists_no_member_is_a_split_view(brokers: tuple[Replay, ...]) -> None:
-    brokers[1].answers[MEMBERS, "consumerGroup=order-svc"] = refusal(ResponseCode.CONSUMER_NOT_ONLINE)
-    group = fetch(ORDER_SVC, *brokers).group("order-svc")
-    assert [len(view.client_ids) for view in group.views or ()] == [3, 0]
-    assert group.has_split_view
-
-
 def test_a_broker_that_does_not_answer_is_noted_and_leaves_the_rest(brokers: tuple[Replay, ...]) -> None:
     brokers[1].faults[MEMBERS] = silent
     snapshot = fetch(ORDER_SVC, *brokers, timeout=0.3)

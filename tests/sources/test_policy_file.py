@@ -7,7 +7,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.engine.allocate.rules import NAMES
@@ -216,29 +216,6 @@ VALUES = st.recursive(
         st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=3), inner, max_size=4)
     ),
 )
-
-
-def read_or_refused(text: str) -> Policy | None:
-    """The policy, which has a rule; None after one line that names the file."""
-    try:
-        policy = parse_policy(text, "p", NAMES)
-    except UsageError as error:
-        assert error.message.startswith("p")
-        assert "\n" not in error.message
-        return None
-    assert policy.where == "p"
-    assert policy.rules
-    return policy
-
-
-@given(VALUES)
-@example({"\n": None})
-def test_whatever_stands_in_a_policy_it_is_read_or_refused(value: object) -> None:
-    policy = read_or_refused(json.dumps(value))
-    if policy is not None:
-        assert isinstance(value, dict)
-        assert len(policy.rules) == len(value["rules"])
-        assert len(policy.waivers) == len(value.get("waivers") or ())
 
 
 @given(VALUES, st.sampled_from([("rules", 0, "limits"), ("rules", 0, "groups"), ("waivers", 0, "until"), ("rules", 0)]))

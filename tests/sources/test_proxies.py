@@ -63,13 +63,6 @@ def test_a_proxy_lists_its_clients_and_those_of_another() -> None:
     assert one == other, "the second has them by heartbeats that were handed on"
 
 
-def test_a_group_that_is_not_online_is_an_answer_too(proxy: Replay) -> None:
-    proxies = Proxies([proxy.address], QUICK)
-    ((view, document),) = proxies.consumers("missing-svc")
-    proxies.close()
-    assert (view.connections, document, proxies.unread()) == ((), None, [])
-
-
 def test_who_is_listed_twice_is_one_process_unless_its_address_differs() -> None:
     """A Proxy has a client that is connected to two of them as its own and as the other's."""
     twice = [
@@ -88,7 +81,6 @@ def test_who_is_listed_twice_is_one_process_unless_its_address_differs() -> None
 
 
 def marked(body: bytes) -> RemotingCommand:
-    """A good answer of a Proxy."""
     return changed(success(body), ext_fields={"MSG_REGION": "", "TRACE_ON": "false"})
 
 

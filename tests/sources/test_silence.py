@@ -134,7 +134,6 @@ def asked(broker: Replay) -> int:
 
 
 def for_one(fault: Fault) -> Fault:
-    """The fault when it is about that consumer."""
     return lambda turn: fault(turn) if turn.request.ext_fields["clientId"] == ONE else turn.write(turn.frame)
 
 

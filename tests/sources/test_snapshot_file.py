@@ -29,7 +29,6 @@ ALL = Wanted(evidence=True)
 
 
 def whole(snapshot: ClusterSnapshot) -> dict[str, Any]:
-    """The snapshot as rmqlb writes it."""
     report = Report("rmqlb/snapshot", to_document(snapshot), (), (), {})
     return dict(msgspec.to_builtins(envelope(report, "a test", snapshot, ())))
 
@@ -156,11 +155,6 @@ def test_a_part_that_was_not_read_has_a_kind_and_a_name(part: dict[str, str]) ->
 def test_only_the_wanted_group_and_its_topics_are_kept() -> None:
     snapshot = read(EXAMPLE.read_text(), Wanted(group="bill-svc"))
     assert (list(snapshot.groups), list(snapshot.routes)) == (["bill-svc"], ["Skewed"])
-
-
-def test_wanted_topics_go_before_those_of_the_group() -> None:
-    snapshot = read(EXAMPLE.read_text(), Wanted(topics=("OrderEvents",), group="bill-svc"))
-    assert (list(snapshot.groups), list(snapshot.routes)) == (["bill-svc"], ["OrderEvents"])
 
 
 @every_case(

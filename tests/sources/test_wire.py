@@ -57,33 +57,6 @@ def is_for(one: Capture, replay: Replay) -> bool:
     )
 
 
-@every_case(
-    ("request_", "code", "remark"),
-    [
-        (requests.get_route_info_by_topic("Nope"), ResponseCode.TOPIC_NOT_EXIST, "No topic route info in name server"),
-        (
-            requests.get_all_subscription_group_config(),
-            ResponseCode.REQUEST_CODE_NOT_SUPPORTED,
-            " request type 201 not supported",
-        ),
-        (
-            requests.get_consumer_connection_list("nope"),
-            ResponseCode.CONSUMER_NOT_ONLINE,
-            "the consumer group[nope] not",
-        ),
-    ],
-)
-def test_an_error_is_an_answer_like_any_other(request_: RemotingCommand, code: ResponseCode, remark: str) -> None:
-    replay = Replay()
-    del replay.answers[201, ""]
-    with talking(replay) as opened:
-        response = opened.call(replay.address, request_)
-        assert response.code == code
-        assert (response.remark or "").startswith(remark)
-        assert opened.call(replay.address, ROUTE).code == 0
-    assert replay.connections == 1
-
-
 def test_a_large_answer_is_read_up_to_the_limit() -> None:
     body = b"x" * 3_000_000
     replay = Replay(answers={(105, "topic=OrderEvents"): success(body)})

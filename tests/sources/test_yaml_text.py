@@ -32,10 +32,6 @@ def test_an_alias_bomb_is_refused_at_its_first_alias() -> None:
     assert problem(BOMB) == "dump.yaml, line 2: YAML aliases are not read"
 
 
-def test_an_anchor_alone_does_no_harm() -> None:
-    assert read_yaml("a: &x 1", "dump.yaml") == {"a": 1}
-
-
 def test_an_anchor_that_stands_twice_is_refused_before_lines_are_looked_for() -> None:
     assert problem("a: &x 1\nb: &x 2") == "dump.yaml, line 2: the anchor 'x' stands twice"
 
