@@ -246,7 +246,6 @@ def _is_text(text: str) -> bool:
 
 
 def decode_text(data: bytes, what: str) -> str:
-    """The text of UTF-8 bytes (raises ProtocolError)."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:

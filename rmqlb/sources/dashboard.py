@@ -128,7 +128,6 @@ class DashboardReads:
         *,
         stacks: bool = False,
     ) -> docs.RunningInfoDocument:
-        """What a consumer reports about itself."""
         params = {"consumerGroup": group, "clientId": client_id, "jstack": str(stacks).lower()}
         return self._read("/consumer/consumerRunningInfo.query", params, docs.RunningInfoDocument)
 
@@ -214,8 +213,6 @@ _TRY_AGAIN = frozenset({429, 502, 503, 504})
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """How to talk to an endpoint."""
-
     timeout: float = 5.0  # seconds that one attempt may take from connecting to the last byte
     retries: int = 2
     ca_file: str | None = None  # the only CA certificates to trust, or None for the system's
@@ -227,8 +224,6 @@ class HttpSettings:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer, whole."""
-
     where: str
     status: int
     headers: Mapping[str, str]  # names in lower case
@@ -392,8 +387,6 @@ _CSRF = "/rocketmq-dashboard/csrf-token"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who logs in."""
-
     user: str
     # gives the password when it is needed (from a file, the environment or a prompt)
     password: Callable[[], str] = field(repr=False)

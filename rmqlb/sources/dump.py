@@ -33,8 +33,6 @@ _CHUNK = 1 << 20
 
 
 class DumpSource(NothingToAsk):
-    """A dump in a file or on stdin."""
-
     def __init__(self, path: str, *, max_bytes: int = DEFAULT_LIMIT, stdin: BinaryIO | None = None) -> None:
         self._path = path  # the file, or `-` for stdin
         self._max_bytes = max_bytes
@@ -81,8 +79,6 @@ _OPENS, _CLOSES = (b"{", b"["), (b"}", b"]")
 
 
 class Document(msgspec.Struct, frozen=True):
-    """What a document says."""
-
     # `snapshot`, or `pieces` when it holds none, so that what it says may be merged with what others say
     kind: Literal["snapshot", "pieces"]
     snapshot: ClusterSnapshot  # all of it
@@ -310,7 +306,6 @@ class Pieces:
 
     @property
     def snapshots(self) -> tuple[ClusterSnapshot, ...]:
-        """Those of the documents that are snapshots of their own."""
         return tuple(self._snapshots)
 
     def merge(self, later: Pieces) -> None:

@@ -34,8 +34,6 @@ _SCHEME = r"([A-Za-z][A-Za-z0-9+.-]*)://"
 
 
 class Access(Struct, frozen=True):
-    """How to reach a source and who asks."""
-
     user: str | None = None
     password: Callable[[str], str] | None = None
     ca_file: str | None = None
@@ -57,7 +55,6 @@ class Access(Struct, frozen=True):
 
 
 def for_another_reading(access: Access) -> Access:
-    """The access for a reading that begins now."""
     from rmqlb.sources.pace import Deadline, Pace, SilentServers
 
     pace = access.pace or Pace()

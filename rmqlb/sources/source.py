@@ -11,7 +11,6 @@ from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
 
 
 def utc_now() -> datetime:
-    """This moment, in whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
 
 

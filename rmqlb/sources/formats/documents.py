@@ -261,7 +261,6 @@ def parse_document(body: bytes, where: str) -> object:
 
 
 def open_envelope(value: Mapping[object, object], where: str) -> object:
-    """The data inside a Dashboard's envelope (raises DocumentError)."""
     if value.get("status") != 0:
         raise DocumentError(f"{where}: the Dashboard answered an error: {first_line(value.get('errMsg'))}")
     return value["data"]
@@ -274,7 +273,6 @@ def first_line(text: object) -> str:
 
 
 def is_route(value: object) -> bool:
-    """The document looks like a TopicRouteData."""
     return isinstance(value, dict) and ("queueDatas" in value or "brokerDatas" in value)
 
 
@@ -327,7 +325,6 @@ def route(document: RouteDocument, topic: str) -> TopicRouteData:
 
 
 def broker(document: BrokerDataDocument) -> BrokerData:
-    """A BrokerData document as a model value."""
     return BrokerData(
         document.cluster or "",
         document.broker_name,
@@ -381,7 +378,6 @@ def consume_stats(document: ConsumeStatsDocument, where: str) -> dict[MessageQue
 
 
 def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport:
-    """What a member says of itself."""
     topics, properties = document.subscription_set, document.properties
     rebalance = properties.get("clientRebalance")
     # In order, or BROADCASTING, a consumer rebalances whatever the property is (`RebalancePushImpl.clientRebalance`).
@@ -457,7 +453,6 @@ def whole_number(text: str | None) -> int | None:
 
 
 def assignment(document: AssignmentDocument) -> AssignmentAnswer:
-    """What a broker assigns to a client."""
     items = document.message_queue_assignments
     if items is None:
         return AssignmentAnswer(None, None)

@@ -52,13 +52,11 @@ def heading(body: bytes) -> Heading | None:
 
 
 def read_body(body: bytes, found: Heading, where: str, wanted: Wanted) -> ClusterSnapshot:
-    """The wanted parts of a snapshot in strict JSON (raises DocumentError)."""
     _check_version(found.format_version, where)
     return _snapshot(decode(body, SnapshotDocument, where), where, wanted)
 
 
 def read_value(value: object, where: str, wanted: Wanted) -> ClusterSnapshot:
-    """The wanted parts of a snapshot that is already parsed (YAML)."""
     version = convert(value, Heading, where).format_version
     _check_version(version, where)
     if isinstance(value, dict):  # YAML reads `formatVersion: 1.0` as a number

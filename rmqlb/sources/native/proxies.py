@@ -63,11 +63,9 @@ class Proxies:
         self._lost: dict[str, str] = {}
 
     def consumers(self, group: str) -> list[Answer]:
-        """What each Proxy lists, of those that answer."""
         return [answer for address in self._locks if (answer := self._asked(address, group)) is not None]
 
     def unread(self) -> list[Unread]:
-        """The Proxies that did not answer, or that are none."""
         return [Unread("proxy", address, reason) for address, reason in self._lost.items()]
 
     def close(self) -> None:
@@ -106,7 +104,6 @@ class Proxies:
 
 
 def _must_be_proxy(response: RemotingCommand) -> None:
-    """Refuse (EndpointError) the answer of a server that is no Proxy."""
     if _MARK in response.ext_fields:
         return
     if response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:

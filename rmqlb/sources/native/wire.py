@@ -44,8 +44,6 @@ _CHUNK = 64 * 1024
 
 
 class WireSettings(Struct, frozen=True):
-    """How to talk to NameServers and brokers."""
-
     timeout: float = 5.0  # seconds for one whole call: connecting, sending, receiving, and trying again
     retries: int = 2  # how often a request is sent again after a passing fault
     tls: ssl.SSLContext | None = None

@@ -14,7 +14,6 @@ _LONGEST = 10_000
 
 
 def read_secret(place: SecretPlace, where: str, environment: Mapping[str, str]) -> str:
-    """The secret at a place (raises UsageError)."""
     if place.kind == "file":
         return secret_in_file(os.path.expanduser(place.name), f"{where}: {place}")
     if place.kind == "env":
@@ -25,7 +24,6 @@ def read_secret(place: SecretPlace, where: str, environment: Mapping[str, str]) 
 
 
 def secret_in_file(path: str, what: str) -> str:
-    """The first line of a file (raises UsageError)."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             _require_private(file.fileno(), path, what)

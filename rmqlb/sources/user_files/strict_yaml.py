@@ -37,7 +37,6 @@ class StrictReader:
             raise self._fault(error.message, error.hint) from None
 
     def texts(self, value: object, path: Path) -> tuple[str, ...]:
-        """A text, or a list of them."""
         if isinstance(value, str):
             return (self.name(value, path),)
         return tuple(self.name(item, (*path, i)) for i, item in enumerate(self.items(value, path)))
@@ -79,7 +78,6 @@ class StrictReader:
 
 
 def shown(value: object) -> str:
-    """A value in an error, as short as can be."""
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
     return "nothing" if value is None else repr(value)[:80]
