@@ -170,14 +170,6 @@ def _asks_for_login(answer: Answer) -> bool:
     return answer.status == 200 and len(answer.body) < 1000 and b"user not login" in answer.body
 
 
-def _response_code(text: str) -> int | None:
-    """What a broker answered the Dashboard (`MQClientException`), or that it did not; None where neither is told."""
-    code = re.search(_CODE, text)
-    if code is not None:
-        return int(code[1])
-    return ResponseCode.RPC_TIME_OUT if _TIMED_OUT in text else None
-
-
 def _open(answer: Answer) -> object:
     """The data of the envelope (raises EndpointError, ProtocolError)."""
     where, url_hint = answer.where, "is this the Dashboard's URL, context path included?"
@@ -200,7 +192,10 @@ def _open(answer: Answer) -> object:
         raise ProtocolError(f"{where}: not a Dashboard's answer", hint=hint, code="not-a-dashboard")
     if envelope["status"] != 0:
         text = str(envelope.get("errMsg") or "no reason given")
-        raise Refused(f"{where}: {docs.first_line(text)}", text, response_code=_response_code(text))
+        # What a broker answered the Dashboard (`MQClientException`), or that it did not.
+        code = re.search(_CODE, text)
+        timed_out = ResponseCode.RPC_TIME_OUT if _TIMED_OUT in text else None
+        raise Refused(f"{where}: {docs.first_line(text)}", text, response_code=int(code[1]) if code else timed_out)
     return envelope["data"]
 
 

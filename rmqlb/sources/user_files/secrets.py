@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Mapping
-from types import ModuleType
 
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import SecretPlace
@@ -48,7 +47,14 @@ def _require_private(descriptor: int, path: str, what: str) -> None:
 
 def _in_keyring(place: SecretPlace, where: str) -> str:
     service, _, user = place.name.rpartition("/")
-    keyring = _keyring(place, where)
+    try:
+        import keyring
+    except ImportError:
+        raise UsageError(
+            f"{where}: {place}: the package keyring is not installed",
+            hint="pip install 'rmqlb[keyring]'",
+            code="needs-extra",
+        ) from None
     try:
         secret = keyring.get_password(service, user)
     except Exception as error:  # noqa: BLE001 - a keyring's backend may raise anything
@@ -62,16 +68,3 @@ def _in_keyring(place: SecretPlace, where: str) -> str:
             f"{where}: {place}: the keyring has no such entry", hint=f"keyring set {service} {user}", code="no-secret"
         )
     return secret
-
-
-def _keyring(place: SecretPlace, where: str) -> ModuleType:
-    try:
-        import keyring
-    except ImportError:
-        raise UsageError(
-            f"{where}: {place}: the package keyring is not installed",
-            hint="pip install 'rmqlb[keyring]'",
-            code="needs-extra",
-        ) from None
-    module: ModuleType = keyring
-    return module
