@@ -8,8 +8,10 @@ from typing import Any, NoReturn
 from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.formats.yaml_text import AliasError, lines_of, read_yaml
+from rmqlb.sources.user_files.send_inputs import read_text
 
 _LONGEST_NAME = 1000
+_ZONES = "write az1: [10.1.0.0/16, 'broker-a*']"
 Path = tuple[str | int, ...]
 
 
@@ -86,3 +88,21 @@ def shown(value: object) -> str:
 def _path_text(path: Path) -> str:
     keys = (step if isinstance(step, int) or step.isprintable() else repr(step)[1:-1] for step in path)
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key[:80]}" for key in keys).removeprefix(".")
+
+
+def read_zones(path: str) -> tuple[tuple[str, str], ...]:
+    """Zones with their patterns, in the file's order, of YAML or JSON: zone to a pattern or a list of them."""
+    text = read_text(path, "--zones", 1 << 20, "a file of zones has at most 1 MB")
+    reader = StrictReader(text, path, _zones_invalid, _ZONES)
+    document = reader.document()
+    if not isinstance(document, dict) or not document:
+        reader.refuse((), "it names no zone", _ZONES)
+    found = []
+    for zone, patterns in document.items():
+        name = reader.name(zone, (str(zone),))
+        found += [(name, pattern) for pattern in reader.texts(patterns, (name,))]
+    return tuple(found)
+
+
+def _zones_invalid(problem: str, hint: str | None) -> UsageError:
+    return UsageError(problem, hint=hint, code="zones-invalid")
