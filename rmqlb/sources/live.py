@@ -105,11 +105,6 @@ class LiveSource:
         self._requested: dict[str, Wanted] = {}  # group → what was wanted of it
         self._list: Callable[[], Sequence[str]] = list  # the groups that brokers list, of those that are wanted
 
-    def _close(self) -> None:
-        self.reads.close()
-        if self._proxies is not None:
-            self._proxies.close()
-
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
         self._begin(wanted, progress)
         taken_at = self._clock()
@@ -125,7 +120,9 @@ class LiveSource:
                     self._all_routes(t for t in self.reads.topics() if not is_system_topic(t))
             groups = self._with_silent_asked_again(groups)
         finally:
-            self._close()
+            self.reads.close()
+            if self._proxies is not None:
+                self._proxies.close()
         return ClusterSnapshot(
             kind=self.reads.kind,
             endpoint=self.reads.endpoint,
@@ -259,10 +256,13 @@ class LiveSource:
         name = asked.group or ""
         brokers = self.reads.brokers(name)
         answers = self._connections(name, brokers)
-        by_proxy = self._by_proxy(name)
-        proxies = None if by_proxy is None else tuple(view for view, _ in by_proxy)
+        by_proxy: list[tuple[ProxyView, docs.ConnectionsDocument | None]] = []
+        if self._proxies is not None:
+            with self._slots:
+                by_proxy = self._proxies.consumers(name)
+        proxies = None if self._proxies is None else tuple(view for view, _ in by_proxy)
         documents = [document for document in answers.values() if document is not None]
-        online = [*documents, *(document for _, document in by_proxy or () if document is not None)]
+        online = [*documents, *(document for _, document in by_proxy if document is not None)]
         names = sorted({topic for document in online for topic in document.subscription_table or ()})
         wanted = list(
             dict.fromkeys(
@@ -304,12 +304,6 @@ class LiveSource:
 
         return dict(self._each("consumers", ask, brokers, lambda broker, why: Unread("members", group, why, broker)))
 
-    def _by_proxy(self, group: str) -> list[tuple[ProxyView, docs.ConnectionsDocument | None]] | None:
-        if self._proxies is None:
-            return None
-        with self._slots:
-            return self._proxies.consumers(group)
-
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
         if not answers:
             parts = [part for part in self._unread if (part.kind, part.name) == ("members", group)]
@@ -350,13 +344,15 @@ class LiveSource:
             group,
             request_modes=modes.modes,
             pop_share_queue_nums=modes.shares,
-            dead_letters=self._dead_letters(group, addresses) if _has_failures(group.reports) else None,
+            dead_letters=self._dead_letters(group, addresses),
         )
 
     def _dead_letters(self, group: ConsumerGroup, addresses: Sequence[str]) -> int | None:
-        """How many messages its dead-letter topic has had, which has one queue (`MixAll.DLQ_NUMS_PER_GROUP`)."""
+        """Messages that its dead-letter topic has had (one queue, `MixAll.DLQ_NUMS_PER_GROUP`), where a listener fails."""
         reads = self._broker_reads
-        if reads is None:
+        evidence = (report.evidence for report in group.reports.values())
+        statuses = (status for one in evidence if one is not None for status in (one.statuses or {}).values())
+        if not any(status.failed_per_s for status in statuses) or reads is None:
             return None
         queue = MessageQueue(dead_letter_topic(group.group), "", 0)
         try:
@@ -530,25 +526,15 @@ class LiveSource:
                         raise
                     reason = docs.first_line(error.text) if isinstance(error, Refused) else error.message
                     part = unread(item, reason)
-                    self._unread.append(replace(part, no_answer=_is_silence(error, part)))
+                    # A consumer that was not asked (no way to its broker, or the deadline) is not silent.
+                    silent = part.kind != "member" and error.code in ("unreachable", "deadline")
+                    self._unread.append(replace(part, no_answer=silent or _no_answer_in_time(error)))
         return answers
 
     def _seen(self) -> Seen:
         return Seen(self.reads.endpoint, self._clock())
 
 
-def _has_failures(reports: Mapping[str, MemberReport]) -> bool:
-    evidence = (report.evidence for report in reports.values())
-    return any(status.failed_per_s for one in evidence if one is not None for status in (one.statuses or {}).values())
-
-
-def _is_silence(error: RmqlbError, part: Unread) -> bool:
-    """No answer came in time: none to us, or none to the broker or Dashboard that asked for us.
-
-    A consumer that was not asked, as its broker cannot be reached or the deadline has passed, is not silent.
-    """
-    return _no_answer_in_time(error) or (part.kind != "member" and error.code in ("unreachable", "deadline"))
-
-
 def _no_answer_in_time(error: RmqlbError) -> bool:
+    """No answer came to us, or none to the broker or Dashboard that asked for us."""
     return error.code == "no-answer" or (isinstance(error, Refused) and error.response_code in _NO_ANSWER)
