@@ -348,7 +348,7 @@ class LiveSource:
         )
 
     def _dead_letters(self, group: ConsumerGroup, addresses: Sequence[str]) -> int | None:
-        """Messages that its dead-letter topic has had (one queue, `MixAll.DLQ_NUMS_PER_GROUP`), where a listener fails."""
+        """Messages in its dead-letter topic (one queue, `MixAll.DLQ_NUMS_PER_GROUP`) where a listener fails."""
         reads = self._broker_reads
         evidence = (report.evidence for report in group.reports.values())
         statuses = (status for one in evidence if one is not None for status in (one.statuses or {}).values())

@@ -62,8 +62,8 @@ NOT_KNOWN_TO_BE_WRONG = {
 ELSEWHERE = {
     "--log-file": "is opened when Spark starts: tests/pipeline",
     "--to": "the report's folder is written by Spark: tests/pipeline",
-    "--client-key": "is read with --client-cert, when a connection is made: tests/sources/test_wire_tls.py",
-    "--client-cert": "is read when a connection is made: tests/sources/test_wire_tls.py",
+    "--client-key": "is read with --client-cert, when a connection is made: tests/sources/test_wire_faults.py",
+    "--client-cert": "is read when a connection is made: tests/sources/test_wire_faults.py",
     "--ca-file": "is read when a connection is made: test_bad_input.py",
     "--password-file": "is read when a source asks for a login: test_bad_input.py",
     "--secret-key-file": "is read when a source asks for a login: tests/sources/test_nameserver.py",
