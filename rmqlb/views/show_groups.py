@@ -41,7 +41,8 @@ def worst_text(state: GroupState, findings: Sequence[GroupFinding]) -> str:
     for one in findings:
         if one.severity == findings[0].severity:
             grave.setdefault(one.code, []).append(one)
-    texts, left = [], 0
+    texts: list[str] = []
+    left = 0
     for code, some_of in grave.items():
         text = _brief(some_of, state)
         if not texts:
