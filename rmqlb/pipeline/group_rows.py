@@ -23,9 +23,8 @@ from rmqlb.engine.check import check_policy, moved
 from rmqlb.engine.group import Group, gaps, known, resolve_all
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.show_groups import group_line, unread_of_groups
-from rmqlb.engine.sweep_failures.cases import by_thing, touching
+from rmqlb.engine.sweep_failures.cases import GroupSubject, TopicSubject, by_thing, touching
 from rmqlb.engine.sweep_failures.failures import cluster_of
-from rmqlb.engine.sweep_failures.subjects import GroupSubject, TopicSubject
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.check_result import FAILED, INCOMPLETE, JudgedLimit, WaivedLimit
 from rmqlb.model.groups import GroupLine
