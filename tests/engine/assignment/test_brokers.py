@@ -345,4 +345,4 @@ def test_recorded_answers_of_a_broker_are_as_predicted() -> None:
         # an empty answer does not say its mode
         assert [m for each in asked for m in each.mismatches if m.queues_answered] == [], line["id"]
         number += len(answers)
-    assert number > 100
+    assert number > 50
