@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, convert
 
 from rmqlb.errors import DataError
-from rmqlb.pipeline.documents import Reader, labels, last_day
+from rmqlb.pipeline.documents import DocumentReader, labels, last_day
 from rmqlb.pipeline.spark import in_workers
 from rmqlb.pipeline.tables import (
     INGESTED,
@@ -150,7 +150,7 @@ def ingest(
     broken = {day for day in warehouse.dates(Snapshots) if nights.get(day, Night()).ingested is None}
     if not chosen:
         return Ingested(len(files), 0, unread=tuple(sorted(broken)))
-    reader = Reader(cluster, __version__, last_day())
+    reader = DocumentReader(cluster, __version__, last_day())
     staged = warehouse.stage(in_workers(_inputs(warehouse, chosen), reader.rows, union_ddl(INGESTED)), "read")
     return _write(warehouse, staged, chosen, digests, broken, len(files))
 
