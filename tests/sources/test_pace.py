@@ -230,7 +230,7 @@ class Consumers:
 def test_who_waits_for_a_consumer_takes_no_place_of_the_four_requests() -> None:
     consumers = Consumers()
     pace = Pace(now=lambda: 0.0, sleep=consumers.sleep)
-    source = LiveSource(consumers, lambda: datetime(2026, 1, 1, tzinfo=UTC), pace)
+    source = LiveSource(consumers, lambda: datetime(2026, 1, 1, tzinfo=UTC), pace)  # type: ignore[arg-type]
     source.fetch(Wanted(group="g", evidence=True))
     assert not consumers.asleep.is_set()
     snapshot = source.fetch(Wanted(several=("?",), evidence=True))
