@@ -75,7 +75,7 @@ class Terminal:
         if self.format in FOR_PEOPLE and sys.stdout.isatty() and not self._options.no_pager:
             from rmqlb.cli.common.pager import page
 
-            page(text, self.write, self.warn)
+            page(text, self.write)
         else:
             self.write(text)
         if self.format not in ("json", "yaml", *SCREENS):

@@ -17,15 +17,7 @@ _LASTING = ("readable", "writable")
 def check_step(
     steps: Sequence[Step], number: int, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]
 ) -> StepCheck:
-    """Whether the step after this one may begin (raises DataError where the topic is not there).
-
-    Args:
-        steps: of the plan, all of them.
-        number: of the step that is waited for, from 1.
-        snapshot: the cluster now.
-        topic: the topic.
-        groups: names of its groups.
-    """
+    """Whether the step after step `number` (from 1) may begin (raises DataError where the topic is not there)."""
     waits = [wait for step in steps[: number - 1] for wait in step.wait_for if wait.kind in _LASTING]
     waits += steps[number - 1].wait_for
     found = tuple(check(wait, snapshot, topic, groups) for wait in dict.fromkeys(waits))

@@ -235,6 +235,7 @@ def _order_conf(route: TopicRouteData, datas: Mapping[str, QueueData]) -> str | 
 NORMAL = "NORMAL"
 """The type of a topic that has no `message.type`."""
 _UNIT, _UNIT_SUB = 1, 2
+"""Flags of `TopicSysFlag`: a unit topic, and one with subscriptions of units."""
 
 
 def commands_between(
@@ -242,11 +243,8 @@ def commands_between(
 ) -> list[AdminCommand]:
     """What leads from one route to the other; brokers that producers gain first, so that there always is a queue.
 
-    Args:
-        before: the route until then.
-        after: the route afterwards.
-        name_servers: for `-n`, `HOST:PORT;HOST:PORT`; None leaves it out, and mqadmin takes NAMESRV_ADDR.
-        message_type: of the topic, for brokers that have not got it; None leaves it out.
+    Without `name_servers` (`HOST:PORT;HOST:PORT`) mqadmin takes NAMESRV_ADDR. The message type is for brokers that lack
+    the topic.
     """
     old = {data.broker_name: data for data in before.queue_datas}
     changed = [data for data in after.queue_datas if data != old.get(data.broker_name)]
@@ -269,17 +267,11 @@ def _update_topic(
         address = None
     words = ["mqadmin", "updateTopic", *_n(name_servers), "-b", address or f"ADDRESS-OF-{data.broker_name}"]
     words += ["-t", route.topic, "-r", str(max(data.read_queue_nums, 0)), "-w", str(max(data.write_queue_nums, 0))]
-    words += ["-p", str(data.perm), *_flags(data.topic_sys_flag)]
+    words += ["-p", str(data.perm)]
+    words += ["-u", "true"] if data.topic_sys_flag & _UNIT else []
+    words += ["-s", "true"] if data.topic_sys_flag & _UNIT_SUB else []
     words += [] if message_type in (None, NORMAL) else ["-a", f"+message.type={message_type}"]
     return AdminCommand(data.broker_name, address, shlex.join(words))
-
-
-def _flags(flag: int) -> Iterator[str]:
-    """`TopicSysFlag`: a unit topic, and one with subscriptions of units."""
-    if flag & _UNIT:
-        yield from ("-u", "true")
-    if flag & _UNIT_SUB:
-        yield from ("-s", "true")
 
 
 def _n(name_servers: str | None) -> list[str]:
@@ -304,17 +296,18 @@ def plan_topic(
 
     Args:
         routes: the topic's route now and after each change.
-        request: what is asked for.
-        groups: the groups that read the topic; None when they are not known.
-        keys: of the producers; None when they are not known.
+        request: the change.
+        groups: the groups that read the topic; None where they are unknown.
+        keys: those that producers send; None where they are unknown.
         name_servers: for the commands' `-n`; None leaves it out.
-        message_type: the topic's, for brokers that have not got it; None leaves it out.
+        message_type: the topic's, for brokers that lack the topic; None leaves it out.
     """
 
     def commands(before: TopicRouteData, after: TopicRouteData) -> tuple[AdminCommand, ...]:
         return tuple(commands_between(before, after, name_servers, message_type))
 
-    steps = _numbered(_steps(routes, groups, keys or Keys(), commands, request.ordered))
+    made = _steps(routes, groups, keys or Keys(), commands, request.ordered)
+    steps = tuple(replace(step, number=number) for number, step in enumerate(made, start=1))
     times = [step.estimated_ms for step in steps]
     return TopicChangePlan(
         topic=routes.now.topic,
@@ -330,10 +323,6 @@ def plan_topic(
     )
 
 
-def _numbered(steps: Iterator[Step]) -> tuple[Step, ...]:
-    return tuple(replace(step, number=number) for number, step in enumerate(steps, start=1))
-
-
 def _steps(
     routes: Routes,
     groups: Sequence[PlannedGroup] | None,
@@ -344,13 +333,19 @@ def _steps(
     now, opened, switched, target = routes.now, routes.opened, routes.switched, routes.target
     readable, writable = opened.subscribe_queues(), target.publish_queues()
     final = target.subscribe_queues()
-    leaving = _without(switched.subscribe_queues(), final)
+    kept = set(final)
+    leaving = [queue for queue in switched.subscribe_queues() if queue not in kept]
     wait_readable = _wait("readable", final)
     wait_writable = WaitFor("writable", _names(writable))
-    opens = not set(final) <= set(now.subscribe_queues())
-    switches = now.publish_queues() != writable
+    opens = not set(now.subscribe_queues()).issuperset(final)
+    written = now.publish_queues()
+    switches = written != writable
     held_ms = drain_ms(groups, now.subscribe_queues()) if switches else 0.0
-    broken_ms = _broken_ms(routes, groups) if switches else 0.0
+    same_length = len(written) == len(writable)  # otherwise keys leave every queue
+    losing = [queue for at, queue in enumerate(written) if not same_length or writable[at] != queue]
+    drained = drain_ms(groups, losing)
+    # Producers poll the route at different moments; then the queues that keys leave have to be read to their ends.
+    broken_ms = 0.0 if not switches else None if drained is None else _POLL_MS + drained
 
     def step(
         kind: StepKind, before: TopicRouteData, after: TopicRouteData, todo: bool, ms: float | None, *waits: WaitFor
@@ -362,7 +357,10 @@ def _steps(
             commands=commands(before, after) if todo else (),
             wait_for=waits,
             estimated_ms=ms if todo else 0.0,
-            brokers=_brokers(after),
+            brokers=tuple(
+                BrokerQueues(data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm)
+                for data in sorted(after.queue_datas, key=lambda data: data.broker_name)
+            ),
             readable_queues=len(after.subscribe_queues()),
             writable_queues=len(after.publish_queues()),
             groups=tuple(group_effect(group, before, after) for group in groups or ()) if before is not after else (),
@@ -392,37 +390,9 @@ def _steps(
     yield step("remove-read-queues", switched, target, bool(leaving), _NOTICED_MS, *closing)
 
 
-def _broken_ms(routes: Routes, groups: Sequence[PlannedGroup] | None) -> float | None:
-    """How long a moved key's older messages can be read after newer ones, if producers go on; at most.
-
-    Producers poll the route at different moments; then the old queues have to be read to their ends.
-    """
-    losing = [queue for queue in routes.now.publish_queues() if _loses(routes, queue)]
-    drained = drain_ms(groups, losing)
-    return None if drained is None else _POLL_MS + drained
-
-
-def _loses(routes: Routes, queue: MessageQueue) -> bool:
-    """Whether keys leave the queue: it is not at the same places of a list of the same length."""
-    before, after = routes.now.publish_queues(), routes.target.publish_queues()
-    return len(before) != len(after) or after[before.index(queue)] != queue
-
-
-def _without(queues: Sequence[MessageQueue], others: Sequence[MessageQueue]) -> list[MessageQueue]:
-    left = set(others)
-    return [queue for queue in queues if queue not in left]
-
-
 def _wait(kind: WaitKind, queues: Sequence[MessageQueue]) -> WaitFor:
     return WaitFor(kind, _names(sort_queues(queues)))
 
 
 def _names(queues: Sequence[MessageQueue]) -> tuple[QueueName, ...]:
     return tuple(QueueName(queue.broker_name, queue.queue_id) for queue in queues)
-
-
-def _brokers(route: TopicRouteData) -> tuple[BrokerQueues, ...]:
-    return tuple(
-        BrokerQueues(data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm)
-        for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
-    )
