@@ -195,7 +195,7 @@ def _of_file(key: str, context: Context | None, config: ConfigFile) -> Setting |
     if written is None:
         return None
     value = os.path.expanduser(str(written.value)) if key in _PATHS else written.value
-    return Setting(key, value, layer, str(written.place))
+    return Setting(key, value, layer, written.origin)
 
 
 def user_file_path() -> str:
@@ -236,7 +236,7 @@ def check_file(config: ConfigFile) -> None:
     try:
         for values in (config.values, *(context.values for context in config.contexts.values())):
             for key, written in values.items():
-                check_value(key, written.value, str(written.place))
+                check_value(key, written.value, written.origin)
     except UsageError as error:
         from rmqlb.sources.user_files.config_file import of_configuration
 

@@ -60,30 +60,21 @@ ENDPOINT = (
 """The keys of a context."""
 
 
-class Place(Struct, frozen=True):
-    """Where in a file something is written."""
-
-    path: str
-    line: int  # counts from 1
-    key: str
-
-    def __str__(self) -> str:
-        return f"{self.path}, line {self.line}, {self.key}"
-
-
 class Written(Struct, frozen=True):
-    """A value and where it is written."""
+    """A value, and where in a file it is written."""
 
     value: Value
-    place: Place
+    origin: str = ""  # the file, the line and the key, in words
+    line: int = 0  # counts from 1
 
 
 class Context(Struct, frozen=True):
     """A named endpoint."""
 
     name: str
-    place: Place
     values: Mapping[str, Written]  # its keys of `ENDPOINT`; `source` is always there
+    path: str = ""
+    line: int = 0
 
     def text(self, key: str) -> str | None:
         return str(self.values[key].value) if key in self.values else None

@@ -109,8 +109,8 @@ def plan_topic(
     progress(topic, 0, 0)
     routes = routes_of(snapshot.route(topic), request, _known(snapshot, request, opened))
     then = None if before is None else before.source.fetch(wanted)
-    names = Wanted(several=names_of(groups) or ("*",)).groups_among(snapshot.groups)
-    names = [name for name in names if snapshot.group(name).subscribes_to(topic)]
+    present = Wanted(several=names_of(groups) or ("*",)).groups_among(snapshot.groups)
+    names = [name for name in present if snapshot.group(name).subscribes_to(topic)]
     planned: list[PlannedGroup] = []
     findings = [*sighting_findings(snapshot.routes[topic]), *source_findings(snapshot)]
     offline: list[str] = []
@@ -217,8 +217,8 @@ def _with_members(
     plan = plan_rebalance(group.name, before, after, states=group.states)
     questions = start_questions(plan, found.seen, found.consume_from, (routes.now,))
     readable, is_new = set(routes.now.subscribe_queues()), new_queues((routes.now,))  # a new queue is empty
-    questions = [each for each in questions if each.queue not in readable and not is_new(each.queue)]
-    answers, missing = ask_starts(reader, found.seen, questions)
+    stored = [each for each in questions if each.queue not in readable and not is_new(each.queue)]
+    answers, missing = ask_starts(reader, found.seen, stored)
     return replace(group, states={**group.states, **answers}), missing
 
 

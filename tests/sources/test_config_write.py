@@ -112,7 +112,7 @@ def test_a_file_that_is_wrong_is_not_written_over(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_text("outptu: json\n")
     path.chmod(0o600)
-    with pytest.raises(UsageError, match="line 1, outptu: there is no such key"):
+    with pytest.raises(UsageError, match="line 1: outptu: there is no key"):
         put(path, "prod")
     assert path.read_text() == "outptu: json\n"
 

@@ -143,7 +143,7 @@ def _secret(what: str, options: SourceOptions, path: str | None, option: str, va
         return os.environ[variable]
     context = options.active_context
     if context is not None and context.secret is not None:
-        where = str(context.secret.place)
+        where = context.secret.origin
         return read_secret(secret_place(str(context.secret.value), where), where, os.environ)
     if sys.stdin is not None and sys.stdin.isatty():
         from getpass import getpass
