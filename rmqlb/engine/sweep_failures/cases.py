@@ -23,7 +23,7 @@ from rmqlb.engine.allocate.sdks import JAVA
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.balance import Owners, spread
 from rmqlb.engine.assignment.consumers import without_lock
-from rmqlb.engine.check.policy_limits import GROUP_MEASURES, Measured, measure_topic, verdict, writable_brokers
+from rmqlb.engine.check import GROUP_MEASURES, Measured, measure_topic, verdict, writable_brokers
 from rmqlb.engine.group import Given, Group
 from rmqlb.engine.plan.changes import Changes, change_route, change_routes
 from rmqlb.engine.sweep_failures.failures import Failure, Thing
@@ -277,7 +277,7 @@ class GroupSubject(Subject[GroupOutcome]):
         try:
             after = self.group_after(effect)
             if limit.name == FORBIDDEN:
-                from rmqlb.engine.check.policy_limits import forbidden_findings
+                from rmqlb.engine.check import forbidden_findings
 
                 return forbidden_findings(limit, after)
             return GROUP_MEASURES[limit.name](after)

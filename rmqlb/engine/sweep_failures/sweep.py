@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import is_orderly
-from rmqlb.engine.check.check import judgement, waive
-from rmqlb.engine.fail_on_figures.conditions import Condition, Figures, declared
+from rmqlb.engine.check import judgement, waive
+from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.group import Given, Group, assumption, gaps
 from rmqlb.engine.kernel import in_processes
 from rmqlb.engine.rebalance.reported_clients import consumer_types
