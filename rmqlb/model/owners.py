@@ -56,7 +56,7 @@ class PopTopic(Struct, frozen=True, rename="camel"):
     strategy: Annotated[str | None, "strategy by which brokers assign; null behind a Proxy, where none decides"]
     pop_share_queue_nums: Annotated[tuple[int, ...], "the brokers' popShareQueueNum, each once; none behind a Proxy"]
     assumed: Annotated[bool, "popShareQueueNum is not known, and what brokers have by default is taken"]
-    queues: Annotated[tuple[PopQueue, ...] | None, "readers by queue; null where brokers lack the strategy"]
+    queues: Annotated[tuple[PopQueue, ...] | None, "consumers by queue; null where brokers lack the strategy"]
     by_proxy: Annotated[bool, "its consumers are behind a Proxy, which gives each of them any queue"] = False
 
 

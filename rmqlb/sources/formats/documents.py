@@ -5,7 +5,7 @@ Past this file no name is in camelCase.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -40,27 +40,35 @@ class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
 
 
 class BrokerDataDocument(CamelStruct, frozen=True):
-    broker_name: str
-    cluster: str | None = None
-    broker_addrs: dict[int, str] | None = None  # broker id → address; 0 is the master
-    enable_acting_master: bool = False
-    zone_name: str | None = None
+    """A broker's addresses."""
+
+    broker_name: Annotated[str, "the broker"]
+    cluster: Annotated[str | None, "the cluster that it names itself after"] = None
+    broker_addrs: Annotated[dict[int, str] | None, "broker id → address; 0 is the master"] = None
+    enable_acting_master: Annotated[bool, "a slave may act as master"] = False
+    zone_name: Annotated[str | None, "its zone, where it has one"] = None
 
 
-class MappingDocument(CamelStruct, frozen=True):  # `TopicQueueMappingInfo`: a static topic's queues at a broker
-    topic: str | None = None
-    scope: str | None = None
-    total_queues: QueueNumber = 0
-    bname: str | None = None
-    epoch: int = 0
-    curr_id_map: dict[int, int] | None = None
+class MappingDocument(CamelStruct, frozen=True):
+    """A static topic's queues at a broker, as `TopicQueueMappingInfo`."""
+
+    topic: Annotated[str | None, "the topic"] = None
+    scope: Annotated[str | None, "RocketMQ's scope of the topic"] = None
+    total_queues: Annotated[QueueNumber, "logical queues in all"] = 0
+    bname: Annotated[str | None, "the broker"] = None
+    epoch: Annotated[int, "of two mappings the one with the larger counts"] = 0
+    curr_id_map: Annotated[dict[int, int] | None, "logical queue → the broker's queue"] = None
 
 
-class RouteDocument(CamelStruct, frozen=True):  # `TopicRouteData`
-    queue_datas: list[QueueData] | None = None
-    broker_datas: list[BrokerDataDocument] | None = None
-    order_topic_conf: str | None = None
-    topic_queue_mapping_by_broker: dict[str, MappingDocument] | None = None
+class RouteDocument(CamelStruct, frozen=True):
+    """A topic's route, as `TopicRouteData`."""
+
+    queue_datas: Annotated[list[QueueData] | None, "broker by broker, its queues"] = None
+    broker_datas: Annotated[list[BrokerDataDocument] | None, "broker by broker, its addresses"] = None
+    order_topic_conf: Annotated[str | None, "the order configuration, where there is one"] = None
+    topic_queue_mapping_by_broker: Annotated[
+        dict[str, MappingDocument] | None, "of a static topic: broker name → its mapping"
+    ] = None
 
     def __post_init__(self) -> None:
         """Refuse a route whose queue lists would fill the memory."""
