@@ -7,7 +7,6 @@ import json
 import pytest
 
 from rmqlb.cli.common.progress import Progress
-from rmqlb.model.progress import Done
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump import DumpSource
 from rmqlb.views.formats.text import width
@@ -38,26 +37,6 @@ def test_on_a_terminal_progress_is_one_line_that_goes_away(capsys: pytest.Captur
         progress("routes", 0, 12)
         progress("routes", 9, 12)
     assert capsys.readouterr().err.startswith("\rreading routes: 1 of 12\rreading routes: 10 of 12")
-
-
-def test_units_of_a_stage_are_shown_as_they_are_done(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("live", "running") as progress:
-        progress("allocate", 0, 0)
-        progress.of_units("allocate", Done("groups", 0, 25_000))
-        progress.of_units("allocate", Done("groups", 12_000, 25_000))
-        progress.of_units("allocate", Done("files", None, 1_200))
-    shown = [line.rstrip() for line in capsys.readouterr().err.split("\r")]
-    assert shown == [
-        *("", "running allocate", "running allocate: 0 of 25,000 groups", "running allocate: 12,000 of 25,000 groups"),
-        *("running allocate: 1,200 files", "", ""),
-    ]
-
-
-def test_a_line_per_stage_has_no_units(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("stages", "running") as progress:
-        progress("allocate", 0, 0)
-        progress.of_units("allocate", Done("groups", 3, 25))
-    assert capsys.readouterr().err == "running allocate\n"
 
 
 def test_names_in_progress_are_shown_harmless(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,16 +10,14 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from rmqlb.cli.common.options import GroupOptions, SourceOptions
+from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import secret_place
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources.opening import Access
-from rmqlb.sources.source_text import is_live
 from rmqlb.verbs import amounts
-from rmqlb.verbs import parse as values
 from rmqlb.verbs.source import Earlier, TextReader, earlier
 from rmqlb.views.formats.text import visible
 
@@ -103,19 +101,6 @@ def earlier_snapshot(options: SourceOptions, path: str | None, terminal: Termina
         return None
     own = replace(options, source=path, active_context=None, ignored_context_note=None)
     return Earlier(Reader(own, terminal), found.option)
-
-
-def wanted_for(options: SourceOptions, which: GroupOptions) -> Wanted:
-    """What a plan needs; a live source is only asked for what is named."""
-    if is_live(options.source) and which.group is None and not (which.consumers and which.topic):
-        raise UsageError(
-            "which group?", hint="name it with --group, or name --topic and --consumers", code="which-group"
-        )
-    values.sdks(which.sdk or ())  # what is wrong is told before anything is read
-    if options.source == "-" and which.consumers == "@-":
-        raise UsageError("-s - and --consumers @- both read stdin")
-    topics = tuple(dict.fromkeys(which.topic)) if which.topic else None
-    return Wanted(topics, which.group, retry=which.include_retry)
 
 
 def password(user: str, options: SourceOptions) -> str:
