@@ -7,8 +7,6 @@ import json
 import pytest
 
 from rmqlb.cli.common.progress import Progress
-from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.dump import DumpSource
 from rmqlb.views.formats.text import width
 from tests.cli.run import EXAMPLE, run
 from tests.support.mismatches import every_case
@@ -16,20 +14,11 @@ from tests.support.mismatches import every_case
 SHOW = ("show-route", "--topic", "Skewed")
 
 
-def test_the_source_may_come_from_the_environment_and_the_flag_goes_before() -> None:
-    assert run(*SHOW, env={"RMQLB_SOURCE": EXAMPLE}).code == 0
-    assert run(*SHOW, "-s", EXAMPLE, env={"RMQLB_SOURCE": "no-such-file"}).code == 0
-
-
 def test_the_format_may_come_from_the_environment_and_the_flag_goes_before() -> None:
     env = {"RMQLB_OUTPUT": "json"}
     assert json.loads(run(*SHOW, "-s", EXAMPLE, env=env).stdout)["schema"] == "rmqlb/route"
     assert run(*SHOW, "-s", EXAMPLE, "-o", "csv", env=env).stdout.startswith("topic,")
     assert json.loads(run(*SHOW, "-s", "no-such-file", env=env).stderr)["schema"] == "rmqlb/error"
-
-
-def test_off_a_terminal_plain_is_the_default() -> None:
-    assert run(*SHOW, "-s", EXAMPLE).stdout == run(*SHOW, "-s", EXAMPLE, "-o", "plain").stdout
 
 
 def test_on_a_terminal_progress_is_one_line_that_goes_away(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,24 +33,6 @@ def test_names_in_progress_are_shown_harmless(capsys: pytest.CaptureFixture[str]
         with Progress(manner) as progress:
             progress("\x1b[2J", 0, 1)
         assert "\x1b" not in capsys.readouterr().err
-
-
-def test_silence_is_silence(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("silent") as progress:
-        progress("routes", 0, 12)
-    assert capsys.readouterr().err == ""
-
-
-def test_a_group_that_is_not_there_is_told_even_where_its_members_are_given() -> None:
-    done = run("show-owners", "-s", EXAMPLE, "-g", "order-scv", "-t", "Skewed", "--consumers", "a,b", "-o", "csv")
-    assert done.code == 0
-    assert done.stderr == f"warning: group order-scv is not in {EXAMPLE}; did you mean order-svc? [group-not-seen]\n"
-
-
-def test_a_dump_says_that_it_is_read(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("live") as progress:
-        DumpSource("examples/cluster.json").fetch(Wanted(), progress)
-    assert capsys.readouterr().err.startswith("\rreading examples/cluster.json")
 
 
 @every_case("name", ["x" * 300, "\u8a02\u55ae" * 100, "\x1b" * 100])
