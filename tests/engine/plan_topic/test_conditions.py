@@ -51,10 +51,6 @@ def test_routes(kind: WaitKind, of: TopicRouteData, expected: tuple[bool | None,
     assert outcome(kind, seen(of)) == expected
 
 
-def test_every_name_server_has_to_show_it() -> None:
-    assert outcome("readable", seen(route(a=4), others=(route(a=3),))) == (False, "consumers cannot read a 3")
-
-
 @every_case(
     ("of", "expected"),
     [
