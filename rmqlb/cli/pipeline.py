@@ -35,8 +35,6 @@ _LONGEST_KEEP = 36_500
 
 
 class WhereOptions(Struct, frozen=True):
-    """Where the tables are, and on which Spark they are made."""
-
     warehouse: Annotated[
         str | None,
         warehouse_option(
@@ -61,8 +59,6 @@ class WhereOptions(Struct, frozen=True):
 
 
 class FleetOptions(Struct, frozen=True):
-    """By what the fleet is judged."""
-
     strategy: Annotated[
         list[str] | None,
         fleet_option(metavar="STRATEGY", help="Figures and assignments under this one too; repeatable."),
@@ -262,7 +258,6 @@ def _findings(result: PipelineResult, *, interrupted: bool) -> Iterator[Finding]
 
 
 def _asked(fleet: FleetOptions, options: StrategyOptions) -> Asked:
-    """What the options ask of judge (raises UsageError)."""
     from rmqlb.engine.allocate.rules import NAMES
     from rmqlb.engine.assignment.detect import must_be_set
     from rmqlb.pipeline.ingest import read_expected

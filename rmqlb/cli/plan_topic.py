@@ -18,8 +18,6 @@ _MOST_STEPS = 6
 
 
 class ChangeOptions(Struct, frozen=True):
-    """What becomes of the topic, all of it in one plan."""
-
     queues: Annotated[
         str | None, _change_option(metavar="N", help="N read and N write queues on each broker, more or fewer.")
     ] = None
@@ -51,8 +49,6 @@ class ChangeOptions(Struct, frozen=True):
 
 
 class TopicOptions(Struct, frozen=True):
-    """Which groups and keys are looked at, and which step is checked."""
-
     group: Annotated[
         list[str] | None,
         Option(

@@ -47,8 +47,6 @@ _GIVEN: tuple[Layer, ...] = ("flag", "environment")
 
 
 class ResolvedOptions(Struct, frozen=True):
-    """The options of a command line, each with the layer that set it."""
-
     # parameter of the command → what it is; only those that have an environment variable
     settings: Mapping[str, Setting]
     active_context: ActiveContext | None
@@ -232,7 +230,6 @@ def read_configuration() -> ConfigFile:
 
 
 def check_file(config: ConfigFile) -> None:
-    """Every value of a file makes sense."""
     try:
         for values in (config.values, *(context.values for context in config.contexts.values())):
             for key, written in values.items():
@@ -290,7 +287,6 @@ def _check_addresses(key: str, texts: tuple[str, ...], where: str) -> None:
 
 
 def context_named(name: str, config: ConfigFile, where: str | None = None) -> Context:
-    """The context of a name."""
     if name not in config.contexts:
         problem = f"there is no context {name[:80]!r}"
         hint = suggestion("contexts", name, config.contexts) if config.contexts else "rmqlb context add makes one"

@@ -16,8 +16,6 @@ _lost_option = panel("What is lost")
 
 
 class SweptOptions(Struct, frozen=True):
-    """Which groups and topics; the whole cluster by default."""
-
     group: Annotated[
         list[str] | None,
         Option("-g", "--group", metavar="GLOB", help="Only these groups, and their topics; repeatable."),
@@ -50,8 +48,6 @@ class SweptOptions(Struct, frozen=True):
 
 
 class HeldOptions(Struct, frozen=True):
-    """The policy that each case has to meet, and the choice of cases to show."""
-
     policy: Annotated[
         str | None,
         Option(

@@ -61,16 +61,12 @@ ENDPOINT = (
 
 
 class Written(Struct, frozen=True):
-    """A value, and where in a file it is written."""
-
     value: Value
     origin: str = ""  # the file, the line and the key, in words
     line: int = 0  # counts from 1
 
 
 class Context(Struct, frozen=True):
-    """A named endpoint."""
-
     name: str
     values: Mapping[str, Written]  # its keys of `ENDPOINT`; `source` is always there
     path: str = ""
@@ -81,8 +77,6 @@ class Context(Struct, frozen=True):
 
 
 class ConfigFile(Struct, frozen=True):
-    """What the user's file says."""
-
     path: str | None = None
     values: Mapping[str, Written] = field(default_factory=dict)
     # name → context, in the file's order
@@ -90,8 +84,6 @@ class ConfigFile(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """A value as it is used, and which layer set it."""
-
     key: str  # as in a file
     value: Value | None
     layer: Layer = "default"
@@ -108,8 +100,6 @@ class ActiveContext(Struct, frozen=True):
 
 
 class SecretPlace(Struct, frozen=True):
-    """Where a secret is."""
-
     # a file, whose first line is the secret; an environment variable; a keyring
     kind: Literal["file", "env", "keyring"]
     name: str

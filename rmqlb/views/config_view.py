@@ -74,7 +74,6 @@ class Settings(Struct, frozen=True, rename="camel"):
 
 
 def contexts_report(path: str, config: ConfigFile, active: str | None, done: str | None = None) -> Report:
-    """All contexts."""
     entries = tuple(_entry(context, active) for context in config.contexts.values())
     section = Section("contexts", "contexts", _LIST, rows_of(_LIST, entries), heads=2)
     facts = (*(() if done is None else (done,)), _which(len(entries), active))
@@ -89,7 +88,6 @@ def _which(contexts: int, active: str | None) -> str:
 
 
 def context_report(context: Context, active: str | None) -> Report:
-    """One context, key by key."""
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (key.name, _cell(context.values[key.name].value), context.values[key.name].line)
         for key in ENDPOINT
@@ -110,7 +108,6 @@ def context_report(context: Context, active: str | None) -> Report:
 
 
 def config_report(settings: Sequence[Setting], config: ConfigFile) -> Report:
-    """Every setting, and what set it."""
     columns = (
         Column("setting", "key"),
         Column("value", "value", of=lambda setting: _cell(setting.value)),

@@ -238,7 +238,6 @@ def _diagnoses(whole: DiagnosisOfGroups, snapshot: ClusterSnapshot) -> Iterator[
 
 
 def _pipeline(result: PipelineResult, _: ClusterSnapshot) -> Iterator[Sample]:
-    """The metrics of the last night."""
     verdict = result.verdict
     if verdict is None:
         return

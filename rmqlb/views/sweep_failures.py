@@ -39,7 +39,6 @@ _SIGN = Column("", "severity", "sign")
 
 
 def sweep_report(sweep: FailureSweep) -> Report:
-    """The sweep for people and machines."""
     broken_columns = (_SIGN, *_LIMIT_COLUMNS, Column("rule", "rule"))
     sections = (
         *_counterexamples(sweep.counterexamples),

@@ -44,7 +44,6 @@ class Reader(TextReader):
         return self._terminal.progress()
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
-        """The wanted parts of the source, with progress on the terminal."""
         source, context = self.open_for_another_reading(), self._options.active_context
         if context is not None:
             self._terminal.head(f"context {context.name}: {context.source}")
@@ -56,7 +55,6 @@ class Reader(TextReader):
 
 
 def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal, *, stages: bool = False) -> ClusterSnapshot:
-    """The wanted parts of the source."""
     return Reader(options, terminal, stages=stages).fetch(wanted)
 
 
@@ -104,17 +102,14 @@ def earlier_snapshot(options: SourceOptions, path: str | None, terminal: Termina
 
 
 def password(user: str, options: SourceOptions) -> str:
-    """The user's password."""
     return _secret(f"password for {user}", options, options.password_file, "--password-file", "RMQLB_PASSWORD")
 
 
 def secret_key(options: SourceOptions) -> str:
-    """The secret key of the account."""
     return _secret("secret key", options, options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY")
 
 
 def security_token() -> str | None:
-    """The token of a temporary account, or None."""
     return os.environ.get("RMQLB_SECURITY_TOKEN") or None
 
 

@@ -98,7 +98,6 @@ class Terminal:
             raise UsageError(f"--section chooses tables, and -o {self.format} shows none", hint="leave one of them out")
 
     def warn(self, findings: Iterable[Finding]) -> None:
-        """Findings on stderr."""
         if not self._options.quiet:
             sys.stdout.flush()
             for finding in findings:

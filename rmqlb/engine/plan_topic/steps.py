@@ -45,8 +45,6 @@ _NO_MASTER: Mapping[int, str] = {0: "unknown"}
 
 
 class TopicRequest(Struct, frozen=True):
-    """What is to become of the topic; all of it at once."""
-
     queues: int | None = None  # read and write queues of each broker that keeps some
     add_brokers: tuple[NewBroker, ...] = ()
     drain_brokers: tuple[str, ...] = ()
@@ -55,8 +53,6 @@ class TopicRequest(Struct, frozen=True):
 
 
 class Routes(Struct, frozen=True):
-    """The topic's route now, and after each change."""
-
     now: TopicRouteData
     opened: TopicRouteData
     switched: TopicRouteData
@@ -146,7 +142,6 @@ def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, Br
 
 
 def _drained(route: TopicRouteData, request: TopicRequest, brokers: Mapping[str, BrokerData]) -> set[str]:
-    """The brokers that lose their queues (raises UsageError)."""
     names = [data.broker_name for data in route.queue_datas]
     for name in request.drain_brokers:
         if name not in names:
@@ -162,7 +157,6 @@ def _drained(route: TopicRouteData, request: TopicRequest, brokers: Mapping[str,
 
 
 def _of_cluster(request: TopicRequest, brokers: Mapping[str, BrokerData]) -> list[NewBroker]:
-    """The brokers of the cluster to which the topic moves (raises DataError)."""
     if request.move_to_cluster is None:
         return []
     there = [name for name, broker in brokers.items() if broker.cluster == request.move_to_cluster]

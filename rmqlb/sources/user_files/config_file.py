@@ -75,7 +75,6 @@ def require_text(text: str, where: str) -> str:
 
 
 def _read(path: str) -> tuple[str | None, int]:
-    """The text, or None when there is no such file, and the file's mode."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with open(descriptor, "rb") as file:
@@ -96,8 +95,6 @@ def _read(path: str) -> tuple[str | None, int]:
 
 
 class _ConfigReader(StrictReader):
-    """One reading of the file."""
-
     def __init__(self, text: str, path: str) -> None:
         super().__init__(text, path, lambda problem, hint: UsageError(problem, hint=hint), "write output: json")
         self._found = self.document()

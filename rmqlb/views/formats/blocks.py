@@ -70,7 +70,6 @@ def plain_blocks(section: Section) -> str:
 
 
 def markdown_blocks(section: Section) -> str:
-    """The same as lists."""
     parts = [f"**{safe_markdown(visible(section.title))}**"] if section.title else []
     for block in _shown(section):
         lines = []
@@ -159,7 +158,6 @@ def command_lines(command: str, width: int, indent: int = 0) -> list[str]:
 
 
 def _with_values(command: str) -> Iterator[list[str]]:
-    """The words, each option with its value."""
     found: list[str] = []
     for word in shlex.split(command):
         if found and (word.startswith("-") or len(found) > 1):

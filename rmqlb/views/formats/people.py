@@ -155,7 +155,6 @@ def _only(section: Section, keep: Sequence[int]) -> Section:
 
 
 def _fits(section: Section, labels: Mapping[str, str], console: Console) -> bool:
-    """Whether the table needs no more columns than the console has."""
     if console.width >= _WIDEST:
         return True
     widths = (_column_width(section, at, labels) for at in range(len(section.columns)))
@@ -264,12 +263,10 @@ def for_people(section: Section) -> Section:
 
 
 def as_markdown(report: Report) -> str:
-    """GitHub-flavoured markdown."""
     return as_plain(report, is_markdown=True)
 
 
 def as_plain(report: Report, *, is_markdown: bool = False) -> str:
-    """Tables without frames; nothing is cut or wrapped."""
     quote = safe_markdown if is_markdown else str
     if is_markdown:
         parts = [*markdown_lead(report)]
