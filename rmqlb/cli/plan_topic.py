@@ -112,8 +112,7 @@ def plan_topic(
     Exit codes: 0 done, 2 usage, 3 what --check-step waits for does not hold, 4 the topic is not there or whether the
     step holds is unknown, 5 endpoint unreachable.
     """
-    from rmqlb.cli.common.keys import file_of_keys
-    from rmqlb.cli.common.reading import Reader, earlier_snapshot
+    from rmqlb.cli.common.reading import Reader, earlier_snapshot, file_of_keys
     from rmqlb.verbs import plan_topic as verb
     from rmqlb.views.plan_topic import topic_plan_report
 

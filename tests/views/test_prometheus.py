@@ -12,9 +12,8 @@ from rmqlb.engine.show_groups import overview
 from rmqlb.model.groups import Overview
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views import metrics as of
-from rmqlb.views.formats.prometheus import as_prometheus, label_value
 from rmqlb.views.formats.text import visible
-from rmqlb.views.metrics import METRICS, Sample
+from rmqlb.views.metrics import METRICS, Sample, as_prometheus, label_value
 from tests.support.mismatches import every_case
 from tests.support.openmetrics import labelled, read_metrics
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.configuration import secret_place
 from rmqlb.model.progress import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
@@ -99,6 +99,21 @@ def earlier_snapshot(options: SourceOptions, path: str | None, terminal: Termina
         return None
     own = replace(options, source=path, active_context=None, ignored_context_note=None)
     return Earlier(Reader(own, terminal), found.option)
+
+
+def file_of_keys(path: str, source: str | None, max_size: str) -> list[str]:
+    """The keys of `--keys-file`, one per line (raises UsageError, DataError)."""
+    from rmqlb.sources.user_files.send_inputs import read_text
+    from rmqlb.verbs.amounts import byte_count
+    from rmqlb.verbs.parse import lines_of
+
+    if source == "-" and path == "-":
+        raise UsageError("-s - and --keys-file - both read stdin")
+    lines = lines_of(read_text(path, "--keys-file", byte_count(max_size, "--max-size")))
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            raise DataError(f"--keys-file {path}: line {number} is blank", hint="one key per line")
+    return lines
 
 
 def password(user: str, options: SourceOptions) -> str:

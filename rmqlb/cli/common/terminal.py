@@ -144,8 +144,7 @@ class Terminal:
 
             return as_json_lines(report.rows or ())
         if self.format == "prometheus":
-            from rmqlb.views.formats.prometheus import as_prometheus
-            from rmqlb.views.metrics import metrics_of
+            from rmqlb.views.metrics import as_prometheus, metrics_of
 
             return as_prometheus(metrics_of(report, self._command, snapshot, findings))
         if self.format == "csv":
