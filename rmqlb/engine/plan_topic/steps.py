@@ -434,17 +434,17 @@ def check(wait: WaitFor, snapshot: ClusterSnapshot, topic: str, groups: Sequence
     snapshot.route(topic)
     sighting = snapshot.routes[topic]
     if wait.kind in ("readable", "writable", "not-readable"):
-        return _of_routes(wait, sighting)
+        return _check_routes(wait, sighting)
     present = {name: snapshot.groups[name] for name in groups if name in snapshot.groups}
     unread = [each.what for each in snapshot.unread if each.kind in ("groups", "group", "members", "member", "offsets")]
     if wait.kind == "drained":
         if not snapshot.groups:
             unread.append("the source has no group of the topic")
-        return _drained(wait, topic, present, unread)
-    return _owned(wait, topic, present)
+        return _check_drained(wait, topic, present, unread)
+    return _check_owned(wait, topic, present)
 
 
-def _of_routes(wait: WaitFor, sighting: RouteSighting) -> Checked:
+def _check_routes(wait: WaitFor, sighting: RouteSighting) -> Checked:
     faults = [fault for each in (sighting, *sighting.others) if (fault := _fault_of_route(wait, each)) is not None]
     return Checked(wait.kind, not faults, "; ".join(faults))
 
@@ -461,7 +461,7 @@ def _fault_of_route(wait: WaitFor, sighting: RouteSighting) -> str | None:
     return f"consumers can still read {_listed(left)}" if left else None
 
 
-def _drained(wait: WaitFor, topic: str, groups: Mapping[str, ConsumerGroup], unread: Sequence[str]) -> Checked:
+def _check_drained(wait: WaitFor, topic: str, groups: Mapping[str, ConsumerGroup], unread: Sequence[str]) -> Checked:
     behind: list[str] = []
     unknown: list[str] = []
     for name, group in groups.items():
@@ -480,7 +480,7 @@ def _drained(wait: WaitFor, topic: str, groups: Mapping[str, ConsumerGroup], unr
     return Checked(wait.kind, holds=None, found="unknown: " + named(unknown))
 
 
-def _owned(wait: WaitFor, topic: str, groups: Mapping[str, ConsumerGroup]) -> Checked:
+def _check_owned(wait: WaitFor, topic: str, groups: Mapping[str, ConsumerGroup]) -> Checked:
     missing: list[str] = []
     unknown: list[str] = []
     for name, group in groups.items():
