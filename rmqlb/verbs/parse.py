@@ -20,16 +20,16 @@ _MOST_PLACEHOLDERS = 100_000
 _LONGEST_FILE = 16 * 1024 * 1024
 
 
-def texts_of(given: str | Sequence[str]) -> tuple[str, ...]:
-    """One text or several: a plain text is one value, not its characters.
+def texts_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """One text or several: a plain text is one value, not its characters; None is none.
 
-    >>> texts_of("ab"), texts_of(["a", "b"])
-    (('ab',), ('a', 'b'))
+    >>> texts_of("ab"), texts_of(["a", "b"]), texts_of(None)
+    (('ab',), ('a', 'b'), ())
     """
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (given,) if isinstance(given, str) else tuple(given or ())
 
 
-def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
+def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
     """One name or several, each once.
 
     >>> names_of("a"), names_of(["b", "a", "b"])
@@ -38,7 +38,7 @@ def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts_of(given)))
 
 
-def conditions(given: str | Sequence[str], figures: Figures) -> list[Condition]:
+def conditions(given: str | Sequence[str] | None, figures: Figures) -> list[Condition]:
     """The conditions of `--fail-on` (raises UsageError)."""
     from rmqlb.engine.conditions import parse_condition
 
