@@ -8,13 +8,7 @@ from typer import Option
 
 from rmqlb.cli.common.options import GroupOptions, OutputOptions, SourceOptions, StrategyOptions, command, panel
 from rmqlb.cli.common.show_or_watch import show_once
-from rmqlb.cli.common.simulation_options import (
-    RATE_HINT,
-    MemberOptions,
-    MembersStrategy,
-    arguments_of,
-    trials_option,
-)
+from rmqlb.cli.common.simulation_options import RATE_HINT, MemberOptions, MembersStrategy, arguments_of, trials_option
 from rmqlb.cli.common.terminal import Terminal
 
 rollout_option = panel("Rollout")

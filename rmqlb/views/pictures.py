@@ -78,10 +78,7 @@ def drawn(report: OverTime, facts: Sequence[str] = ()) -> ET.Element:
     names = _names(report, shown)
     letters = None if report.broadcasting else symbols(report.client_ids)
     colours = dict(zip(dict.fromkeys(report.client_ids), cycle(COLOURS), strict=False))
-    lines = [
-        *parts_of(facts),
-        *([f"{left} rows that are less bad or not bad at all are left out"] if left else ()),
-    ]
+    lines = [*parts_of(facts), *([f"{left} rows that are less bad or not bad at all are left out"] if left else ())]
     top = _MARGIN + 15 * len(lines) + 40
     plane = _Plane(edges[0], edges[-1], _MARGIN + _CHARACTER * max(map(len, names), default=0) + 8, top)
     bottom = top + _ROW * len(shown)

@@ -30,11 +30,7 @@ _MOST_MEMBERS = 20
 
 def rollout_report(rollout: Rollout) -> Report:
     """The plan for people and machines."""
-    sections = (
-        _order(rollout),
-        *([_stages(rollout)] if rollout.stages else ()),
-        _choices(rollout.choices),
-    )
+    sections = (_order(rollout), *([_stages(rollout)] if rollout.stages else ()), _choices(rollout.choices))
     best = _best(rollout)
     trials = "" if best is None else f", {counted(best.trials, 'trial')} each"
     return Report(

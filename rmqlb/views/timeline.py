@@ -241,10 +241,7 @@ def _drawn(report: OverTime, length: int) -> Section:
     letters = None if report.broadcasting else symbols(report.client_ids)
     states = {interval.state for strip in drawn for interval in strip.slices}
     legend = ", ".join(
-        (
-            _OF_CLUSTERING if letters else _OF_BROADCASTING,
-            *(text for state, text in _LEGEND.items() if state in states),
-        )
+        (_OF_CLUSTERING if letters else _OF_BROADCASTING, *(text for state, text in _LEGEND.items() if state in states))
     )
     rows: list[tuple[Cell, ...]] = []
     for strip in drawn:

@@ -4,13 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import Struct
 
-from rmqlb.cli.common.options import (
-    GroupsOptions,
-    SourceOptions,
-    about_option,
-    panel,
-    shown_option,
-)
+from rmqlb.cli.common.options import GroupsOptions, SourceOptions, about_option, panel, shown_option
 from rmqlb.cli.common.terminal import Terminal
 
 RATE_HINT = "say how many messages come: --rate R or --rates-since FILE"

@@ -82,10 +82,11 @@ def rollout_model(
         if not present[old]:
             raise UsageError(f"{old} is not in the group", hint=suggestion("consumers", old, present))
     changes = {old: new for old, new in becomes.items() if new != old and old in chosen}
+    taken = Counter(changes.values())
     for old, new in changes.items():
         if not new:
             raise UsageError(f"{old} cannot come back with an empty client id")
-        if present[new] or list(changes.values()).count(new) > 1:
+        if present[new] or taken[new] > 1:
             raise UsageError(
                 f"{old} cannot come back as {new}: another consumer has that ID",
                 hint="processes that share an id read the same queues; choose an id of its own",
