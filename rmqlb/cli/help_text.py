@@ -20,7 +20,7 @@ _FIGURES = {
     "plan-rollout": "engine.rebalance.figures.ROLLOUT_FIGURES",
     "size-group": "engine.fail_on_figures.of_size.SIZE_FIGURES",
     "record": "engine.fail_on_figures.of_recording.RECORDING_FIGURES",
-    "sweep-failures": "engine.fail_on_figures.of_sweep.SWEEP_FIGURES",
+    "sweep-failures": "engine.sweep_failures.sweep.SWEEP_FIGURES",
     "simulate-send": "engine.fail_on_figures.of_sends.SEND_FIGURES",
     "simulate-receive": "engine.fail_on_figures.of_receives.RECEIVE_FIGURES",
 }

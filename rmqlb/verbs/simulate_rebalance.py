@@ -9,9 +9,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.rebalance.figures import GROUP_FIGURES, try_on_group
 from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
-from rmqlb.engine.send.latency import constant
-from rmqlb.engine.send.producers import Producers, failures_of, producers_of
-from rmqlb.engine.send.simulate import ASSUMED_RATE
+from rmqlb.engine.send.scenarios import ASSUMED_RATE, Producers, constant, failures_of, producers_of
 from rmqlb.errors import UsageError
 from rmqlb.model.finding import INFO, Finding
 from rmqlb.model.limits import MOST_GROUP_TRIALS

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
+from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.plan_rollout import Rollout
@@ -59,9 +59,12 @@ def try_on_group(condition: Condition, found: GroupFigures | GroupTrials) -> Tri
     if name == "convergence_ms":
         endless = not has_converged
     elif name == "unread_ms":
-        endless = _number(figures.queues_unread_at_end, "max")
+        endless = bool(_number(figures.queues_unread_at_end, "max"))
     else:
-        endless = length in ("longest", "total") and _number(getattr(figures, f"queues_with_{kind}_at_end"), "max")
+        still_open = (
+            _number(getattr(figures, f"queues_with_{kind}_at_end"), "max") if length in ("longest", "total") else 0
+        )
+        endless = bool(still_open)
     return _endless(condition) if endless else condition.try_on(_number(getattr(figures, name), spread))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.fail_on_figures.conditions import parse_condition
+from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.rebalance.figures import GROUP_FIGURES, ROLLOUT_FIGURES, try_on_group, try_on_rollout
 from rmqlb.errors import UsageError
 from rmqlb.model.plan_rollout import Rollout
