@@ -122,7 +122,7 @@ def group_facts(found: RebalanceResult) -> tuple[str, ...]:
 
 def _event_texts(events: Iterable[SimulatedEvent]) -> str:
     """The first few, each once, as the user wrote them or with their time."""
-    texts = {}
+    texts: dict[str, None] = {}
     for event in events:
         plain = f"{event.kind} {event.subject}"
         texts[event.text if event.text not in ("", plain) else f"{plain} at {duration(event.at_ms)}"] = None

@@ -61,7 +61,7 @@ def figures(
     """A simulation in numbers, from the first event on."""
     at_end = Counter(line.intervals[-1].state for line in queues if line.intervals)
     kinds: dict[str, float] = {}
-    for kind, state in (("gap", "unassigned"), ("overlap", "duplicate-owners"), ("outage", "outage")):
+    for kind, state in zip(("gap", "overlap", "outage"), _COUNTED, strict=True):
         totals = [getattr(line, f"total_{kind}_ms") for line in queues]
         kinds[f"longest_{kind}_ms"] = max((getattr(line, f"longest_{kind}_ms") for line in queues), default=0)
         kinds[f"total_{kind}_ms"] = milliseconds(sum(round(total * 1000) for total in totals))
