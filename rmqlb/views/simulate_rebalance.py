@@ -52,7 +52,10 @@ from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, t
 _MOST_NAMES, _MOST_IN_LEAD = 3, 2  # events in a sentence; the first line names two, and the picture marks where
 _MOST_WINDOWS, _MOST_EVENTS, _MOST_CONSUMERS, _MOST_QUEUES, _MOST_STEPS, _MOST_PRODUCERS = 30, 20, 40, 40, 200, 20
 
-FIGURES = tuple((name.removesuffix("_ms").replace("_", " "), name) for name in GroupFigures.__struct_fields__)
+_TITLES = {"convergence_ms": "converged after", "unread_ms": "longest unread", "redelivered": "redelivered, at most"}
+FIGURES = tuple(
+    (_TITLES.get(name) or name.removesuffix("_ms").replace("_", " "), name) for name in GroupFigures.__struct_fields__
+)
 """A figure for people, and its field of `GroupFigures`."""
 _UNSHOWN = {"convergence_ms": "not converged", "redelivered": "unknown"}
 _KEYS = dict(zip(GroupFigures.__struct_fields__, GroupFigures.__struct_encode_fields__, strict=True))
