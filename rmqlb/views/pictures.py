@@ -54,6 +54,7 @@ _GONE, _RED, _LINE = "#b4b4b4", "#cc0000", "#d9dde2"
 _MOST_NAMED = 6
 _HATCHED = "several-owners"
 _CROSSED = "outage"
+_FILLS = {"duplicate-owners": f"url(#{_HATCHED})", "outage": f"url(#{_CROSSED})", "gone": _GONE}
 
 
 class _Plane(Struct, frozen=True):
@@ -163,23 +164,19 @@ def _row(
         width = max(plane.x(run.to_us) - x, _NARROWEST_BAD if bad else 0)
         bar = ET.SubElement(row, "g")
         ET.SubElement(bar, "title").text = fit_for_xml(story(run))
-        state = run.shown.state
+        state, drawn_as = run.shown.state, _FILLS.get(run.shown.state)
+        frame = x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1
         if state == "unassigned":
-            add_rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=PAPER, cls="paper bad", stroke=_RED)
-        elif state == "duplicate-owners" and bad:
-            add_rect(bar, x, y, width, _BAR, fill=f"url(#{_HATCHED})")
-        elif state == "outage":
-            add_rect(bar, x, y, width, _BAR, fill=f"url(#{_CROSSED})")
-        elif state == "gone":
-            add_rect(bar, x, y, width, _BAR, fill=_GONE)
+            add_rect(bar, *frame, fill=PAPER, cls="paper bad", stroke=_RED)
         elif state == "unknown":
-            add_rect(bar, x + 0.5, y + 0.5, max(width - 1, 0.5), _BAR - 1, fill=PAPER, cls="paper", stroke=QUIET)
-            if width >= 2 * _CHARACTER:
-                add_text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls="quiet")
+            add_rect(bar, *frame, fill=PAPER, cls="paper", stroke=QUIET)
+        elif drawn_as is not None and (bad or state == "gone"):
+            add_rect(bar, x, y, width, _BAR, fill=drawn_as)
         else:
             add_rect(bar, x, y, width, _BAR, fill=COLOURS[0] if letters is None else colours[run.shown.owners[0]])
-            if width >= 2 * _CHARACTER:
-                add_text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls="")
+        if width >= 2 * _CHARACTER and not bad and state != "gone":
+            cls = "quiet" if state == "unknown" else ""
+            add_text(bar, x + width / 2, y + 12, character(run.shown, letters), anchor="middle", cls=cls)
     row.tail = "\n"
 
 

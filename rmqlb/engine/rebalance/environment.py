@@ -109,7 +109,6 @@ class GroupEnvironment:
         self._serving = {queue: name for route in routes for queue, name in route.serving_brokers().items()}
         self._unsettled: set[Consumer] = set()
         self._agree: bool | None = None
-        self._doubtful: dict[Broker, None] | None = None
         self._final: MemberList | None = None
         for route in routes:
             for broker in route.broker_datas:
@@ -219,13 +218,9 @@ class GroupEnvironment:
             if client.settled is not None:
                 client.settled = False
 
-    def note_change(self, broker: Broker | None = None) -> None:
-        """This broker's list of consumers has changed; None: the consumers, or the brokers they call, have."""
+    def note_change(self) -> None:
+        """The consumers, the brokers that they call, or a broker's list of consumers has changed."""
         self._agree = None
-        if broker is None:
-            self._doubtful = None
-        elif self._doubtful is not None:
-            self._doubtful[broker] = None
 
     def note_settled(self, client: Consumer) -> None:
         if client.takes_part and not client.settled:
@@ -251,19 +246,13 @@ class GroupEnvironment:
 
     def has_settled(self) -> bool:
         """Nothing changes an owner any more: every event is over, every broker and client up to date."""
-        if self.events_left:
-            return False
-        waiting = self.log.waiting_pulls or self.log.resuming
-        return not self._unsettled and not waiting and self._brokers_agree()
+        pending = self.events_left or self._unsettled or self.log.waiting_pulls or self.log.resuming
+        return not pending and self._brokers_agree()
 
     def _brokers_agree(self) -> bool:
-        """Each broker lists exactly those that send it heartbeats; nobody asks a lost one any more."""
+        """Each broker lists exactly the clients that send it heartbeats, and no client calls a lost one any more."""
         if self._agree is None:
-            if self._doubtful is None:
-                self._doubtful = dict.fromkeys(self.brokers())
-            while self._doubtful and self._agrees(next(reversed(self._doubtful))):
-                self._doubtful.popitem()
-            self._agree = not self._doubtful
+            self._agree = all(map(self._agrees, self.brokers()))
         return self._agree
 
     def _agrees(self, broker: Broker) -> bool:
