@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import exp
 from statistics import NormalDist, fmean
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -211,7 +212,7 @@ def test_a_lost_broker_leaves_a_route_that_names_it_in_either_list(
 
 def drops_us(events: Sequence[Event], trial: int, timers: Timers) -> list[int]:
     """When the NameServers drop a broker from their routes."""
-    more = {"routes": [route(a=1, b=1, c=1)], "timers": timers, "until_us": 600 * SECOND_US}
+    more: dict[str, Any] = {"routes": [route(a=1, b=1, c=1)], "timers": timers, "until_us": 600 * SECOND_US}
     report = simulate("c1", *events, trial=trial, explain=True, **more)
     return [round(when * SECOND_US) for when in moments(report, "route", who="NameServer")]
 

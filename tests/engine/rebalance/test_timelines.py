@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from rmqlb.engine.rebalance.event_log import EventLog, Hold
@@ -68,11 +70,14 @@ def test_stretches_are_counted_over_changing_owners() -> None:
     assert figures([found], EventLog(explain=False), 0, settled=True).queues_with_overlap == 1
 
 
+QUEUE_NAME = QUEUE.topic, QUEUE.broker_name, QUEUE.queue_id
+
+
 def queue_line(state: OwnerState, *lengths: int, redelivered: int | None, unread_at_end: bool = False) -> QueueTimeline:
     """Total and longest gap, overlap and outage, and the longest time unread, in milliseconds."""
     intervals = (Interval(0, 9, "one", ("c1",)), Interval(9, 10, state, ()))
-    name = QUEUE.topic, QUEUE.broker_name, QUEUE.queue_id
-    return QueueTimeline(*name, *lengths, unread_at_end, redelivered, intervals, ())
+    values: tuple[Any, ...] = (*QUEUE_NAME, *lengths, unread_at_end, redelivered, intervals, ())
+    return QueueTimeline(*values)
 
 
 def test_the_figures_of_a_group_count_queues_and_add_up_or_take_the_longest() -> None:
