@@ -15,8 +15,6 @@ rollout_option = panel("Rollout")
 
 
 class RolloutOptions(Struct, frozen=True):
-    """Who restarts, what they come back with, and what to try."""
-
     restart: Annotated[
         list[str] | None,
         rollout_option(
@@ -47,8 +45,6 @@ class RolloutOptions(Struct, frozen=True):
 
 
 class ChoiceTrialOptions(Struct, frozen=True):
-    """How often each choice is simulated, with which dice."""
-
     trials: Annotated[str, trials_option(metavar="N", help="Simulations of each choice.")] = "20"
     seed: Annotated[int, trials_option(help="Random seed.")] = 1
 

@@ -18,8 +18,6 @@ from rmqlb.errors import UsageError
 
 
 class ShowOptions(PictureOptions, frozen=True):
-    """The pictures, and the conditions."""
-
     fail_on: Annotated[
         list[str] | None,
         shown_option(

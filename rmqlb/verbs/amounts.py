@@ -161,7 +161,6 @@ def byte_count(text: str, option: str) -> int:
 
 
 def day(text: str, option: str) -> date:
-    """A date as `2026-11-01`."""
     try:
         if not re.fullmatch(_DAY, text):
             raise ValueError
@@ -197,7 +196,6 @@ def one_of(text: str, option: str, choices: Sequence[Choice]) -> Choice:
 
 
 def on_or_off(text: str, option: str) -> bool:
-    """`on` or `off`."""
     known = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
     if text.lower() not in known:
         raise UsageError(f"{option} {text}: write on or off")

@@ -58,8 +58,6 @@ _FILLS = {"duplicate-owners": f"url(#{_HATCHED})", "outage": f"url(#{_CROSSED})"
 
 
 class _Plane(Struct, frozen=True):
-    """The area of the bars: the times at its left and right edge, and where it begins."""
-
     begin_us: int
     end_us: int
     left: float
@@ -207,14 +205,12 @@ class Run(Struct, frozen=True):
     shown: AnyInterval
 
     def is_bad(self, *, broadcasting: bool) -> bool:
-        """The queue is unassigned or in an outage, or has duplicate owners."""
         return self.shown.state in ("unassigned", "outage") or (
             self.shown.state == "duplicate-owners" and not broadcasting
         )
 
 
 def runs(strip: Strip, edges: Sequence[int]) -> list[Run]:
-    """The strip's runs from left to right."""
     places = range(len(strip.slices))
     found = []
     for _, group in groupby(places, key=lambda place: (strip.slices[place].state, strip.slices[place].owners)):
@@ -268,7 +264,6 @@ def _time(us: int) -> str:
 
 
 def parts_of(facts: Sequence[str]) -> list[str]:
-    """The facts, a line each: pictures break none."""
     return [part for fact in facts for part in fact.strip().split(BETWEEN)]
 
 
@@ -301,12 +296,10 @@ td{white-space:nowrap}
 
 
 def svg_picture(group: OverTime, facts: Sequence[str]) -> str:
-    """The picture as an SVG file, with the facts above it."""
     return svg_file(drawn(group, facts))
 
 
 def html_page(group: OverTime, report: Report, findings: Iterable[Finding]) -> str:
-    """The picture, and the facts, findings and tables of the group's report as an HTML file."""
     return page_of(report, findings, drawn(group))
 
 

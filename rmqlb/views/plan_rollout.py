@@ -30,7 +30,6 @@ _MOST_MEMBERS = 20
 
 
 def rollout_report(rollout: Rollout) -> Report:
-    """The plan for people and machines."""
     sections = (_order(rollout), *([_stages(rollout)] if rollout.stages else ()), _choices(rollout.choices))
     best = _best(rollout)
     trials = "" if best is None else f", {counted(best.trials, 'trial')} each"
@@ -72,7 +71,6 @@ def _tried(rollout: Rollout) -> str:
 
 
 def _gravity(rollout: Rollout) -> str:
-    """Error of a way that does not always converge, warning of gaps and overlaps, else in order."""
     best = _best(rollout)
     if best is None:
         return ""

@@ -112,7 +112,6 @@ def consumer_labels(client_ids: Sequence[str]) -> dict[str, str]:
 
 
 def group_facts(found: RebalanceResult) -> tuple[str, ...]:
-    """What happens, how bad it is, and what it means for messages."""
     longest = tuple(_longest(found.figures, len(found.queues), broadcasting=found.broadcasting))
     outages = tuple(_cannot_be_read(found))
     verdict = (*_at_end(found), *(outages or longest), _converged(found))
@@ -270,7 +269,6 @@ class Window(OfQueue, frozen=True):
 
 
 def windows(found: RebalanceResult) -> list[Window]:
-    """By the time at which they begin, then in the clients' order."""
     bad = ("unassigned", "outage") if found.broadcasting else ("unassigned", "outage", "duplicate-owners")
     return sorted((window for one in found.queues for window in _windows_of(one, bad)), key=attrgetter("from_ms"))
 

@@ -60,8 +60,6 @@ AnyTimeline = QueueTimeline | QueueRecording
 
 
 class EventAt(Protocol):
-    """Something that happens to a group."""
-
     @property
     def kind(self) -> str: ...
     @property
@@ -219,7 +217,6 @@ def ticks(begin_us: int, end_us: int, most: int) -> list[int]:
 
 
 def letter_styles(letters: Mapping[str, str]) -> dict[str, str]:
-    """Letter → the style of its consumer; letters as in `symbols`."""
     return {letter: owner_style(place) for place, letter in enumerate(dict.fromkeys(letters.values()))}
 
 

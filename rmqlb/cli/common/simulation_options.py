@@ -45,8 +45,6 @@ class GroupsOverTimeOptions(GroupsOptions, frozen=True):
 
 
 class EventOptions(Struct, frozen=True):
-    """What the group goes through."""
-
     event: Annotated[
         list[str] | None,
         happens_option(
@@ -122,8 +120,6 @@ class MemberOptions(Struct, frozen=True):
 
 
 class TrialOptions(Struct, frozen=True):
-    """How often, with which dice."""
-
     trials: Annotated[
         str | None,
         trials_option(metavar="N", help="Also run N times with other phases of the clocks: p50, p95 and max."),

@@ -154,7 +154,6 @@ def _spread(candidate: Candidate, steps: int) -> tuple[str, ...]:
 
 
 def _in_part(plan: Rollout, known: Overlaps | None, trials: int) -> Iterator[Finding]:
-    """How much of the rollout was searched, if not all."""
     first, parts = plan.choices[0], []
     if len(plan.choices) < plan.choices_in_all or first.trials < trials or first.restarts < len(first.order):
         choices = f"searched {len(plan.choices)} of {plan.choices_in_all} orders and pauses"
@@ -198,8 +197,6 @@ def _is_least(stages: Sequence[MixedStage], least: LeastOverlap | None) -> bool:
 
 
 class Candidate(Struct, frozen=True):
-    """A choice before it is tried."""
-
     order: tuple[str, ...]  # client ids in the order in which they go down
     name: str  # how the order came about
     at_once: int
@@ -257,7 +254,6 @@ def together_of(rollout: RolloutModel, at_once: Sequence[int]) -> list[int]:
 
 
 def check_candidates(rollout: RolloutModel, request: RolloutRequest) -> None:
-    """Reject what cannot be tried (raises UsageError)."""
     pauses_us, at_once = request.pauses_us, request.at_once
     if request.down_us < 0:
         raise UsageError("a consumer cannot be down for less than 0 s")

@@ -36,8 +36,6 @@ EXACT_WORK = 60_000  # visits of queues, or of kinds of handover, in a search; a
 
 
 class RolloutRequest(Struct, frozen=True, kw_only=True):
-    """A rolling restart or a change of strategy to plan."""
-
     # None is everybody, or with a change of strategy those that do not run the new one yet
     restart: Sequence[str] | None = None
     to_strategy: str | None = None  # name of the strategy that they come back with; None for a mere restart
@@ -49,8 +47,6 @@ class RolloutRequest(Struct, frozen=True, kw_only=True):
 
 
 class RolloutModel(Struct, frozen=True):
-    """What a rollout does to a group."""
-
     members: Members  # the group before; what is known of the ids to come is in it as well
     client_ids: tuple[str, ...]  # the members that are restarted, sorted as clients sort them
     becomes: Mapping[str, str]  # client id → the id after the restart, of those whose id changes
@@ -303,8 +299,6 @@ def _put_best(member: int, order: list[int], gains: list[int], costs: PairCosts)
 
 
 class Handover(Struct, frozen=True):
-    """How the owners of a queue change."""
-
     kept: int  # how many own it before and after, or are not restarted
     losers: int  # bit mask of those that own it under the old strategy only
     gainers: int  # bit mask of those that own it under the new one only
@@ -325,8 +319,6 @@ class Counts(Struct, frozen=True):
 
 
 class Overlaps(Struct, frozen=True):
-    """The stages of a change of strategy."""
-
     client_ids: tuple[str, ...]
     counts: Callable[[int], Counts]  # bit mask → the stage
     # what the stages cost by pairs of members; None when more than two have to do with one another
@@ -340,8 +332,6 @@ class Overlaps(Struct, frozen=True):
 
 
 class LeastOverlap(Struct, frozen=True):
-    """The order with the least overlap that was found."""
-
     order: tuple[str, ...]
     total: int  # queues unassigned or with duplicate owners, summed over its mixed stages
     is_least: bool
@@ -425,7 +415,6 @@ def mixed_stages(known: Overlaps, order: Sequence[str], at_once: int) -> tuple[M
 
 
 def total_overlap(stages: Sequence[MixedStage]) -> int:
-    """Queues unassigned or with duplicate owners, summed over the stages."""
     return sum(stage.duplicate_owners + stage.unassigned for stage in stages)
 
 

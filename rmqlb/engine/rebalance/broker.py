@@ -22,8 +22,6 @@ _EARLY_CLOSE = 3
 
 
 class Channel(Protocol):
-    """A client's connection, as the broker sees it."""
-
     @property
     def client_id(self) -> str: ...  # the id in its heartbeats
     def notice(self, broker: Broker) -> None: ...  # it is told that the group's members have changed (request code 40)
@@ -58,7 +56,6 @@ class Broker(Struct, eq=False):
         return name if name.lower().startswith("broker") else f"broker {name}"
 
     def run(self) -> None:
-        """Start its scan, and the batches of its notices where it sends them so."""
         timers = self.timers
         scan = self.draws.below(timers.broker_scan_us)
         self._processes = [self.clock.start(self._scan(), scan)]
@@ -92,7 +89,6 @@ class Broker(Struct, eq=False):
                 self._news(f"hears {channel.client_id} for the first time")
 
     def forget(self, channel: Channel, why: str) -> None:
-        """The client unregisters, or its connection closes."""
         if channel in self._beats:
             self._drop(channel)
             self._news(why)

@@ -35,8 +35,6 @@ _DRAWN = (len(_WAYS) - 1) << 8
 
 
 class Table(Protocol):
-    """A consumer's process-queue table."""
-
     def working(self) -> list[MessageQueue]: ...
     def is_settled(self, shares: Mapping[str, Share | None]) -> bool: ...
 
@@ -72,8 +70,6 @@ class Consumer(Channel, Protocol):
 
 
 class GroupEnvironment:
-    """The surroundings of one simulation's consumers."""
-
     def __init__(
         self,
         routes: Sequence[TopicRouteData],
@@ -124,7 +120,6 @@ class GroupEnvironment:
         return self._types.get(client_id, self._type)
 
     def profile_of(self, client_id: str) -> tuple[ConsumerProfile, Clocks]:
-        """How the consumer's library rebalances, and its clocks."""
         profile = SDK_PROFILES.get(self.shares.sdk_for(client_id).name)
         return self._java if profile is None or profile.clocks is None else (profile, profile.clocks)
 
@@ -298,7 +293,6 @@ class GroupEnvironment:
         return expiry + (self._scan_us - self.clock.now - expiry) % (timers.nameserver_scan_us or 1)
 
     def _drop_from_routes(self, name: str) -> None:
-        """The NameServers drop the processes of a broker that are still down."""
         lost = [broker for broker in self._brokers[name] if not broker.up]
         if lost:
             self.name_server.drop(name, {broker.broker_id for broker in lost})

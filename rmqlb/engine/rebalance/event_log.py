@@ -62,7 +62,6 @@ class Hold(Struct, eq=False):
                         yield end, False
 
     def reads(self, end_us: int) -> Iterator[tuple[int, int]]:
-        """When the queue is read, until the simulation ends."""
         if self.reads_from_us is not None:
             last = min(at for at in (self.stalled_us, self.to_us, end_us) if at is not None)
             for begin, end in _without(self.reads_from_us, last, self._silences()):
@@ -108,8 +107,6 @@ def _without(begin: int, end: int | None, breaks: Iterable[Break]) -> Iterator[B
 
 
 class EventLog(Struct, eq=False):
-    """The notes of one simulation."""
-
     explain: bool
     holds: list[Hold] = []  # in the order in which queues were taken
     there: dict[MessageQueue, list[tuple[int, bool]]] = {}  # when each queue was created (True) and removed (False)

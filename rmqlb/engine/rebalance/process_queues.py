@@ -69,11 +69,9 @@ class ProcessQueues:
                 held.pause(self._env.clock.now)
 
     def paused(self, name: str) -> list[Hold]:
-        """The queues of a broker that it owns and cannot pull."""
         return [held for held in self._owned() if held.is_paused and self._env.broker_name(held.queue) == name]
 
     def resume(self, holds: Iterable[Hold]) -> None:
-        """A pull has arrived: the queues that are still owned are read again."""
         again = [hold for hold in holds if hold.is_paused and not hold.dropped]
         for hold in again:
             hold.resume(self._env.clock.now)
@@ -83,7 +81,6 @@ class ProcessQueues:
         self._env.log.freeze(self._owned(), self._env.clock.now)
 
     def unfreeze(self) -> None:
-        """It continues, and sends the late pulls and unlocks."""
         self._env.log.unfreeze(self._owned(), self._env.clock.now)
         late, self._late = self._late, []
         for action, argument in late:
@@ -126,7 +123,6 @@ class ProcessQueues:
         return (yield from self._become(topic, share, why))
 
     def _become(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
-        """Make the table have this share; returns whether it does."""
         changed = yield from self._update(topic, share, why)
         # the listeners of the others send none
         if changed and self._client.type == "push" and self._client.profile.beats_on_change:
@@ -143,7 +139,6 @@ class ProcessQueues:
                 yield self._connections.answer()
 
     def locked(self) -> dict[Broker, list[Hold]]:
-        """The queues whose locks are renewed, by their master."""
         by_broker: dict[Broker, list[Hold]] = {}
         for held in self._table.values():
             broker = self._env.master(held.queue)
