@@ -106,14 +106,12 @@ def _paper(width: float, height: float) -> ET.Element:
 
 def _names(report: OverTime, shown: Sequence[Strip]) -> list[str]:
     many = len({timeline.queue.topic for timeline in report.queues}) > 1
-    queues = [(strip.queues[0].queue, strip.queue_ids) for strip in shown]
-    return [
-        clip(
-            fit_for_xml(f"{queue.topic} {queue.broker_name} {ids}" if many else f"{queue.broker_name} {ids}"),
-            _LONGEST_NAME,
-        )
-        for queue, ids in queues
-    ]
+    names = []
+    for strip in shown:
+        queue = strip.queues[0].queue
+        name = f"{queue.broker_name} {strip.queue_ids}"
+        names.append(clip(fit_for_xml(f"{queue.topic} {name}" if many else name), _LONGEST_NAME))
+    return names
 
 
 def _legend(letters: Mapping[str, str] | None, *, has_unknown: bool) -> list[str]:
@@ -245,18 +243,15 @@ def _alike(timeline: AnyTimeline, run: Run) -> list[AnyInterval]:
     return found
 
 
+_OWNERLESS = {"unassigned": "no owner", "gone": "no such queue", "unknown": "unknown"}
+
+
 def _owners(shown: AnyInterval) -> str:
-    if shown.state == "unassigned":
-        return "no owner"
-    if shown.state == "gone":
-        return "no such queue"
-    if shown.state == "unknown":
-        return "unknown"
-    if shown.state == "outage" and not shown.owners:
-        return "outage, no owner"
+    if shown.state in _OWNERLESS:
+        return _OWNERLESS[shown.state]
     more = f" and {len(shown.owners) - _MOST_NAMED} more" if len(shown.owners) > _MOST_NAMED else ""
     owners = ", ".join(shown.owners[:_MOST_NAMED]) + more
-    return f"outage, owned by {owners}" if shown.state == "outage" else owners
+    return owners if shown.state != "outage" else f"outage, owned by {owners}" if owners else "outage, no owner"
 
 
 def _time(us: int) -> str:

@@ -102,7 +102,8 @@ def plan_rollout(
     if known is not None:
         stages = _stages_of(known, best.order, best.at_once, round(best.pause_ms * 1000), request.down_us)
         is_whole = (len(best.order) - 1) // best.at_once <= known.most_stages
-        is_least = is_whole and _is_least(stages, least.get(best.at_once))
+        total, smallest = total_overlap(stages), least.get(best.at_once)
+        is_least = is_whole and (not total or (smallest is not None and smallest.is_least and total == smallest.total))
     plan = Rollout(
         group=group,
         strategy_before=rollout.members.name,
@@ -191,11 +192,6 @@ def _choice(candidate: Candidate, restarts: int, down_us: int, trials: GroupTria
     )
 
 
-def _is_least(stages: Sequence[MixedStage], least: LeastOverlap | None) -> bool:
-    total = total_overlap(stages)
-    return not total or (least is not None and least.is_least and total == least.total)
-
-
 class Candidate(Struct, frozen=True):
     order: tuple[str, ...]  # client ids in the order in which they go down
     name: str  # how the order came about
@@ -267,11 +263,9 @@ def check_candidates(rollout: RolloutModel, request: RolloutRequest) -> None:
             f"no more than {MOST_COMBINATIONS} combinations are tried",
             hint="try fewer, then more around the best of them",
         )
-    if request.order is not None:
-        _check_order(rollout.client_ids, request.order)
-
-
-def _check_order(client_ids: Sequence[str], order: Sequence[str]) -> None:
+    if request.order is None:
+        return
+    client_ids, order = rollout.client_ids, request.order
     named, restarting = set(order), set(client_ids)
     missing = [client_id for client_id in client_ids if client_id not in named]
     others = [client_id for client_id in order if client_id not in restarting]

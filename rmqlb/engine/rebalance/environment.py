@@ -225,8 +225,10 @@ class GroupEnvironment:
 
     def check(self, client: Consumer) -> None:
         """After a consumer's rebalance: note whether it has the queues that it will end with."""
-        final = self._final_ids()
-        current = self.name_server.views
+        if self._final is None:
+            ids = (client.client_id for client in self.clients if client.takes_part)
+            self._final = self.shares.members(tuple(sort_client_ids(ids)))
+        final, current = self._final, self.name_server.views
         views = {topic: current[topic] for topic in client.topics if topic in current}
         known = all(client.views.get(topic) is view for topic, view in views.items())
         client.settled = known and client.queues.is_settled(
@@ -256,13 +258,6 @@ class GroupEnvironment:
         callers = [client.client_id for client in self.clients if client.takes_part and broker in client.calls()]
         named = broker.client_ids or ()
         return len(named) == len(callers) and named == tuple(sort_client_ids(callers))
-
-    def _final_ids(self) -> MemberList:
-        if self._final is None:
-            self._final = self.shares.members(
-                tuple(sort_client_ids(client.client_id for client in self.clients if client.takes_part))
-            )
-        return self._final
 
     def _add_broker(self, name: str, ids: Sequence[int]) -> None:
         known = self._brokers.setdefault(name, [])
@@ -371,13 +366,12 @@ class NameServer:
         if not self._gone:  # a static topic loses its brokers likewise, but not its queues
             return route
         left = {name: self._left(route, name) for name in self._gone}
+        brokers = (data for data in route.broker_datas if left.get(data.broker_name, True))
         return replace(
             route,
             queue_datas=tuple(data for data in route.queue_datas if left.get(data.broker_name, True)),
             broker_datas=tuple(
-                replace(data, broker_addrs=left[data.broker_name]) if data.broker_name in left else data
-                for data in route.broker_datas
-                if left.get(data.broker_name, True)
+                replace(data, broker_addrs=left.get(data.broker_name, data.broker_addrs)) for data in brokers
             ),
         )
 
