@@ -10,15 +10,16 @@ from typing import get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES, try_on_receive
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.simulate_receive.simulate_receive import (
+    RECEIVE_FIGURES,
     check,
     ended_findings,
     readable_queues,
     receive_findings,
     receive_trials,
     receives_within,
+    try_on_receive,
 )
 from rmqlb.engine.simulate_receive.simulate_receive import simulate_receive as simulate
 from rmqlb.engine.source_findings import source_findings
