@@ -11,7 +11,7 @@ from functools import cache
 from msgspec.structs import replace
 
 from rmqlb.engine.arguments import check_route, require
-from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
+from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.engine.simulate_receive import rules
 from rmqlb.engine.simulate_receive.broker import NEVER, UNKNOWN, Message, Outage
 from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, ReceiveSimulation
