@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.assignment.assign import runnable
 from rmqlb.engine.assignment.consumers import is_orderly
-from rmqlb.engine.fail_on_figures.of_size import SIZE_FIGURES, try_on_size
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.rebalance.rates import spread_evenly
 from rmqlb.engine.route_findings import one_broker_findings
+from rmqlb.engine.size_group.size_group import SIZE_FIGURES, try_on_size
 from rmqlb.engine.size_group.size_group import size_group as find_size
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.finding import INFO, Finding
