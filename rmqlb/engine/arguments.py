@@ -38,6 +38,8 @@ _WORDS: Mapping[Any, str] = {
 class _Field(str):
     """The name of a Struct's field, as a step of a path."""
 
+    __slots__ = ()
+
 
 class _Refused(Exception):
     """A value that does not fit; the path to it grows on its way up."""

@@ -12,18 +12,19 @@ from rmqlb.model.group import BROADCASTING
 from rmqlb.model.result import Result
 from rmqlb.model.sdk_use import SdkUse
 
+PopShares = Annotated[tuple[int, ...], "popShareQueueNum of the brokers, several where they differ; none by Proxy"]
+AssumedShare = Annotated[bool, "popShareQueueNum is not known, and what brokers have by default is taken"]
+ByProxy = Annotated[bool, "its consumers are behind a Proxy, which gives each of them any queue of each broker"]
+REPORTED = "strategy → number of consumers that report it; empty where none does"
+
 
 class QueueOwners(Struct, frozen=True, rename="camel"):
-    """A queue and its owners.
-
-    Attributes:
-        owners_observed: the owners that the source saw; null when it saw none for this queue.
-    """
+    """A queue and its owners."""
 
     topic: str
     broker_name: str
     queue_id: int
-    owners_observed: tuple[str, ...] | None
+    owners_observed: Annotated[tuple[str, ...] | None, "observed owners; null when not observed"]
     lag: Annotated[int | None, "messages not yet read"]
     owners: Annotated[Mapping[str, tuple[str, ...]], "strategy → client ids, sorted"]
     reasons: Annotated[Mapping[str, str | None], "strategy → why it goes there; null without --explain"]
@@ -46,49 +47,37 @@ class StrategyOwners(Evenness, frozen=True):
 
 
 class PopQueue(Struct, frozen=True, rename="camel"):
-    """A queue, or a broker's queues, and who may read there.
-
-    Attributes:
-        consumers: client ids, sorted; null when they are behind a Proxy that was not asked.
-    """
+    """A queue, or a broker's queues, and who may read there."""
 
     broker_name: str
     queue_id: Annotated[int, "its number there; -1 is any queue of the broker"]
-    consumers: tuple[str, ...] | None
+    consumers: Annotated[tuple[str, ...] | None, "client IDs, sorted; null when behind a Proxy that was not asked"]
 
 
 class PopTopic(Struct, frozen=True, rename="camel"):
     """A topic that is consumed by POP: no consumer owns a queue of it.
 
     Attributes:
-        strategy: that brokers assign by, on behalf of the consumers; null behind a Proxy, where none decides.
-        pop_share_queue_nums: popShareQueueNum as brokers have it, several where they differ; none behind a Proxy.
         queues: who may read what, in the clients' order of queues; null where brokers do not have the strategy: they
             answer nothing, and consumers keep what they have.
-        by_proxy: its consumers are behind a Proxy, which gives each of them any queue of each broker.
     """
 
     topic: str
-    strategy: str | None
-    pop_share_queue_nums: tuple[int, ...]
-    assumed: Annotated[bool, "popShareQueueNum is not known, and what brokers have by default is taken"]
+    strategy: Annotated[str | None, "that brokers assign by; null behind a Proxy, where none decides"]
+    pop_share_queue_nums: PopShares
+    assumed: AssumedShare
     queues: tuple[PopQueue, ...] | None
-    by_proxy: bool = False
+    by_proxy: ByProxy = False
 
 
 class QueueOffsets(Struct, frozen=True, rename="camel"):
-    """How far a group has read a queue.
-
-    Attributes:
-        consumer_offset: the next message that the group has not finished, -1 when it has stored none; null when it is
-            not known.
-    """
+    """How far a group has read a queue."""
 
     topic: str
     broker_name: str
     queue_id: int
     broker_offset: Annotated[int | None, "the next message to be stored; null when it is not known"]
-    consumer_offset: int | None
+    consumer_offset: Annotated[int | None, "the next message to be finished, -1 when none is stored; null: not known"]
     lag: Annotated[int | None, "messages not yet read; null when it is not known"]
 
 
@@ -100,16 +89,11 @@ class AssignedQueue(Struct, frozen=True, rename="camel"):
 
 
 class AssignmentMismatch(Struct, frozen=True, rename="camel"):
-    """A broker's answer for a consumer that is not the predicted one.
-
-    Attributes:
-        queues_answered: what the broker answers; null where it assigns nothing.
-        queues_predicted: what is predicted, by the broker's own list of consumers; null where nothing is.
-    """
+    """A broker's answer for a consumer that is not the predicted one."""
 
     client_id: str
-    queues_answered: tuple[AssignedQueue, ...] | None
-    queues_predicted: tuple[AssignedQueue, ...] | None
+    queues_answered: Annotated[tuple[AssignedQueue, ...] | None, "null where the broker assigns nothing"]
+    queues_predicted: Annotated[tuple[AssignedQueue, ...] | None, "by the broker's own list; null where nothing is"]
 
 
 class BrokerAssignments(Struct, frozen=True, rename="camel"):
@@ -127,14 +111,10 @@ class OwnersReport(Result, frozen=True):
 
     Attributes:
         queues: queue by queue, in the clients' order; behind them those that only a CONFIG list names.
-        strategies_reported: strategy → number of consumers that report it; empty where none does.
         mixed_mismatches: queues whose observed owners are not those that the consumers' different strategies together
             give, one that reports none taken to run the most frequent; null when they report the same one, or one that
             needs settings, or no owner is observed.
-        pop_topics: the topics that are consumed by POP, of which no queue has an owner.
-        offsets: of a group whose consumers are behind a Proxy: how far it has read each queue.
         hidden: its consumers are certain or likely to be behind a Proxy that was not asked; null otherwise.
-        sdks: the client libraries of the consumers, and how well their rules are known; none in Python.
         broker_assignments: what brokers of a running cluster answer on behalf of each consumer; none where no consumer
             lets them assign its queues.
     """
@@ -144,17 +124,16 @@ class OwnersReport(Result, frozen=True):
     sorted_consumers: tuple[str, ...]
     queues: tuple[QueueOwners, ...]
     strategies: Annotated[tuple[StrategyOwners, ...], "strategy by strategy"]
-    strategies_reported: Mapping[str, int] = {}
+    strategies_reported: Annotated[Mapping[str, int], REPORTED] = {}
     mixed_mismatches: int | None = None
-    pop_topics: tuple[PopTopic, ...] = ()
-    offsets: tuple[QueueOffsets, ...] = ()
+    pop_topics: Annotated[tuple[PopTopic, ...], "the topics that are consumed by POP, without owners"] = ()
+    offsets: Annotated[tuple[QueueOffsets, ...], "how far a group behind a Proxy has read each queue"] = ()
     hidden: Literal["certain", "likely"] | None = None
-    sdks: tuple[SdkUse, ...] = ()
+    sdks: Annotated[tuple[SdkUse, ...], "client libraries of the consumers; none in Python"] = ()
     broker_assignments: tuple[BrokerAssignments, ...] = ()
 
     @property
     def observed_queues(self) -> list[QueueOwners]:
-        """The queues whose owners were observed."""
         return [queue for queue in self.queues if queue.owners_observed is not None]
 
     @property
@@ -166,7 +145,6 @@ class OwnersReport(Result, frozen=True):
 
     @property
     def by_proxy(self) -> bool:
-        """Its consumers are behind a Proxy."""
         return any(topic.by_proxy for topic in self.pop_topics)
 
     @property
@@ -193,7 +171,6 @@ class OwnersOfGroups(Result, frozen=True):
 
 
 def owners_of_groups(reports: Sequence[OwnersReport]) -> OwnersOfGroups:
-    """The owners of several groups' queues, and how many queues have no or two owners."""
     numbers = [report.bad_owners for report in reports]
     summary = OwnersSummary(
         groups=len(reports),

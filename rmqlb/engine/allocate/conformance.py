@@ -33,10 +33,9 @@ def check_strategy(
 ) -> tuple[Finding, ...]:
     """What is wrong with a strategy, as far as these queues and consumers show it; () when it is as it should be.
 
-    Each consumer is asked for its queues, then again, and again with the lists in other orders. The findings have these
-    codes: `custom-unassigned` (queues that no consumer gets), `custom-duplicate-owners` (queues that several consumers
-    get), `custom-throws` (consumers whose client throws), `custom-order` (the answer depends on the order of the lists,
-    which clients sort), `custom-varies` (the answer to the same question differs).
+    Each consumer is asked for its queues, then again, and again with the lists in other orders. The codes of findings:
+    `custom-unassigned`, `custom-duplicate-owners`, `custom-throws` (consumers whose client throws), `custom-order` (the
+    answer depends on the order of the lists, which clients sort) and `custom-varies` (a question has two answers).
 
     Args:
         strategy: a name, or a function (group, client id, queues, client ids) → queues.
@@ -172,36 +171,33 @@ def _orders(items: list[_Item]) -> Iterator[list[_Item]]:
     from random import Random
 
     yield items[::-1]
-    for seed in range(_SHUFFLES):
-        other = list(items)
-        Random(seed).shuffle(other)  # noqa: S311 - no secret
-        yield other
+    yield from (Random(seed).sample(items, len(items)) for seed in range(_SHUFFLES))  # noqa: S311 - no secret
 
 
 def _findings(name: str, found: _Observed, consumers: int) -> Iterator[Finding]:
+    left, several = found.unassigned, found.several
+    texts: dict[str, str] = {}
     if found.throws:
         client_id, text = next(iter(found.throws.items()))
         number = f"{len(found.throws)} of {consumers} consumers"
-        text = f"strategy {name} throws for {number}, which keep what they hold; first {client_id}: {text}"
-        yield Finding("custom-throws", text)
-    elif found.unassigned:
-        text = f"leaves {_listed(found.unassigned)} unassigned: no consumer reads {_them(found.unassigned)}"
-        yield Finding("custom-unassigned", f"strategy {name} {text}")
-    if found.several:
-        text = f"gives {_listed(found.several)} to several consumers, which all read {_them(found.several)}"
-        yield Finding("custom-duplicate-owners", f"strategy {name} {text}")
+        texts["custom-throws"] = f"throws for {number}, which keep what they hold; first {client_id}: {text}"
+    elif left:
+        texts["custom-unassigned"] = f"leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
+    if several:
+        texts["custom-duplicate-owners"] = (
+            f"gives {_listed(several)} to several consumers, which all read {_them(several)}"
+        )
     if found.varies:
-        yield Finding(
-            "custom-varies",
-            f"strategy {name} answers differently when it is asked the same again: such consumers drop and take queues "
-            "with every rebalance, and what is shown here is one of its answers",
+        texts["custom-varies"] = (
+            "answers differently when it is asked the same again: such consumers drop and take queues with every "
+            "rebalance, and what is shown here is one of its answers"
         )
     if found.orders:
-        yield Finding(
-            "custom-order",
-            f"strategy {name} depends on the order of the {' and of the '.join(found.orders)}: clients sort both lists "
-            "by character before they call it, as is done here",
+        texts["custom-order"] = (
+            f"depends on the order of the {' and of the '.join(found.orders)}: clients sort both lists by character "
+            "before they call it, as is done here"
         )
+    yield from (Finding(code, f"strategy {name} {text}") for code, text in texts.items())
 
 
 def _listed(queues: Sequence[MessageQueue]) -> str:
