@@ -152,15 +152,10 @@ def reader(source: AnySource) -> Reader:
 
 
 class Earlier(Struct, frozen=True):
-    """An earlier snapshot of the same cluster.
-
-    Attributes:
-        source: the snapshot.
-        option: what errors about it begin with, as `--rates-since FILE`.
-    """
+    """An earlier snapshot of the same cluster."""
 
     source: Reader
-    option: str
+    option: str  # what errors about it begin with, as `--rates-since FILE`
 
 
 def earlier(source: AnySource | Earlier | None, option: str = "--rates-since") -> Earlier | None:

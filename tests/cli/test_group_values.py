@@ -444,6 +444,6 @@ def test_a_mistake_in_a_rollouts_options_is_one_line(call, error: str) -> None: 
 
 
 def test_a_pattern_of_zones_is_taken_without_pythons_doubts() -> None:
-    zone = zones({"broker-zone": ["([[a]+)-"]}, "broker-zone")
+    zone = zones(["([[a]+)-"], "broker-zone")
     assert isinstance(zone, re.Pattern)
     assert zone.groups == 1

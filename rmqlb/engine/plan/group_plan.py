@@ -71,9 +71,9 @@ def plan_group(
         placeholders=invented,
         explain=explain,
     )
-    if all_strategies:
-        plan = compare(plan, before, after, WITHOUT_SETTINGS)
     plan, places = over_places(plan, before, after, joiners, group.states)
+    if all_strategies:
+        plan = compare(plan, before, after, WITHOUT_SETTINGS, joiners)
     popped, of_pop = _popped(group, changes, routes_after[number:], after_ids, pop_share)
     plan = replace(
         plan,
@@ -124,7 +124,6 @@ def _popped(
 
 def _convergence(plan: RebalancePlan, group: Group, before: Side, after: Side, changes: Changes) -> Convergence | None:
     seen = None if group.assumed else group.seen
-    version, _ = client_version(seen)
     kind, kinds, _ = consumer_types(seen)
     return convergence(
         plan,
@@ -132,7 +131,7 @@ def _convergence(plan: RebalancePlan, group: Group, before: Side, after: Side, c
         after,
         changes,
         states=group.states,
-        client_version=version,
+        client_version=client_version(seen)[0],
         consume_from=group.consume_from,
         consumer_type=kind,
         consumer_types=kinds,
