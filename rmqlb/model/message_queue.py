@@ -33,12 +33,7 @@ class MessageQueue(Struct, frozen=True, rename="camel"):
 
 
 class QueueName(Struct, frozen=True, rename="camel"):
-    """A queue of the topic at hand.
-
-    Attributes:
-        broker_name: its broker.
-        queue_id: its number there, from 0.
-    """
+    """A queue of the topic at hand."""
 
     broker_name: str
     queue_id: int

@@ -25,21 +25,13 @@ QueueNumber = Annotated[int, Meta(ge=-(2**31), le=MOST_QUEUES_OF_A_BROKER)]
 
 
 class QueueData(Struct, frozen=True, rename="camel"):
-    """How many queues of the topic one broker has (`remoting.protocol.route.QueueData`).
-
-    Attributes:
-        broker_name: name of the broker group.
-        read_queue_nums: queues that consumers can read.
-        write_queue_nums: queues that producers can write.
-        perm: bits: 4 read, 2 write, 1 inherit; 6 is usual.
-        topic_sys_flag: RocketMQ's flags.
-    """
+    """How many queues of the topic one broker has (`remoting.protocol.route.QueueData`)."""
 
     broker_name: str
-    read_queue_nums: QueueNumber = 0
-    write_queue_nums: QueueNumber = 0
-    perm: int = 0
-    topic_sys_flag: int = 0
+    read_queue_nums: Annotated[QueueNumber, "queues that consumers can read"] = 0
+    write_queue_nums: Annotated[QueueNumber, "queues that producers can write"] = 0
+    perm: Annotated[int, "bits: 4 read, 2 write, 1 inherit; 6 is usual"] = 0
+    topic_sys_flag: Annotated[int, "RocketMQ's flags"] = 0
 
     @property
     def readable(self) -> bool:
@@ -53,25 +45,16 @@ class QueueData(Struct, frozen=True, rename="camel"):
 
 
 class BrokerData(Struct, frozen=True, rename="camel"):
-    """Where a broker group can be reached (`remoting.protocol.route.BrokerData`).
+    """Where a broker group can be reached (`remoting.protocol.route.BrokerData`)."""
 
-    Attributes:
-        cluster: cluster name.
-        broker_name: name of the broker group.
-        broker_addrs: broker id → `host:port`; id 0 is the master.
-        enable_acting_master: 5.x, a slave may stand in for the master.
-        zone_name: 5.x, None when the broker has none.
-    """
-
-    cluster: str
+    cluster: Annotated[str, "cluster name"]
     broker_name: str
-    broker_addrs: Mapping[int, str]
-    enable_acting_master: bool = False
-    zone_name: str | None = None
+    broker_addrs: Annotated[Mapping[int, str], "broker id → `host:port`; id 0 is the master"]
+    enable_acting_master: Annotated[bool, "5.x, a slave may stand in for the master"] = False
+    zone_name: Annotated[str | None, "5.x, None when the broker has none"] = None
 
     @property
     def has_master(self) -> bool:
-        """A broker with id 0 is registered."""
         return MASTER_ID in self.broker_addrs
 
     @property
@@ -92,25 +75,16 @@ class TopicQueueMappingInfo(Struct, frozen=True, rename="camel"):
 
 
 class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
-    """A topic's route as a NameServer gives it (`remoting.protocol.route.TopicRouteData`), with the topic's name.
-
-    Attributes:
-        topic: full topic name.
-        queue_datas: in the server's order.
-        broker_datas: in the server's order.
-        order_topic_conf: `broker:count;broker:count` of an ordered topic, or None.
-        topic_queue_mapping_by_broker: 5.x static topics; None for ordinary ones.
-    """
+    """A topic's route as a NameServer gives it (`remoting.protocol.route.TopicRouteData`), with the topic's name."""
 
     topic: str
-    queue_datas: tuple[QueueData, ...]
+    queue_datas: tuple[QueueData, ...]  # in the server's order, as brokers
     broker_datas: tuple[BrokerData, ...]
-    order_topic_conf: str | None = None
-    topic_queue_mapping_by_broker: Mapping[str, TopicQueueMappingInfo] | None = None
+    order_topic_conf: str | None = None  # `broker:count;broker:count` of an ordered topic
+    topic_queue_mapping_by_broker: Mapping[str, TopicQueueMappingInfo] | None = None  # 5.x static topics
 
     @property
     def is_order_topic(self) -> bool:
-        """Producers take their queues from `order_topic_conf`."""
         return bool(self.order_topic_conf)
 
     @property
@@ -123,7 +97,6 @@ class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
         return next((broker for broker in self.broker_datas if broker.broker_name == broker_name), None)
 
     def brokers_by_name(self) -> dict[str, BrokerData]:
-        """Broker name → what `broker` answers, for those who ask for many."""
         return {broker.broker_name: broker for broker in reversed(self.broker_datas)}
 
     def differs_from(self, other: TopicRouteData) -> bool:

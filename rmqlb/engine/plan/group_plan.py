@@ -62,14 +62,9 @@ def plan_group(
     named = {*changes.add, *(new for _, new in changes.replace)}
     invented = {*group.placeholders, *(set(after_ids) - set(group.client_ids) - named)}
     joiners = sorted(invented - set(group.placeholders))
+    change = describe(changes)
     plan = plan_rebalance(
-        group.name,
-        before,
-        after,
-        states=group.states,
-        changes=describe(changes),
-        placeholders=invented,
-        explain=explain,
+        group.name, before, after, states=group.states, changes=change, placeholders=invented, explain=explain
     )
     plan, places = over_places(plan, before, after, joiners, group.states)
     if all_strategies:
@@ -152,19 +147,17 @@ def _findings(
     known = [finding for route in before.routes for finding in route_findings(route)]
     found += [each for route in after.routes for each in route_findings(route) if each not in known]
     if explain:
+        brokers = [data.broker_name for route in after.routes for data in route.queue_datas]
         found += sort_findings([*before.members.client_ids, *after.members.client_ids], "client ids")
-        found += sort_findings(
-            [data.broker_name for route in after.routes for data in route.queue_datas], "broker names"
-        )
+        found += sort_findings(brokers, "broker names")
     return tuple(dict.fromkeys(found))
 
 
 def mixed_sdks(group: Group, plan: RebalancePlan) -> Iterator[Finding]:
     if plan.topics and not group.broadcasting:
         worse = max(plan.summary.before, plan.summary.after, key=lambda side: side.unassigned + side.duplicate_owners)
-        yield from mixed_finding(
-            group.sdks, group.client_ids, unassigned=worse.unassigned, several=worse.duplicate_owners
-        )
+        counts = {"unassigned": worse.unassigned, "several": worse.duplicate_owners}
+        yield from mixed_finding(group.sdks, group.client_ids, **counts)
 
 
 def placeholder_finding(moved: int, over: MovedRange | None) -> Finding:
