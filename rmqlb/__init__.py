@@ -19,16 +19,14 @@ if TYPE_CHECKING:
     from rmqlb.engine.assignment.assign import Members
     from rmqlb.engine.assignment.brokers import assign_pop
     from rmqlb.engine.rebalance.simulate import simulate_group, simulate_group_trials
-    from rmqlb.engine.send.fault import MQFaultStrategy
-    from rmqlb.engine.send.publish_info import TopicPublishInfo
+    from rmqlb.engine.send.fault import MQFaultStrategy, TopicPublishInfo
     from rmqlb.engine.send.sdks.balancers import PublishingLoadBalancer, go_round_robin
-    from rmqlb.engine.send.sdks.publish_list import publish_queues
+    from rmqlb.engine.send.sdks.queues import publish_queues
     from rmqlb.engine.send.selectors import JavaRandom, select_by_hash, select_by_machine_room, select_by_random
     from rmqlb.engine.send.simulate import simulate_send
     from rmqlb.engine.send.trials import simulate_trials
     from rmqlb.engine.simulate_receive.simulate_receive import receives_within, simulate_receive
     from rmqlb.engine.size_group.size_group import size_group
-    from rmqlb.engine.sweep_failures.sweep import sweep_failures
     from rmqlb.errors import AllocationError, DataError, EndpointError, RmqlbError, UsageError
     from rmqlb.model.group_scenario import Event, GroupScenario, Timers
     from rmqlb.model.message_queue import MessageQueue
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from rmqlb.model.simulate_send import Attempt, SendReport, TrialsReport
     from rmqlb.model.size_group import GroupSize, SizeLimits, SizeQuestion
     from rmqlb.model.sweep_failures import FailureSweep
-    from rmqlb.sources.formats.from_documents import parse_route
+    from rmqlb.sources.formats.documents import parse_route
     from rmqlb.verbs.check import check
     from rmqlb.verbs.diagnose import diagnose
     from rmqlb.verbs.diff import diff
@@ -50,6 +48,7 @@ if TYPE_CHECKING:
     from rmqlb.verbs.show_groups import show_consumers, show_groups
     from rmqlb.verbs.show_owners import show_owners
     from rmqlb.verbs.simulate_rebalance import simulate_rebalance
+    from rmqlb.verbs.sweep_failures import sweep_failures
 
 __all__ = [
     "AllocationError",

@@ -24,7 +24,7 @@ class QueueOwners(Struct, frozen=True, rename="camel"):
     topic: str
     broker_name: str
     queue_id: int
-    owners_observed: Annotated[tuple[str, ...] | None, "observed owners; null when not observed"]
+    owners_observed: Annotated[tuple[str, ...] | None, "observed owners; null when none was observed for this queue"]
     lag: Annotated[int | None, "messages not yet read"]
     owners: Annotated[Mapping[str, tuple[str, ...]], "strategy → client ids, sorted"]
     reasons: Annotated[Mapping[str, str | None], "strategy → why it goes there; null without --explain"]
@@ -51,22 +51,17 @@ class PopQueue(Struct, frozen=True, rename="camel"):
 
     broker_name: str
     queue_id: Annotated[int, "its number there; -1 is any queue of the broker"]
-    consumers: Annotated[tuple[str, ...] | None, "client IDs, sorted; null when behind a Proxy that was not asked"]
+    consumers: Annotated[tuple[str, ...] | None, "client IDs, sorted; null behind a Proxy that was not asked"]
 
 
 class PopTopic(Struct, frozen=True, rename="camel"):
-    """A topic that is consumed by POP: no consumer owns a queue of it.
-
-    Attributes:
-        queues: who may read what, in the clients' order of queues; null where brokers do not have the strategy: they
-            answer nothing, and consumers keep what they have.
-    """
+    """A topic that is consumed by POP: no consumer owns a queue of it."""
 
     topic: str
-    strategy: Annotated[str | None, "that brokers assign by; null behind a Proxy, where none decides"]
+    strategy: Annotated[str | None, "strategy by which brokers assign; null behind a Proxy, where none decides"]
     pop_share_queue_nums: PopShares
     assumed: AssumedShare
-    queues: tuple[PopQueue, ...] | None
+    queues: Annotated[tuple[PopQueue, ...] | None, "consumers by queue; null where brokers lack the strategy"]
     by_proxy: ByProxy = False
 
 
@@ -77,7 +72,7 @@ class QueueOffsets(Struct, frozen=True, rename="camel"):
     broker_name: str
     queue_id: int
     broker_offset: Annotated[int | None, "the next message to be stored; null when it is not known"]
-    consumer_offset: Annotated[int | None, "the next message to be finished, -1 when none is stored; null: not known"]
+    consumer_offset: Annotated[int | None, "next message to finish, -1 when none is stored; null when unknown"]
     lag: Annotated[int | None, "messages not yet read; null when it is not known"]
 
 
@@ -93,7 +88,7 @@ class AssignmentMismatch(Struct, frozen=True, rename="camel"):
 
     client_id: str
     queues_answered: Annotated[tuple[AssignedQueue, ...] | None, "null where the broker assigns nothing"]
-    queues_predicted: Annotated[tuple[AssignedQueue, ...] | None, "by the broker's own list; null where nothing is"]
+    queues_predicted: Annotated[tuple[AssignedQueue, ...] | None, "null where no answer is predicted"]
 
 
 class BrokerAssignments(Struct, frozen=True, rename="camel"):
@@ -110,27 +105,23 @@ class OwnersReport(Result, frozen=True):
     """Who owns each queue under each strategy.
 
     Attributes:
-        queues: queue by queue, in the clients' order; behind them those that only a CONFIG list names.
         mixed_mismatches: queues whose observed owners are not those that the consumers' different strategies together
             give, one that reports none taken to run the most frequent; null when they report the same one, or one that
             needs settings, or no owner is observed.
-        hidden: its consumers are certain or likely to be behind a Proxy that was not asked; null otherwise.
-        broker_assignments: what brokers of a running cluster answer on behalf of each consumer; none where no consumer
-            lets them assign its queues.
     """
 
     group: Annotated[str | None, "the group; null when the source names none"]
     topics: Annotated[tuple[str, ...], "their names"]
     sorted_consumers: tuple[str, ...]
-    queues: tuple[QueueOwners, ...]
+    queues: Annotated[tuple[QueueOwners, ...], "in the clients' order, then those that only a CONFIG list names"]
     strategies: Annotated[tuple[StrategyOwners, ...], "strategy by strategy"]
     strategies_reported: Annotated[Mapping[str, int], REPORTED] = {}
     mixed_mismatches: int | None = None
-    pop_topics: Annotated[tuple[PopTopic, ...], "the topics that are consumed by POP, without owners"] = ()
-    offsets: Annotated[tuple[QueueOffsets, ...], "how far a group behind a Proxy has read each queue"] = ()
-    hidden: Literal["certain", "likely"] | None = None
+    pop_topics: Annotated[tuple[PopTopic, ...], "topics consumed by POP, whose queues have no owner"] = ()
+    offsets: Annotated[tuple[QueueOffsets, ...], "offsets of each queue, of a group behind a Proxy"] = ()
+    hidden: Annotated[Literal["certain", "likely"] | None, "consumers behind a Proxy that was not asked"] = None
     sdks: Annotated[tuple[SdkUse, ...], "client libraries of the consumers; none in Python"] = ()
-    broker_assignments: tuple[BrokerAssignments, ...] = ()
+    broker_assignments: Annotated[tuple[BrokerAssignments, ...], "brokers' answers for each consumer"] = ()
 
     @property
     def observed_queues(self) -> list[QueueOwners]:

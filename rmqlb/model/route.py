@@ -27,7 +27,7 @@ QueueNumber = Annotated[int, Meta(ge=-(2**31), le=MOST_QUEUES_OF_A_BROKER)]
 class QueueData(Struct, frozen=True, rename="camel"):
     """How many queues of the topic one broker has (`remoting.protocol.route.QueueData`)."""
 
-    broker_name: str
+    broker_name: Annotated[str, "name of the broker group"]
     read_queue_nums: Annotated[QueueNumber, "queues that consumers can read"] = 0
     write_queue_nums: Annotated[QueueNumber, "queues that producers can write"] = 0
     perm: Annotated[int, "bits: 4 read, 2 write, 1 inherit; 6 is usual"] = 0
@@ -48,7 +48,7 @@ class BrokerData(Struct, frozen=True, rename="camel"):
     """Where a broker group can be reached (`remoting.protocol.route.BrokerData`)."""
 
     cluster: Annotated[str, "cluster name"]
-    broker_name: str
+    broker_name: Annotated[str, "name of the broker group"]
     broker_addrs: Annotated[Mapping[int, str], "broker id → `host:port`; id 0 is the master"]
     enable_acting_master: Annotated[bool, "5.x, a slave may stand in for the master"] = False
     zone_name: Annotated[str | None, "5.x, None when the broker has none"] = None
@@ -77,11 +77,11 @@ class TopicQueueMappingInfo(Struct, frozen=True, rename="camel"):
 class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
     """A topic's route as a NameServer gives it (`remoting.protocol.route.TopicRouteData`), with the topic's name."""
 
-    topic: str
-    queue_datas: tuple[QueueData, ...]  # in the server's order, as brokers
-    broker_datas: tuple[BrokerData, ...]
-    order_topic_conf: str | None = None  # `broker:count;broker:count` of an ordered topic
-    topic_queue_mapping_by_broker: Mapping[str, TopicQueueMappingInfo] | None = None  # 5.x static topics
+    topic: Annotated[str, "full topic name"]
+    queue_datas: Annotated[tuple[QueueData, ...], "in the server's order"]
+    broker_datas: Annotated[tuple[BrokerData, ...], "in the server's order"]
+    order_topic_conf: Annotated[str | None, "`broker:count;broker:count` of an ordered topic, or None"] = None
+    topic_queue_mapping_by_broker: Annotated[Mapping[str, TopicQueueMappingInfo] | None, "5.x static topics"] = None
 
     @property
     def is_order_topic(self) -> bool:

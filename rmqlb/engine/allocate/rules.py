@@ -19,7 +19,7 @@ class Needs(Struct, frozen=True):
     given: Callable[[Settings], object]
 
 
-class Rule(Struct, frozen=True):
+class StrategyRule(Struct, frozen=True):
     # what of a consumer decides what it gets: its place in the sorted list (a plan with placeholders is then made for
     # each place that they can have), its id or zone by name, its machine, or a hash of its id (which redacted names
     # change)
@@ -37,27 +37,31 @@ _ZONES = Needs(
 )
 _MACHINES = Needs("--strategy-option host=IP or pin=TOPIC=IP", lambda given: given.pins or given.hosts)
 
-RULES: Mapping[str, Rule] = {
-    "AVG": Rule("place", "AllocateMessageQueueAveragely", None, alone="avg.Averagely"),
-    "AVG_BY_CIRCLE": Rule("place", "AllocateMessageQueueAveragelyByCircle", None, alone="avg.AveragelyByCircle"),
-    "CONFIG": Rule(
+RULES: Mapping[str, StrategyRule] = {
+    "AVG": StrategyRule("place", "AllocateMessageQueueAveragely", None, alone="avg.Averagely"),
+    "AVG_BY_CIRCLE": StrategyRule(
+        "place", "AllocateMessageQueueAveragelyByCircle", None, alone="avg.AveragelyByCircle"
+    ),
+    "CONFIG": StrategyRule(
         "name",
         "AllocateMessageQueueByConfig",
         Needs("--strategy-option queues=FILE", lambda given: given.config),
         alone="config.ByConfig",
     ),
-    "MACHINE_ROOM": Rule(
+    "MACHINE_ROOM": StrategyRule(
         "place",
         "AllocateMessageQueueByMachineRoom",
         Needs("--strategy-option idc=ROOM", lambda given: given.consumer_idcs),
         alone="machine_room.ByMachineRoom",
     ),
-    "CONSISTENT_HASH": Rule("hash", "AllocateMessageQueueConsistentHash", None, alone="consistent_hash.ConsistentHash"),
-    "MACHINE_ROOM_NEARBY": Rule(
+    "CONSISTENT_HASH": StrategyRule(
+        "hash", "AllocateMessageQueueConsistentHash", None, alone="consistent_hash.ConsistentHash"
+    ),
+    "MACHINE_ROOM_NEARBY": StrategyRule(
         "name", "AllocateMachineRoomNearby", _ZONES, around="machine_room_nearby.MachineRoomNearby"
     ),
-    "PIN": Rule("machine", None, _MACHINES, around="pin.pin"),
-    "PIN_OVER_ALL": Rule("machine", None, _MACHINES, around="pin.pin_over_all"),
+    "PIN": StrategyRule("machine", None, _MACHINES, around="pin.pin"),
+    "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, around="pin.pin_over_all"),
 }
 """By RocketMQ's own names, in the order of every list of strategies."""
 
