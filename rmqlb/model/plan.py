@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -15,7 +15,6 @@ from rmqlb.model.group import BROADCASTING
 from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, PopShares
 from rmqlb.model.result import Result
 from rmqlb.model.sdk_use import SdkUse
-from rmqlb.model.unknown import sum_if_known
 
 Origin = Literal["given", "reported", "observed", "assumed"]
 SAME: Final = "same"
@@ -24,6 +23,7 @@ ASSIGNED: Final = "assigned"
 UNASSIGNED: Final = "unassigned"
 ADDED: Final = "added"
 REMOVED: Final = "removed"
+_Summed = TypeVar("_Summed", bound=Struct)
 
 
 class Move(Struct, frozen=True, rename="camel"):
@@ -299,47 +299,32 @@ class PlanOfGroups(Result, frozen=True):
     summary: Annotated[PlansSummary, "of all of them"]
 
 
-_SUMMED = ("moved", "newly_assigned", "newly_unassigned", "added", "removed", "idle", "unassigned", "duplicate_owners")
-_SUMMED_IF_KNOWN = ("minimum_moves", "lag_moved", "lag_unassigned", "lag_removed")
-_SUMMED_OF_SPREADS = ("queues", "idle", "unassigned", "duplicate_owners", "queues_of_duplicate_client_ids", "consumers")
+_NOT_SUMMED = ("imbalance", "queues_per_consumer")
 
 
 def plans_of_groups(plans: Sequence[RebalancePlan]) -> PlanOfGroups:
     """The plans of several groups, and what the change does to all of them."""
     total = total_of([plan.summary for plan in plans])
-    names = set(PlansSummary.__struct_fields__) - {"groups", "queues"}
-    numbers = {name: getattr(total, name) for name in names}
-    return PlanOfGroups(tuple(plans), PlansSummary(groups=len(plans), queues=total.after.queues, **numbers))
+    numbers = {name: getattr(total, name) for name in PlansSummary.__struct_fields__ if name != "groups"}
+    return PlanOfGroups(tuple(plans), PlansSummary(groups=len(plans), **numbers))
 
 
 def total_of(summaries: Sequence[Summary]) -> Summary:
-    observed = [summary.observed for summary in summaries if summary.observed is not None]
-    known: dict[str, Any] = {name: sum_if_known(getattr(each, name) for each in summaries) for name in _SUMMED_IF_KNOWN}
-    return Summary(
-        **_sums(summaries, _SUMMED),
-        **known,
-        writable_queues_before=0,
-        writable_queues_after=0,
-        imbalance=None,
-        before=_spread([summary.before for summary in summaries]),
-        after=_spread([summary.after for summary in summaries]),
-        moved_range=_range([summary.moved_range for summary in summaries]),
-        observed=ObservedOwners(**_sums(observed, ObservedOwners.__struct_fields__)) if observed else None,
-    )
+    """The sum of each figure; null where one is unknown, but observed owners of those groups that have some.
+
+    Each group's new consumers sort on their own: the fewest moves of each may come together.
+    """
+    return _total(Summary, summaries)
 
 
-def _sums(parts: Sequence[Struct], names: Iterable[str]) -> dict[str, Any]:
-    return {name: sum(getattr(part, name) for part in parts) for name in names}
+def _total(kind: type[_Summed], parts: Sequence[_Summed]) -> _Summed:
+    return kind(**{name: _sum(name, [getattr(part, name) for part in parts]) for name in kind.__struct_fields__})
 
 
-def _range(ranges: Sequence[MovedRange | None]) -> MovedRange | None:
-    """Each group's new consumers sort on their own: the fewest of each may come together."""
-    known = [each for each in ranges if each is not None]
-    if len(known) < len(ranges):
+def _sum(name: str, values: Sequence[Any]) -> Any:
+    known = [value for value in values if value is not None]
+    if name in _NOT_SUMMED or not known or (len(known) < len(values) and name != "observed"):
         return None
-    complete = all(each.complete for each in known)
-    return MovedRange(sum(each.fewest for each in known), sum(each.most for each in known), complete)
-
-
-def _spread(spreads: Sequence[Spread]) -> Spread:
-    return Spread(**_sums(spreads, _SUMMED_OF_SPREADS), queues_per_consumer=None, imbalance=None)
+    if isinstance(known[0], Struct):
+        return _total(type(known[0]), known)
+    return all(known) if isinstance(known[0], bool) else sum(known)

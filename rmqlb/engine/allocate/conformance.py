@@ -41,8 +41,8 @@ def check_strategy(
         strategy: a name, or a function (group, client id, queues, client ids) → queues.
         queues: of one or several topics, in any order; clients ask for each topic alone.
         client_ids: the consumers; an id that several processes share counts once, as no strategy can tell them apart.
-        group: what a function is given as the group's name.
-        settings: what strategies with settings are constructed with.
+        group: the group's name, for a function.
+        settings: those of the strategy.
 
     Raises:
         DataError: a function returns something else than a list of the queues.
@@ -71,38 +71,33 @@ class _Observed:
         owners = Counter(queue for answer in answers.values() for queue in answer or ())
         self.unassigned += [queue for queue in queues if not owners[queue]]
         self.several += [queue for queue in queues if owners[queue] > 1]
-        asked = ids if len(ids) * len(queues) <= _MOST_WORK else ids[:: -(-len(ids) // _SAMPLE)]
-        expected = {client_id: answers[client_id] for client_id in asked}
+        some = ids if len(ids) * len(queues) <= _MOST_WORK else ids[:: -(-len(ids) // _SAMPLE)]
+        expected = {client_id: answers[client_id] for client_id in some}
 
         def differs(queues_: list[MessageQueue], ids_: list[str]) -> bool:
-            return _answers(strategy, queues_, ids_, asked, settings, {}) != expected
+            return _answers(strategy, queues_, ids_, some, settings, {}) != expected
 
         if differs(queues, ids):
             self.varies = True
-            return
-        if any(differs(other, ids) for other in _orders(queues)):
-            self.orders["queues"] = None
-        if any(differs(queues, other) for other in _orders(ids)):
-            self.orders["client ids"] = None
+        else:
+            self.orders |= {"queues": None} if any(differs(other, ids) for other in _orders(queues)) else {}
+            self.orders |= {"client ids": None} if any(differs(queues, other) for other in _orders(ids)) else {}
 
 
 def own_findings(
     strategies: Sequence[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    asked = strategies, queues, client_ids, settings
-    return *custom_findings(*asked), *pin_findings(*asked)
+    """What users' own strategies and pins do wrong, also inside of others (raises DataError)."""
+    group = queues, client_ids, settings
+    return *custom_findings(strategies, *group), *pin_findings(strategies, *group)
 
 
 def custom_findings(
     strategies: Iterable[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
 ) -> tuple[Finding, ...]:
-    """What `check_strategy` says of the strategies that users wrote, also inside of others (raises DataError)."""
     names = dict.fromkeys(name for strategy in strategies if (name := custom_inside(strategy, settings)) is not None)
-    return tuple(
-        finding
-        for name in names
-        for finding in check_strategy(name, queues, client_ids, group=settings.group, settings=settings)
-    )
+    found = (check_strategy(name, queues, client_ids, group=settings.group, settings=settings) for name in names)
+    return tuple(finding for findings in found for finding in findings)
 
 
 def pin_findings(
