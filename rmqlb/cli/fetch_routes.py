@@ -154,7 +154,6 @@ def _write(meta: "Meta", to: str | None, terminal: Terminal) -> None:
 def _fetch_repeatedly(
     reader: Reader, everything: Everything, every: str, folder: str | None, terminal: Terminal, *, evidence: bool
 ) -> None:
-    """Write a snapshot to the directory at each interval, until Ctrl-C or SIGTERM."""
     from rmqlb.cli.common.watch import LEAST_S, heeding_an_end
 
     every_s = amounts.duration_us(every, "--every") / 1e6
@@ -179,7 +178,6 @@ def _fetch_repeatedly(
 
 
 def _write_into(folder: str, meta: "Meta") -> None:
-    """Write the snapshot to a file named by its time."""
     import gzip
 
     from rmqlb.cli.common.snapshot_text import snapshot_text

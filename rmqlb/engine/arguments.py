@@ -42,8 +42,6 @@ class _Field(str):
 
 
 class _Refused(Exception):
-    """A value that does not fit; the path to it grows on its way up."""
-
     def __init__(self, value: object, expected: str, hint: str | None = None) -> None:
         super().__init__(expected)
         self.value, self.expected, self.hint, self.path = value, expected, hint, ""
@@ -97,7 +95,6 @@ def check_route(route: TopicRouteData) -> None:
 
 
 def check_routes(routes: Sequence[TopicRouteData]) -> None:
-    """`check_route` for each of several (raises UsageError, DataError)."""
     require(routes, list[TopicRouteData], "routes")
     for route in routes:
         check_route(route)

@@ -89,7 +89,6 @@ class TopicRouteData(Struct, frozen=True, rename="camel", dict=True):
 
     @property
     def is_static(self) -> bool:
-        """A 5.x static topic, whose queues are logical ones over all brokers."""
         return bool(self.topic_queue_mapping_by_broker)
 
     def broker(self, broker_name: str) -> BrokerData | None:

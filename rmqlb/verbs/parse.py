@@ -26,7 +26,6 @@ def texts_of(given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
-    """One name or several, each once."""
     return tuple(dict.fromkeys(texts_of(given)))
 
 
@@ -173,7 +172,6 @@ def sdks(texts: Sequence[str]) -> tuple[str | None, dict[str, str]]:
 
 
 def require_members(said: Iterable[str], client_ids: Collection[str], option: str) -> None:
-    """Refuse what an option says of a consumer that is never in the group (raises UsageError)."""
     for client_id in said:
         if client_id not in client_ids:
             hint = suggestion("consumers", client_id, client_ids)

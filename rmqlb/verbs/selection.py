@@ -86,7 +86,6 @@ class Selection(Struct, frozen=True):
         strategy: str | None = None,
         by_pop: bool = False,
     ) -> Group:
-        """One of the groups (raises DataError, UsageError)."""
         group = resolve(snapshot, name, None, self.given(strategy=strategy, by_pop=by_pop))
         settings = settings_of([route.topic for route in group.known_routes], group.name)
         return group.with_settings(settings)

@@ -57,8 +57,6 @@ AnySource = str | os.PathLike[str] | ClusterSnapshot | Mapping[str, Any] | Snaps
 
 
 class SnapshotReader(NothingToAsk):
-    """A snapshot that was read before."""
-
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._snapshot = snapshot
 
@@ -94,7 +92,6 @@ class TextReader:
         self.access = access
 
     def open(self) -> Source:
-        """The source (raises UsageError)."""
         from rmqlb.sources.opening import open_source
 
         return open_source(self._text, self.access)
@@ -108,7 +105,6 @@ class TextReader:
         return self.open()
 
     def telling(self) -> AbstractContextManager[Progress]:
-        """Whom questions tell of their progress."""
         return nullcontext(no_progress)
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:

@@ -66,7 +66,6 @@ def expected(paths: Sequence[str], group: str) -> Expected:
 
 
 def of_trials(trials: Sequence[StoredSimulation]) -> Expected:
-    """The prediction of one simulation, or of several as trials."""
     first = next(iter(trials[0].events), None)
     event = None if first is None else (first.kind, first.subject, first.at_ms)
     return simulated([trial.queues for trial in trials], event)

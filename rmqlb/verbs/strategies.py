@@ -137,7 +137,6 @@ def reported_strategies(options: str | Sequence[str]) -> Strategies:
 
 
 def is_file(text: str) -> bool:
-    """It is meant as FILE.py:NAME."""
     return ".py" in text and re.fullmatch(_FILE, text) is not None
 
 
@@ -180,7 +179,6 @@ def _virtual_nodes(texts: Sequence[str]) -> int:
 
 
 def _pins(texts: Sequence[str]) -> dict[str, frozenset[str]]:
-    """Topic → the machines that it is pinned to."""
     found = {}
     for text in texts:
         topic, _, hosts = text.partition("=")

@@ -54,7 +54,6 @@ def of_groups(
 
 
 def rank(grave: str) -> int:
-    """How grave something is as a number, the worse the less."""
     return _GRAVE.index(grave)
 
 
@@ -64,7 +63,6 @@ def _worst_first(groups: Section, order: Sequence[tuple[float, ...]]) -> Section
 
 
 def _each(parts: Sequence[tuple[str, Report]], shown: Mapping[str, str]) -> Iterator[Section]:
-    """The groups' own tables, none of which a screen shows by itself."""
     for name, report in parts:
         for section in report.sections:
             titled = _titled(name, section, shown)

@@ -70,7 +70,6 @@ def _topic(sighting: RouteSighting) -> TopicRoute:
 
 
 def _brokers(route: TopicRouteData) -> Iterator[RouteBroker]:
-    """By name, addresses and queue counts together; absent counts are None."""
     counts = {data.broker_name: data for data in route.queue_datas}
     brokers = route.brokers_by_name()
     for name in sorted({*counts, *brokers}):
@@ -90,7 +89,6 @@ def _brokers(route: TopicRouteData) -> Iterator[RouteBroker]:
 
 
 def route_report(sightings: Sequence[RouteSighting]) -> Report:
-    """The routes of one or several topics, for people and machines."""
     topics = tuple(map(_topic, sightings))
     topic = Column("topic", "topic", quiet=True)
     columns = (
@@ -112,7 +110,6 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
 
 
 def _queue_lists(topics: Sequence[TopicRoute]) -> Section:
-    """The lists that clients make of the routes, in their order."""
     columns = (
         Column("topic", "topic", quiet=True),
         Column("list", "list"),
@@ -130,7 +127,6 @@ def _queue_lists(topics: Sequence[TopicRoute]) -> Section:
 
 
 def _facts(topics: Sequence[TopicRoute]) -> tuple[str, ...]:
-    """The verdict; of several topics also those without a queue or a master."""
     if len(topics) == 1:
         return (f"{_kind(topics[0])}{topics[0].topic}: {_counts(topics)}",)
     return (f"{counted(len(topics), 'topic')}: {_counts(topics)}", *_without(topics))

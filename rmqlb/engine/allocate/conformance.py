@@ -57,8 +57,6 @@ def check_strategy(
 
 
 class _Observed:
-    """The answers of a strategy over several topics."""
-
     def __init__(self) -> None:
         self.unassigned: list[MessageQueue] = []
         self.several: list[MessageQueue] = []

@@ -62,7 +62,6 @@ class CustomStrategy:
         return f"{self._name} returns no queue for it"
 
     def _checked(self, answer: object) -> list[MessageQueue]:
-        """The answer as a client keeps it: each queue once."""
         some = "return a list of some of the queues it is given"
         if answer is None:
             raise self._wrong("returned None", "return a list; [] where a Java class returns null")

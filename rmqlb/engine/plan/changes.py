@@ -29,8 +29,6 @@ class QueueCount(Struct, frozen=True):
 
 
 class Changes(Struct, frozen=True):
-    """A change to a group and its topics; nothing by default."""
-
     add: tuple[str | int, ...] = ()  # client ids to add, or how many placeholders
     remove: tuple[str | int, ...] = ()  # client ids to remove, or how many, taken from the end of the sorted members
     replace: tuple[tuple[str, str], ...] = ()  # (old, new) client ids, as after a restart

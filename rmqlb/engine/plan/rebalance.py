@@ -201,7 +201,6 @@ def _ids(assignments: list[Assignment]) -> tuple[str, ...]:
 
 
 def _lag(moves: Iterable[Move]) -> int | None:
-    """Messages waiting in the queues; a queue that is new has none yet."""
     return sum_if_known(move.lag for move in moves if move.change != ADDED)
 
 
