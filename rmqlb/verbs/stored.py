@@ -29,8 +29,6 @@ _PREDICTION = "what plan-rebalance or simulate-rebalance wrote with -o json"
 
 
 class StoredPlan(Struct, rename="camel"):
-    """The part of a plan that predicts owners."""
-
     group: str | None
     topics: tuple[TopicPlan, ...]
 
@@ -42,8 +40,6 @@ class _Event(Struct, rename="camel"):
 
 
 class StoredSimulation(Struct, rename="camel"):
-    """The part of a simulation that predicts owners."""
-
     group: str | None
     queues: tuple[QueueTimeline, ...]
     events: tuple[_Event, ...]

@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.main import app
 from rmqlb.sources.dump import read_document, split_documents
+from tests.support.mismatches import every_case
 from tests.support.moving_group import GROUP, Moment, MovingGroup, moving
 from tests.support.replay_remoting import Replay, cluster, refusing_address, silent
 
@@ -74,27 +75,24 @@ def test_a_dump_can_be_cut_down_and_piped_on() -> None:
     assert json.loads(piped.stdout)["data"] == json.loads(whole.stdout)["data"]
 
 
-def test_json_and_yaml_snapshots_hold_the_same() -> None:
-    as_json, as_yaml = (run("fetch-routes", "-s", EXAMPLE, "-o", fmt) for fmt in ("json", "yaml"))
-    assert json.loads(as_json.stdout) == yaml.safe_load(as_yaml.stdout)
+NO_MATCH = "warning: none of the topics matches {} [matches-nothing]"
 
 
-def test_a_snapshot_has_no_table() -> None:
-    result = run("fetch-routes", "-s", EXAMPLE, "-o", "csv")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.splitlines() == [
-        "error: a snapshot cannot be written as csv [usage]",
-        "hint: -o json, yaml or jsonl",
-    ]
-
-
-def test_a_pattern_that_nothing_fits_is_told() -> None:
-    result = run("fetch-routes", "-s", EXAMPLE, "-t", "Skeww*", "-t", "TBW*", "-g", "*-svc")
-    assert result.exit_code == 0
-    assert result.stderr.splitlines() == [
-        "warning: none of the topics matches Skeww* [matches-nothing]",
-        "warning: none of the topics matches TBW* [matches-nothing]",
-    ]
+@every_case(
+    ("words", "code", "told"),
+    [
+        ("-o csv", 2, ["error: a snapshot cannot be written as csv [usage]", "hint: -o json, yaml or jsonl"]),
+        ("-t Skeww* -t TBW* -g *-svc", 0, [NO_MATCH.format("Skeww*"), NO_MATCH.format("TBW*")]),
+        ("--to no/where.json", 2, ["error: --to no/where.json: No such file or directory [cannot-write]"]),
+    ],
+)
+def test_what_is_wrong_is_a_line(
+    words: str, code: int, told: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("fetch-routes", "-s", EXAMPLE, *words.split())
+    assert (result.exit_code, result.stderr.splitlines()) == (code, told)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_rocketmqs_own_is_taken_by_its_full_name_and_a_pattern_is_told_why_not(tmp_path: Path) -> None:
@@ -113,15 +111,6 @@ def test_what_is_rocketmqs_own_is_taken_by_its_full_name_and_a_pattern_is_told_w
     assert fetched("-t", "TB*") == ([], [f"warning: none of the topics matches TB*{told}"])
     assert fetched("-t", "%DLQ%*") == ([], [f"warning: none of the topics matches %DLQ%*{told}"])
     assert fetched("-t", "TB*", "--system") == (["TBW102"], [])
-
-
-def test_a_file_that_cannot_be_written_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
-    result = run("fetch-routes", "-s", EXAMPLE, "--to", str(tmp_path / "no" / "where.json"))
-    assert result.exit_code == 2
-    assert result.stderr.splitlines() == [
-        f"error: --to {tmp_path}/no/where.json: No such file or directory [cannot-write]"
-    ]
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_old_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
