@@ -64,7 +64,7 @@ def test_two_processes_with_one_id_are_an_error_before_what_comes_of_it() -> Non
     assert (found.status, found.consumers, found.processes, found.duplicate_client_ids) == ("error", 1, 2, 1)
     assert codes(found) == ["duplicate-client-id"]
     assert found.findings[0].message == (
-        "group g, x: 2 processes take the same share under one client ID: 2 queues unassigned, 2 queues read by each of "
+        "group g, x: 2 processes share a client ID and take the same queues: 2 queues unassigned, 2 queues read by each of "
         "these processes (T a 0-3)"
     )
     assert (found.unassigned, found.mismatches) == (2, 0)

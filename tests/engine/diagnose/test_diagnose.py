@@ -81,7 +81,7 @@ def test_two_processes_with_one_id_leave_the_second_share_unassigned() -> None:
     ]
     assert cause.evidence[0].fact == "connections of x at a from 192.0.2.0:40097, 192.0.2.1:40097"
     assert cause.consequence == (
-        "2 processes take the same share under one client ID: 3 queues unassigned, 3 queues read by each of these "
+        "2 processes share a client ID and take the same queues: 3 queues unassigned, 3 queues read by each of these "
         "processes; 30 messages unread in unassigned queues."
     )
     assert [(each.code, each.causes) for each in found.consequences] == [

@@ -58,7 +58,7 @@ def test_a_consumer_that_answers_through_another_broker_does_not_reach_this_one(
     link = found.findings[0]
     assert (link.severity, link.consumers) == ("error", ("y",))
     assert {queue.broker_name for queue in link.queues} == {"b"}
-    assert "y does not reach b" in link.consequence
+    assert "y cannot reach b" in link.consequence
     assert sentence(found).startswith("y does not reach b")
     assert "broker-unreachable-from-consumer" not in found.checked
     assert {each.code: each.causes for each in found.consequences}["lag-stalled"] == (link.code,)
