@@ -19,7 +19,7 @@ _FIGURES = {
     "simulate-rebalance": "engine.fail_on_figures.of_simulation.GROUP_FIGURES",
     "plan-rollout": "engine.fail_on_figures.of_simulation.ROLLOUT_FIGURES",
     "size-group": "engine.fail_on_figures.of_size.SIZE_FIGURES",
-    "record": "engine.fail_on_figures.of_recording.RECORDING_FIGURES",
+    "record": "engine.record.compare.FIGURES",
     "sweep-failures": "engine.fail_on_figures.of_sweep.SWEEP_FIGURES",
     "simulate-send": "engine.fail_on_figures.of_sends.SEND_FIGURES",
     "simulate-receive": "engine.fail_on_figures.of_receives.RECEIVE_FIGURES",

@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from rmqlb.model.condition import TriedCondition
+from rmqlb.model.figures import Figure
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_rebalance import OfQueue, OwnerState
 from rmqlb.model.times import Microseconds
@@ -29,6 +30,7 @@ LineChange = Literal[
 Outcome = Literal["as-predicted", "earlier", "later", "other-owner", "not-yet", "unknown"]
 OUTCOMES: tuple[Outcome, ...] = ("other-owner", "not-yet", "later", "earlier", "unknown", "as-predicted")
 """The gravest first."""
+_CONVERGED = "when no owner changed, or the group is not converged in the last look"
 DIFFERENCES: tuple[Outcome, ...] = ("other-owner", "not-yet", "later", "earlier")
 
 
@@ -122,26 +124,25 @@ class ConsumerRecording(Struct, frozen=True, rename="camel"):
 
 
 class RecordingFigures(Struct, frozen=True, rename="camel"):
-    """A recording in numbers; of two bounds the truth is between them.
-
-    Attributes:
-        convergence_at_least_ms: lower bound of the time from the event to the last change of an owner; null when no
-            owner changed, or it is not converged in the last look.
-    """
+    """A recording in numbers; of two bounds the truth is between them."""
 
     queues: Annotated[int, "how many"]
-    changed: Annotated[int, "queues whose owners changed at some time"]
-    moved: Annotated[int, "queues that have other owners in the last look than in the first"]
-    unassigned: Annotated[int, "queues without owner in the last look"]
-    duplicate_owners: Annotated[int, "queues with duplicate owners in the last look"]
-    unknown: Annotated[int, "queues whose owners are unknown in the last look"]
-    longest_gap_at_least_ms: Annotated[int, "lower bound of the longest time that a queue had no owner"]
-    longest_gap_at_most_ms: Annotated[int, "upper bound of it"]
-    longest_overlap_at_least_ms: Annotated[int, "lower bound of the longest time that a queue had duplicate owners"]
-    longest_overlap_at_most_ms: Annotated[int, "upper bound of it"]
-    convergence_at_least_ms: int | None
-    convergence_at_most_ms: Annotated[int | None, "upper bound of it"]
-    failed_looks: Annotated[int, "looks that showed nothing"]
+    changed: Annotated[int, Figure("queues whose owners changed at some time", of="queues")]
+    moved: Annotated[int, Figure("queues with other owners in the last look than in the first", of="queues")]
+    unassigned: Annotated[int, Figure("queues without owner in the last look", of="queues")]
+    duplicate_owners: Annotated[int, Figure("queues with duplicate owners in the last look", of="queues")]
+    unknown: Annotated[int, Figure("queues whose owners are unknown in the last look", of="queues")]
+    longest_gap_at_least_ms: Annotated[int, Figure("lower bound of the longest time that a queue had no owner")]
+    longest_gap_at_most_ms: Annotated[int, Figure("upper bound of the longest time that a queue had no owner")]
+    longest_overlap_at_least_ms: Annotated[int, Figure("lower bound of the longest time with duplicate owners")]
+    longest_overlap_at_most_ms: Annotated[int, Figure("upper bound of the longest time with duplicate owners")]
+    convergence_at_least_ms: Annotated[
+        int | None, Figure("lower bound of the time from the event to the last change of an owner", unknown=_CONVERGED)
+    ]
+    convergence_at_most_ms: Annotated[
+        int | None, Figure("upper bound of the time from the event to the last change of an owner", unknown=_CONVERGED)
+    ]
+    failed_looks: Annotated[int, Figure("looks that showed nothing")]
 
 
 class QueueComparison(OfQueue, frozen=True, rename="camel"):
@@ -189,8 +190,33 @@ class RecordingComparison(Struct, frozen=True, rename="camel"):
     aligned_to_ms: Annotated[int | None, "when that was at the latest"]
     tolerance_ms: Annotated[int, "so much earlier or later is as predicted"]
     placeholders: Mapping[str, str]
-    differences: Annotated[int, "queues whose outcome is a difference: earlier, later, other-owner or not-yet"]
+    differences: Annotated[
+        int, Figure("queues whose outcome is a difference: earlier, later, other-owner or not-yet", of="compared")
+    ]
     queues: Annotated[tuple[QueueComparison, ...], "queue by queue"]
+
+    @property
+    def compared(self) -> int:
+        return len(self.queues)
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(queue.outcome == outcome for queue in self.queues)
+
+    @property
+    def other_owner(self) -> Annotated[int, Figure("queues with another owner", of="compared")]:
+        return self.count("other-owner")
+
+    @property
+    def not_yet(self) -> Annotated[int, Figure("queues that still have the owners of before", of="compared")]:
+        return self.count("not-yet")
+
+    @property
+    def later(self) -> Annotated[int, Figure("queues that got their owners later", of="compared")]:
+        return self.count("later")
+
+    @property
+    def earlier(self) -> Annotated[int, Figure("queues that got their owners earlier", of="compared")]:
+        return self.count("earlier")
 
 
 class Recording(Struct, frozen=True, rename="camel"):
