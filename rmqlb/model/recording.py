@@ -54,7 +54,7 @@ class Look(Struct, frozen=True):
 class Between(Struct, frozen=True, rename="camel"):
     """A stretch of time."""
 
-    from_ms: Annotated[int, "its begin; of a change the request of the last look that showed what was before"]
+    from_ms: Annotated[int, "its begin; of a change the request of the last look that showed the former state"]
     to_ms: Annotated[int, "its end; of a change the last answer of the first look that shows it"]
 
 
@@ -62,18 +62,18 @@ class OwnerChange(Between, frozen=True):
     """A consumer gained a queue, or lost it."""
 
     change: Annotated[Literal["gained", "lost"], "gained or lost"]
-    client_id: Annotated[str, "the consumer"]
+    client_id: str
 
 
 class ConsumerChange(Between, frozen=True):
     """A consumer came to the lists of the brokers, or left all of them."""
 
     change: Annotated[Literal["joined", "left"], "joined or left"]
-    client_id: Annotated[str, "the consumer"]
+    client_id: str
 
 
 class Silence(Between, frozen=True):
-    """A stretch in which it is unknown what a consumer owned: from its last answer before to its first one after."""
+    """A stretch in which a consumer's queues are unknown: from its last answer before to its first one after."""
 
     reason: Annotated[str, "why it did not answer"]
 
@@ -102,23 +102,23 @@ class QueueRecording(OfQueue, frozen=True, rename="camel"):
     longest_gap_at_most_ms: Annotated[int, "upper bound of it"]
     longest_overlap_at_least_ms: Annotated[int, "lower bound of the longest time with duplicate owners"]
     longest_overlap_at_most_ms: Annotated[int, "upper bound of it"]
-    changes: Annotated[tuple[OwnerChange, ...], "of its owners, in the order in which they were seen"]
+    changes: Annotated[tuple[OwnerChange, ...], "changes of its owners, in the order in which they were seen"]
     intervals: Annotated[tuple[RecordedInterval, ...], "they cover the time from 0 to the end; neighbours differ"]
 
     @property
     def longest_bad_ms(self) -> float:
-        """How bad it was: certain gaps and overlaps, the longest of them."""
+        """The longest certain gap or overlap."""
         return max(self.longest_gap_at_least_ms, self.longest_overlap_at_least_ms)
 
 
 class ConsumerRecording(Struct, frozen=True, rename="camel"):
     """A consumer over the whole recording."""
 
-    client_id: Annotated[str, "its client ID"]
+    client_id: str
     queues_before: Annotated[int | None, "queues that it owned in the first look; null when it did not say"]
     queues_after: Annotated[int | None, "queues that it owned in the last look; null when it did not say"]
-    gained: Annotated[int, "how often it gained a queue"]
-    lost: Annotated[int, "how often it lost one"]
+    gained: Annotated[int, "queues that it gained, each time counted"]
+    lost: Annotated[int, "queues that it lost, each time counted"]
     changes: Annotated[tuple[ConsumerChange, ...], "when it joined or left the group"]
     silences: Annotated[tuple[Silence, ...], "when it did not answer"]
 
@@ -152,14 +152,13 @@ class QueueComparison(OfQueue, frozen=True, rename="camel"):
         outcome: as-predicted, earlier, later (it got its owners before or after the predicted time), other-owner,
             not-yet (it still has the owners of before) or unknown.
         owners_predicted: client IDs, sorted, as the prediction names them; placeholders with the IDs that came instead.
-        predicted_from_ms: when it gets them, in the recording's time; null where the prediction has no times.
         predicted_to_ms: the latest such time of several trials, or by an uncertain time of the event.
     """
 
     outcome: Outcome
     owners_predicted: tuple[str, ...]
     owners_after: Annotated[tuple[str, ...] | None, "the owners in the last look; null when they are unknown"]
-    predicted_from_ms: int | None = None
+    predicted_from_ms: Annotated[int | None, "when it gets them, in the recording's time; null without times"] = None
     predicted_to_ms: int | None = None
     seen_from_ms: Annotated[int | None, "not before it got them; null when they did not change"] = None
     seen_to_ms: Annotated[int | None, "not after it got them"] = None
@@ -240,7 +239,7 @@ class Recording(Struct, frozen=True, rename="camel"):
     queues: Annotated[tuple[QueueRecording, ...], "queue by queue, in the clients' order"]
     consumers: Annotated[tuple[ConsumerRecording, ...], "consumer by consumer, in the clients' order"]
     comparison: Annotated[RecordingComparison | None, "with the prediction of --against; null without it"] = None
-    conditions: Annotated[tuple[TriedCondition, ...], "what --fail-on asked for"] = ()
+    conditions: tuple[TriedCondition, ...] = ()
 
     @property
     def consumer_changes(self) -> list[ConsumerChange]:
@@ -256,24 +255,24 @@ class Recording(Struct, frozen=True, rename="camel"):
 
 
 class RecordLine(Struct, frozen=True, rename="camel"):
-    """What a look showed that was new, a line each.
+    """The news of a look, a line each; the queue, the consumer and the owners are null where it is not about one.
 
     Attributes:
         change: owners (of a queue in the first look), gained, lost, joined, left, silent (a consumer does not answer),
             answers (it does again), failed (the look showed nothing), seen (one does again), converged or ended.
-        not_before: the request of the last look that showed what was before; null where nothing changed.
-        state: of the queue from then on: unassigned, one, duplicate-owners or unknown; null where it is about no queue,
-            or a recording is shown again.
-        owners: that the queue has from then on, sorted, as far as they are known; null in the same cases.
+        not_before: the request of the last look that showed the former state; null where nothing changed.
+        state: of the queue from then on: unassigned, one, duplicate-owners or unknown; null where a recording is shown
+            again.
+        owners: owners of the queue from then on, sorted, as far as they are known; null in the same cases.
     """
 
     at: Annotated[str, "when the look had its last answer, ISO-8601 in UTC"]
     look: Annotated[int | None, "its number, from 1; null where a recording is shown again"]
     change: LineChange
-    topic: Annotated[str | None, "of the queue; null where it is about no queue"] = None
-    broker_name: Annotated[str | None, "of the queue, or null"] = None
-    queue_id: Annotated[int | None, "of the queue, or null"] = None
-    client_id: Annotated[str | None, "of the consumer, or null"] = None
+    topic: str | None = None
+    broker_name: str | None = None
+    queue_id: int | None = None
+    client_id: str | None = None
     not_before: str | None = None
     not_after: Annotated[str | None, "the last answer of the look that shows it, or null"] = None
     state: KnownState | None = None
