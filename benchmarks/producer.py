@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 from benchmarks.measuring import Spread, ratio
 from benchmarks.sections import LONG, RUNS, Section, least, loop
-from rmqlb.engine.send.fault import FaultStrategy
-from rmqlb.engine.send.latency import constant, lognormal
+from rmqlb.engine.send.fault import FaultStrategy, TopicPublishInfo
 from rmqlb.engine.send.profile import profile_of
-from rmqlb.engine.send.publish_info import TopicPublishInfo
+from rmqlb.engine.send.scenarios import constant, lognormal
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.engine.send.trials import simulate_trials
 from rmqlb.model.message_queue import MessageQueue

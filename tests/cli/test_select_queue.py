@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rmqlb import MessageQueue, parse_route, publish_queues, select_by_hash
-from rmqlb.engine.send.sdks.key_queues import key_queues
 from rmqlb.engine.send.sdks.profile import CLIENTS, sdk
+from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from tests.support.builders import route

@@ -7,7 +7,7 @@ import json
 import yaml
 from msgspec.structs import replace
 
-from rmqlb.engine.send.producers import failures_of, producers_of
+from rmqlb.engine.send.scenarios import failures_of, producers_of
 from rmqlb.model.group_scenario import SECOND_US, Event
 from rmqlb.model.send_scenario import SendScenario
 from rmqlb.model.simulate_rebalance import RebalanceResult, RebalanceResults

@@ -15,14 +15,14 @@ from rmqlb.cli.common.progress import Progress
 from rmqlb.cli.common.reading import fetch
 from rmqlb.cli.common.send_options import FailureOptions, LoadOptions, ProducerOptions, WhatOptions
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.engine.fail_on_figures.conditions import Condition
+from rmqlb.engine.conditions import Condition
 from rmqlb.engine.fail_on_figures.of_sends import try_on_send, try_on_trials
 from rmqlb.engine.route_findings import sighting_findings
 from rmqlb.engine.send.findings import assumed_findings
-from rmqlb.engine.send.new_topic import TEMPLATE, new_topic_route
 from rmqlb.engine.send.profile import PROFILES
+from rmqlb.engine.send.scenarios import TEMPLATE, long_enough, new_topic_route
 from rmqlb.engine.send.sdks.profile import sdk, simulated
-from rmqlb.engine.send.simulate import check, check_brokers, long_enough, rules, simulate_send
+from rmqlb.engine.send.simulate import check, check_brokers, rules, simulate_send
 from rmqlb.engine.send.simulation import no_queues
 from rmqlb.engine.send.trials import simulate_trials
 from rmqlb.engine.source_findings import source_findings

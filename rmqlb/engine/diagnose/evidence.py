@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from rmqlb.engine.assignment.balance import Owners
 from rmqlb.engine.assignment.consumers import reported_strategies, subscriptions
-from rmqlb.engine.group import Group, known
+from rmqlb.engine.group import Group
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence
 from rmqlb.model.group import CONSUME_ACTIVELY, RETRY_PREFIX, ConsumerGroup, MemberView, ProxyView, Seen
@@ -197,7 +197,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @property
     def receives(self) -> bool:
         """Its consumers receive messages by POP or from a Proxy, and own no queue; False where that is unknown."""
-        return known(lambda: self.facts.assigned_by) in ("pop", "proxy")
+        return self.facts.owns_nothing
 
     @property
     def ask_offsets(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import fsum
 
-from rmqlb.engine.fail_on_figures.conditions import Condition, Figures
+from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition
 from rmqlb.model.simulate_send import BrokerTally, SendReport, TrialsReport

@@ -11,8 +11,8 @@ from msgspec import Struct
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.start_offsets import with_starts
-from rmqlb.engine.send.sdks.key_queues import key_queues
 from rmqlb.engine.send.sdks.profile import ChosenSdk
+from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError
 from rmqlb.model.group import States
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET

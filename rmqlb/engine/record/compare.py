@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.fail_on_figures.conditions import Condition, Figures, declared
+from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.plan.changes import PLACEHOLDER_PREFIX
 from rmqlb.errors import UsageError
 from rmqlb.model.condition import TriedCondition

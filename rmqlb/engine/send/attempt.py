@@ -11,8 +11,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from rmqlb.engine.send.fault import TopicPublishInfo
 from rmqlb.engine.send.profile import ClientProfile
-from rmqlb.engine.send.publish_info import TopicPublishInfo
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Reaction, SendScenario

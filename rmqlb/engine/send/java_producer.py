@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, assert_never
 
-from rmqlb.engine.randomness import stream_key
+from rmqlb.engine.kernel import stream_key
 from rmqlb.engine.send.attempt import (
     CALL_TIMEOUT,
     NO_ROUTE,
@@ -193,9 +193,7 @@ class AsyncProducer(Producer):
             self._retry(request, now, left)
         else:
             request.busy = False
-            if outcome.fate == "status":
-                self.recorder.not_store_ok += 1
-            self.finish(request, now, outcome.lost_by)
+            self.finish_stored(request, now)
         if was_sending and not self._is_still_sending(request) and not self.profile.async_raises:
             self._hand_over(request, now)
 
@@ -310,11 +308,8 @@ class SelectorProducer(Producer):
         self.under_way(thread, outcome, took, now)
 
     def _done(self, thread: Thread, now: int) -> None:
-        outcome = thread.outcome
-        self.recorder.attempt_done(thread, now, outcome)
-        if outcome.fate == "status":
-            self.recorder.not_store_ok += 1
-        self.finish(thread, now, outcome.lost_by)
+        self.recorder.attempt_done(thread, now, thread.outcome)
+        self.finish_stored(thread, now)
         self.next_message(thread, now)
 
 

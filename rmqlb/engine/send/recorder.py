@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from rmqlb.engine.send.attempt import Outcome, Thread
 from rmqlb.engine.send.cluster import Cluster, FailureCourse
@@ -23,6 +23,7 @@ from rmqlb.model.simulate_send import (
     ExceptionKind,
     FailureTaken,
     LostMessage,
+    MessageException,
     QueueTally,
     SendTotals,
     Slice,
@@ -30,6 +31,8 @@ from rmqlb.model.simulate_send import (
 
 Sink = Callable[[Attempt], None]
 LostSink = Callable[[LostMessage], None]
+COUNTED = ("messages", "stored", "not_store_ok", "duplicated", "lost", "retried", "attempts", "retries")
+"""The counts of `SendTotals` that are attributes of a recorder."""
 MOST_KINDS = 100
 _MOST_SLICES = 120
 
@@ -66,13 +69,13 @@ class Recorder:
         lost_sink: LostSink | None,
     ) -> None:
         names = [data.broker_name for data in route.queue_datas] + [queue.broker_name for queue in cluster.queues]
-        self.queues = {queue: QueueCounts() for queue in cluster.queues}
+        # A queue that is not in the first list gets its counts when it is picked.
+        self.queues = defaultdict(QueueCounts, {queue: QueueCounts() for queue in cluster.queues})
         self.messages = self.stored = self.not_store_ok = self.duplicated = self.lost = 0
         self.attempts = self.failed = self.retries = self.retried = 0
         self.failing = self.longest = self.last_done = 0
         self.lost_by: Counter[str] = Counter()
         self._exceptions: dict[tuple[object, ...], ExceptionKind] = {}
-        self._exception_messages: Counter[tuple[object, ...]] = Counter()
         self.isolations: Counter[str] = Counter()
         self.isolated = dict.fromkeys((name for name in names if name not in scenario.exclude), 0)  # broker → ticks
         self._isolated_until = dict.fromkeys(self.isolated, 0)
@@ -105,18 +108,11 @@ class Recorder:
             if course.ended is not None and course.used_again is None:
                 self._unused.setdefault(name, []).append(course)
 
-    def counts_of(self, queue: MessageQueue) -> QueueCounts:
-        """The counts of a queue; one that is not in the first list gets its own when it is picked."""
-        counts = self.queues.get(queue)
-        if counts is None:
-            counts = self.queues[queue] = QueueCounts()
-        return counts
-
     def pick(self, queue: MessageQueue) -> None:
-        self.counts_of(queue).picks += 1
+        self.queues[queue].picks += 1
 
     def attempt(self, thread: Thread) -> None:
-        self.counts_of(thread.queue).attempts += 1
+        self.queues[thread.queue].attempts += 1
         self.attempts += 1
         if thread.attempt > 1:
             self.retries += 1
@@ -127,7 +123,7 @@ class Recorder:
             course.used_again = thread.started
 
     def attempt_done(self, thread: Thread, now: int, outcome: Outcome) -> None:
-        counts, took = self.counts_of(thread.queue), now - thread.started
+        counts, took = self.queues[thread.queue], now - thread.started
         if outcome.failed:
             counts.failed += 1
             self.failed += 1
@@ -141,51 +137,33 @@ class Recorder:
         else:
             counts.stored += 1
         if self._sink is not None:
-            self._sink(
-                Attempt(
-                    thread.message,
-                    thread.attempt,
-                    thread.sender.number,
-                    thread.started / self._per_ms,
-                    thread.queue.broker_name,
-                    thread.queue.queue_id,
-                    outcome.name,
-                    took / self._per_ms,
-                )
-            )
+            place, at = thread.queue, thread.started / self._per_ms
+            number, attempt, took_ms = thread.message, thread.attempt, took / self._per_ms
+            sender = thread.sender.number
+            self._sink(Attempt(number, attempt, sender, at, place.broker_name, place.queue_id, outcome.name, took_ms))
 
     def finish(self, thread: Thread, now: int, lost: LostMessage | None) -> None:
         if lost is None:
             self.stored += 1
         else:
-            self._lose(lost)
+            self.lost += 1
+            self.lost_by[lost.reason] += 1
+            if self._lost_sink is not None:
+                self._lost_sink(lost)
+            if lost.exception is not None:
+                self._count_exception(lost, lost.exception)
         self.last_done = max(self.last_done, now)
         if thread.attempt:
             self.longest = max(self.longest, now - thread.began)
 
-    def _lose(self, lost: LostMessage) -> None:
-        self.lost += 1
-        self.lost_by[lost.reason] += 1
-        if self._lost_sink is not None:
-            self._lost_sink(lost)
-        exception = lost.exception
-        if exception is None:
-            return
-        kind = (exception.exception_class, exception.response_code, exception.cause, lost.brokers_sent)
+    def _count_exception(self, lost: LostMessage, exception: MessageException) -> None:
+        name, code, cause = exception.exception_class, exception.response_code, exception.cause
         sent: tuple[str, ...] | None = lost.brokers_sent
-        if kind not in self._exceptions and len(self._exceptions) >= MOST_KINDS:
-            kind, sent = (*kind[:3], None), None  # type: ignore[assignment]
-        self._exception_messages[kind] += 1
-        if kind not in self._exceptions:
-            self._exceptions[kind] = ExceptionKind(
-                0,
-                exception.exception_class,
-                exception.response_code,
-                exception.cause,
-                sent,
-                lost.message,
-                exception.text,
-            )
+        if (name, code, cause, sent) not in self._exceptions and len(self._exceptions) >= MOST_KINDS:
+            sent = None
+        kind = (name, code, cause, sent)
+        known = self._exceptions.get(kind) or ExceptionKind(0, name, code, cause, sent, lost.message, exception.text)
+        self._exceptions[kind] = replace(known, messages=known.messages + 1)
 
     def isolate(self, broker_name: str, now: int, until: int) -> None:
         """An attempt isolates its broker."""
@@ -234,20 +212,18 @@ class Recorder:
         marks = [mark for mark in self._marks if mark.at < end] or self._marks[:1]
         marks.append(self._mark(max(end, marks[-1].at)))
         names = sorted({*self.isolated, *marks[-1].attempts}, key=sort_key)
+
+        def one(name: str, since: _Mark, until: _Mark) -> BrokerSlice:
+            isolated = until.isolated.get(name, 0) - since.isolated.get(name, 0)
+            attempts, failed = until.attempts[name] - since.attempts[name], until.failed[name] - since.failed[name]
+            return BrokerSlice(name, attempts, failed, isolated / self._per_ms)
+
         return tuple(
             Slice(
                 since.at / self._per_ms,
                 until.at / self._per_ms,
                 until.lost - since.lost,
-                tuple(
-                    BrokerSlice(
-                        name,
-                        until.attempts[name] - since.attempts[name],
-                        until.failed[name] - since.failed[name],
-                        (until.isolated.get(name, 0) - since.isolated.get(name, 0)) / self._per_ms,
-                    )
-                    for name in names
-                ),
+                tuple(one(name, since, until) for name in names),
             )
             for since, until in pairwise(marks)
             if until.at > since.at
@@ -262,28 +238,22 @@ class Recorder:
             QueueTally(
                 queue.broker_name,
                 queue.queue_id,
-                counts.picks,
-                counts.attempts,
-                counts.failed,
-                counts.stored,
-                counts.stored / whole if whole else None,
+                **asdict(self.queues[queue]),
+                share=self.queues[queue].stored / whole if whole else None,
             )
             for queue in queues
-            for counts in (self.queues[queue],)
         )
 
     def broker_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[BrokerTally, ...]:
         listed = Counter(queue.broker_name for queue in publish_queues)
-        picks, attempts, failed, stored = map(self.by_broker, QueueCounts.__struct_fields__)
+        counts = {field: self.by_broker(field) for field in QueueCounts.__struct_fields__}
+        stored = counts["stored"]
         whole = stored.total()
         return tuple(
             BrokerTally(
                 broker_name=name,
                 queues=listed[name],
-                picks=picks[name],
-                attempts=attempts[name],
-                failed=failed[name],
-                stored=stored[name],
+                **{field: found[name] for field, found in counts.items()},
                 share=stored[name] / whole if whole else None,
                 isolations=self.isolations[name],
                 isolated_ms=self.isolated.get(name, 0) / self._per_ms,
@@ -291,21 +261,13 @@ class Recorder:
             for name in sorted({*self.isolated, *stored}, key=sort_key)
         )
 
-    def totals(self, failures: Iterable[FailureTaken]) -> SendTotals:
-        taken = list(failures)
-        isolated = (each.isolated_after_ms for each in taken)
-        used_again = (each.used_again_after_ms for each in taken)
+    def totals(self, failures: Sequence[FailureTaken]) -> SendTotals:
+        isolated = (each.isolated_after_ms for each in failures)
+        used_again = (each.used_again_after_ms for each in failures)
         return SendTotals(
-            messages=self.messages,
-            stored=self.stored,
-            not_store_ok=self.not_store_ok,
-            duplicated=self.duplicated,
-            lost=self.lost,
-            lost_by=dict(sorted(self.lost_by.items())),
-            retried=self.retried,
-            attempts=self.attempts,
+            **{name: getattr(self, name) for name in COUNTED},
             failed_attempts=self.failed,
-            retries=self.retries,
+            lost_by=dict(sorted(self.lost_by.items())),
             failing_ms=self.failing / self._per_ms,
             longest_send_ms=self.longest / self._per_ms if self.attempts else None,
             lasted_ms=self.last_done / self._per_ms,
@@ -314,8 +276,7 @@ class Recorder:
         )
 
     def exceptions(self) -> tuple[ExceptionKind, ...]:
-        kinds = [replace(kind, messages=self._exception_messages[key]) for key, kind in self._exceptions.items()]
-        return tuple(sorted(kinds, key=lambda kind: (-kind.messages, kind.first_message)))
+        return tuple(sorted(self._exceptions.values(), key=lambda kind: (-kind.messages, kind.first_message)))
 
     def failures(self) -> tuple[FailureTaken, ...]:
         return tuple(map(self._failure, self._cluster.courses))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import ceil
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -17,9 +16,9 @@ from rmqlb.engine.send.recorder import LostSink, Sink
 from rmqlb.engine.send.simulation import Producer
 from rmqlb.engine.user_functions import SELECTOR, as_function
 from rmqlb.errors import UsageError
-from rmqlb.model.limits import LONGEST_US, MOST_RATE, TrialNumber
+from rmqlb.model.limits import MOST_RATE, TrialNumber
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_scenario import JAVA, STATUSES, Failure, Mode, Moment, ProducerSettings, Selector, SendScenario
+from rmqlb.model.send_scenario import JAVA, STATUSES, Failure, Mode, ProducerSettings, Selector, SendScenario
 from rmqlb.model.simulate_send import Attempt, LostMessage, SendReport, SimulatedProducer
 from rmqlb.model.snapshot import suggestion
 
@@ -27,10 +26,6 @@ _FINEST = 10**24
 _Row = TypeVar("_Row", Attempt, LostMessage)
 KEPT = 1000
 """Up to so many messages a report keeps each attempt by default."""
-ASSUMED_RATE = Fraction(10)
-"""Messages per second while something fails, if no rate is given: each queue is tried more than once before a poll."""
-_MOST_MESSAGES = 1_000_000
-"""`long_enough` sends no more; a finding reports when that ends before a route poll."""
 
 
 def simulate_send(
@@ -271,56 +266,3 @@ def _check_times(scenario: SendScenario) -> None:
         raise UsageError(
             "attempts that take no time have no end within a duration", hint="give a number of messages or a rate"
         )
-
-
-# -- how long to simulate ----------------------------------------------------------------------------------------------
-
-
-def long_enough(scenario: SendScenario) -> SendScenario:
-    """The scenario, for as long as its failures are news to the producer; at an assumed rate if it has none.
-
-    That is until route polls have shown the producer each failure and its end, and one poll interval more; a million
-    messages at the most.
-
-    Args:
-        scenario: with at least one failure.
-
-    Raises:
-        UsageError: the client version is unknown, or its thresholds contradict each other.
-    """
-    scenario = replace(scenario, rate=scenario.rate or ASSUMED_RATE)
-    profile = rules(scenario)
-    known_us = max(_known_us(failure, scenario, profile) for failure in scenario.failures)
-    duration_us = min(known_us + scenario.poll_us, LONGEST_US)
-    messages = min(ceil(Fraction(duration_us, 1_000_000) * (scenario.rate or 1)), _MOST_MESSAGES)
-    return replace(scenario, duration_us=duration_us, messages=messages)
-
-
-def _known_us(failure: Failure, scenario: SendScenario, profile: ClientProfile) -> int:
-    """When nothing of a failure is news to the producer any more."""
-    start = _us(failure.start, scenario)
-    end = None if failure.end is None else _us(failure.end, scenario)
-    dropped = start if failure.reaction.kind == "read-only" else None
-    if failure.notices_us is not None:
-        dropped = start + failure.notices_us
-    times = [start]
-    if dropped is not None and (end is None or dropped < end):
-        times += [_poll_after(each, scenario) for each in (dropped, end) if each is not None]
-    if end is not None:
-        isolated_us = 1000 * profile.duration(0, isolation=True) if scenario.latency_fault else 0
-        times.append(end + isolated_us)
-    return max(times)
-
-
-def _us(moment: Moment, scenario: SendScenario) -> int:
-    if moment.us is not None or scenario.rate is None:
-        return moment.us or 0
-    return int(((moment.message or 1) - 1) * 1_000_000 / scenario.rate)
-
-
-def _poll_after(at_us: int, scenario: SendScenario) -> int:
-    """The first route poll after a time; the latest possible one if the first poll is at a random time."""
-    first = scenario.first_poll_us
-    if first is None:
-        return at_us + scenario.poll_us
-    return first + max(-(-(at_us + 1 - first) // scenario.poll_us), 0) * scenario.poll_us

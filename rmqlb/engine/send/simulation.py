@@ -13,18 +13,16 @@ from collections.abc import Callable
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 
-from rmqlb.engine.randomness import draw, stream_key
+from rmqlb.engine.kernel import draw, stream_key
 from rmqlb.engine.send.attempt import Exceptions, Outcome, Outcomes, Thread
 from rmqlb.engine.send.cluster import NEVER, Cluster
-from rmqlb.engine.send.fault import FaultStrategy
-from rmqlb.engine.send.latency import pick
+from rmqlb.engine.send.fault import MASK, FaultStrategy, TopicPublishInfo, int32, java_abs
 from rmqlb.engine.send.profile import ClientProfile
-from rmqlb.engine.send.publish_info import MASK, TopicPublishInfo, int32, java_abs
 from rmqlb.engine.send.recorder import LostSink, Recorder, Sink
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_scenario import Reaction, SendScenario
+from rmqlb.model.send_scenario import Latency, Reaction, SendScenario
 
 _DETECTS_EACH_MS = 3000
 _DETECT_TIMEOUT_US = 200_000
@@ -266,6 +264,12 @@ class Producer(ABC):
         """The message is over; `lost_by` is the reason when nothing of it is stored, as far as the producer knows."""
         self.recorder.finish(thread, now, None if lost_by is None else self.exceptions.lost(thread, now, lost_by))
 
+    def finish_stored(self, thread: Thread, now: int) -> None:
+        """The message ends as its last attempt did."""
+        if thread.outcome.fate == "status":
+            self.recorder.not_store_ok += 1
+        self.finish(thread, now, thread.outcome.lost_by)
+
     def fail_at_once(self, thread: Thread, now: int, lost_by: str) -> None:
         later = now + _NO_ROUTE_US * self.per_us
         self.finish(thread, later, lost_by)
@@ -306,3 +310,12 @@ def _first_poll_us(scenario: SendScenario, trial: int) -> int:
     if scenario.first_poll_us is not None:
         return scenario.first_poll_us
     return (draw(stream_key(scenario.seed, trial, 0), 0) >> 32) * scenario.poll_us >> 32
+
+
+def pick(latency: Latency, bits: int) -> int:
+    """The value in microseconds that 64 random bits stand for."""
+    table = latency.table
+    cell = ((bits >> 32) * len(table)) >> 32
+    if latency.tail and cell == len(table) - 1:
+        return latency.tail[((bits & 0xFFFFFFFF) * len(latency.tail)) >> 32]
+    return table[cell]

@@ -11,8 +11,8 @@ from rmqlb.engine.plan.changes import Changes, QueueCount, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.plan_topic.effects import Keys, PlannedGroup, consumed_per_ms
 from rmqlb.engine.plan_topic.steps import TopicRequest, plan_topic, routes_of
-from rmqlb.engine.send.sdks.key_queues import key_queues
 from rmqlb.engine.send.sdks.profile import sdk
+from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import QueueName

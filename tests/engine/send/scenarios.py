@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb.engine.send.latency import constant
+from rmqlb.engine.send.scenarios import constant
 from rmqlb.engine.send.simulate import producer_of
 from rmqlb.engine.send.simulation import Producer
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData

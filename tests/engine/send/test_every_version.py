@@ -6,9 +6,8 @@ from functools import partial
 from typing import Any
 
 from rmqlb.engine.send.cluster import Cluster
-from rmqlb.engine.send.fault import FaultStrategy
+from rmqlb.engine.send.fault import MASK, FaultStrategy, TopicPublishInfo
 from rmqlb.engine.send.profile import profile_of
-from rmqlb.engine.send.publish_info import MASK, TopicPublishInfo
 from rmqlb.engine.send.selectors import JavaRandom
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import QueueData, TopicRouteData

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.engine.send.producers import failures_of, producers_of
+from rmqlb.engine.send.scenarios import failures_of, producers_of
 from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.send_scenario import HOST_LOSS_US, SendScenario
 from rmqlb.model.simulate_send import SendReport

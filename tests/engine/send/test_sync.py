@@ -19,7 +19,7 @@ from rmqlb import (
     simulate_send,
     simulate_trials,
 )
-from rmqlb.engine.send.latency import constant
+from rmqlb.engine.send.scenarios import constant
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.send_scenario import Latency, Selector

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from rmqlb import UsageError, simulate_send, simulate_trials
-from rmqlb.engine.fail_on_figures.conditions import parse_condition
+from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send, try_on_trials
-from rmqlb.engine.send.latency import from_samples, lognormal
+from rmqlb.engine.send.scenarios import from_samples, lognormal
 from rmqlb.engine.send.trials import blocks
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue

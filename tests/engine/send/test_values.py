@@ -10,15 +10,14 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import Reaction, SendScenario, UsageError, simulate_send
-from rmqlb.engine.fail_on_figures.conditions import parse_condition
+from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send
-from rmqlb.engine.randomness import draw, stream_key
+from rmqlb.engine.kernel import draw, stream_key
 from rmqlb.engine.send.cluster import Cluster
-from rmqlb.engine.send.latency import constant, from_samples, lognormal, pick
-from rmqlb.engine.send.new_topic import new_topic_route
 from rmqlb.engine.send.profile import PROFILES, profile_of
 from rmqlb.engine.send.recorder import Recorder
-from rmqlb.engine.send.simulation import _silent
+from rmqlb.engine.send.scenarios import constant, from_samples, lognormal, new_topic_route
+from rmqlb.engine.send.simulation import _silent, pick
 from rmqlb.model.client_versions import parse_version
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.simulate_send import BrokerTally, SendTotals

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from rmqlb.engine.send.fault import MQFaultStrategy
-from rmqlb.engine.send.publish_info import TopicPublishInfo
+from rmqlb.engine.send.fault import MQFaultStrategy, TopicPublishInfo
 from rmqlb.engine.send.selectors import select_by_hash
 from rmqlb.model.message_queue import MessageQueue
 from tests.support.mismatches import every_case

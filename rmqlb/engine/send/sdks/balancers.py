@@ -8,8 +8,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from rmqlb.engine.arguments import items, require
-from rmqlb.engine.send.sdks.keys import keyed_queues, queue_of_key
 from rmqlb.engine.send.sdks.profile import SDKS, SdkProfile, sdk
+from rmqlb.engine.send.sdks.queues import keyed_queues, queue_of_key
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue
@@ -35,36 +35,30 @@ class GoRoundRobin:
     ['a1', 'b0', 'a0']
     """
 
-    __slots__ = ("_counter", "_queues")
+    __slots__ = ("_queues", "counter")
 
     def __init__(self, queues: Sequence[MessageQueue], start: int = 0) -> None:
         self._queues = items(queues, MessageQueue, "queues", MOST_QUEUES)
         require(start, Annotated[int, Meta(ge=0, le=2**32 - 1)], "start")
         if not self._queues:
             raise DataError("a producer of go has no queue to pick from")
-        self._counter = start
+        self.counter = start
 
     def select(self, last_broker_name: str | None = None) -> MessageQueue:
         """The next queue, of another broker than the last one where there is one.
 
-        The producer's own SYNC loop never says which was the last: its retries take the next queue of any broker.
+        The producer's own SYNC loop never names the last broker: its retries take the next queue of any broker.
         """
         require(last_broker_name, str | None, "last_broker_name")
-        if last_broker_name:
-            for _ in self._queues:
-                queue = self._next()
-                if queue.broker_name != last_broker_name:
-                    return queue
+        for _ in self._queues if last_broker_name else ():
+            queue = self._next()
+            if queue.broker_name != last_broker_name:
+                return queue
         return self._next()
 
-    @property
-    def counter(self) -> int:
-        """The counter now."""
-        return self._counter
-
     def _next(self) -> MessageQueue:
-        self._counter = (self._counter + 1) & 0xFFFFFFFF
-        return self._queues[self._counter % len(self._queues)]
+        self.counter = (self.counter + 1) & 0xFFFFFFFF
+        return self._queues[self.counter % len(self._queues)]
 
 
 def go_round_robin(queues: Sequence[MessageQueue], start: int = 0) -> GoRoundRobin:
@@ -75,11 +69,7 @@ def go_round_robin(queues: Sequence[MessageQueue], start: int = 0) -> GoRoundRob
 class CppRoundRobin:
     """`TopicPublishInfo.selectOneMessageQueue` of rocketmq-client-cpp 2.2.0, without its active list.
 
-    All threads share the counter.
-
-    Args:
-        queues: the topic's publish list, in order; at least one.
-        start: the counter before the first message; a new route's is 0.
+    All threads share the counter; a new route's is 0.
     """
 
     __slots__ = ("_queues", "counter")
@@ -89,32 +79,25 @@ class CppRoundRobin:
         self.counter = start
 
     def select(self, place: int, last_broker_name: str | None) -> tuple[MessageQueue | None, int]:
-        """The queue at a place, or the next one of another broker than the last, each look a step; and its place.
+        """The queue at a place, or the next one of another broker than the last; and its place.
 
-        None is where all queues are on that broker; the place is then the one that was asked for.
+        Each queue that is looked at is a step of the counter. If all queues are on that broker, the queue is None and
+        the place is the one given.
         """
         at = place % len(self._queues)
-        if last_broker_name is None:
-            self._step()
-            return self._queues[at], at
         for _ in self._queues:
-            self._step()
+            self.counter = (0 if self.counter == 2**31 - 1 else self.counter) + 1
             if self._queues[at].broker_name != last_broker_name:
                 return self._queues[at], at
             at = (at + 1) % len(self._queues)
         return None, place
 
-    def _step(self) -> None:
-        self.counter = (0 if self.counter == 2**31 - 1 else self.counter) + 1
-
 
 class CppMessage:
     """The attempts of one message: the loop of `DefaultMQProducerImpl.sendDefaultImpl` (rocketmq-client-cpp 2.2.0).
 
-    A round that finds no queue of another broker is lost, and the one after it takes any.
-
-    Args:
-        rounds: retryTimes, which counts the first attempt too.
+    A round that finds no queue of another broker is lost, and the one after it takes any. `rounds` is retryTimes, which
+    counts the first attempt too.
 
     >>> robin = CppRoundRobin([MessageQueue("T", broker, i) for broker in "ab" for i in range(2)])
     >>> message = CppMessage(2)
@@ -143,8 +126,8 @@ class CppMessage:
 class PublishingLoadBalancer:
     """How a gRPC producer goes round a topic's queues, and where it sends a message group.
 
-    It says where the SDK sends to. Which queue of a broker a message is stored in, and behind a Proxy in cluster mode
-    of which broker, the Proxy decides (`select_by_hash(…, sdk="proxy")` for message groups).
+    It predicts where the SDK sends to. Which queue of a broker a message is stored in, and behind a Proxy in cluster
+    mode of which broker, the Proxy decides (`select_by_hash(…, sdk="proxy")` for message groups).
 
     Args:
         queues: those that the SDK goes round, in the order of the route.
@@ -163,33 +146,29 @@ class PublishingLoadBalancer:
     go-grpc@5.1.4 ['b0']
     """
 
-    __slots__ = ("_counter", "_profile", "_queues")
+    __slots__ = ("_profile", "_queues", "counter")
 
     def __init__(self, queues: Sequence[MessageQueue], sdk: str = "java-grpc", start: int = 0) -> None:
         listed = items(queues, MessageQueue, "queues", MOST_QUEUES)
         require(start, _Start, "start")
         self._profile = _grpc(sdk)
         self._queues = keyed_queues(listed, self._profile)
-        self._counter = start if self._profile.counter == "unbounded" else _wrapped(start, self._profile)
+        self.counter = _wrapped(start, self._profile)
+        """Another route's balancer goes on from here."""
 
     def take_message_queues(self, isolated: Collection[str], count: int) -> list[MessageQueue]:
         """The candidates of the next message: attempt after attempt it goes round them.
 
         Args:
             isolated: names of brokers whose endpoint is isolated.
-            count: how many are wanted at the most, which is the number of attempts; at least 1.
+            count: the most that are wanted, which is the number of attempts; at least 1.
         """
         names = frozenset(items(isolated, str, "isolated", MOST_QUEUES))
         require(count, _Count, "count")
         return self.candidates(names, count)
 
-    @property
-    def counter(self) -> int:
-        """The counter now; another route's balancer goes on from there."""
-        return self._counter
-
     def candidates(self, names: frozenset[str], count: int) -> list[MessageQueue]:
-        """As `take_message_queues`, of arguments that are what they have to be."""
+        """`take_message_queues` without a check of its arguments."""
         queues = self._queues
         match self._profile.rotation:
             case "one-queue":
@@ -197,8 +176,8 @@ class PublishingLoadBalancer:
             case "one-queue-ahead":
                 # Both of its loops look at the same place in every round.
                 return [queues[_wrapped(self._step() + 1, self._profile) % len(queues)]]
-            case "first-queues" if self._counter >= len(queues):
-                self._counter = 0
+            case "first-queues" if self.counter >= len(queues):
+                self.counter = 0
         places = self._places(self._step())
         candidates = _by_broker(places, queues, names, count)
         if not candidates and self._profile.rotation != "no-fallback":
@@ -212,12 +191,12 @@ class PublishingLoadBalancer:
         return queue_of_key(self._queues, key, self._profile)
 
     def _step(self) -> int:
-        before = self._counter
-        self._counter = _wrapped(before + 1, self._profile)
-        return self._counter if self._profile.counts_first else before
+        before = self.counter
+        self.counter = _wrapped(before + 1, self._profile)
+        return self.counter if self._profile.counts_first else before
 
     def _places(self, first: int) -> Iterator[int]:
-        """The places from there on, for ever; the number wraps as the counter does."""
+        """The places from there on, without end; the number wraps as the counter does."""
         while True:
             yield first % len(self._queues)
             first = _wrapped(first + 1, self._profile)

@@ -8,18 +8,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
-from rmqlb.engine.send.attempt import NO_ROUTE, SEND_OK, Outcome, Thread
+from rmqlb.engine.send.attempt import NO_ROUTE, SEND_OK, Outcome, Thread, broken
 from rmqlb.engine.send.cluster import NEVER
 from rmqlb.engine.send.sdks.balancers import CppMessage, CppRoundRobin, GoRoundRobin, PublishingLoadBalancer
 from rmqlb.engine.send.sdks.profile import sdk
-from rmqlb.engine.send.sdks.publish_list import broker_list, publish_list, stored_list
+from rmqlb.engine.send.sdks.queues import broker_list, publish_list, stored_list
 from rmqlb.engine.send.simulation import Producer
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Reaction, SendScenario
 
-NO_CANDIDATE = "every endpoint is isolated"
-HEARTBEAT_US = 10_000_000
+_NO_CANDIDATE = "every endpoint is isolated"
+_HEARTBEAT_US = 10_000_000
 """How often gRPC producers query each endpoint; a good answer ends its isolation."""
 _BACKOFF_US, _MOST_BACKOFF_US = 10_000, 1_000_000
 """What a Proxy sets for producers (`grpcClientProducerBackoff…`): the delay of attempt 1; each later one doubles it."""
@@ -62,7 +62,7 @@ def producer_kind(scenario: SendScenario) -> type[Producer]:
 class SdkProducer(Producer):
     """The loop of attempts. A thread waits for each message, or with ASYNC hands it over to a request."""
 
-    refused: str  # the outcome that the SDK reports when a broker refuses the connection
+    refused: str = "connection refused"  # the outcome that the SDK reports when a broker refuses the connection
     silent: str  # the outcome that it reports after a time-out
 
     def __init__(self, *arguments: Any) -> None:
@@ -105,6 +105,10 @@ class SdkProducer(Producer):
     def attempt_failed(self, thread: Thread, now: int, *, last: bool) -> None:
         """React to a failed attempt."""
 
+    def retries_code(self, code: int) -> bool:
+        """An attempt follows this response code."""
+        return not (code == _SYSTEM_BUSY and self.sdk.gives_up_busy)
+
     def go_on(self, thread: Thread, now: int) -> None:
         if thread.busy:
             thread.busy = False
@@ -134,26 +138,21 @@ class SdkProducer(Producer):
 
     def _ends(self, thread: Thread, reaction: Reaction | None) -> tuple[Outcome, int]:
         if reaction is not None and reaction.kind == "refused":
-            return Outcome(self.refused, "remoting", retry=True, isolation=True), self.answer_time(thread, reaction)
+            return broken(self.refused, reachable=True), self.answer_time(thread, reaction)
         most = self.timeout_ms * self.per_ms
         if reaction is None or reaction.kind != "timeout":
             took = self.answer_time(thread, reaction)
             if took <= most:
                 return self._answer(reaction), took
-        return Outcome(self.silent, "remoting", retry=True, isolation=True), most
+        return broken(self.silent, reachable=True), most
 
     def _answer(self, reaction: Reaction | None) -> Outcome:
         if reaction is None or reaction.kind == "slow":
             return SEND_OK
         if reaction.kind == "status":
             return Outcome(reaction.name, "status")
-        return Outcome(
-            reaction.name, "code", retry=self.retries_code(reaction.code), isolation=True, code=reaction.code
-        )
-
-    def retries_code(self, code: int) -> bool:
-        """An attempt follows this response code."""
-        return not (code == _SYSTEM_BUSY and self.sdk.gives_up_busy)
+        retry = self.retries_code(reaction.code)
+        return Outcome(reaction.name, "code", retry=retry, isolation=True, code=reaction.code)
 
     def _done(self, thread: Thread, now: int) -> None:
         outcome = thread.outcome
@@ -161,10 +160,8 @@ class SdkProducer(Producer):
         self.recorder.attempt_done(thread, now, outcome)
         if outcome.isolation:
             self.attempt_failed(thread, now, last=last)
-        if outcome.fate == "status":
-            self.recorder.not_store_ok += 1
         if not outcome.failed or last or not outcome.retry:
-            self.finish(thread, now, outcome.lost_by)
+            self.finish_stored(thread, now)
             if not self._is_async:
                 self.next_message(thread, now)
         elif pause := self.pause(thread):
@@ -172,6 +169,9 @@ class SdkProducer(Producer):
             self.wake(thread, now + pause)
         else:
             self._try(thread, now)
+
+    def without_excluded(self, queues: list[MessageQueue]) -> list[MessageQueue]:
+        return [queue for queue in queues if queue.broker_name not in self.scenario.exclude]
 
     def below(self, number: int, thread: Thread) -> int:
         """A random number below it."""
@@ -195,8 +195,7 @@ class SdkProducer(Producer):
 class GoProducer(SdkProducer):
     """`defaultProducer.sendSync` and `sendAsync` of client-go 2.1.2; `sendAsync` makes one attempt."""
 
-    refused, silent = "connection refused", "ErrRequestTimeout"
-
+    silent = "ErrRequestTimeout"
     _robin: GoRoundRobin
 
     def __init__(self, *arguments: Any) -> None:
@@ -206,8 +205,7 @@ class GoProducer(SdkProducer):
             self.attempts = 1
 
     def take_route(self, thread: Thread, *, is_first: bool) -> None:
-        exclude = self.scenario.exclude
-        self.listed = [q for q in publish_list(self.cluster.seen, self.sdk) if q.broker_name not in exclude]
+        self.listed = self.without_excluded(publish_list(self.cluster.seen, self.sdk))
         if self.listed:
             self._robin = GoRoundRobin(self.listed, self.first_counter(thread) if is_first else self._robin.counter)
 
@@ -220,9 +218,9 @@ class GoProducer(SdkProducer):
 
 
 class CppProducer(SdkProducer):
-    """`DefaultMQProducerImpl.sendDefaultImpl` of rocketmq-client-cpp 2.2.0."""
+    """`DefaultMQProducerImpl.sendDefaultImpl` of rocketmq-client-cpp 2.2.0, which finds the next queue in advance."""
 
-    refused, silent = "connection refused", "no response"
+    silent = "no response"
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -230,27 +228,22 @@ class CppProducer(SdkProducer):
         self._ahead: dict[int, MessageQueue] = {}  # the queue of the thread's next attempt
 
     def take_route(self, thread: Thread, *, is_first: bool) -> None:
-        exclude = self.scenario.exclude
-        self.listed = [q for q in publish_list(self.cluster.seen, self.sdk) if q.broker_name not in exclude]
+        self.listed = self.without_excluded(publish_list(self.cluster.seen, self.sdk))
         if self.listed:  # the counter of a new route begins at 0
             self._robin = CppRoundRobin(self.listed, self.first_counter(thread) if is_first else 0)
 
     def queue_of(self, thread: Thread) -> tuple[MessageQueue, bool]:
         if not thread.attempt:
             self._messages[thread.number] = CppMessage(self.attempts)
-            self._finds_next(thread)
+            self.is_last(thread)
         return self._ahead[thread.number], True
 
     def is_last(self, thread: Thread) -> bool:
-        return not self._finds_next(thread)
-
-    def _finds_next(self, thread: Thread) -> bool:
-        """C++ finds a queue for the message's next attempt, which it looks for at once."""
         self.look(thread)
         queue = self._messages[thread.number].next(self._robin)
         if queue is not None:
             self._ahead[thread.number] = queue
-        return queue is not None
+        return queue is None
 
 
 class GrpcProducer(SdkProducer):
@@ -276,7 +269,7 @@ class GrpcProducer(SdkProducer):
         self._stored_in: dict[str, list[MessageQueue]] = {}  # broker name → where the Proxy in it stores
         self.cluster.keeps_list = self._local and not self.sdk.polls
         self._beat = self.sdk.beats_after_s * 1_000_000 * self.per_us
-        slaves = [entry.queue.broker_name for entry in broker_list(self.route, self.sdk) if not entry.takes]
+        slaves = [queue.broker_name for queue, takes in broker_list(self.route, self.sdk) if not takes]
         if self._local and slaves:
             raise DataError(
                 f"producers of {self.sdk.name} send to slaves too, as {slaves[0]} has: what these answer is not "
@@ -288,14 +281,12 @@ class GrpcProducer(SdkProducer):
         """The Proxy always has the newest route, whatever the SDK requests."""
         if self._stored_version != self.cluster.version:
             self._stored_version, route = self.cluster.version, self.cluster.seen
-            self._stored = [queue for queue in stored_list(route) if queue.broker_name not in self.scenario.exclude]
+            self._stored = self.without_excluded(stored_list(route))
             self._stored_in = {data.broker_name: stored_list(route, data.broker_name) for data in route.queue_datas}
         super().look(thread)
 
     def take_route(self, thread: Thread, *, is_first: bool) -> None:  # noqa: ARG002 - for the others
-        exclude = self.scenario.exclude
-        listed = [entry.queue for entry in broker_list(self.cluster.seen, self.sdk)]
-        listed = [queue for queue in listed if queue.broker_name not in exclude]
+        listed = self.without_excluded([queue for queue, _ in broker_list(self.cluster.seen, self.sdk)])
         if not listed and self.listed:
             return
         self.listed = listed
@@ -307,7 +298,7 @@ class GrpcProducer(SdkProducer):
             return NO_ROUTE
         candidates = self._find_candidates(thread, self.attempts)
         if not candidates:
-            return NO_CANDIDATE
+            return _NO_CANDIDATE
         self._candidates[thread.number] = candidates
         return None
 
@@ -319,18 +310,14 @@ class GrpcProducer(SdkProducer):
         return self._balancers[number].candidates(frozenset(self._isolated), count)
 
     def queue_of(self, thread: Thread) -> tuple[MessageQueue, bool]:
-        if self.sdk.picks_anew:
-            if thread.attempt:
-                self._candidates[thread.number] = self._find_candidates(thread, 1)
-            candidate = self._candidates[thread.number][0]
-        else:
-            candidates = self._candidates[thread.number]
-            candidate = candidates[thread.attempt % len(candidates)]
+        if self.sdk.picks_anew and thread.attempt:
+            self._candidates[thread.number] = self._find_candidates(thread, 1)
+        candidates = self._candidates[thread.number]
+        candidate = candidates[0 if self.sdk.picks_anew else thread.attempt % len(candidates)]
         if not self._local:
             return (self._next_of_proxy(), True) if self._stored else (candidate, False)
         stored = self._stored_in.get(candidate.broker_name, [])
-        reaction = self.reaction_of(candidate.broker_name)
-        if reaction is not None and reaction.kind in _DEAD and candidate in stored:
+        if self._is_dead(candidate.broker_name) and candidate in stored:
             return candidate, True
         return (stored[self.below(len(stored), thread)], True) if stored else (candidate, False)
 
@@ -340,6 +327,10 @@ class GrpcProducer(SdkProducer):
         queue = self._stored[self._proxy_index % len(self._stored)]
         self._proxy_index += 1
         return queue
+
+    def _is_dead(self, broker_name: str) -> bool:
+        reaction = self.reaction_of(broker_name)
+        return reaction is not None and reaction.kind in _DEAD
 
     def finish(self, thread: Thread, now: int, lost_by: str | None) -> None:
         self._candidates.pop(thread.number, None)
@@ -364,13 +355,12 @@ class GrpcProducer(SdkProducer):
             self.recorder.isolate(name, now, NEVER)
 
     def outside(self, until: int) -> None:
-        """The heartbeats up to a tick: an endpoint that answers is isolated no more."""
+        """The heartbeats up to a tick: an endpoint that answers is no longer isolated."""
         while self.sdk.rejoins and self._beat <= until:
             for name in sorted(self._isolated):
-                reaction = self.reaction_of(name)
-                if self._local and reaction is not None and reaction.kind in _DEAD:
+                if self._local and self._is_dead(name):
                     continue
                 self._isolated.discard(name)
                 if self._local:
                     self.recorder.isolated_until(name, self._beat, self._beat)
-            self._beat += HEARTBEAT_US * self.per_us
+            self._beat += _HEARTBEAT_US * self.per_us

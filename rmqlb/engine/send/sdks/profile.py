@@ -1,7 +1,6 @@
-"""The SDKs whose producers are known, each with the version that was read, and how what is said of it was proven.
+"""The SDKs whose producers are known: the version that was read, its rules, and how they were proven.
 
-Rule of this file: facts only; the code that obeys them is in `keys.py`, `balancers.py` and `publish_list.py`. A version
-or an SDK that is not here is taken for the nearest one that is.
+A version or an SDK that is not here gets the rules of the nearest one that is.
 """
 
 from __future__ import annotations
@@ -24,58 +23,32 @@ Counter = Literal["int32", "uint32", "uint64", "unbounded"]
 
 
 class SdkProfile(Struct, frozen=True):
-    """How one SDK, from one version on, picks queues.
+    """How one SDK, from one version on, picks queues."""
 
-    Attributes:
-        name: as on the command line: `go`, `java-grpc` …
-        mirrors: the version whose rules these are.
-        since: the first version that has them; () is the oldest there is.
-        until: the last version that was released with them; None is the newest there is.
-        vectors: number of questions that the SDK itself answered; 0 where only its source was read.
-        hash: what it makes of a message group or sharding key.
-        rotation: how it goes round the queues.
-        counter: the number that it counts by.
-        counts_first: the counter goes up before it is used.
-        grpc: it sends to a Proxy.
-        retries: attempts beyond the first by default; None when sends are not simulated.
-        starts: its counter starts anywhere below this number; 0 is at 0, 1000 from 1 to 1000, None below the number of
-            queues.
-        counts_by_thread: each thread has a counter of its own.
-        picks_anew: each attempt picks by itself; otherwise a message's attempts go round its candidates.
-        isolates: a failed attempt isolates its endpoint: always, before a retry only, or never.
-        rejoins: a good heartbeat ends the isolation.
-        polls: it asks for the route again.
-        polls_after_s: seconds from its start until it first does so.
-        beats_after_s: seconds from its start until its first heartbeat.
-        backs_off: it waits when a Proxy is too busy: as before the `next` attempt or as before `this` one.
-        gives_up_busy: it makes no other attempt then.
-        live: it was held against a producer, or a Proxy, that really ran.
-        note: what has to be known besides, or None.
-    """
-
-    name: str
-    mirrors: str
-    vectors: int
-    hash: Hash
-    rotation: Rotation | None
-    counter: Counter = "int32"
-    counts_first: bool = False
-    since: Version | tuple[()] = ()
-    until: str | None = None
-    grpc: bool = True
-    retries: int | None = 2
+    name: str  # as on the command line: `go`, `java-grpc` …
+    mirrors: str  # the version whose rules these are
+    vectors: int  # number of questions that the SDK itself answered; 0 where only its source was read
+    hash: Hash  # of a message group or sharding key
+    rotation: Rotation | None  # how it goes round the queues
+    counter: Counter = "int32"  # the number that it counts by
+    counts_first: bool = False  # the counter goes up before it is used
+    since: Version | tuple[()] = ()  # the first version that has these rules; () is the oldest there is
+    grpc: bool = True  # it sends to a Proxy
+    retries: int | None = 2  # attempts beyond the first by default; None when sends are not simulated
+    # its counter starts anywhere below this number; 0 is at 0, 1000 from 1 to 1000, None below the number of queues
     starts: int | None = 2**31 - 1
-    counts_by_thread: bool = False
-    picks_anew: bool = False
-    isolates: Literal["always", "before-retry", ""] = "always"
-    rejoins: bool = True
-    polls: bool = True
-    polls_after_s: int = 10
-    beats_after_s: int = 1
+    counts_by_thread: bool = False  # each thread has a counter of its own
+    picks_anew: bool = False  # each attempt picks by itself; otherwise a message's attempts go round its candidates
+    isolates: Literal["always", "before-retry", ""] = "always"  # when a failed attempt isolates its endpoint
+    rejoins: bool = True  # a good heartbeat ends the isolation
+    polls: bool = True  # it requests the route again
+    polls_after_s: int = 10  # from its start until it first does so
+    beats_after_s: int = 1  # from its start until its first heartbeat
+    # it waits when a Proxy is too busy: as before the `next` attempt or as before `this` one
     backs_off: Literal["next", "this", ""] = "next"
-    gives_up_busy: bool = False
-    live: bool = False
-    note: str | None = None
+    gives_up_busy: bool = False  # it makes no other attempt then
+    live: bool = False  # it was compared with a producer, or a Proxy, that really ran
+    note: str | None = None  # what else has to be known
 
 
 _UNRELEASED = (5, 1, 5)
@@ -96,7 +69,7 @@ SDKS = (
         polls_after_s=30, beats_after_s=11, note="not released: the commit that corrects the round robin of 5.1.4",
     ),
     SdkProfile(
-        "go-grpc", "5.1.4", 760, "siphash", "one-queue-ahead", counts_first=True, until="5.1.4", starts=0,
+        "go-grpc", "5.1.4", 760, "siphash", "one-queue-ahead", counts_first=True, starts=0,
         isolates="", polls_after_s=30, note="it isolates endpoints, and never looks at that",
     ),
     SdkProfile(
@@ -138,17 +111,11 @@ _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
 
 
 class ChosenSdk(Struct, frozen=True):
-    """An SDK that was asked for.
-
-    Attributes:
-        profile: its rules.
-        text: as it was asked for.
-        assumed: the SDK or version asked for is not the one that was read; its rules are taken to be the same.
-    """
+    """An SDK that the user named."""
 
     profile: SdkProfile
-    text: str
-    assumed: bool = False
+    text: str  # as the user wrote it
+    assumed: bool = False  # that SDK or version was not read; its rules are assumed to be the profile's
 
     @property
     def mirrors(self) -> str:

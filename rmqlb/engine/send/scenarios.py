@@ -1,0 +1,181 @@
+"""Parts of send scenarios: latencies, the route of a new topic, failures as events say, and how long to simulate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.send.profile import ClientProfile
+from rmqlb.engine.send.simulate import rules, simulate_send
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.finding import Finding
+from rmqlb.model.group_scenario import Event
+from rmqlb.model.limits import LONGEST_US
+from rmqlb.model.route import TopicRouteData
+from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, Failure, Latency, Moment, Reaction, SendScenario
+from rmqlb.model.simulate_send import SendReport
+
+TEMPLATE = "TBW102"
+ASSUMED_RATE = Fraction(10)
+"""Messages per second while something fails, if no rate is given: each queue is tried more than once before a poll."""
+_MOST_MESSAGES = 1_000_000
+"""`long_enough` sends no more; a finding reports when that ends before a route poll."""
+_CELLS = 1 << 16
+_LONGEST_LATENCY_US = 24 * 3600 * 1_000_000
+_REFUSED, _SILENT = Reaction("refused", "refused", 0, REFUSED_US), Reaction("timeout", "timeout")
+
+
+def constant(us: int, text: str) -> Latency:
+    return Latency(text, (us,))
+
+
+def lognormal(median_us: float, sigma: float, text: str) -> Latency:
+    """A lognormal distribution by its median and the deviation of its natural logarithm.
+
+    The table holds 65,536 quantiles, the last of which is refined by as many again: the rarest value has a chance of
+    about one in nine thousand million.
+    Raises UsageError.
+    """
+    if not 0 <= sigma <= 10:
+        raise UsageError(f"latency {text}: sigma is not between 0 and 10")
+    if sigma == 0:
+        return constant(round(median_us), text)
+    from statistics import NormalDist
+
+    quantile = NormalDist().inv_cdf
+
+    def value(probability: float) -> int:
+        return min(round(median_us * math.exp(sigma * quantile(probability))), _LONGEST_LATENCY_US)
+
+    table = tuple(value((cell + 0.5) / _CELLS) for cell in range(_CELLS))
+    tail = tuple(value(1 - (_CELLS - cell - 0.5) / _CELLS**2) for cell in range(_CELLS))
+    return Latency(text, table, tail)
+
+
+def from_samples(samples_us: Sequence[int], text: str) -> Latency:
+    """Measured latencies, each as likely as the others; raises UsageError."""
+    if not samples_us:
+        raise UsageError(f"latency {text}: no sample")
+    return Latency(text, tuple(samples_us))
+
+
+def new_topic_route(template: TopicRouteData, topic: str) -> TopicRouteData:
+    """The route that a producer makes of the template's (`TBW102`) for a topic without one.
+
+    Each broker gets as many queues as the template has read queues, at most four (`defaultTopicQueueNums`). Mirrors
+    `MQClientInstance.updateTopicRouteInfoFromNameServer` with `isDefault` (4.9.8 and 5.5.0).
+    """
+    counts = (min(4, data.read_queue_nums) for data in template.queue_datas)
+    datas = (
+        replace(data, read_queue_nums=count, write_queue_nums=count)
+        for data, count in zip(template.queue_datas, counts, strict=True)
+    )
+    return replace(template, topic=topic, queue_datas=tuple(datas))
+
+
+class Producers(Struct, frozen=True):
+    """Producers of several topics."""
+
+    reports: tuple[SendReport, ...]  # one for each topic with queues on a failing broker
+    findings: tuple[Finding, ...]
+
+
+def failures_of(events: Iterable[Event]) -> tuple[Failure, ...]:
+    """What brokers do to producers from each `broker-down` or `broker-loss` until the next `broker-up` of the same one.
+
+    A process that ends refuses connections, and the NameServers drop it at once, whether it unregisters or its
+    connection closes; a machine that is lost stays silent until its last registration is too old.
+    """
+    brokers = [event for event in events if event.kind in ("broker-down", "broker-loss", "broker-up")]
+    open_: dict[str, Failure] = {}
+    found: list[Failure] = []
+    for event in sorted(brokers, key=lambda event: event.at_us):
+        name, at = event.subject, Moment(event.at_us)
+        if event.kind == "broker-up":
+            if name in open_:
+                found.append(replace(open_.pop(name), end=at))
+        elif name not in open_:
+            refuses = event.kind == "broker-down"
+            notices_us = 0 if refuses else HOST_LOSS_US
+            open_[name] = Failure(name, _REFUSED if refuses else _SILENT, at, notices_us=notices_us)
+    return (*found, *open_.values())
+
+
+def producers_of(
+    routes: Sequence[TopicRouteData], failures: Sequence[Failure], scenario: SendScenario, rates: Mapping[str, float]
+) -> Producers:
+    """A producer of each topic that a failing broker takes messages of, for as long as its failures are news.
+
+    Args:
+        failures: of brokers by name.
+        scenario: how producers are configured.
+        rates: topic → messages per second, where known.
+    """
+    reports: list[SendReport] = []
+    findings: list[Finding] = []
+    for route in routes:
+        brokers = {queue.broker_name for queue in route.publish_queues()}
+        own = tuple(failure for failure in failures if failure.broker_name in brokers)
+        if not own:
+            continue
+        rate = rates.get(route.topic)
+        asked = replace(scenario, failures=own, rate=Fraction(rate).limit_denominator(10**6) if rate else None)
+        try:
+            reports.append(simulate_send(route, long_enough(asked), trace=False))
+        except (DataError, UsageError) as error:
+            findings.append(Finding("producers-left-out", f"producers of topic {route.topic}: {error.message}"))
+    return Producers(tuple(reports), tuple(findings))
+
+
+def long_enough(scenario: SendScenario) -> SendScenario:
+    """The scenario, for as long as its failures are news to the producer; at an assumed rate if it has none.
+
+    That is until route polls have shown the producer each failure and its end, and one poll interval more; a million
+    messages at the most.
+
+    Args:
+        scenario: with at least one failure.
+
+    Raises:
+        UsageError: the client version is unknown, or its thresholds contradict each other.
+    """
+    scenario = replace(scenario, rate=scenario.rate or ASSUMED_RATE)
+    profile = rules(scenario)
+    known_us = max(_known_us(failure, scenario, profile) for failure in scenario.failures)
+    duration_us = min(known_us + scenario.poll_us, LONGEST_US)
+    messages = min(math.ceil(Fraction(duration_us, 1_000_000) * (scenario.rate or 1)), _MOST_MESSAGES)
+    return replace(scenario, duration_us=duration_us, messages=messages)
+
+
+def _known_us(failure: Failure, scenario: SendScenario, profile: ClientProfile) -> int:
+    """When nothing of a failure is news to the producer any more."""
+    start = _us(failure.start, scenario)
+    end = None if failure.end is None else _us(failure.end, scenario)
+    dropped = start if failure.reaction.kind == "read-only" else None
+    if failure.notices_us is not None:
+        dropped = start + failure.notices_us
+    times = [start]
+    if dropped is not None and (end is None or dropped < end):
+        times += [_poll_after(each, scenario) for each in (dropped, end) if each is not None]
+    if end is not None:
+        isolated_us = 1000 * profile.duration(0, isolation=True) if scenario.latency_fault else 0
+        times.append(end + isolated_us)
+    return max(times)
+
+
+def _us(moment: Moment, scenario: SendScenario) -> int:
+    if moment.us is not None or scenario.rate is None:
+        return moment.us or 0
+    return int(((moment.message or 1) - 1) * 1_000_000 / scenario.rate)
+
+
+def _poll_after(at_us: int, scenario: SendScenario) -> int:
+    """The first route poll after a time; the latest possible one if the first poll is at a random time."""
+    first = scenario.first_poll_us
+    if first is None:
+        return at_us + scenario.poll_us
+    return first + max(-(-(at_us + 1 - first) // scenario.poll_us), 0) * scenario.poll_us

@@ -1,0 +1,311 @@
+"""The queues that a producer picks from, SDK by SDK, and the place that each SDK gives a key in its list.
+
+A route comes in as a NameServer answers it, in its order. A gRPC SDK gets what a Proxy makes of that
+(`RouteActivity.queryRoute`, 5.5.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from hashlib import sha256
+
+from rmqlb.engine.arguments import require
+from rmqlb.engine.send.sdks.profile import SdkProfile
+from rmqlb.engine.send.sdks.profile import sdk as chosen_sdk
+from rmqlb.engine.send.selectors import hash_code
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.message_queue import MessageQueue, sort_queues
+from rmqlb.model.route import MASTER_ID, QueueData, TopicRouteData
+
+_MOST_GO_BROKERS = 12
+"""client-go sorts queue data by a comparison that contradicts itself. Up to this number of brokers it reverses them,
+twice before the first message, so that they keep the route's order. With more, the order depends on the Go version."""
+_64 = 0xFFFFFFFFFFFFFFFF
+_MURMUR, _MURMUR_SEED = 0xC6A4A7935BD1E995, 0xC70F6907
+_SIP_STATE = (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
+_GUAVA_KEY = bytes(range(16))
+"""The key of Guava's `Hashing.sipHash24()`."""
+
+
+# -- lists -------------------------------------------------------------------------------------------------------------
+
+
+def publish_queues(route: TopicRouteData, sdk: str = "java") -> list[MessageQueue]:
+    """The queues that a producer of an SDK picks from, in its order: what hash selectors and round robin index into.
+
+    Args:
+        route: the topic's.
+        sdk: `java`, `go`, `java-grpc`, `go-grpc@5.1.4` …; `proxy` is what a Proxy stores message groups in.
+
+    Raises:
+        UsageError: the SDK is not known, or `route` is no route.
+        DataError: the list cannot be known, or the route contradicts itself.
+    """
+    require(route, TopicRouteData, "route")
+    require(sdk, str, "sdk")
+    return publish_list(route, chosen_sdk(sdk).profile)
+
+
+def publish_list(route: TopicRouteData, profile: SdkProfile) -> list[MessageQueue]:
+    """As `publish_queues`, by the SDK's profile."""
+    if profile.name == "java":
+        return route.publish_queues()
+    _reject_static_topic(route, profile)
+    match profile.name:
+        case "go":
+            return _go(route)
+        case "cpp":
+            return _cpp(route)
+        case "proxy":
+            return stored_list(route)
+        case _:
+            return [queue for queue, _ in broker_list(route, profile)]
+
+
+def broker_list(route: TopicRouteData, profile: SdkProfile) -> list[tuple[MessageQueue, bool]]:
+    """The list of a gRPC SDK, and whether each queue is on a master: some SDKs keep slaves (raises DataError)."""
+    _reject_static_topic(route, profile)
+    return [
+        (queue, broker_id == MASTER_ID)
+        for queue, broker_id, writable in _of_proxy(route)
+        if profile.name in ("go-grpc", "rust-grpc")
+        or (writable and (queue.queue_id if profile.name == "nodejs-grpc" else broker_id) == MASTER_ID)
+    ]
+
+
+def stored_list(route: TopicRouteData, broker_name: str | None = None) -> list[MessageQueue]:
+    """The queues that a Proxy stores in, in its order; with a name those of a Proxy in that broker (local mode).
+
+    Mirrors `MessageQueueSelector.buildWrite` and `LocalTopicRouteService` (5.5.0).
+    """
+    if broker_name is not None:
+        of_broker = (data for data in route.queue_datas if data.broker_name == broker_name and data.writable)
+        return _queues(route, next(of_broker, QueueData(broker_name)))
+    return sort_queues(set(route.publish_queues()))
+
+
+def _reject_static_topic(route: TopicRouteData, profile: SdkProfile) -> None:
+    if route.is_static:
+        raise DataError(
+            f"topic {route.topic} is a static topic: what producers of {profile.name} make of it is not known",
+            hint="its logical queues are those of Java's producers",
+        )
+
+
+def _go(route: TopicRouteData) -> list[MessageQueue]:
+    """`routeData2PublishInfo` (client-go 2.1.2), which reads neither order configs nor static topics."""
+    if len(route.queue_datas) > _MOST_GO_BROKERS:
+        raise DataError(
+            f"topic {route.topic}: the order of a Go producer's queues is not known beyond {_MOST_GO_BROKERS} brokers",
+            hint="it depends on the Go version that the producer was built with",
+        )
+    return [queue for data in route.queue_datas if _writable(route, data) for queue in _queues(route, data)]
+
+
+def _cpp(route: TopicRouteData) -> list[MessageQueue]:
+    """`topicRouteData2TopicPublishInfo` (rocketmq-client-cpp 2.2.0): brokers by the bytes of their names."""
+    if route.order_topic_conf:
+        return route.publish_queues()
+    datas = sorted(route.queue_datas, key=lambda data: data.broker_name.encode(errors="surrogatepass"))
+    return [queue for data in datas if _writable(route, data) for queue in _queues(route, data)]
+
+
+def _writable(route: TopicRouteData, data: QueueData) -> bool:
+    broker = route.broker(data.broker_name)
+    return data.writable and broker is not None and bool(broker.broker_addrs.get(MASTER_ID))
+
+
+def _queues(route: TopicRouteData, data: QueueData) -> list[MessageQueue]:
+    return [MessageQueue(route.topic, data.broker_name, number) for number in range(data.write_queue_nums)]
+
+
+def _of_proxy(route: TopicRouteData) -> Iterator[tuple[MessageQueue, int, bool]]:
+    """Queue, broker ID and whether it is writable, as a Proxy lists them.
+
+    For each broker address in turn: queues for reading only, then those for writing only, then the others, all
+    numbered through, whatever their numbers on the broker are.
+    """
+    brokers = route.brokers_by_name()
+    for data in route.queue_datas:
+        broker = brokers.get(data.broker_name)
+        if broker is None:
+            return
+        for broker_id in sorted(broker.broker_addrs):
+            for number, writable in enumerate(_blocks(data)):
+                yield MessageQueue(route.topic, data.broker_name, number), broker_id, writable
+
+
+def _blocks(data: QueueData) -> list[bool]:
+    read, write = max(data.read_queue_nums, 0), max(data.write_queue_nums, 0)
+    if data.readable and data.writable:
+        return [False] * (read - min(read, write)) + [True] * write
+    if data.writable:
+        return [True] * write
+    return [False] * (read if data.readable else max(1, read, write))
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+def queue_of_key(queues: Sequence[MessageQueue], key: str, profile: SdkProfile) -> MessageQueue:
+    """The queue that an SDK picks for a key, from its own list of queues.
+
+    Raises:
+        UsageError: the SDK picks at random, or refuses the key.
+        DataError: it has no queue to pick from.
+    """
+    return picker(queues, profile)(key)
+
+
+def picker(queues: Sequence[MessageQueue], profile: SdkProfile) -> Callable[[str], MessageQueue]:
+    """`queue_of_key` for many keys."""
+    listed = keyed_queues(queues, profile)
+    return lambda key: listed[place_of_key(len(listed), key, profile)]
+
+
+def keyed_queues(queues: Sequence[MessageQueue], profile: SdkProfile) -> list[MessageQueue]:
+    """The queues that the SDK sends keys to, in its order (raises DataError when there are none)."""
+    listed = list(queues)
+    if profile.rotation == "first-queues":
+        # Node compares the queue's number with the number of a master broker (`PublishingLoadBalancer`).
+        listed = [queue for queue in listed if queue.queue_id == 0]
+    elif profile.hash == "proxy":
+        listed = sort_queues(set(listed))
+    if not listed:
+        raise DataError(f"a producer of {profile.name} has no queue to pick from")
+    return listed
+
+
+def place_of_key(size: int, key: str, profile: SdkProfile) -> int:
+    """The place of a key in a list of this number of queues (raises UsageError)."""
+    kind = profile.hash
+    if kind == "random":
+        raise UsageError(
+            "string.GetHashCode differs from process to process",
+            prefix=f"{profile.name} cannot be predicted: ",
+            hint="each process of such producers sends a message group to another queue",
+        )
+    if kind == "java":
+        return abs(hash_code(key)) % size
+    if kind in ("proxy", "fnv-1a") and not (key.strip() if kind == "proxy" else key):
+        raise UsageError(f"{profile.name}: a message without a key goes to any queue")
+    if kind == "proxy":
+        return consistent_bucket(hash_code(key), size)
+    return _number(_bytes(key, profile), profile) % size
+
+
+def _number(data: bytes, profile: SdkProfile) -> int:
+    match profile.hash:
+        case "fnv-1a":
+            return fnv1a_32(data)
+        case "siphash":
+            code = sip_hash_24(data)
+            return code - (1 << 64) if code >> 63 else code
+        case "siphash-zero":
+            return sip_hash_24(data, bytes(16))
+        case "siphash-reversed":
+            return int.from_bytes(sip_hash_24(data).to_bytes(8, "little"), "big")
+        case "sha-256":
+            return int.from_bytes(sha256(data).digest(), "big")
+        case _:
+            return libstdcxx_hash(data)
+
+
+def _bytes(key: str, profile: SdkProfile) -> bytes:
+    """The key in UTF-8; each language makes something else of half a surrogate pair."""
+    if key.isascii() or not any("\ud800" <= character <= "\udfff" for character in key):
+        return key.encode()
+    if profile.name == "java-grpc":
+        return key.encode(errors="replace")
+    if profile.name == "nodejs-grpc":
+        return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in key).encode()
+    raise UsageError(f"{key!a}: half of a surrogate pair, which {profile.name} cannot send")
+
+
+# -- hashes ------------------------------------------------------------------------------------------------------------
+
+
+def fnv1a_32(data: bytes) -> int:
+    """FNV-1a with 32 bits, as Go's `hash/fnv`.
+
+    >>> hex(fnv1a_32(b"foobar"))
+    '0xbf9cf968'
+    """
+    state = 0x811C9DC5
+    for byte in data:
+        state = (state ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return state
+
+
+# Several SDKs hash the same keys, before and after a change.
+@lru_cache(maxsize=1 << 17)
+def sip_hash_24(data: bytes, key: bytes = _GUAVA_KEY) -> int:
+    """SipHash-2-4, 64 bits without a sign; the key has 16 bytes.
+
+    >>> hex(sip_hash_24(bytes(range(15))))
+    '0xa129ca6149be45e5'
+    """
+    first, second = int.from_bytes(key[:8], "little"), int.from_bytes(key[8:], "little")
+    a, b, c, d = (constant ^ part for constant, part in zip(_SIP_STATE, (first, second) * 2, strict=True))
+    whole = len(data) & ~7
+    words = [int.from_bytes(data[at : at + 8], "little") for at in range(0, whole, 8)]
+    # The last word has the remainder, and the length in its highest byte.
+    words.append(int.from_bytes(data[whole:], "little") | (len(data) & 0xFF) << 56)
+    for word in words:
+        a, b, c, d = _sip_round(*_sip_round(a, b, c, d ^ word))
+        a ^= word
+    c ^= 0xFF
+    for _ in range(4):
+        a, b, c, d = _sip_round(a, b, c, d)
+    return a ^ b ^ c ^ d
+
+
+def _sip_round(a: int, b: int, c: int, d: int) -> tuple[int, int, int, int]:
+    a = a + b & _64
+    b = _rotated(b, 13) ^ a
+    a = _rotated(a, 32)
+    c = c + d & _64
+    d = _rotated(d, 16) ^ c
+    a = a + d & _64
+    d = _rotated(d, 21) ^ a
+    c = c + b & _64
+    b = _rotated(b, 17) ^ c
+    return a, b, _rotated(c, 32), d
+
+
+def _rotated(word: int, bits: int) -> int:
+    return (word << bits | word >> 64 - bits) & _64
+
+
+def libstdcxx_hash(data: bytes) -> int:
+    """`std::hash<std::string>` of GNU's C++ library where `size_t` has 64 bits: Murmur of 64 bits, unaligned.
+
+    Other libraries (LLVM's, Microsoft's) and 32 bits give other numbers.
+    """
+    state = _MURMUR_SEED ^ len(data) * _MURMUR & _64
+    whole = len(data) & ~7
+    for at in range(0, whole, 8):
+        word = int.from_bytes(data[at : at + 8], "little") * _MURMUR & _64
+        state = (state ^ (word ^ word >> 47) * _MURMUR & _64) * _MURMUR & _64
+    if data[whole:]:
+        state = (state ^ int.from_bytes(data[whole:], "little")) * _MURMUR & _64
+    state = (state ^ state >> 47) * _MURMUR & _64
+    return state ^ state >> 47
+
+
+def consistent_bucket(code: int, buckets: int) -> int:
+    """Guava's `Hashing.consistentHash` of a Java int in a number of buckets (at least 1): jump consistent hash.
+
+    When a bucket is added at the end, a key stays in its bucket or goes to the new one.
+
+    >>> [consistent_bucket(-1207111310, buckets) for buckets in (1, 3, 4, 8, 24)]
+    [0, 0, 3, 3, 3]
+    """
+    state, candidate = code & _64, 0
+    while True:
+        state = state * 2862933555777941757 + 1 & _64
+        after = int((candidate + 1) / (((state >> 33) + 1) / 2147483648.0))
+        if not 0 <= after < buckets:
+            return candidate
+        candidate = after
