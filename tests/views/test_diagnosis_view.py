@@ -26,7 +26,7 @@ from rmqlb.model.diagnosis import (
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.diagnose import diagnoses_report, diagnosis_report, sentence
-from rmqlb.views.formats.machine import as_csv, as_json, as_json_lines, as_yaml, envelope
+from rmqlb.views.formats.machine import as_csv, as_json, as_json_lines, envelope
 from rmqlb.views.formats.people import as_markdown, as_plain
 from rmqlb.views.formats.text import width as columns
 from rmqlb.views.report import Report
@@ -241,10 +241,6 @@ def _json(report: Report) -> str:
     return as_json(envelope(report, "diagnose", ClusterSnapshot("dump", "x"), ()))
 
 
-def _yaml(report: Report) -> str:
-    return as_yaml(envelope(report, "diagnose", ClusterSnapshot("dump", "x"), ()))
-
-
 def consistent(found: Diagnosis) -> Diagnosis:
     """With the outcome that its lists have, and times that are times."""
     looks = tuple(replace(look, at=AT if look.at else None) for look in found.looks)
@@ -262,7 +258,6 @@ def test_any_diagnosis_is_shown_in_every_format_at_any_width(found: list[Diagnos
             assert max(map(columns, shown.splitlines())) <= width
         assert on_a_terminal(report.only((), screen=True, everything=True), width)
         must_fit(json.loads(_json(report)))
-        assert _yaml(report)
         assert as_plain(report)
         assert as_markdown(report)
         assert report.rows is not None
