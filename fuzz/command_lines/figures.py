@@ -9,11 +9,11 @@ from typing import Any
 
 from rmqlb.engine.fail_on_figures.conditions import Figures
 from rmqlb.engine.fail_on_figures.of_receives import RECEIVE_FIGURES
-from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES
 from rmqlb.engine.fail_on_figures.of_simulation import GROUP_FIGURES, ROLLOUT_FIGURES
 from rmqlb.engine.fail_on_figures.of_size import SIZE_FIGURES
 from rmqlb.engine.fail_on_figures.of_sweep import SWEEP_FIGURES
 from rmqlb.engine.plan.rebalance import PLAN_FIGURES
+from rmqlb.engine.send.findings import SEND_FIGURES
 from rmqlb.engine.show_groups import GROUPS_FIGURES
 
 Json = Any

@@ -21,7 +21,7 @@ _FIGURES = {
     "size-group": "engine.fail_on_figures.of_size.SIZE_FIGURES",
     "record": "engine.fail_on_figures.of_recording.RECORDING_FIGURES",
     "sweep-failures": "engine.fail_on_figures.of_sweep.SWEEP_FIGURES",
-    "simulate-send": "engine.fail_on_figures.of_sends.SEND_FIGURES",
+    "simulate-send": "engine.send.findings.SEND_FIGURES",
     "simulate-receive": "engine.fail_on_figures.of_receives.RECEIVE_FIGURES",
 }
 """Command → where the figures of its `--fail-on` are, below `rmqlb`."""

@@ -10,7 +10,7 @@ import pytest
 
 from rmqlb import UsageError, simulate_send, simulate_trials
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
-from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send, try_on_trials
+from rmqlb.engine.send.findings import SEND_FIGURES, try_on
 from rmqlb.engine.send.scenarios import from_samples, lognormal
 from rmqlb.engine.send.trials import blocks
 from rmqlb.errors import DataError
@@ -100,8 +100,8 @@ def test_a_figure_of_many_trials_is_the_mean_of_each_trials(name: str, figure: s
     scenario = SCENARIOS[name]
     condition = parse_condition(figure.replace("%", "") + (">=0%" if "%" in figure else ">=0"), SEND_FIGURES)
     trials = [simulate_send(THREE, scenario, trial=trial) for trial in range(4)]
-    singles = [try_on_send(condition, trial).value for trial in trials]
-    tried = try_on_trials(condition, simulate_trials(THREE, scenario, 4), trials[0])
+    singles = [try_on(condition, trial).value for trial in trials]
+    tried = try_on(condition, trials[0], simulate_trials(THREE, scenario, 4))
     assert tried.value == pytest.approx(fmean(value for value in singles if value is not None))
     assert tried.met
 

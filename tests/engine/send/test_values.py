@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from rmqlb import Reaction, SendScenario, UsageError, simulate_send
 from rmqlb.engine.fail_on_figures.conditions import parse_condition
-from rmqlb.engine.fail_on_figures.of_sends import SEND_FIGURES, try_on_send
 from rmqlb.engine.kernel import draw, stream_key
 from rmqlb.engine.send.cluster import Cluster
+from rmqlb.engine.send.findings import SEND_FIGURES, try_on
 from rmqlb.engine.send.profile import PROFILES, profile_of
 from rmqlb.engine.send.recorder import Recorder
 from rmqlb.engine.send.scenarios import constant, from_samples, lognormal, new_topic_route
@@ -140,9 +140,9 @@ TALLIES = (BrokerTally("a", 1, 60, 55, 5, 45, 0.25, 3, 12.5), BrokerTally("b", 1
 def test_each_figure_of_sends_is_its_own_and_has_its_whole(name: str, value: float, share: float | None) -> None:
     """No two of the figures are alike; no producer sent so."""
     report = replace(simulate_send(route(a=1, b=1), SendScenario(messages=1)), totals=TOTALS, brokers=TALLIES)
-    assert try_on_send(parse_condition(f"{name}>=0", SEND_FIGURES), report).value == value
+    assert try_on(parse_condition(f"{name}>=0", SEND_FIGURES), report).value == value
     if share is not None:
-        assert try_on_send(parse_condition(f"{name}>=0%", SEND_FIGURES), report).value == share
+        assert try_on(parse_condition(f"{name}>=0%", SEND_FIGURES), report).value == share
     assert (name.partition("[")[0] in SEND_FIGURES.shares) is (share is not None)
 
 
@@ -150,14 +150,14 @@ def test_of_no_message_stored_no_broker_has_a_share() -> None:
     lost = tuple(replace(tally, stored=0, share=None) for tally in TALLIES)
     report = replace(simulate_send(route(a=1, b=1), SendScenario(messages=1)), brokers=lost)
     for text in ("share[a]>=0", "share[a]>=0%"):
-        tried = try_on_send(parse_condition(text, SEND_FIGURES), report)
+        tried = try_on(parse_condition(text, SEND_FIGURES), report)
         assert (tried.value, tried.met) == (None, None)
 
 
 def test_a_misspelt_broker_is_suggested() -> None:
     report = simulate_send(route(**{"broker-a": 2, "other": 2}), SendScenario(messages=1))  # type: ignore[arg-type]
     with pytest.raises(UsageError) as raised:
-        try_on_send(parse_condition("share[broker-b]>1%", SEND_FIGURES), report)
+        try_on(parse_condition("share[broker-b]>1%", SEND_FIGURES), report)
     assert raised.value.hint == "did you mean broker-a?"
 
 
@@ -165,7 +165,7 @@ def test_a_misspelt_broker_is_suggested() -> None:
 def test_conditions_that_make_no_sense_are_refused(text: str) -> None:
     report = simulate_send(route(a=2), SendScenario(messages=1))
     with pytest.raises(UsageError):
-        try_on_send(parse_condition(text, SEND_FIGURES), report)
+        try_on(parse_condition(text, SEND_FIGURES), report)
 
 
 @every_case(("version", "known"), [("4.9.7", {"a": 4, "b": 3}), ("4.9.8", {"a": 4}), ("5.1.0", {"a": 4, "b": 3})])
