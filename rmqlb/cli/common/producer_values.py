@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
@@ -27,13 +29,18 @@ from rmqlb.model.send_scenario import (
     SelectorFunction,
 )
 from rmqlb.model.simulate_send import HotKey, KeySpread
-from rmqlb.model.snapshot import suggestion
-from rmqlb.sources.user_files.send_inputs import read_latencies, read_text, response_code, unknown_kind
+from rmqlb.model.snapshot import close_names, suggestion
+from rmqlb.remoting.codes import ResponseCode
+from rmqlb.sources.user_files.text_file import read_text
 from rmqlb.verbs.amounts import count, duration_us
 from rmqlb.verbs.parse import lines_of, must_differ
 from rmqlb.verbs.strategies import from_file, is_file
 
 _HOT_KEYS = 10
+_BROKER_COLUMNS = ("brokername", "broker")
+_LATENCY_COLUMNS = ("latencyms", "latency", "ms", "tookms", "took")
+_LONGEST_MS = 24 * 3600 * 1000
+_SHOWN = 5
 _KEY_TYPES = ("string", "int", "long")
 _WINDOW = re.compile(r"(?P<from>#?[\w.]*)-(?P<to>#?[\w.]*)")
 
@@ -127,8 +134,28 @@ def _reaction(kind: str | None, option: str) -> Reaction:
         return Reaction("read-only", "read-only")
     code = response_code(name, option)
     if code is None:
-        raise unknown_kind(name, option)
+        kinds = ["refused", "timeout", "slow=TIME", "read-only", *STATUSES]
+        others = f"kinds are {', '.join(kinds)}, or a response code such as SYSTEM_ERROR or 14"
+        codes = [code.name for code in ResponseCode if code is not ResponseCode.SUCCESS]
+        hint = close_names(name, [*kinds, *codes]) or others
+        raise UsageError(f"{option}: there is no failure {name}", hint=hint)
     return Reaction("status" if code[0] in STATUSES else "code", *code)
+
+
+def response_code(text: str, option: str) -> tuple[str, int] | None:
+    """The name and number of a broker's response code, given by either; None if there is none (raises UsageError)."""
+    name = text.upper()
+    if text.isdecimal() and len(text) < 9:
+        known = {code.value: code.name for code in ResponseCode}
+        name = known.get(int(text), text)
+        number = int(text)
+    elif name in ResponseCode.__members__:
+        number = ResponseCode[name].value
+    else:
+        return None
+    if number == ResponseCode.SUCCESS:
+        raise UsageError(f"{option}: SUCCESS is no failure")
+    return name, number
 
 
 def _notices(text: str | None, reaction: Reaction) -> int | None:
@@ -179,11 +206,76 @@ def _latency(spec: str, option: str, max_bytes: int) -> dict[str | None, Latency
     if match:
         return {None: latencies.lognormal(duration_us(match[1], option), float(match[2]), spec)}
     if spec.startswith("@") or spec.lower().endswith(".csv"):
-        samples = read_latencies(spec.removeprefix("@"), "--latency", max_bytes)
+        samples = _read_latencies(spec.removeprefix("@"), "--latency", max_bytes)
         return {name: latencies.from_samples(values, spec) for name, values in samples.items()}
     if not re.match(r"\d", spec):
         raise UsageError(f"{option}: not a latency", hint="write 3ms, lognormal(5ms,2) (median and sigma), or FILE.csv")
     return {None: latencies.constant(duration_us(spec, "--latency"), spec)}
+
+
+def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, list[int]]:
+    """Broker name (None without such a column) → microseconds, from a CSV of milliseconds (raises DataError).
+
+    A first row without numbers names the columns (`brokerName`, `latencyMs`). Empty lines count for nothing.
+    """
+    where = f"{option} {path}"
+    samples: dict[str | None, list[int]] = {}
+    bad: list[str] = []
+    columns: tuple[int | None, int] | None = None
+    for number, row in _rows(read_text(path, option, max_bytes), where):
+        if columns is None:
+            columns, is_heading = _columns(row, where)
+            if is_heading:
+                continue
+        broker, latency = columns
+        value = _latency_us(row[latency]) if len(row) > max(latency, broker or 0) else None
+        if value is None or (broker is not None and not row[broker].strip()):
+            bad.append(f"{number} ({','.join(row)[:40]})")
+            continue
+        samples.setdefault(None if broker is None else row[broker].strip(), []).append(value)
+    if bad:
+        more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
+        raise DataError(
+            f"{where}: no latency in row {', '.join(bad[:_SHOWN])}{more}",
+            hint="each row is a number of milliseconds above 0, or a broker's name and that number",
+        )
+    if not samples:
+        raise DataError(f"{where}: there is no latency in it")
+    return samples
+
+
+def _rows(text: str, where: str) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                yield reader.line_num, row
+    except csv.Error as error:
+        raise DataError(f"{where}: row {reader.line_num}: {error}") from None
+
+
+def _columns(row: list[str], where: str) -> tuple[tuple[int | None, int], bool]:
+    names = [cell.strip().lower() for cell in row]
+    if _latency_us(row[-1]) is not None:
+        return (0 if len(row) > 1 else None, len(row) - 1), False
+    latency = next((i for i, name in enumerate(names) if name in _LATENCY_COLUMNS), None)
+    if latency is None:
+        if len(row) > 2:
+            raise DataError(f"{where}: no column is called latencyMs", hint="its columns are " + ", ".join(names[:8]))
+        latency = len(row) - 1
+    broker = next((i for i, name in enumerate(names) if name in _BROKER_COLUMNS), None)
+    is_heading = names[latency] in _LATENCY_COLUMNS
+    if broker is None and len(row) == 2 and not is_heading:
+        broker = 0
+    return (broker, latency), is_heading
+
+
+def _latency_us(text: str) -> int | None:
+    try:
+        value = float(text.strip().lower().removesuffix("ms"))
+    except ValueError:
+        return None
+    return max(round(value * 1000), 1) if 0 < value <= _LONGEST_MS else None
 
 
 def queue_of(text: str, queues: Sequence[MessageQueue], option: str) -> int:

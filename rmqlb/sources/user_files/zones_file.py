@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rmqlb.errors import UsageError
-from rmqlb.sources.user_files.send_inputs import read_text
 from rmqlb.sources.user_files.strict_yaml import StrictReader
+from rmqlb.sources.user_files.text_file import read_text
 
 _MAX_BYTES = 1 << 20
 _EXAMPLE = "write az1: [10.1.0.0/16, 'broker-a*']"
