@@ -12,10 +12,13 @@ from rmqlb.model.client_versions import ClientVersions
 from rmqlb.model.finding import ERROR, WARNING
 from rmqlb.model.send_scenario import JAVA, Failure, Moment
 from rmqlb.model.simulate_send import (
+    Attempt,
+    BrokerSlice,
     BrokerTally,
     Estimate,
     ExceptionKind,
     FailureTaken,
+    HotKey,
     KeySpread,
     LongestSend,
     LostMessage,
@@ -32,7 +35,19 @@ from rmqlb.model.simulate_send import (
 )
 from rmqlb.model.words import counted, messages
 from rmqlb.views.formats.palette import BAD
-from rmqlb.views.report import Audience, Cell, Column, Report, Section, about, duration, percent, rows_of
+from rmqlb.views.report import (
+    Audience,
+    Cell,
+    Column,
+    Report,
+    Section,
+    about,
+    columns_of,
+    duration,
+    numbers,
+    percent,
+    rows_of,
+)
 
 MOST_FAILURES = 12
 _MOST_NAMED = 2
@@ -276,26 +291,17 @@ def _failure(failure: Failure) -> str:
 
 
 def _attempts(report: SendReport, *, named_only: bool) -> Section:
-    columns = (
-        Column("message", "message", "number"),
-        Column("attempt", "attempt", "number"),
-        Column("thread", "thread", "number", shown=report.producer.threads > 1),
-        Column("at", "atMs", "ms"),
-        Column("broker", "brokerName"),
-        Column("queue", "queueId", "number"),
-        Column("outcome", "outcome"),
-        Column("took", "tookMs", "ms"),
-    )
+    hidden = ("thread",) if report.producer.threads == 1 else ()
+    keys = "message attempt thread atMs=at brokerName=broker queueId=queue outcome tookMs=took"
+    columns = columns_of(Attempt, keys, hidden=hidden)
     rows = rows_of(columns, report.attempts or ())
     return Section("attempts", "attempts", columns, rows, heads=2, named_only=named_only)
 
 
 def _lost_messages(report: SendReport, *, named_only: bool) -> Section:
+    hidden = ("thread",) if report.producer.threads == 1 else ()
     columns = (
-        Column("message", "message", "number"),
-        Column("thread", "thread", "number", shown=report.producer.threads > 1),
-        Column("at", "atMs", "ms"),
-        Column("lost by", "reason"),
+        *columns_of(LostMessage, "message thread atMs=at reason=lost_by", hidden=hidden),
         Column(
             "exception", "exceptionClass", of=lambda lost: lost.exception.exception_class if lost.exception else "none"
         ),
@@ -309,8 +315,7 @@ def _lost_messages(report: SendReport, *, named_only: bool) -> Section:
 
 def _exceptions(report: SendReport) -> Section:
     columns = (
-        Column("messages", "messages", "number"),
-        Column("exception", "exceptionClass"),
+        *columns_of(ExceptionKind, "messages exceptionClass=exception"),
         Column("code", "responseCode", of=_code),
         Column("cause", "cause", fold=1),
         Column("brokers sent", "brokersSent", fold=3, of=_brokers_sent),
@@ -332,7 +337,7 @@ def _brokers_sent(lost: LostMessage | ExceptionKind) -> str:
 
 
 def _queues(report: SendReport) -> Section:
-    columns = (Column("broker", "brokerName"), Column("queue", "queueId", "number"), *_counts(report.queues))
+    columns = (*columns_of(QueueTally, "brokerName=broker queueId=queue"), *_counts(QueueTally, report.queues))
     by_broker = groupby(sorted(report.queues, key=attrgetter("broker_name")), attrgetter("broker_name"))
     stored = [[queue.stored for queue in own] for _, own in by_broker]
     uneven = any(max(each) > min(each) + 2 and max(each) > _UNEVEN * min(each) for each in stored)
@@ -340,22 +345,18 @@ def _queues(report: SendReport) -> Section:
     return Section("queues", "queues", columns, rows_of(columns, report.queues), heads=2, audience=audience)
 
 
-def _counts(parts: Sequence[QueueTally] | Sequence[BrokerTally]) -> tuple[Column, ...]:
-    return (
-        Column("picks", "picks", "number", shown=any(part.picks != part.attempts for part in parts)),
-        Column("attempts", "attempts", "number"),
-        Column("failed", "failed", "number"),
-        Column("stored", "stored", "number"),
-        Column("share", "share", "share"),
-        Column("", "bar", "bar", of=attrgetter("share")),
-    )
+def _counts(
+    shape: type[QueueTally | BrokerTally], parts: Sequence[QueueTally] | Sequence[BrokerTally]
+) -> tuple[Column, ...]:
+    hidden = () if any(part.picks != part.attempts for part in parts) else ("picks",)
+    counts = columns_of(shape, "picks attempts failed stored share", hidden=hidden)
+    return (*counts, Column("", "bar", "bar", of=attrgetter("share")))
 
 
 def _brokers(report: SendReport) -> Section:
     columns = (
-        Column("broker", "brokerName"),
-        Column("queues", "queues", "number"),
-        *_counts(report.brokers),
+        *columns_of(BrokerTally, "brokerName=broker queues"),
+        *_counts(BrokerTally, report.brokers),
         Column("isolations", "isolations", "number", shown=report.producer.latency_fault),
         Column("left out for", "isolatedMs", "ms", shown=any(b.isolated_ms for b in report.brokers)),
     )
@@ -364,33 +365,26 @@ def _brokers(report: SendReport) -> Section:
 
 def _keys(keys: KeySpread) -> Section:
     columns = (
-        Column("key", "key"),
-        Column("messages", "messages", "number"),
+        *columns_of(HotKey, "key messages"),
         Column("share", "share", "share", of=lambda hot: hot.messages / keys.messages),
-        Column("broker", "brokerName"),
-        Column("queue", "queueId", "number"),
+        *columns_of(HotKey, "brokerName=broker queueId=queue"),
     )
     return Section("keys", f"hottest of {keys.distinct} keys", columns, rows_of(columns, keys.hottest), heads=1)
 
 
 def _failures(report: SendReport) -> Section:
+    kinds = dict(zip(map(id, report.failures), map(_kind, report.scenario.failures), strict=True))
     columns = (
         Column("broker", "brokerName"),
-        Column("failure", "failure"),
-        Column("from", "beganMs", "ms"),
-        Column("to", "endedMs", "ms"),
-        Column("failed", "failed", "number"),
+        Column("failure", "failure", of=lambda taken: kinds[id(taken)]),
+        *columns_of(FailureTaken, "beganMs=from endedMs=to failed"),
         Column("first after", "firstFailedAfterMs", "ms", of=_first_failed_after),
-        Column("last at", "lastFailedMs", "ms"),
-        Column("isolated after", "isolatedAfterMs", "ms"),
+        *columns_of(FailureTaken, "lastFailedMs=last_at isolatedAfterMs=isolated_after"),
         Column("by", "isolatedBy", of=lambda taken: taken.isolated_by or (None if taken.began_ms is None else "never")),
-        Column("used again after", "usedAgainAfterMs", "ms"),
+        *columns_of(FailureTaken, "usedAgainAfterMs=used_again_after"),
     )
-    others = rows_of((columns[0], *columns[2:]), report.failures)
-    kinds = map(_kind, report.scenario.failures)
-    rows = tuple((name, kind, *rest) for (name, *rest), kind in zip(others, kinds, strict=True))
     audience: Audience = "all" if len(report.failures) > 1 else "scripts"
-    return Section("failures", "failures", columns, rows, heads=2, audience=audience)
+    return Section("failures", "failures", columns, rows_of(columns, report.failures), heads=2, audience=audience)
 
 
 def _first_failed_after(taken: FailureTaken) -> float | None:
@@ -448,12 +442,8 @@ def _digits(counts: Sequence[int]) -> str:
 
 def _slices(report: SendReport) -> Section:
     columns = (
-        Column("from", "fromMs", "ms"),
-        Column("to", "toMs", "ms"),
-        Column("broker", "brokerName"),
-        Column("attempts", "attempts", "number"),
-        Column("failed", "failed", "number"),
-        Column("isolated for", "isolatedMs", "ms"),
+        *columns_of(Slice, "fromMs=from toMs=to"),
+        *columns_of(BrokerSlice, "brokerName=broker attempts failed isolatedMs=isolated_for"),
         Column("lost in all", "lost", "number"),
     )
     rows = tuple(
@@ -515,11 +505,7 @@ def _clients(clients: Sequence[tuple[ClientVersions, int]], report: SendReport) 
     names = [broker.broker_name for broker in report.brokers]
     failing = bool(report.failures)
     columns = (
-        Column("stored", "stored", "number", of=attrgetter("totals.stored")),
-        Column("lost", "lost", "number", of=attrgetter("totals.lost")),
-        Column("failed", "failedAttempts", "number", of=attrgetter("totals.failed_attempts")),
-        Column("retries", "retries", "number", of=attrgetter("totals.retries")),
-        Column("longest send", "longestSendMs", "ms", of=attrgetter("totals.longest_send_ms")),
+        *columns_of(SendTotals, "stored lost failedAttempts=failed retries longestSendMs=longest_send", path="totals"),
         Column("isolated after", "isolatedAfterMs", "ms", shown=failing, of=_of_first("isolated_after_ms")),
         *(Column(name, f"share[{name}]", "share", shown=len(names) <= 4, of=_share_at(name)) for name in names),
     )
@@ -604,12 +590,7 @@ def _with_loss(producer: OtherProducer) -> str:
 
 
 def _trials(trials: SendTrials) -> Section:
-    columns = (
-        Column("", "figure"),
-        Column("mean", "mean", "number"),
-        Column("low", "low", "number"),
-        Column("high", "high", "number"),
-    )
+    columns = (Column("", "figure"), *numbers("mean low high"))
     figures: list[tuple[str, Estimate | None, Callable[[float], str]]] = [
         *((f"share of {name}", share, _percent) for name, share in trials.shares.items()),
         ("attempts per message", trials.attempts, _number),
@@ -624,35 +605,27 @@ def _trials(trials: SendTrials) -> Section:
         ("longest send", trials.longest_send_ms, duration),
         *((f"isolations of {name}", times, _number) for name, times in trials.isolations.items() if times.high),
     ]
-    rows = tuple((figure, *_interval(estimate, text)) for figure, estimate, text in figures)
+    rows = tuple(
+        (figure, *((None,) * 3 if each is None else (text(each.mean), text(each.low), text(each.high))))
+        for figure, each, text in figures
+    )
     ended = ", stopped early" if trials.stopped_early else ""
     title = f"{trials.trials} trials of {trials.messages.mean:g} messages{ended}, 95 % intervals"
     return Section("trials", title, columns, rows, heads=1)
 
 
 def _spreads(trials: SendTrials) -> Section:
-    columns = (
-        Column("", "figure"),
-        Column("trials", "trials", "number"),
-        Column("mean", "meanMs", "ms"),
-        Column("p50", "p50Ms", "ms"),
-        Column("p95", "p95Ms", "ms"),
-        Column("max", "maxMs", "ms"),
-    )
-    rows: list[tuple[Cell, ...]] = [("longest send", trials.trials, *_spread(trials.longest_send_ms))]
-    rows += [
-        (f"{failure.broker_name} isolated after", failure.isolated, *_spread(failure.until_isolated))
-        for failure in trials.failures
+    keys = "meanMs=mean p50Ms=p50 p95Ms=p95 maxMs=max"
+    columns = (Column("", "figure"), Column("trials", "trials", "number"), *columns_of(TimeSpread, keys))
+    spreads: list[tuple[str, int, TimeSpread | LongestSend | None]] = [
+        ("longest send", trials.trials, trials.longest_send_ms),
+        *((f"{each.broker_name} isolated after", each.isolated, each.until_isolated) for each in trials.failures),
     ]
-    return Section("spreads", "spread over trials", columns, tuple(rows), heads=1)
-
-
-def _spread(spread: TimeSpread | LongestSend | None) -> tuple[float | None, ...]:
-    return (None,) * 4 if spread is None else (spread.mean_ms, spread.p50_ms, spread.p95_ms, spread.max_ms)
-
-
-def _interval(estimate: Estimate | None, text: Callable[[float], str]) -> tuple[Cell, ...]:
-    return (None,) * 3 if estimate is None else (text(estimate.mean), text(estimate.low), text(estimate.high))
+    rows = tuple(
+        (figure, number, *((None,) * 4 if each is None else (each.mean_ms, each.p50_ms, each.p95_ms, each.max_ms)))
+        for figure, number, each in spreads
+    )
+    return Section("spreads", "spread over trials", columns, rows, heads=1)
 
 
 def _percent(share: float) -> str:
