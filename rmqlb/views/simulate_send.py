@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 
@@ -53,22 +54,22 @@ MOST_FAILURES = 12
 _MOST_NAMED = 2
 _UNEVEN = 1.2
 """A queue that stores so many times as much as another of its broker is worth a look; turns alone differ by two."""
-_TOTALS: tuple[tuple[str, str], ...] = (
-    ("messages", "messages"),
-    ("stored", "stored"),
-    ("stored, not SEND_OK", "not_store_ok"),
-    ("stored more than once", "duplicated"),
-    ("lost", "lost"),
-    ("messages with a retry", "retried"),
-    ("attempts", "attempts"),
-    ("failed attempts", "failed_attempts"),
-    ("retries", "retries"),
-)
-_TIMES = (
-    ("time in failed attempts", "failing_ms"),
-    ("longest send", "longest_send_ms"),
-    ("last message done after", "lasted_ms"),
-)
+_TOTALS = {
+    "messages": "messages",
+    "stored": "stored",
+    "not_store_ok": "stored, not SEND_OK",
+    "duplicated": "stored more than once",
+    "lost": "lost",
+    "retried": "messages with a retry",
+    "attempts": "attempts",
+    "failed_attempts": "failed attempts",
+    "retries": "retries",
+}
+_TIMES = {
+    "failing_ms": "time in failed attempts",
+    "longest_send_ms": "longest send",
+    "lasted_ms": "last message done after",
+}
 _STRIP = 60
 _MEANING = "= stored, x some fail, X all fail, - isolated, . no attempt"
 _STYLES = {"=": "green", "x": "yellow", "X": BAD, "-": "cyan"}
@@ -291,20 +292,17 @@ def _failure(failure: Failure) -> str:
 
 
 def _attempts(report: SendReport, *, named_only: bool) -> Section:
-    hidden = ("thread",) if report.producer.threads == 1 else ()
     keys = "message attempt thread atMs=at brokerName=broker queueId=queue outcome tookMs=took"
-    columns = columns_of(Attempt, keys, hidden=hidden)
+    columns = columns_of(Attempt, keys, hidden=("thread",) * (report.producer.threads == 1))
     rows = rows_of(columns, report.attempts or ())
     return Section("attempts", "attempts", columns, rows, heads=2, named_only=named_only)
 
 
 def _lost_messages(report: SendReport, *, named_only: bool) -> Section:
-    hidden = ("thread",) if report.producer.threads == 1 else ()
+    hidden = ("thread",) * (report.producer.threads == 1)
     columns = (
         *columns_of(LostMessage, "message thread atMs=at reason=lost_by", hidden=hidden),
-        Column(
-            "exception", "exceptionClass", of=lambda lost: lost.exception.exception_class if lost.exception else "none"
-        ),
+        Column("exception", "exceptionClass", of=lambda lost: getattr(lost.exception, "exception_class", "none")),
         Column("code", "responseCode", of=lambda lost: lost.exception and _code(lost.exception)),
         Column("brokers sent", "brokersSent", of=_brokers_sent),
         Column("text", "text", of=lambda lost: lost.exception and _first_line(lost.exception)),
@@ -329,7 +327,7 @@ def _code(exception: MessageException | ExceptionKind) -> str:
 
 
 def _first_line(exception: MessageException | ExceptionKind) -> str | None:
-    return None if exception.text is None else exception.text.partition("\n")[0]
+    return exception.text and exception.text.partition("\n")[0]
 
 
 def _brokers_sent(lost: LostMessage | ExceptionKind) -> str:
@@ -406,16 +404,17 @@ def _drawn(report: SendReport, length: int) -> Section:
     step = -(-len(report.timeline) // max(length, 1)) or 1
     slices = [report.timeline[place : place + step] for place in range(0, len(report.timeline), step)]
     columns = (Column("broker", "brokerName"), Column(_MEANING, "strip", "strip", styles=_STYLES))
-    rows: list[tuple[Cell, ...]] = [
+    rows = [
         (broker.broker_name, "".join(_character(each, place) for each in slices))
         for place, broker in enumerate(report.brokers)
     ]
     failed = [sum(broker.failed for one in each for broker in one.brokers) for each in slices]
-    if any(failed):
-        rows.append((f"failed, 9 = {max(failed)}", _digits(failed)))
     lost = [sum(one.lost for one in each) for each in slices]
-    if any(lost):
-        rows.append((f"lost, 9 = {max(lost)}", _digits(lost)))
+    for what, counts in (("failed", failed), ("lost", lost)):
+        most = max(counts, default=0)
+        if most:
+            digits = (str(-(-9 * count // most)) if count else _NOTHING for count in counts)
+            rows.append((f"{what}, 9 = {most}", "".join(digits)))
     title = "timeline"
     if slices:
         begin, width = slices[0][0].from_ms, slices[0][-1].to_ms - slices[0][0].from_ms
@@ -433,11 +432,6 @@ def _character(slices: Sequence[Slice], place: int) -> str:
         return "="
     isolated = sum(broker.isolated_ms for broker in brokers)
     return "-" if isolated * 2 > slices[-1].to_ms - slices[0].from_ms else _NOTHING
-
-
-def _digits(counts: Sequence[int]) -> str:
-    """9 is the largest."""
-    return "".join(str(-(-9 * count // max(counts))) if count else _NOTHING for count in counts)
 
 
 def _slices(report: SendReport) -> Section:
@@ -463,37 +457,39 @@ def _totals(compared: Sequence[OtherProducer], *, screen: bool = False) -> Secti
     if len(compared) > 1:
         states = ["on" if each.latency_fault else "off" for each in compared]
         columns[1:] = [Column(f"latency fault {s}", f"latencyFault{s.title()}", "number") for s in states]
+    rows: list[tuple[Cell, ...]] = []
 
-    rows: list[tuple[Cell, ...]] = [
-        (title, *(getattr(each.totals, field) for each in compared)) for title, field in _TOTALS
-    ]
-    reasons = dict.fromkeys(reason for each in compared for reason in each.totals.lost_by)
-    rows += [(f"lost: {reason}", *(each.totals.lost_by.get(reason, 0) for each in compared)) for reason in reasons]
-    if len(compared) > 1:
-        names = dict.fromkeys(broker.broker_name for each in compared for broker in each.brokers)
-        rows += [(f"stored at {name}", *(_stored_at(each, name) for each in compared)) for name in names]
-    for i, failure in enumerate(compared[0].failures[:MOST_FAILURES]):
-        name = failure.broker_name
-        rows.append((f"{name} isolated after", *(_isolated(each.failures[i]) for each in compared)))
-        if any(each.failures[i].ended_ms is not None for each in compared):
-            rows.append((f"{name} used again after", *(_used_again(each.failures[i]) for each in compared)))
-    rows += [(title, *(_time(getattr(each.totals, field)) for each in compared)) for title, field in _TIMES]
-    if screen:
-        rows = [each for each in rows if any(each[1:])]
+    def add(title: str, cell: Callable[[OtherProducer], Cell]) -> None:
+        cells = tuple(map(cell, compared))
+        if not screen or any(cells):
+            rows.append((title, *cells))
+
+    for field, title in _TOTALS.items():
+        add(title, attrgetter(f"totals.{field}"))
+    for reason in dict.fromkeys(reason for each in compared for reason in each.totals.lost_by):
+        add(f"lost: {reason}", lambda each, reason=reason: each.totals.lost_by.get(reason, 0))  # type: ignore[misc]
+    names = dict.fromkeys(broker.broker_name for each in compared for broker in each.brokers)
+    for name in names if len(compared) > 1 else ():
+        add(f"stored at {name}", partial(_at_broker, name, "stored"))
+    for place, failure in enumerate(compared[0].failures[:MOST_FAILURES]):
+        taken = [each.failures[place] for each in compared]
+        rows.append((f"{failure.broker_name} isolated after", *map(_isolated, taken)))
+        if any(each.ended_ms is not None for each in taken):
+            waited = (each.used_again_after_ms for each in taken)
+            cells = ("never" if ms is None else duration(ms) for ms in waited)
+            rows.append((f"{failure.broker_name} used again after", *cells))
+    for field, title in _TIMES.items():
+        add(title, partial(_time, field))
     return Section("totals", "totals", tuple(columns), tuple(rows), heads=1, audience="screen" if screen else "scripts")
 
 
-def _time(ms: float | None) -> str | None:
+def _time(field: str, producer: OtherProducer) -> str | None:
+    ms = getattr(producer.totals, field)
     return None if ms is None else duration(ms)
 
 
-def _stored_at(producer: OtherProducer, broker_name: str) -> int:
-    return sum(broker.stored for broker in producer.brokers if broker.broker_name == broker_name)
-
-
-def _used_again(failure: FailureTaken) -> str:
-    waited = failure.used_again_after_ms
-    return "never" if waited is None else duration(waited)
+def _at_broker(name: str, field: str, producer: OtherProducer) -> Cell:
+    return next((getattr(each, field) for each in producer.brokers if each.broker_name == name), None)
 
 
 def _isolated(failure: FailureTaken) -> str:
@@ -507,7 +503,10 @@ def _clients(clients: Sequence[tuple[ClientVersions, int]], report: SendReport) 
     columns = (
         *columns_of(SendTotals, "stored lost failedAttempts=failed retries longestSendMs=longest_send", path="totals"),
         Column("isolated after", "isolatedAfterMs", "ms", shown=failing, of=_of_first("isolated_after_ms")),
-        *(Column(name, f"share[{name}]", "share", shown=len(names) <= 4, of=_share_at(name)) for name in names),
+        *(
+            Column(name, f"share[{name}]", "share", shown=len(names) <= 4, of=partial(_at_broker, name, "share"))
+            for name in names
+        ),
     )
     lines = zip(clients, report.clients, rows_of(columns, report.clients), strict=True)
     rows: list[tuple[Cell, ...]] = []
@@ -530,17 +529,12 @@ def _of_first(name: str) -> Callable[[OtherProducer], Cell]:
     return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
 
 
-def _share_at(broker_name: str) -> Callable[[OtherProducer], float | None]:
-    return lambda producer: next((each.share for each in producer.brokers if each.broker_name == broker_name), None)
-
-
 def _sdks(report: SendReport) -> Section:
     failing = bool(report.failures)
     columns = (
         Column("SDK", "sdk"),
         Column("rules of", "profile", fold=3),
-        Column("lost", "lost", "number", of=attrgetter("totals.lost")),
-        Column("failed", "failedAttempts", "number", of=attrgetter("totals.failed_attempts")),
+        *columns_of(SendTotals, "lost failedAttempts=failed", path="totals"),
         Column("retries", "retries", "number", fold=4, of=attrgetter("totals.retries")),
         Column("longest send", "longestSendMs", "ms", fold=2, of=attrgetter("totals.longest_send_ms")),
         Column("last failed at", "lastFailedMs", "ms", shown=failing, of=last_failed_ms),
